@@ -1,4 +1,6 @@
-"""Writes the generated pages: `python -m docs` all of them, `python -m docs NAME...` those of these names."""
+"""Writes the generated pages, and what else is made from the code: `python -m docs` all of it, `python -m docs NAME...`
+what has these names.
+"""
 
 import sys
 from collections.abc import Awaitable, Callable, Mapping
@@ -9,6 +11,7 @@ import anyio
 from docs import (
     config_reference,
     default_teams,
+    first_answers,
     index,
     massgen_configs,
     python_blocks,
@@ -18,12 +21,14 @@ from docs import (
     troubleshooting,
     wires,
 )
+from massgen_mcp.server import front
 
 DOCS = Path(__file__).parent
 PAGES: Mapping[str, Callable[[], str | Awaitable[str]]] = {
     "backends": tables.page,
     "config": config_reference.page,
     "default-teams": default_teams.page,
+    "first-answers": first_answers.page,
     "massgen-configs": massgen_configs.page,
     "python": python_blocks.page,
     "records": records_page.page,
@@ -35,6 +40,10 @@ PAGES: Mapping[str, Callable[[], str | Awaitable[str]]] = {
 """What makes the text of each page; of python.md it is one list. The index comes last, because it reads the others."""
 
 
+def place_of(name: str) -> Path:
+    return front.ANSWERS if name == "first-answers" else DOCS / f"{name}.md"
+
+
 async def text_of(name: str) -> str:
     """The page as it has to be now."""
     made = PAGES[name]()
@@ -43,7 +52,7 @@ async def text_of(name: str) -> str:
 
 async def main(names: list[str]) -> None:
     for name in names or PAGES:
-        (DOCS / f"{name}.md").write_text(await text_of(name), encoding="utf-8")
+        place_of(name).write_text(await text_of(name), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ HEAD = f"""\
 
 {WRITTEN}
 Every key of a config: where it stands, what it may be, its default and its meaning. A config is YAML or JSON, at
-`.massgen/config.yaml` of a project, at `~/.config/massgen/config.yaml`, or wherever `--config` or `config` of
+`.massgen/config.yaml` of a project, at `~/.config/massgen/config.yaml`, or wherever `--config` or `team` of
 `start_run` says ([trust.md](trust.md)). `massgen --validate FILE` names every error of a file at once, with its line.
 An unknown key is an error, never ignored. A key without a default here may be left out, unless it says *required*.
 

@@ -10,16 +10,23 @@ from massgen_mcp.errors import ErrorCode
 class Meaning(NamedTuple):
     what: str
     to_do: str
-    tools: str
-    """Of MCP that answer with it; all of them where it says so, none of them where it is empty."""
+    tools: frozenset[str]
+    """Of MCP that answer with it."""
 
 
-_START = "`start_run`"
+ALL = frozenset(
+    {
+        *("start_run", "wait_run", "get_status", "get_result"),
+        *("control_run", "apply_result", "list_runs", "list_configs"),
+    }
+)
+_START = frozenset({"start_run"})
+_OF_RUNS = frozenset({"wait_run", "get_status", "get_result", "control_run", "apply_result"})
 CODES: Mapping[ErrorCode, Meaning] = {
     "invalid_arguments": Meaning(
         "An argument is missing, unknown, of another type or out of its bounds.",
         "Correct the argument that the message names.",
-        "all",
+        ALL,
     ),
     "config_invalid": Meaning(
         "The config has errors; the message has one line for each, with file, line and key.",
@@ -29,7 +36,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
     "config_not_found": Meaning(
         "There is no config of that name or at that path.",
         "Take the name that the message suggests, or one that `list_configs` has.",
-        "`start_run`, `list_configs`",
+        frozenset({"start_run", "list_configs"}),
     ),
     "config_untrusted": Meaning(
         "The config asks for what a person has to allow first.",
@@ -54,17 +61,17 @@ CODES: Mapping[ErrorCode, Meaning] = {
     "unknown_run": Meaning(
         "There is no run of that id in this state directory, or it belongs to somebody else.",
         "Take an id from `list_runs`.",
-        "every tool with `run_id`",
+        _OF_RUNS,
     ),
     "expired": Meaning(
         "The run has ended, and its files were deleted when their time was over.",
         "Start a new run; `MASSGEN_MCP_KEEP_RESULTS_DAYS` keeps the next ones longer.",
-        "every tool with `run_id`",
+        _OF_RUNS,
     ),
     "not_finished": Meaning(
         "What was asked for is not there yet, because the run goes on.",
         "Call `wait_run`, or look at one agent with `view=agent`.",
-        "`get_result`, `apply_result`",
+        frozenset({"get_result", "apply_result"}),
     ),
     "idempotency_conflict": Meaning(
         "The key belongs to another request, or `on_conflict` is `fail`.",
@@ -84,7 +91,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
     "invalid_action": Meaning(
         "That cannot be done with the run as it is now, such as steering one that has ended.",
         "Look at it with `get_status`, whose `next_step` says what can be done.",
-        "`control_run`, `apply_result`",
+        frozenset({"control_run", "apply_result"}),
     ),
     "nesting_refused": Meaning(
         "A run inside a run was asked for, and that run does not allow it, or no more of them.",
@@ -99,37 +106,37 @@ CODES: Mapping[ErrorCode, Meaning] = {
     "run_damaged": Meaning(
         "Files of the run are not as they were written. Other runs do not notice.",
         "Read what is left with `view=agent`, and start a new run.",
-        "every tool with `run_id`",
+        _OF_RUNS,
     ),
     "journal_newer": Meaning(
         "A newer massgen-mcp worked on the run.",
         "Upgrade, and continue it; it stays as it is until then.",
-        "`control_run`, `apply_result`",
+        frozenset({"control_run", "apply_result"}),
     ),
     "disk_full": Meaning(
         "There is no room, or a quota is used up.",
         "Free some space; `massgen-mcp prune` removes old runs.",
-        "all",
+        ALL,
     ),
     "store_unavailable": Meaning(
         "The state directory cannot be used; the message says why.",
         "`massgen-mcp doctor` says more. Once that is fixed, the next call works.",
-        "all",
+        ALL,
     ),
     "unsafe_path": Meaning(
         "A name or a link would lead out of the directory that it belongs into.",
         "Take a plain name, or remove the link.",
-        "",
+        frozenset(),
     ),
     "run_not_completed": Meaning(
         "Python only: `run` came to no final answer. `state`, `reason` and `result` say more.",
         "Take the best answer from `result`, or fix the cause.",
-        "",
+        frozenset(),
     ),
     "internal": Meaning(
         "A fault of this program. The message has a reference.",
         "`server.log` in the state directory has the fault under that reference; please report it.",
-        "all",
+        ALL,
     ),
 }
 
@@ -138,8 +145,18 @@ def codes_table(*, of_tools: bool) -> str:
     """`of_tools`: only those that a tool answers with, and which tools."""
     if not of_tools:
         return table(["code", "meaning", "what to do"], [[f"`{code}`", one.what, one.to_do] for code, one in _sorted()])
-    lines = [[f"`{code}`", one.tools, one.what, one.to_do] for code, one in _sorted() if one.tools]
+    lines = [[f"`{code}`", _named(one.tools), one.what, one.to_do] for code, one in _sorted() if one.tools]
     return table(["code", "from", "meaning", "what to do"], lines)
+
+
+def codes_of(tool: str) -> set[str]:
+    """What this tool answers with; of one that does not exist, what such a call is answered with."""
+    return {code for code, one in CODES.items() if tool in one.tools or (tool not in ALL and one.tools == ALL)}
+
+
+def _named(tools: frozenset[str]) -> str:
+    names = {ALL: "all", _OF_RUNS: "every tool with `run_id`"}
+    return names.get(tools) or ", ".join(f"`{tool}`" for tool in sorted(tools))
 
 
 def _sorted() -> list[tuple[ErrorCode, Meaning]]:

@@ -47,7 +47,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "`massgen --init` ([default teams](default-teams.md)).",
         ),
         Entry(
-            "agent '…' needs …",
+            "agent … needs …",
             "The variable with its key is not set where the program runs.",
             "Set it there; in an MCP client that is the client's own environment ([clients](clients.md)).",
         ),
@@ -137,7 +137,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
     ),
     "A config needs your consent": (
         Entry(
-            "came with this directory, and nobody accepted what it asks for",
+            "came with this directory",
             "The directory's own config asks for what could harm: it came from whoever wrote the directory.",
             "Read what it asks for, then `massgen-mcp trust PATH`, or `--trust` ([trust](trust.md)).",
         ),
@@ -147,9 +147,25 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "If you mean it, name the config yourself with `--config`.",
         ),
         Entry(
-            "reaches more than the paths that this call names in context_paths, and nobody accepted that",
-            "An agent named this config over MCP, and it reads or writes more than the call did.",
-            "Name the paths in the call, or accept the config with `massgen-mcp trust PATH`.",
+            "was named by an agent",
+            "An agent named this config over MCP, and it asks for what could harm, or for more than the call named.",
+            "Read what it asks for, then `massgen-mcp trust PATH`. For paths it is enough that the call names them in "
+            "`context_paths`.",
+        ),
+        Entry(
+            ", and is not what was accepted",
+            "You accepted it before. Since then it changed, or it asks for more here; what is new stands below.",
+            "Read what is new, then accept it again in the same way.",
+        ),
+        Entry(
+            "It cannot be accepted as it is: …",
+            "Its skills are too many or too large to be checked, or something among them is no file.",
+            "Take that out of the skills' directory, or leave `use_skills` out.",
+        ),
+        Entry(
+            "… is not used, because only the working directory is searched; …",
+            "The repository around your directory has a config, and another team was taken, or there is none.",
+            "Name it or change the directory, as the message says.",
         ),
     ),
     "At the command line": (
@@ -248,7 +264,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         ),
         Entry(
             "no accepted action in … attempts in a row",
-            "The model neither answers nor votes in a form that can be read.",
+            "The model neither answers nor votes in a form that can be read; what was wrong at last follows.",
             "Take another model; `max_enforcement_retries` allows it more tries.",
         ),
         Entry(
@@ -284,7 +300,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "Take another key.",
         ),
         Entry(
-            "`num_agents` needs `models`; a config names its own agents",
+            "`num_agents` needs `models`; a team of `team` has its own agents",
             "Both were given.",
             "Leave one of them out.",
         ),
@@ -312,7 +328,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "Name it, with `permission: write`.",
         ),
         Entry(
-            "Nothing was changed. Remove what is in the way of these files, or ….",
+            "Nothing was changed. …",
             "You changed the same lines since, or a file is read-only, another user's or unknown to the run.",
             "Each reason says what it is. Commit or move your changes, then apply again; or take other files only.",
         ),
@@ -383,7 +399,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         Entry(
             "the run store cannot be opened: …",
             "`runs.sqlite3` is damaged or not readable.",
-            "Move `runs.sqlite3*` away; answers stay in `runs/*/final` ([runs](runs.md)).",
+            "`massgen-mcp doctor --rebuild` makes the list of runs again ([runs](runs.md)).",
         ),
         Entry(
             "… must be an absolute path, beginning with /",
@@ -479,6 +495,7 @@ WHY: Mapping[FailureReason | DropReason, str] = {
     "unreachable": "Nobody answers at the address.",
     "tools_unsupported": "The server refuses tools, and the model could not do without.",
     "context_too_small": "Question, answers and files do not fit into the model.",
+    "content_filter": "A content filter of the provider, or the model itself, refuses to reply.",
     "provider_error": "The provider failed, again and again.",
     "bad_request": "The provider refuses the request itself.",
     "bad_reply": "What came is nothing that the API allows, or too large.",

@@ -55,9 +55,10 @@ ENDS_HEAD = """
 ## How a reply may end
 
 Only ends that are known to be good make an answer: those of the SDKs' own types, and those that servers and providers
-add to them (`backends/ends.py` names who says what). A refusal, a filter and an output limit are told as such. Every
-other word (`abort`, `cancelled`, `error`, an invented one, none at all) is an error that is tried again. Whatever a
-server says for its usage costs no reply: what is no number of tokens is estimated.
+add to them (`backends/ends.py` names who says what). A refusal, a filter and an output limit are told as such; after a
+refusal nothing is asked again. Every other word (`abort`, `cancelled`, `error`, none at all) is an error that is tried
+again, and so is an invented one, unless it ends tool calls whose arguments are whole. Whatever a server says for its
+usage costs no reply: what is no number of tokens is estimated.
 
 A run of each cell gets its first answer with that end, then a good one, and every try to write the final answer with
 that end again. `python -m tests.wires.ends` plays every end with every usage and every text.
@@ -81,8 +82,8 @@ A first word that takes 150 seconds is waited for with `call_timeout_seconds: 30
 SAID_HEAD = """
 ### What servers say
 
-Words of real servers, by which a refusal of tools or of `tool_choice`, and a context that is too small, are recognized
-(`backends/refusals.py`). The tests play each of them.
+Words of real servers, by which a refusal of tools or of `tool_choice`, too small a context, and a content filter are
+recognized (`backends/refusals.py`). The tests play each of them.
 
 """
 

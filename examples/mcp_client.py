@@ -11,7 +11,7 @@ import anyio
 from mcp import Client, StdioServerParameters
 
 
-async def main(config: str, question: str) -> None:
+async def main(team: str, question: str) -> None:
     server = StdioServerParameters(command="massgen-mcp", env=dict(os.environ))
     async with Client(server) as client:
 
@@ -21,7 +21,7 @@ async def main(config: str, question: str) -> None:
                 sys.exit(f"{name}: {reply.content}")
             return reply.structured_content
 
-        run = await tool("start_run", question=question, config=config)
+        run = await tool("start_run", question=question, team=team)
         result = await tool("wait_run", run_id=run["run_id"], timeout_seconds=45)
         while "poll_after_ms" in result:  # there is something to wait for
             result = await tool("wait_run", run_id=run["run_id"], timeout_seconds=45)
@@ -30,5 +30,5 @@ async def main(config: str, question: str) -> None:
 
 
 if __name__ == "__main__":
-    config, question = sys.argv[1:]
-    anyio.run(main, config, question)
+    team, question = sys.argv[1:]
+    anyio.run(main, team, question)

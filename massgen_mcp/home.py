@@ -31,8 +31,8 @@ OAUTH_SECRET_VARIABLE = "MASSGEN_MCP_OAUTH_CLIENT_SECRET"  # noqa: S105 - as abo
 PARENT_VARIABLE = "MASSGEN_MCP_PARENT"
 """Id of the run inside which a program works; what the program starts is nested in that run."""
 
-MAX_PATH_BYTES = 1024
-"""Of the state directory; a run's files lie some hundred bytes deeper."""
+MAX_PATH_BYTES = 480
+"""Of the state directory: SQLite opens no file whose path has more than 512, the endings that it adds included."""
 MAX_NAME_BYTES = 255
 """What file systems take as one name."""
 
@@ -149,6 +149,7 @@ def find_home(environ: Mapping[str, str]) -> Home:
     """
     chosen = environ.get(HOME_VARIABLE)
     path = _absolute(chosen) if chosen else platformdirs.user_state_path("massgen-mcp")
+    _check_length(path)
     usual = Limits()
     limits = Limits(
         running=int(_number(environ, RUNNING_VARIABLE, usual.running, least=1)),
@@ -179,12 +180,18 @@ def _absolute(chosen: str) -> Path:
     path = Path(chosen)
     if not path.is_absolute():
         raise MassgenError("invalid_arguments", f"{HOME_VARIABLE} must be an absolute path, beginning with /")
-    if len(os.fsencode(path)) > MAX_PATH_BYTES or any(len(os.fsencode(part)) > MAX_NAME_BYTES for part in path.parts):
+    return path
+
+
+def _check_length(path: Path) -> None:
+    """A link counts as what it leads to, as SQLite has it."""
+    lengths = [len(os.fsencode(one)) for one in (path, os.path.realpath(path))]
+    if max(lengths) > MAX_PATH_BYTES or any(len(os.fsencode(part)) > MAX_NAME_BYTES for part in path.parts):
         raise MassgenError(
             "invalid_arguments",
-            f"{HOME_VARIABLE} is too long: at most {MAX_PATH_BYTES} bytes, {MAX_NAME_BYTES} between two slashes",
+            f"the path of the state directory is too long: at most {MAX_PATH_BYTES} bytes, {MAX_NAME_BYTES} between "
+            f"two slashes; set {HOME_VARIABLE} to a shorter one",
         )
-    return path
 
 
 def _number(environ: Mapping[str, str], variable: str, default: float, *, least: float = 0) -> float:

@@ -25,6 +25,7 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, Implementation, TextContent
 
+from docs.error_codes import codes_of
 from tests.commands import ROOT as ROOT
 from tests.commands import STANDING_IN, python
 from tests.planted import PLANTED, SEARCH
@@ -73,7 +74,7 @@ class TempHome:
             **inherited,
             "MASSGEN_MCP_HOME": str(self.path),
             "MASSGEN_MCP_RUNNER_IDLE_SECONDS": RUNNER_IDLE_SECONDS,
-            "MASSGEN_CONFIG_HOME": str(self.work / "no-such-config-home"),
+            "MASSGEN_CONFIG_HOME": str(self.own_configs),
             "CLAUDE_CONFIG_DIR": str(self.work / "no-such-login"),
             **PLANTED,
             **self.extra,
@@ -84,6 +85,11 @@ class TempHome:
         """The directories of its runs."""
         return sorted((self.path / "runs").glob("*"))
 
+    @property
+    def own_configs(self) -> Path:
+        """The user's own directory of configs, from which an agent may take any."""
+        return self.work / ".config" / "massgen"
+
     def run_directory(self, run_id: str) -> Path:
         return self.path / "runs" / run_id
 
@@ -93,8 +99,9 @@ class TempHome:
         return replace(self, extra={**self.extra, **variables})
 
     def config(self, name: str, *agents: dict[str, Any], **settings: Any) -> str:
-        """Write a config; returns its path. JSON is YAML, but for the escapes of characters."""
-        path = self.work / f"{name}.yaml"
+        """Write a config that the user keeps; returns its path. JSON is YAML, but for the escapes of characters."""
+        self.own_configs.mkdir(parents=True, exist_ok=True)
+        path = self.own_configs / f"{name}.yaml"
         path.write_text(json.dumps({"agents": agents, **settings}, indent=1, ensure_ascii=False), encoding="utf-8")
         return str(path)
 
@@ -233,6 +240,7 @@ async def expect_error(client: Client, tool: str, **arguments: Any) -> tuple[str
     assert reply.structured_content is None
     told = re.fullmatch(r"ERROR ([a-z_]+): (.+)", text_of(reply), re.DOTALL)
     assert told, text_of(reply)[:500]
+    assert told.group(1) in codes_of(tool), f"docs/error_codes.py does not say that {tool} answers {told.group(1)}"
     return told.group(1), told.group(2)
 
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from docs import config_reference
-from docs.__main__ import PAGES, text_of
+from docs.__main__ import PAGES, place_of, text_of
 from docs.index import GROUPS, without_place
 from docs.markdown import anchor
 from massgen_mcp.config.models.common import Settings
@@ -46,7 +46,7 @@ MARKDOWN = all_pages()
 @pytest.mark.parametrize("name", sorted(PAGES.keys() - {"wires"}))
 async def test_a_generated_page_is_up_to_date(name: str) -> None:
     """That of wires takes a minute to make; `test_docs_tables` compares what its parts say."""
-    assert (DOCS / f"{name}.md").read_text(encoding="utf-8") == await text_of(name), f"run `make docs ONLY={name}`"
+    assert place_of(name).read_text(encoding="utf-8") == await text_of(name), f"run `make docs ONLY={name}`"
 
 
 def test_every_page_has_a_place_in_the_index() -> None:
@@ -91,6 +91,7 @@ RUN_ELSEWHERE: Mapping[str, str] = {
     "README.md": "tests/test_readme.py",
     "docs/python.md": "tests/api/test_docs_python.py",
     "docs/agents-api.md": "tests/agents/test_page.py",
+    "docs/clients.md": "tests/test_clients_page.py",
     "docs/cli.md": "tests/cli/test_page.py",
     "docs/tutorial.md": "tests/test_tutorial.py",
     "tests/api/programmatic_api.md": "tests/api/test_programmatic_api.py",

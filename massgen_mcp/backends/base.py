@@ -149,15 +149,19 @@ class CitationsPart:
     citations: tuple[Citation, ...]
 
 
-StopReason = Literal["end", "tool_calls", "length", "refusal"]
+StopReason = Literal["end", "tool_calls", "length"]
+"""How a reply ended that counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class StopPart:
     """The model's own end of the reply. A stream without it was cut off, and is an error, never a short answer."""
 
-    reason: StopReason
+    reason: StopReason | Literal["refusal"]
+    """`refusal`: a content filter, or the model itself, ended it. Then it is no reply."""
     replay: tuple[JsonObject, ...] = field(default=())
+    told: str = ""
+    """The provider's own word for the reason, where there is one."""
 
 
 Part = TextPart | ReasoningPart | DraftPart | ToolCallPart | CitationsPart | UsagePart | StopPart

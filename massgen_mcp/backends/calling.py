@@ -142,6 +142,12 @@ def _out_of_time(seconds: float, *, heard: bool) -> BackendError:
     return BackendError("timeout", message)
 
 
+def _filtered(told: str) -> BackendError:
+    word = f" ({told})" if told else ""
+    message = f"the provider's content filter, or the model itself, refused to go on{word}; no part of the reply counts"
+    return BackendError("content_filter", message)
+
+
 def _let_through(
     limiter: ProviderLimiter | None, on_wait: Callable[[Obstacle | None], None]
 ) -> AbstractAsyncContextManager[Callable[[], None]]:
@@ -220,9 +226,13 @@ class ReplyParts:
             raise BackendError("bad_reply", f"the reply is larger than {MAX_REPLY_BYTES} bytes")
 
     def whole(self, model: str) -> Reply:
-        """Raises `BackendError` provider_error if the model had not come to its end."""
+        """Raises `BackendError`: provider_error if the model had not come to its end, content_filter if it was stopped
+        there.
+        """
         if self._stop is None:
             raise BackendError("provider_error", "the reply ended before the model did", retryable=True)
+        if self._stop.reason == "refusal":
+            raise _filtered(self._stop.told)
         text, reasoning = "".join(self._texts), "".join(self._reasoning)
         if not reasoning:
             reasoning, text = thoughts_apart(text)

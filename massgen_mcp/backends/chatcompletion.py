@@ -3,9 +3,8 @@
 Everything that differs between such servers and matters here is decided in this file.
 """
 
-import json
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from massgen_mcp.backends.base import (
@@ -18,7 +17,6 @@ from massgen_mcp.backends.base import (
     Part,
     ReasoningPart,
     StopPart,
-    StopReason,
     TextPart,
     ToolCall,
     ToolCallPart,
@@ -33,7 +31,7 @@ from massgen_mcp.backends.http import Endpoint
 from massgen_mcp.backends.openai_client import OPENAI, OpenAIBackend
 from massgen_mcp.backends.thoughts import ThoughtsApart
 from massgen_mcp.backends.usage import chat_usage
-from massgen_mcp.backends.wiretext import CallIds, arguments_text, clean, clean_object, tool_name
+from massgen_mcp.backends.wiretext import CallIds, arguments_text, clean, clean_object, is_object, tool_name
 
 
 class ChatCompletionBackend(OpenAIBackend):
@@ -80,14 +78,17 @@ def output_limit(endpoint: Endpoint) -> str:
     return "max_completion_tokens" if at_openai else "max_tokens"
 
 
-def stop_reason(finish: object, endpoint: Endpoint, base_url: str, *, called: bool) -> StopReason:
-    """Why a reply ended. `called`: it calls tools. Raises `BackendError` if the model did not come to an end."""
+def stop_part(finish: object, endpoint: Endpoint, base_url: str, calls: Collection[str]) -> StopPart:
+    """Why a reply ended. `calls`: the arguments of its calls.
+
+    Raises `BackendError` if the model did not come to an end.
+    """
     if not finish:
         raise cut_off(endpoint, base_url)
-    stop = stop_of(CHAT, finish, called=called)
+    stop = stop_of(CHAT, finish, calls)
     if stop is None:
         raise broken_off(f"finish_reason {finish}", endpoint, base_url)
-    return stop
+    return StopPart(stop, told=str(finish))
 
 
 def _effort(endpoint: Endpoint) -> JsonObject:
@@ -139,7 +140,7 @@ class _OpenCall:
         """
         if call_id and self.given_id and call_id != self.given_id:
             return False
-        return not (name and self.fragments and self.fragments[-1].endswith("}") and _is_object(self.arguments))
+        return not (name and self.fragments and self.fragments[-1].endswith("}") and is_object(self.arguments))
 
 
 class _Reply:
@@ -173,7 +174,10 @@ class _Reply:
             yield from self._choice(choice)
 
     def finish(self) -> Iterator[Part]:
-        stop = stop_reason(self._finish, self._endpoint, self._base_url, called=bool(self._calls))
+        called = [call.arguments for call in self._calls]
+        stop = stop_part(self._finish, self._endpoint, self._base_url, called)
+        if self._refused:
+            stop = StopPart("refusal", told="refusal")
         calls = [
             ToolCall(self._ids.take(call.given_id), clean(call.name), clean(call.arguments)) for call in self._calls
         ]
@@ -181,7 +185,7 @@ class _Reply:
         yield from map(ToolCallPart, calls)
         if self._usage is not None:
             yield chat_usage(self._usage, self._model, self._endpoint.cost_field)
-        yield StopPart("refusal" if self._refused else stop, replay=self._replay(calls))
+        yield replace(stop, replay=self._replay(calls))
 
     def _replay(self, calls: list[ToolCall]) -> tuple[JsonObject, ...]:
         """The reply with its thoughts, for the servers that want them back; empty when there is nothing that the plain
@@ -269,10 +273,3 @@ def _add_detail(details: list[JsonObject], piece: object) -> None:
         so_far = open_one.get(name)
         joins = name in ("text", "summary") and isinstance(so_far, str) and isinstance(value, str)
         open_one[name] = f"{so_far}{value}" if joins else (value if value is not None else so_far)
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        return False

@@ -64,7 +64,8 @@ class MessagesReply:
         self._blocks: list[JsonObject] = []
         self._thought = False
         self._served = False
-        self._called = False
+        self._called: list[str] = []
+        """The arguments of the calls."""
         self._stop_reason: object = None
         self._sequence: object = None
         """The stop sequence that the reply ended with, where it did."""
@@ -132,12 +133,13 @@ class MessagesReply:
         if self.paused:
             told = f"{self._base_url} paused the reply more than {MAX_PAUSES} times"
             raise failure("bad_reply", told, self._endpoint)
-        stop = stop_of(MESSAGES, self._stop_reason, called=self._called)
+        stop = stop_of(MESSAGES, self._stop_reason, self._called)
         # LMDeploy calls what it broke off a `stop_sequence`, and names none; who has met one names it.
         if stop is None or (stop == "end" and self._stop_reason == "stop_sequence" and not self._sequence):
             raise broken_off(f"stop_reason {self._stop_reason}", self._endpoint, self._base_url)
         # Without thinking or tools of the API there is nothing that the plain messages do not tell as well.
-        yield StopPart(stop, replay=tuple(self._blocks) if self._thought or self._served else ())
+        replay = tuple(self._blocks) if self._thought or self._served else ()
+        yield StopPart(stop, replay, told=str(self._stop_reason))
 
     def _start(self, index: int, block: Fields) -> Iterator[Part]:
         self._open[index] = opened = _OpenBlock(block)
@@ -189,8 +191,8 @@ class MessagesReply:
             self._thought = True
             self._blocks.append({"type": "redacted_thinking", "data": needed_text(block, "data")})
         elif kind == "tool_use":
-            self._called = True
             arguments = text or json.dumps(block.get("input") or {})
+            self._called.append(arguments)
             call = ToolCall(self._ids.take(text_in(block, "id")), clean(needed_text(block, "name")), arguments)
             self._blocks.append(tool_use(call))
             yield ToolCallPart(call)

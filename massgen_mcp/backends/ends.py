@@ -1,14 +1,19 @@
 """How a reply can end, by wire: closed lists. An end that is in none is a failure that may pass, never a success.
 
 A good end is "end" or "tool_calls"; "length" and "refusal" are final, and told as such. Servers invent words of their
-own for a reply that they broke off (`abort`, `cancelled`, `error`), so only known ones count. Knows no SDK.
+own for a reply that they broke off (`abort`, `cancelled`, `error`), so only known ones count; but calls whose arguments
+are whole need no good word, only none that is bad. Knows no SDK.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import Literal
 
 from massgen_mcp.backends.base import StopReason
+from massgen_mcp.backends.wiretext import is_object
 
-CHAT: Mapping[str, StopReason] = {
+End = StopReason | Literal["refusal"]
+
+CHAT: Mapping[str, End] = {
     # openai.types.chat.chat_completion_chunk.Choice.finish_reason; also all that vLLM (v1/engine/__init__.py), SGLang
     # (srt/managers/schedule_batch.py), llama.cpp's server and Ollama say when a reply is whole. Their other words are
     # vLLM's abort, error and repetition, SGLang's abort, Ollama's load and unload.
@@ -44,7 +49,7 @@ CHAT: Mapping[str, StopReason] = {
 }
 """Finish reasons of Chat Completions, in lower case, without what some servers add after a colon."""
 
-MESSAGES: Mapping[str, StopReason] = {
+MESSAGES: Mapping[str, End] = {
     # anthropic.types.StopReason; `pause_turn` is none, the reply goes on.
     "end_turn": "end",
     "stop_sequence": "end",
@@ -55,7 +60,7 @@ MESSAGES: Mapping[str, StopReason] = {
 }
 """Stop reasons of the Messages API, and of the Claude Code CLI, which passes them on."""
 
-RESPONSES_INCOMPLETE: Mapping[str, StopReason] = {
+RESPONSES_INCOMPLETE: Mapping[str, End] = {
     # openai.types.responses.response.IncompleteDetails; `max_messages` and `steered` belong to what we do not use.
     "max_output_tokens": "length",
     "content_filter": "refusal",
@@ -63,7 +68,7 @@ RESPONSES_INCOMPLETE: Mapping[str, StopReason] = {
 """Why a response of the Responses API is incomplete. Of its other states only `completed` is an end."""
 
 
-GEMINI: Mapping[str, StopReason] = {
+GEMINI: Mapping[str, End] = {
     # google.genai.types.FinishReason. None of OTHER, MALFORMED_FUNCTION_CALL, MALFORMED_RESPONSE, UNEXPECTED_TOOL_CALL,
     # TOO_MANY_TOOL_CALLS, MISSING_THOUGHT_SIGNATURE, NO_IMAGE, IMAGE_OTHER is an end.
     "stop": "end",
@@ -85,15 +90,28 @@ GEMINI: Mapping[str, StopReason] = {
 """Finish reasons of Gemini's own API, in lower case."""
 
 
-def stop_of(table: Mapping[str, StopReason], told: object, *, called: bool) -> StopReason | None:
+RESPONSES: Mapping[str, End] = {"completed": "end"}
+"""States of a response of the Responses API that is not incomplete."""
+
+_BROKEN_OFF = (
+    *("abort", "cancel", "close", "error", "fail", "incomplete", "in_progress", "interrupt", "preempt", "queued"),
+    *("time_out", "timeout", "compaction", "insufficient", "load", "malformed", "missing", "pause", "repetition"),
+    *("too_many", "unexpected", "image", "none", "null", "other", "unknown", "unspecified"),
+)
+"""What is in the words of servers for a reply that is not whole, or of which they do not know how it ended."""
+
+
+def stop_of(table: Mapping[str, End], told: object, calls: Collection[str]) -> End | None:
     """The end that a server told; None if it is none that we know.
 
-    `called`: the reply calls tools. A reply that ended in order and calls some has ended for them; one that says so
-    and calls none is not whole.
+    `calls`: the arguments of the reply's calls. A reply that ended in order and calls some has ended for them; one that
+    says so and calls none is not whole.
     """
     if not isinstance(told, str):
         return None
-    stop = table.get(told.partition(":")[0].strip().lower())
-    if stop == "end" and called:
+    word = told.partition(":")[0].strip().lower()
+    stop = table.get(word)
+    invented = stop is None and word and not any(bad in word for bad in _BROKEN_OFF)
+    if calls and (stop == "end" or (invented and all(map(is_object, calls)))):
         return "tool_calls"
-    return None if stop == "tool_calls" and not called else stop
+    return None if stop == "tool_calls" and not calls else stop

@@ -4,6 +4,7 @@ Both SDKs raise errors of the same shape but of unrelated classes, and their bro
 as cause; so this looks at shapes and causes and needs to import neither.
 """
 
+import json
 import math
 import re
 import ssl
@@ -17,12 +18,18 @@ import anyio
 import httpx2
 
 from massgen_mcp.backends.http import Endpoint
-from massgen_mcp.backends.refusals import refused_part, says_too_long
+from massgen_mcp.backends.refusals import reason_told, refused_part
 from massgen_mcp.backends.wiretext import clean
 from massgen_mcp.errors import BackendError, DropReason
 
 MAX_MESSAGE = 500
+MAY_PASS = frozenset({408, 409, 425})
+"""Statuses after which a call is tried again, besides 429 and those from 500 on."""
 MAX_END = 100
+MAX_DEPTH = 5
+"""Of an error's body, as far as it is read ..."""
+MAX_LISTED = 5
+"""... and so many members of each list in it."""
 
 _Verdict = tuple[DropReason, bool]
 """The reason, and whether the same request may succeed later."""
@@ -46,11 +53,11 @@ _BY_CODE: dict[str, _Verdict] = {
     "context_length_exceeded": ("context_too_small", False),
     "exceed_context_size_error": ("context_too_small", False),
     "request_too_large": ("bad_request", False),
-    "bio_policy": ("bad_request", False),
-    "content_filter": ("bad_request", False),
-    "content_policy_violation": ("bad_request", False),
+    "bio_policy": ("content_filter", False),
+    "content_filter": ("content_filter", False),
+    "content_policy_violation": ("content_filter", False),
     "data_residency_mismatch": ("bad_request", False),
-    "misalignment_policy_violation": ("bad_request", False),
+    "misalignment_policy_violation": ("content_filter", False),
 }
 
 
@@ -62,6 +69,7 @@ _WAYS_OUT: dict[DropReason, str] = {
         "SGLang --context-length, LM Studio's slider; or context_length of type ollama), or take another model, or "
         "fewer agents"
     ),
+    "content_filter": "; word the question differently, or take another model",
     "tools_unsupported": "; take another model, or start the server with tool calls",
     "timeout": "; raise call_timeout_seconds in timeout_settings",
 }
@@ -99,8 +107,8 @@ def translate(error: Exception, endpoint: Endpoint, base_url: str) -> BackendErr
     for cause in chain:
         if isinstance(cause, BackendError):
             return cause
-    if isinstance(error, _StatusError) and isinstance(error, _ApiError):
-        return _of_status(error.status_code, error.body, error.message, error.response.headers, endpoint, base_url)
+        if isinstance(cause, _StatusError) and isinstance(cause, _ApiError):
+            return _of_status(cause.status_code, cause.body, cause.message, cause.response.headers, endpoint, base_url)
     for cause in chain:
         if (verdict := _of_connection(cause)) is not None:
             reason, retryable, what = verdict
@@ -115,10 +123,15 @@ def translate(error: Exception, endpoint: Endpoint, base_url: str) -> BackendErr
 def of_event(body: object, message: str, endpoint: Endpoint, base_url: str) -> BackendError:
     """An error told inside a stream, by its code or type; an unknown one may pass, as most of them do."""
     told = _detail(body) or message
-    reason, retryable = (
-        ("context_too_small", False) if says_too_long(told) else _by_code(body) or ("provider_error", True)
-    )
-    return failure(reason, f"{base_url} broke off: {told}", endpoint, retryable=retryable)
+    refused = refused_part(400, told)
+    reason, retryable = _by_code(body) or ("provider_error", True)
+    if in_words := reason_told(told):
+        reason, retryable = in_words, False
+    elif refused is not None:
+        reason, retryable = "tools_unsupported", False
+    error = failure(reason, f"{base_url} broke off: {told}", endpoint, retryable=retryable)
+    error.refused = refused
+    return error
 
 
 def cut_off(endpoint: Endpoint, base_url: str) -> BackendError:
@@ -144,19 +157,22 @@ def _about_key(endpoint: Endpoint) -> str:
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """The provider's wish in seconds from `now`: `retry-after-ms`, or `retry-after` as seconds or an HTTP date."""
+    """The provider's wish in seconds from `now`: `retry-after-ms`, or `retry-after` as seconds or an HTTP date. None if
+    there is none, as where that time is over.
+    """
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) * unit
         except ValueError:
             continue
-        if math.isfinite(seconds) and seconds >= 0:
+        if math.isfinite(seconds) and seconds > 0:
             return seconds
     try:
         date = parsedate_to_datetime(headers.get("retry-after", ""))
     except ValueError:
         return None
-    return max(0.0, (date.replace(tzinfo=date.tzinfo or UTC) - now).total_seconds())
+    seconds = (date.replace(tzinfo=date.tzinfo or UTC) - now).total_seconds()
+    return seconds if seconds > 0 else None
 
 
 def _of_status(
@@ -167,8 +183,8 @@ def _of_status(
     detail = _detail(body) or message
     refused = refused_part(status, detail)
     reason, retryable = ("tools_unsupported", False) if refused else _by_status(status, body)
-    if status >= 400 and reason in ("bad_request", "provider_error") and says_too_long(detail):
-        reason, retryable = "context_too_small", False
+    if status >= 400 and reason in ("bad_request", "provider_error") and (in_words := reason_told(detail)):
+        reason, retryable = in_words, False
     text = f"{base_url} answered {status}: {detail}"
     if status < 400:
         text = f"{base_url} answered {status}: redirects are not followed; correct base_url"
@@ -186,12 +202,12 @@ def _by_status(status: int, body: object) -> _Verdict:
     if status == 402 or (told is not None and told[0] == "quota_exhausted"):
         return "quota_exhausted", False
     if status in (401, 403):
-        return ("bad_request", False) if told is not None and told[0] == "bad_request" else ("auth", False)
+        return told if told is not None and told[0] in ("bad_request", "content_filter") else ("auth", False)
     if status == 404:
         return "model_not_found", False
     if status == 429:
         return "rate_limited", True
-    if status in (408, 409) or status >= 500:
+    if status in MAY_PASS or status >= 500:
         return "provider_error", True
     return (told or ("bad_request", False)) if status >= 400 else ("provider_error", False)
 
@@ -199,7 +215,7 @@ def _by_status(status: int, body: object) -> _Verdict:
 def _by_code(body: object) -> _Verdict | None:
     for where in (_member(_unwrapped(body), "error"), _unwrapped(body)):
         if _member(_member(where, "metadata"), "flagged_input") is not None:
-            return "bad_request", False  # OpenRouter's moderation, which answers like a refused key
+            return "content_filter", False  # OpenRouter's moderation, which answers like a refused key
         details = [_member(detail, name) for detail in _details(where) for name in ("error_code", "reason")]
         for code in (*details, _member(where, "code"), _member(where, "type")):
             if isinstance(code, str) and code in _BY_CODE:
@@ -215,7 +231,7 @@ def _retry_delay(body: object) -> float | None:
         for detail in _details(where):
             delay = _member(detail, "retryDelay")
             if isinstance(delay, str) and re.fullmatch(r"\d{1,9}(\.\d{1,9})?s", delay):
-                return float(delay[:-1])
+                return float(delay[:-1]) or None
     return None
 
 
@@ -241,6 +257,8 @@ def _of_connection(cause: BaseException) -> tuple[DropReason, bool, str] | None:
             return "timeout", False, "was silent for too long"
         case httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
             return "unreachable", False, "is no usable address"
+        case httpx2.DecodingError():
+            return "provider_error", True, "sent compressed data that is broken"
         case httpx2.TransportError() | anyio.EndOfStream() | OSError():
             return "provider_error", True, "lost the connection"
         case _:
@@ -258,13 +276,35 @@ def _member(value: object, key: str) -> object:
     return cast("Mapping[str, object]", value).get(key) if isinstance(value, Mapping) else None
 
 
-def _detail(body: object) -> str:
-    body = _unwrapped(body)
-    error = _member(body, "error")
-    for text in (_member(error, "message"), error, _member(body, "message"), _member(body, "detail")):
-        if isinstance(text, str) and text:
-            return text
-    return ""
+_DETAIL = (
+    "message",
+    "error",
+    "detail",
+    "msg",
+    "errors",
+    "error_message",
+    "error_msg",
+    "title",
+    "reason",
+    "description",
+)
+"""Where servers put what they say, best first."""
+
+
+def _detail(body: object, depth: int = 0) -> str:
+    """What an error's body says, whatever its shape; "" where it says nothing."""
+    match body:
+        case str():
+            return "" if body.lstrip().startswith("<") else body.strip()  # a page is nothing to quote
+        case list() if depth < MAX_DEPTH:
+            texts = (_detail(item, depth + 1) for item in cast("list[object]", body)[:MAX_LISTED])
+            return "; ".join(filter(None, texts))
+        case Mapping() if depth < MAX_DEPTH:
+            fields = cast("Mapping[str, object]", body)
+            told = next(filter(None, (_detail(fields.get(name), depth + 1) for name in _DETAIL)), "")
+            return told or ("" if depth or not fields else json.dumps(fields)[:MAX_MESSAGE])
+        case _:
+            return ""
 
 
 def _text(error: BaseException) -> str:

@@ -50,7 +50,8 @@ class GeminiReply:
         """To be sent back."""
         self._signed = False
         """There is something in them that the plain messages do not tell as well."""
-        self._called = False
+        self._called: list[str] = []
+        """The arguments of the calls."""
         self._finish: object = None
         self._finish_message: object = None
         self._usage: object = None
@@ -69,19 +70,19 @@ class GeminiReply:
         if blocked := member(event, "promptFeedback", "blockReason"):
             yield from self._counted()
             told_reason = f"{self._base_url} blocked the request: {blocked}"
-            raise failure("bad_request", told_reason, self._endpoint)
+            raise failure("content_filter", told_reason, self._endpoint)
 
     def finish(self) -> Iterator[Part]:
         if not self._finish:
             raise cut_off(self._endpoint, self._base_url)
-        stop = stop_of(GEMINI, self._finish, called=self._called)
+        stop = stop_of(GEMINI, self._finish, self._called)
         if stop is None:
             why = f": {self._finish_message}" if isinstance(self._finish_message, str) else ""
             raise broken_off(f"finishReason {self._finish}{why}", self._endpoint, self._base_url)
         if citations := tuple(self._citations()):
             yield CitationsPart(citations)
         yield from self._counted()
-        yield StopPart(stop, replay=tuple(self._parts) if self._signed else ())
+        yield StopPart(stop, tuple(self._parts) if self._signed else (), told=str(self._finish))
 
     def _candidate(self, candidate: Fields) -> Iterator[Part]:
         self._finish = candidate.get("finishReason") or self._finish
@@ -122,9 +123,10 @@ class GeminiReply:
             self._parts.append({"text": text, "thought": True} if thought else {"text": text})
 
     def _call(self, part: Fields, call: Fields) -> Iterator[Part]:
-        self._called = self._signed = True
+        self._signed = True
         given, name, args = text_in(call, "id"), clean(needed_text(call, "name")), call.get("args")
         arguments = clean(json.dumps({} if args is None else args, ensure_ascii=False))
+        self._called.append(arguments)
         made = ToolCall(self._ids.take(given), name, arguments)
         sent: JsonObject = json_object(call)
         if not isinstance(args, dict):

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
-from typing import ClassVar, Generic, Literal, Protocol, TypeVar, cast
+from typing import ClassVar, Generic, Literal, Protocol, Self, TypeVar, cast
 
 import anyio
 import anyio.lowlevel
@@ -16,6 +16,7 @@ import httpx2
 
 from massgen_mcp.backends.base import JsonObject, JsonValue
 from massgen_mcp.backends.event_stream import EventDecoder, ServerEvent
+from massgen_mcp.backends.fields import fields_or_none, parsed
 from massgen_mcp.config.native_tools import NativeTool
 from massgen_mcp.config.providers import CostField
 from massgen_mcp.errors import BackendError
@@ -110,18 +111,76 @@ def _tls() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
+@cache
+def _encodings() -> frozenset[str]:
+    """Compressions that can be read here: that of zlib always, others as packages are installed."""
+    return frozenset(httpx2.AsyncClient(verify=_tls()).headers["accept-encoding"].split(", "))
+
+
 async def _guard(response: httpx2.Response) -> None:
     # A hook and not a transport of our own: with a transport httpx2 would ignore the proxies of the environment.
-    encoding = response.headers.get("content-encoding", "identity")
-    if encoding != "identity":
-        raise BackendError("bad_reply", f"{response.url} answered with {encoding} data that was not asked for")
-    media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if response.is_success and media_type in ("text/html", "application/json"):
-        raise BackendError(
-            "bad_reply", f"{response.url} answered with {media_type} instead of an event stream; is base_url right?"
-        )
+    told = response.headers.get_list("content-encoding", split_commas=True)
+    encodings = [name.strip().lower() for name in told if name.strip().lower() not in ("", "identity")]
+    if len(encodings) > 1 or not _encodings().issuperset(encodings):
+        unreadable = f"{', '.join(encodings)} data that was not asked for and cannot be read"
+        raise BackendError("bad_reply", f"{response.url} answered with {unreadable}")
     if isinstance(response.stream, httpx2.AsyncByteStream):
         response.stream = _CappedStream(response.stream, str(response.url))
+        if encodings:
+            # Nobody behind us decodes, nor could bound it: the limit holds for what was sent and for what is in it.
+            response.stream = _CappedStream(_DecodedStream(response.stream, encodings[0]), str(response.url))
+            del response.headers["content-encoding"]
+    media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if response.is_success and media_type in ("text/html", "application/json"):
+        raise await _no_stream(response, media_type)
+
+
+async def _no_stream(response: httpx2.Response, media_type: str) -> Exception:
+    """What a success is that is no stream: an error with a wrong status, or the page of a proxy, which may be gone with
+    the next try; else something that answers in another way.
+    """
+    if media_type == "application/json":
+        refused = await RefusedError.of(response)
+        if fields_or_none(refused.body).get("error"):
+            return refused
+    message = f"{response.url} answered with {media_type} instead of an event stream; is base_url right?"
+    return BackendError("bad_reply", message, retryable=media_type == "text/html")
+
+
+class RefusedError(Exception):
+    """An answer that is no success, in the shape of an SDK's error, so that `failures` reads it."""
+
+    def __init__(self, response: httpx2.Response, body: object, message: str) -> None:
+        super().__init__(message)
+        self.response = response
+        self.status_code = response.status_code
+        self.body = body
+        self.message = message
+
+    @classmethod
+    async def of(cls, response: httpx2.Response) -> Self:
+        """Reads its body, which is none where it is no JSON."""
+        text = (await response.aread()).decode(errors="replace")
+        try:
+            body = parsed(text)
+        except (ValueError, RecursionError):
+            body = None
+        return cls(response, body, text or response.reason_phrase)
+
+
+class _DecodedStream(httpx2.AsyncByteStream):
+    """What is in a compressed reply, in pieces of bounded size."""
+
+    def __init__(self, encoded: httpx2.AsyncByteStream, encoding: str) -> None:
+        self._inner = httpx2.Response(200, headers={"content-encoding": encoding}, stream=encoded)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async with aclosing(self._inner.aiter_bytes()) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
 
 
 class _CappedStream(httpx2.AsyncByteStream):
@@ -164,7 +223,7 @@ async def posted(client: PostingClient, path: str, body: JsonObject) -> AsyncGen
     """
     response = cast("httpx2.Response", await client.post(path, cast_to=httpx2.Response, body=body, stream=True))
     try:
-        # Raw, because nothing is encoded (see `_guard`).
+        # Raw, because it is decoded already (see `_guard`).
         async with aclosing(response.aiter_raw()) as chunks:
             yield chunks
     finally:

@@ -28,7 +28,8 @@ MESSAGE_TOKENS = 16
 
 _NOT_BILLED: tuple[DropReason, ...] = (
     *("auth", "quota_exhausted", "rate_limited", "model_not_found"),
-    *("unreachable", "tools_unsupported", "context_too_small", "provider_error", "bad_request", "budget"),
+    *("unreachable", "tools_unsupported", "context_too_small", "content_filter", "provider_error"),
+    *("bad_request", "budget"),
 )
 """A failure of these kinds before the first piece of a reply means that no model has worked."""
 

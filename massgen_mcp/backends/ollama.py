@@ -208,7 +208,7 @@ class _Reply:
         """Raises `BackendError` if the model did not come to an end."""
         if self._last is None or not (told := self._last.get("done_reason")):
             raise cut_off(self._endpoint, self._base_url)
-        stop = stop_of(CHAT, told, called=bool(self._calls))
+        stop = stop_of(CHAT, told, [call.arguments for call in self._calls])
         if stop is None:
             raise broken_off(f"done_reason {told}", self._endpoint, self._base_url)
         yield from self._apart.end()
@@ -218,7 +218,7 @@ class _Reply:
             read=count(self._last.get("prompt_eval_count")),
             written=count(self._last.get("eval_count")),
         )
-        yield StopPart(stop, replay=self._replay())
+        yield StopPart(stop, self._replay(), told=str(told))
 
     def _replay(self) -> tuple[JsonObject, ...]:
         """The reply with its thoughts, which some models read again; empty when there are none."""

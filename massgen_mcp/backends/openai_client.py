@@ -100,6 +100,6 @@ async def _events(
                 await drain(chunks)
                 return
             value = parsed(event.data)
-            if error := member(value, "error"):
-                raise of_event(error, "an error event", endpoint, base_url)
+            if event.name == "error" or member(value, "error"):
+                raise of_event(value, "an error event", endpoint, base_url)
             yield value

@@ -1,6 +1,7 @@
 """OpenAI's Responses API, and xAI's, used without server-side state: reasoning comes encrypted and is sent back."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import cast
 
 from massgen_mcp.backends.base import (
@@ -15,7 +16,6 @@ from massgen_mcp.backends.base import (
     Part,
     ReasoningPart,
     StopPart,
-    StopReason,
     TextPart,
     ToolCall,
     ToolCallPart,
@@ -25,7 +25,7 @@ from massgen_mcp.backends.base import (
     UserMessage,
 )
 from massgen_mcp.backends.drafts import Draft, Drafts
-from massgen_mcp.backends.ends import RESPONSES_INCOMPLETE, stop_of
+from massgen_mcp.backends.ends import RESPONSES, RESPONSES_INCOMPLETE, stop_of
 from massgen_mcp.backends.failures import broken_off, cut_off, of_event
 from massgen_mcp.backends.fields import Fields, fields_of, json_object, needed_text, objects_in, text_in
 from massgen_mcp.backends.http import Endpoint
@@ -126,7 +126,8 @@ class _Reply:
         """Calls that are being written and shown, by the place of their items in the output."""
         self._items: list[JsonObject] = []
         self._reasoned = False
-        self._called = False
+        self._called: list[str] = []
+        """The arguments of the calls."""
         self._refused = False
         self._end: Fields | None = None
         self._status: object = None
@@ -163,21 +164,22 @@ class _Reply:
         if (usage := _usage(self._end, self._endpoint)) is not None:
             yield usage
         # Without reasoning there is nothing that the plain messages do not tell as well.
-        yield StopPart(self._stop(self._end), replay=tuple(self._items) if self._reasoned else ())
+        yield replace(self._stop(self._end), replay=tuple(self._items) if self._reasoned else ())
 
-    def _stop(self, end: Fields) -> StopReason:
+    def _stop(self, end: Fields) -> StopPart:
         """By the response's own status, which may contradict the event: vLLM completes what was cancelled."""
         if self._status == "incomplete":
             reason = member(end, "incomplete_details", "reason")
-            stop = stop_of(RESPONSES_INCOMPLETE, reason, called=self._called)
+            stop = stop_of(RESPONSES_INCOMPLETE, reason, ())
             if stop is None:
                 raise broken_off(f"incomplete_details {reason}", self._endpoint, self._base_url)
-            return stop
-        if self._status != "completed":
+            return StopPart(stop, told=str(reason))
+        stop = stop_of(RESPONSES, self._status, self._called)
+        if stop is None:
             raise broken_off(f"status {self._status}", self._endpoint, self._base_url)
         if self._refused:
-            return "refusal"
-        return "tool_calls" if self._called else "end"
+            return StopPart("refusal", told="refusal")
+        return StopPart(stop)
 
     def _ended(self, event: Fields) -> None:
         if (told := event.get("response")) is None:
@@ -221,8 +223,8 @@ class _Reply:
                 pass
 
     def _call(self, item: Fields) -> ToolCall:
-        self._called = True
         name, arguments = needed_text(item, "name"), needed_text(item, "arguments")
+        self._called.append(arguments)
         return ToolCall(self._ids.take(text_in(item, "call_id")), clean(name), clean(arguments))
 
 

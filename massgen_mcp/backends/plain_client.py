@@ -3,24 +3,11 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 
-import httpx2
-
 from massgen_mcp.backends.base import JsonObject
 from massgen_mcp.backends.event_stream import MAX_EVENT_BYTES
 from massgen_mcp.backends.fields import parsed
-from massgen_mcp.backends.http import KeyHeader, http_client
+from massgen_mcp.backends.http import KeyHeader, RefusedError, http_client
 from massgen_mcp.errors import BackendError
-
-
-class RefusedError(Exception):
-    """An answer that is no success, in the shape of an SDK's error, so that `failures` reads it."""
-
-    def __init__(self, response: httpx2.Response, body: object, message: str) -> None:
-        super().__init__(message)
-        self.response = response
-        self.status_code = response.status_code
-        self.body = body
-        self.message = message
 
 
 class PlainClient:
@@ -34,8 +21,8 @@ class PlainClient:
         """The body of the reply to this request, in chunks as they come. Raises `RefusedError` for another status."""
         async with self._http.stream("POST", url, json=body) as response:
             if not response.is_success:
-                raise await _refused(response)
-            # Raw, because nothing is encoded (see `http_client`).
+                raise await RefusedError.of(response)
+            # Raw, because it is decoded already (see `http_client`).
             async with aclosing(response.aiter_raw()) as chunks:
                 yield chunks
 
@@ -61,12 +48,3 @@ async def json_lines(chunks: AsyncGenerator[bytes]) -> AsyncGenerator[object]:
         for line in lines:
             if line.strip():
                 yield parsed(line.decode())
-
-
-async def _refused(response: httpx2.Response) -> RefusedError:
-    text = (await response.aread()).decode(errors="replace")
-    try:
-        body = parsed(text)
-    except (ValueError, RecursionError):
-        body = None
-    return RefusedError(response, body, text or response.reason_phrase)

@@ -1,4 +1,5 @@
-"""What servers say when they do not take tools, or when a request is too long for the model: no API has codes for it.
+"""What servers say when they do not take tools, when a request is too long for the model, and when a filter stopped it:
+the APIs have no codes for it.
 
 Every row holds words of a real server and where they are reported. Pure.
 """
@@ -9,7 +10,7 @@ from typing import Literal
 
 from massgen_mcp.errors import RefusedPart
 
-Meaning = RefusedPart | Literal["too_long"]
+Meaning = RefusedPart | Literal["too_long", "filtered"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +209,14 @@ SAID = (
         r"exceeds the maximum (?:allowed length|number of tokens allowed)",
         "https://github.com/sgl-project/sglang/issues/4048",
     ),
+    Said(
+        "Anthropic",
+        400,
+        "Output blocked by content filtering policy",
+        "filtered",
+        r"blocked by content filtering policy",
+        "https://github.com/anthropics/claude-code/issues/6195",
+    ),
 )
 
 _REFUSING = frozenset({400, 404, 422, 500, 501})
@@ -219,12 +228,18 @@ _MEANINGS: list[tuple[Meaning, re.Pattern[str]]] = [
 def refused_part(status: int, message: str) -> RefusedPart | None:
     """The part of a request that the server says it does not take, if that is what it says."""
     meant = _meaning(message)
-    return None if meant == "too_long" or status not in _REFUSING else meant
+    return None if meant in ("too_long", "filtered") or status not in _REFUSING else meant
 
 
-def says_too_long(message: str) -> bool:
-    """Whether a message says that the request does not fit into the model's context."""
-    return _meaning(message) == "too_long"
+def reason_told(message: str) -> Literal["context_too_small", "content_filter"] | None:
+    """Why a request failed for good, if that is what the message says."""
+    match _meaning(message):
+        case "too_long":
+            return "context_too_small"
+        case "filtered":
+            return "content_filter"
+        case _:
+            return None
 
 
 def _meaning(message: str) -> Meaning | None:

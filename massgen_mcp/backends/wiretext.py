@@ -60,6 +60,14 @@ def arguments_object(arguments: str) -> JsonObject:
     return {"malformed_arguments": clean(arguments)}
 
 
+def is_object(text: str) -> bool:
+    """Whether `text` is the whole JSON of an object."""
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
 def arguments_text(arguments: str) -> str:
     """Arguments as JSON text of an object; what the model wrote where that is one."""
     parsed = arguments_object(arguments)

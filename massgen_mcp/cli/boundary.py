@@ -7,7 +7,7 @@ from collections.abc import Callable
 from massgen_mcp.cli.interrupt import raise_on_interrupt
 from massgen_mcp.cli.output import print_error
 from massgen_mcp.config.held_keys import redactor_for
-from massgen_mcp.errors import MassgenError, root_causes
+from massgen_mcp.errors import MassgenError, root_causes, storage_fault
 from massgen_mcp.redaction import redacted_output
 
 
@@ -26,6 +26,6 @@ def guarded(
             if debug:
                 print_error("".join(traceback.format_exception(error)))
             if not isinstance(cause, MassgenError):
-                cause = MassgenError("internal", f"{type(cause).__name__}: {cause}")
+                cause = storage_fault(cause) or MassgenError("internal", f"{type(cause).__name__}: {cause}")
             print_error(f"ERROR {cause.code}: {cause}")
             return code_of(cause)

@@ -7,11 +7,11 @@ what a runner reads later holds to the limits of a config.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os.path import normpath
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from massgen_mcp.config.diagnostics import problems_of, show_place
+from massgen_mcp.config.diagnostics import problems_of, show_name, show_place
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.http_backends import HttpBackendConfig
@@ -41,6 +41,15 @@ def with_limits(config: Config, limits: CallLimits) -> Config:
             "timeout_settings": timeouts.model_copy(update={"orchestrator_timeout_seconds": seconds}),
         }
     )
+
+
+def given_path(path: str, permission: Literal["read", "write"] = "read") -> ContextPath:
+    """A path that a call or a person names. Raises `MassgenError` invalid_arguments."""
+    try:
+        return ContextPath(path=path, permission=permission)
+    except ValidationError as error:
+        told = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise MassgenError("invalid_arguments", f"context path {show_name(path)}: {told}") from error
 
 
 def with_context_paths(config: Config, paths: Sequence[ContextPath]) -> Config:

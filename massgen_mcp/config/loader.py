@@ -114,7 +114,11 @@ def config_path(source: str | Path) -> Path:
 
 def read_config(source: str | Path) -> bytes:
     """The text of a config, as `parse_config` takes it. Raises `MassgenError("config_not_found")`."""
-    path = config_path(source)
+    return read_config_at(config_path(source), source)
+
+
+def read_config_at(path: Path, source: str | Path) -> bytes:
+    """`read_config` of the file that `config_path` has found for `source`, whatever that would find by now."""
     try:
         if not path.is_file():
             what = "is a directory" if path.is_dir() else "there is no such file"
@@ -181,9 +185,15 @@ def require_keys(config: Config, environ: Mapping[str, str]) -> None:
         if missing := not_installed(agent, environ):
             raise MassgenError("config_invalid", missing)
     without = _without_key(config, environ)
-    lacking = [f"agent '{agent.id}' needs {' or '.join(names)}{_or_a_login(agent)}" for agent, names in without]
+    lacking: dict[str, list[str]] = {}
+    for agent, names in without:
+        lacking.setdefault(f"{' or '.join(names)}{_or_a_login(agent)}", []).append(f"'{agent.id}'")
     if lacking:
-        message = f"{'; '.join(lacking)}. Set it in the environment, or remove the agent from the config."
+        told = [
+            f"agent {ids[0]} needs {key}" if len(ids) == 1 else f"agents {', '.join(ids)} need {key}"
+            for key, ids in lacking.items()
+        ]
+        message = f"{'; '.join(told)}. Set it in the environment, or remove the agent from the config."
         raise MassgenError("missing_key", message)
 
 

@@ -156,6 +156,7 @@ _BY_REASON: dict[str, Any] = {
     "rate_limited": exceptions.RateLimitError,
     "model_not_found": exceptions.NotFoundError,
     "context_too_small": exceptions.ContextWindowExceededError,
+    "content_filter": exceptions.ContentPolicyViolationError,
     "tools_unsupported": exceptions.BadRequestError,
     "config_invalid": exceptions.BadRequestError,
 }

@@ -4,6 +4,8 @@ Votes and the final answer are what the money for answers was spent for, so a la
 not know what is asked or answered.
 """
 
+import math
+
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events.agent_work import CallPurpose
 from massgen_mcp.events.run import BudgetReached, InputRequired
@@ -38,11 +40,12 @@ async def admit(
         elif (
             reservations.asks_first and not live_run.coordination.finish_requested and not live_run.state.budget_reached
         ):
-            await _ask(live_run)
+            await _ask(live_run, _told(live_run, estimate))
         else:
-            message = _told(live_run)
-            if not live_run.state.budget_reached:
-                live_run.record(BudgetReached(agent=member.name, message=message))
+            if live_run.state.budget_reached:
+                raise BackendError("budget", "the budget had been reached")
+            message = _told(live_run, estimate)
+            live_run.record(BudgetReached(agent=member.name, message=message))
             raise BackendError("budget", message)
 
 
@@ -53,16 +56,27 @@ def share_of(live_run: LiveRun, member: Member, purpose: CallPurpose) -> float:
     return ANSWERS_SHARE if live_run.coordination.may_answer(member.name) else VOTES_SHARE
 
 
-async def _ask(live_run: LiveRun) -> None:
+async def _ask(live_run: LiveRun, told: str) -> None:
     """Have the caller raise the budget or finish."""
-    text = f"{_told(live_run)} Raise it with raise_budget, or decide with the existing answers by finish_now."
-    live_run.record(InputRequired(kind="budget_reached", text=text))
+    live_run.record(InputRequired(kind="budget_reached", text=told))
     await live_run.settle()
 
 
-def _told(live_run: LiveRun) -> str:
-    budget = live_run.state.budget
+def _told(live_run: LiveRun, estimate: CallEstimate) -> str:
+    """With caps that would do for short replies: an answer and a vote of each agent, and the final answer."""
+    budget, least = live_run.state.budget, estimate.least
+    calls = (2 * len(live_run.coordination.seats) + 1) / ANSWERS_SHARE
+    usd, tokens = budget.spent.usd + calls * least.usd, budget.spent.tokens + calls * least.tokens
+    enough = [f"max_usd {_rounded_up(usd):g}"] if usd > budget.max_usd else []
+    enough += [f"max_tokens {_rounded_up(tokens):,.0f}"] if tokens > budget.max_tokens else []
+    hint = f" ({' and '.join(enough)} would do for short replies)" if enough else ""
     return (
-        f"the next call does not fit into the budget: ${budget.spent.usd:.4f} of ${budget.max_usd:g} (max_usd) and "
-        f"{budget.spent.tokens:,} of {budget.max_tokens:,.0f} tokens (max_tokens) are spent."
+        f"the next call does not fit into the budget{hint}: ${budget.spent.usd:.4f} of ${budget.max_usd:g} (max_usd) "
+        f"and {budget.spent.tokens:,} of {budget.max_tokens:,.0f} tokens (max_tokens) are spent"
     )
+
+
+def _rounded_up(amount: float) -> float:
+    """To two digits, the last of them not smaller."""
+    step = 10.0 ** (math.floor(math.log10(amount)) - 1)
+    return round(math.ceil(amount / step) * step, 9)

@@ -23,6 +23,7 @@ from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.ballot_message import ballot_message, ballot_texts, shown_reasons
 from massgen_mcp.orchestration.conversation import Conversation, calls_of
 from massgen_mcp.orchestration.round_request import system_message, workflow_tools
+from massgen_mcp.orchestration.run_end import never_acted
 from massgen_mcp.orchestration.shown_changes import shown_changes
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.written_calls import shown_texts
@@ -50,6 +51,8 @@ class Round:
         """It cannot go on before checks of ours have run; that takes nothing of its time."""
         self._violations = 0
         """In a row; a valid tool call sets it back."""
+        self._violation: RuleViolated | None = None
+        """The last one."""
         self._reminded = False
         """Told since the last valid tool call that its turn is not over, and how to act in plain text."""
         form = attempt.live_run.state.agents[member.name].acted_in
@@ -110,7 +113,7 @@ class Round:
     def _check_bounds(self) -> None:
         limits = self._run_spec.limits
         if self._violations > limits.enforcement_retries:
-            raise BackendError("no_action", f"no accepted action in {self._violations} attempts in a row")
+            raise never_acted(self._violations, self._violation)
         if self._talk.steps >= limits.steps_per_round:
             raise BackendError(
                 "no_action", f"no accepted action in {limits.steps_per_round} steps (max_steps_per_round)"
@@ -158,6 +161,7 @@ class Round:
                 self._show_ballot(prompts.BALLOT_CHANGED, event)
             case RuleViolated():
                 self._violations += event.counts
+                self._violation = event
                 self._reminded = self._reminded or event.code in ("no_action", "unclear_vote")
                 self._tell_violation(event)
                 self._talk.reply = None
@@ -231,7 +235,7 @@ class Round:
     async def _act_in_text(self, reply: ModelReplied) -> bool:
         """Take a reply without a call for an action, where it can only be meant as one."""
         text = reply.text.strip()
-        if text and reply.stop in ("length", "refusal"):
+        if reply.stop in ("length", "refusal"):
             self._violated("cut_off", prompts.CUT_OFF_TEXT)
             return False
         if reply.unreadable_call:

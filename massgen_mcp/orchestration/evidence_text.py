@@ -27,14 +27,18 @@ def _told(checked: FilesChecked, limit: int) -> Iterator[str]:
     elif not checked.outcomes:
         yield NO_CHANGE
     for outcome in checked.outcomes:
-        before = " It does not pass on the unchanged files either." if outcome.command in checked.fails_before else ""
-        yield from _outcome(outcome, limit, before)
+        yield from _outcome(outcome, limit, _before(outcome) if outcome.command in checked.fails_before else "")
     if checked.restored:
         names = ", ".join(checked.restored)
         yield f"Protected files that the answer changed were checked as they were before: {names}"
         yield "With the answer's own versions of them:"
         for outcome in checked.own:
             yield from _outcome(outcome, limit, "")
+
+
+def _before(outcome: CheckOutcome) -> str:
+    passes = outcome.result == "passed"
+    return " It does not pass on the unchanged files." if passes else " It does not pass on the unchanged files either."
 
 
 def _outcome(outcome: CheckOutcome, limit: int, before: str) -> Iterator[str]:

@@ -41,8 +41,8 @@ DELTA_SECONDS = 0.1
 async def ask(
     member: Member, request: ModelRequest, *, call_id: str, purpose: CallPurpose, live_run: LiveRun, limits: Limits
 ) -> ModelReplied:
-    """Call the model. That the call is made is durable before it is, and the reply before it is returned. The call begins
-    when its backend is prepared: importing an SDK is no silence of the model, and costs nothing.
+    """Call the model. That the call is made is durable before it is, and the reply before it is returned. The call
+    begins when its backend is prepared: importing an SDK is no silence of the model, and costs nothing.
 
     Raises `BackendError` when the call failed for good, retries included, or did not fit into the budget.
     """
@@ -195,8 +195,8 @@ def _bill(member: Member, meter: Meter, error: BackendError | None = None) -> _B
 
 
 def _estimate(member: Member, meter: Meter) -> _Bill:
-    usage = meter.usage()
-    return {"usage": usage, "cost": member.tariff.cost(usage)}
+    usage, reported = meter.usage(), meter.reported and meter.reported.cost_usd
+    return {"usage": usage, "cost": member.tariff.cost(usage, reported_usd=reported)}
 
 
 def _replied(

@@ -116,9 +116,7 @@ def _written_answer(reply: ModelReplied) -> str | None:
 
 def _complete(text: str, reply: ModelReplied, policy: OrchestratorConfig) -> str:
     """A final answer is whole, or it is none."""
-    if reply.stop == "refusal":
-        raise BackendError("bad_reply", "the model refused to write the final answer")
-    if reply.stop == "length":
+    if reply.stop in ("length", "refusal"):
         raise BackendError("bad_reply", "the final answer was cut off at the model's output limit")
     if not is_visible(text):
         raise BackendError("bad_reply", "the model wrote an empty final answer")

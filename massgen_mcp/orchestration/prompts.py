@@ -118,7 +118,7 @@ UNREADABLE = (
     "What you wrote seems to be meant as a call, and cannot be read. Write it as one JSON object at the end of your "
     'reply and nothing after it: {"name": "NAME", "arguments": {...}}'
 )
-CUT_OFF_TEXT = "Your reply was cut off before its end, so it was not counted. Say it again in fewer words."
+CUT_OFF_TEXT = "Your reply was cut off at its output limit, so it was not counted. Say it again in fewer words."
 NO_REASON = "no reason was given"
 """Stands for the reason of a vote by a line of text without one."""
 CANNOT_CALL = "You cannot call tools here."
@@ -127,7 +127,7 @@ TOOLS_AS_TEXT = """\
 To call one of the tools below, end your reply with one JSON object and nothing after it:
 {"name": "NAME", "arguments": {...}}"""
 ONE_ACTION = "Call either `new_answer` or `vote`, exactly once in a turn. None of these calls was counted."
-CUT_OFF = "Your reply was cut off, so its call was not counted. Call again with less text."
+CUT_OFF = "Your reply was cut off at its output limit, so its call was not counted. Call again with less text."
 BALLOT_FIRST = "These are the current answers"
 BALLOT_CHANGED = "The answers changed while you worked. These are the current answers"
 BALLOT_RUN_OFF = "The votes are tied. One of these answers will win"

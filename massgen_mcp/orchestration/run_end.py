@@ -1,9 +1,15 @@
-"""How a run ends that is not completed: cancelled, out of time, or without an agent. Pure."""
+"""How a run ends that is not completed: cancelled, out of time, or without an agent; and how an agent does that never
+acts. Pure.
+"""
 
-from massgen_mcp.errors import DropReason, FailureReason
+from massgen_mcp.errors import BackendError, DropReason, FailureReason
+from massgen_mcp.events.agent_work import RuleViolated
 from massgen_mcp.events.run import RunCancelled, RunFailed, RunTimedOut
 from massgen_mcp.orchestration.team import Limits
 from massgen_mcp.run_state.state import RunState
+
+MAX_CAUSE = 200
+"""Characters of what a model was told that are quoted."""
 
 
 def cancelled(state: RunState) -> RunCancelled:
@@ -13,23 +19,34 @@ def cancelled(state: RunState) -> RunCancelled:
 
 def timed_out(state: RunState, limits: Limits) -> RunTimedOut:
     winner, answer = state.best()
-    message = (
-        f"orchestrator_timeout_seconds: the run took longer than {limits.run_seconds:g} s; raise it in timeout_settings"
-    )
+    message = f"the run took longer than {limits.run_seconds:g} s"
     return RunTimedOut(message=message, winner=winner, answer=answer)
 
 
 def nobody_left(state: RunState) -> RunFailed:
-    """The reason is the one that all agents share, else no_quorum; the message tells every cause. An answer that is
-    there was not voted on.
+    """The reason is the one that all agents share, else no_quorum; the message tells every cause, each once. An answer
+    that is there was not voted on.
     """
     dropped = state.dropped
     reasons: set[FailureReason] = {_AS_FAILURE.get(drop.reason, "no_quorum") for drop in dropped}
-    causes = "; ".join(f"{state.agents[drop.agent].info.id}: {drop.message}" for drop in dropped)
+    fallen: dict[str, list[str]] = {}
+    for drop in dropped:
+        fallen.setdefault(drop.message, []).append(state.agents[drop.agent].info.id)
+    causes = "; ".join(f"{', '.join(names)}: {message}" for message, names in fallen.items())
     reason = "budget" if "budget" in reasons else reasons.pop() if len(reasons) == 1 else "no_quorum"
     winner, answer = state.best()
     left = "no agent is left" if answer is None else "no agent is left to vote"
     return RunFailed(reason=reason, message=f"{left}: {causes}", winner=winner, answer=answer)
+
+
+def never_acted(attempts: int, last: RuleViolated | None) -> BackendError:
+    """Why an agent falls out after so many attempts in a row; `last` is what was wrong with the last one."""
+    message = f"no accepted action in {attempts} attempts in a row"
+    if last is not None and last.code == "cut_off":
+        message = f"{message}; the last reply was cut off at the model's output limit; raise max_output_tokens"
+    elif last is not None and last.code != "no_action":
+        message = f"{message}; the last one was refused: {' '.join(last.message.split())[:MAX_CAUSE]}"
+    return BackendError("no_action", message)
 
 
 _AS_FAILURE: dict[DropReason, FailureReason] = {
@@ -40,6 +57,7 @@ _AS_FAILURE: dict[DropReason, FailureReason] = {
     "unreachable": "unreachable",
     "tools_unsupported": "tools_unsupported",
     "context_too_small": "context_too_small",
+    "content_filter": "content_filter",
     "timeout": "timeout",
     "no_action": "no_answer",
     "budget": "budget",

@@ -12,6 +12,7 @@ from typing import Any
 from massgen_mcp.config import massgen_commands
 from massgen_mcp.config.adjusted import (
     CallLimits,
+    given_path,
     rechecked,
     with_checks,
     with_containers,
@@ -27,6 +28,7 @@ from massgen_mcp.config.loader import check_credentials, require_keys
 from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.config.prices import operators_price_as
 from massgen_mcp.request.checkable import require_files, require_sandbox
+from massgen_mcp.request.harm import granted_by
 from massgen_mcp.request.question import check_question, check_text
 from massgen_mcp.request.run_request import RunRequest, Terms
 from massgen_mcp.request.sandboxes import require_programs
@@ -88,7 +90,7 @@ async def adjusted_team(given: Given) -> Team:
     operators_price_as(team.environ)
     config = with_checks(with_context_paths(team.config, given.context_paths), given.checks)
     if given.checked is not None and config.orchestrator.checks and not config.orchestrator.context_paths:
-        config = with_context_paths(config, (ContextPath(path=str(given.checked)),))
+        config = with_context_paths(config, (given_path(str(given.checked)),))
     if not given.enable_filesystem:
         config = without_files(config)
     if given.use_docker:
@@ -111,4 +113,5 @@ async def adjusted_team(given: Given) -> Team:
 async def _chosen(given: Given) -> Team:
     if isinstance(given.team, Team):
         return given.team
-    return await choose_team(given.team, cwd=given.cwd, environ=given.environ, consent=given.consent)
+    granted = granted_by(given.context_paths, given.checks, given.limits)
+    return await choose_team(given.team, cwd=given.cwd, environ=given.environ, consent=given.consent, granted=granted)

@@ -1,41 +1,87 @@
 """What in a config needs a person's yes, by where the config came from. Decides; asks nobody and keeps nothing.
 
-A config that a command finds by itself came with the directory, from whoever wrote that. It runs as it is while it asks
-for nothing that could harm: providers at their own hosts with their own keys, servers of this machine without a key,
-reading within the project, and no more money and time than the user's own limits.
+A config that a command finds by itself came with the directory, from whoever wrote that; one that an agent names may be
+anybody's. Both run as they are while they ask for nothing that could harm: providers at their own hosts with their own
+keys, servers of this machine without a key, reading within the project or what the call names, and no more money and
+time than the call's or the user's own limits.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from massgen_mcp.config.acceptances import user_directory
 from massgen_mcp.config.addresses import is_loopback
-from massgen_mcp.config.key_hosts import AskedBackend, address_of, asked_by, host_of, is_own_key
+from massgen_mcp.config.adjusted import CallLimits, with_limits
+from massgen_mcp.config.examples import example_name
+from massgen_mcp.config.key_hosts import address_of, asked_by, host_of, is_own_key
 from massgen_mcp.config.loader import config_places, is_config, load_config
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.config.models.http_backends import AzureBackendConfig
 from massgen_mcp.config.models.limits import BudgetConfig, TimeoutConfig
+from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.config.providers import operators_rows, owner_of
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.request.reach import NETWORK, Reach, on_one_line
+from massgen_mcp.request.reach import KEY, NETWORK, READS, WRITES, Reach, check_in, on_one_line
+
+AZURE = "azure_openai"
 
 
-def harmful(config: Config, reach: Reach, environ: Mapping[str, str], project: Path) -> tuple[str, ...]:
-    """What a found config asks for that nobody may ask for unasked, in the words of `Reach.demands`."""
-    asked = asked_by(agent.backend for agent in config.agents)
-    addresses = {host_of(url): url for one in asked if (url := address_of(one, environ))}
-    harmless = {f"host: {host}" for host, url in addresses.items() if _is_known(url, environ)}
-    harmless -= {f"host: {host_of(url)}" for one in asked if (url := _customers(one, environ))}
-    harmless |= {
-        f"key: {pair.key} to {pair.host}" for pair in reach.keys if is_own_key(pair.key, addresses[pair.host], environ)
-    }
-    harmless |= {f"reads: {on_one_line(path)}" for path in reach.reads if path.is_relative_to(project)}
-    budget, timeouts = _limits(project, environ)
-    most = (budget.max_usd, budget.max_tokens, timeouts.orchestrator_timeout_seconds)
-    wanted = (reach.max_usd, reach.max_tokens, reach.max_seconds)
-    spending = reach.demands()[-3:]
-    harmless |= {line for line, limit, value in zip(spending, most, wanted, strict=True) if value <= limit}
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """What the call itself asks for: a config that asks for the same needs no second yes. Paths are absolute and free
+    of links.
+    """
+
+    readable: tuple[Path, ...] = ()
+    writable: tuple[Path, ...] = ()
+    checks: tuple[str, ...] = ()
+    limits: CallLimits = field(default_factory=CallLimits)
+
+
+def granted_by(paths: Sequence[ContextPath], checks: Sequence[str], limits: CallLimits) -> Granted:
+    """What a call with these arguments grants."""
+    return Granted(
+        readable=tuple(Path(one.path).resolve() for one in paths),
+        writable=tuple(Path(one.path).resolve() for one in paths if one.permission == "write"),
+        checks=tuple(checks),
+        limits=limits,
+    )
+
+
+def harmful(
+    config: Config,
+    reach: Reach,
+    environ: Mapping[str, str],
+    project: Path,
+    granted: Granted,
+    readable: Sequence[Path] = (),
+) -> tuple[str, ...]:
+    """What a config that nobody vouches for asks for and may not have unasked, in the words of `Reach.demands`.
+    `readable`: the directories that it may read besides those that are granted.
+    """
+    harmless = {*_known(config, reach, environ)}
+    harmless |= {f"{READS}{on_one_line(one)}" for one in reach.reads if _within(one, (*readable, *granted.readable))}
+    harmless |= {f"{WRITES}{on_one_line(one)}" for one in reach.writes if _within(one, granted.writable)}
+    harmless |= {f"starts: {check_in(command)}" for command in granted.checks}
+    asked = (granted.limits.max_usd or 0, 0, granted.limits.max_seconds or 0)
+    limited = with_limits(config, granted.limits)
+    amounts = zip(
+        reach.amounts(),
+        _amounts(limited.budget, limited.timeout_settings),
+        _amounts(*_own_limits(project, environ)),
+        asked,
+        strict=True,
+    )
+    harmless |= {line for line, value, own, calls in amounts if value <= max(own, calls)}
     return tuple(line for line in reach.demands() if line not in harmless)
+
+
+def vouched_for(named: Path, environ: Mapping[str, str]) -> bool:
+    """Whether the config at this absolute path ships with the package, or lies in the user's own directory."""
+    own = user_directory(environ).resolve()
+    return example_name(named) is not None or named.parent.resolve().is_relative_to(own)
 
 
 def outside(reach: Reach, project: Path) -> tuple[Path, ...]:
@@ -44,33 +90,49 @@ def outside(reach: Reach, project: Path) -> tuple[Path, ...]:
     return tuple(path for path in paths if not path.is_relative_to(project))
 
 
-def beyond(reach: Reach, granted: Sequence[Path], writable: Sequence[Path]) -> tuple[str, ...]:
-    """The paths that are not below those that may be read or written, MCP servers, and what commands may reach over the
-    network, in the words of `Reach.demands`.
+def beyond(reach: Reach, granted: Granted) -> tuple[str, ...]:
+    """What an agent may not have of a config that is vouched for: paths that are not below those that may be read or
+    written, MCP servers, and what commands may reach over the network, in the words of `Reach.demands`.
     """
-    reads = (path for path in reach.reads if not any(path.is_relative_to(one) for one in granted))
-    writes = (path for path in reach.writes if not any(path.is_relative_to(one) for one in writable))
+    reads = (path for path in reach.reads if not _within(path, granted.readable))
+    writes = (path for path in reach.writes if not _within(path, granted.writable))
     return (
-        *(f"reads: {on_one_line(path)}" for path in reads),
-        *(f"writes: {on_one_line(path)}" for path in writes),
+        *(f"{READS}{on_one_line(path)}" for path in reads),
+        *(f"{WRITES}{on_one_line(path)}" for path in writes),
         *(f"starts: {command}" for command in reach.commands if NETWORK in command),
         *reach.server_demands(),
     )
 
 
+def _within(path: Path, directories: Sequence[Path]) -> bool:
+    return any(path.is_relative_to(one) for one in directories)
+
+
+def _known(config: Config, reach: Reach, environ: Mapping[str, str]) -> set[str]:
+    """The hosts that may be asked, and their own keys: a host only if that holds for every address there is at it."""
+    addresses: defaultdict[str, list[str]] = defaultdict(list)
+    for one in asked_by(agent.backend for agent in config.agents):
+        if url := address_of(one, environ):
+            addresses[host_of(url)].append(url)
+    hosts = {host for host, urls in addresses.items() if all(_is_known(url, environ) for url in urls)}
+    keys = [pair for pair in reach.keys if all(is_own_key(pair.key, url, environ) for url in addresses[pair.host])]
+    return {*(f"host: {host}" for host in hosts), *(f"{KEY}{pair.key} to {pair.host}" for pair in keys)}
+
+
 def _is_known(url: str, environ: Mapping[str, str]) -> bool:
-    return is_loopback(url) or owner_of(url) is not None or bool(operators_rows(url, environ))
+    """Not so somebody's resource at Azure: its host is the provider's, what stands behind it anybody's."""
+    if is_loopback(url) or operators_rows(url, environ):
+        return True
+    owner = owner_of(url)
+    return owner is not None and owner.type != AZURE
 
 
-def _customers(backend: AskedBackend, environ: Mapping[str, str]) -> str | None:
-    """The address of somebody's own Azure resource: its host is the provider's, what stands behind it anybody's."""
-    if not isinstance(backend, AzureBackendConfig):
-        return None
-    url = address_of(backend, environ)
-    return url if url and not operators_rows(url, environ) else None
+def _amounts(budget: BudgetConfig, timeouts: TimeoutConfig) -> tuple[float, float, float]:
+    """Money, tokens and time, as `Reach.amounts` names them."""
+    return budget.max_usd, budget.max_tokens, timeouts.orchestrator_timeout_seconds
 
 
-def _limits(project: Path, environ: Mapping[str, str]) -> tuple[BudgetConfig, TimeoutConfig]:
+def _own_limits(project: Path, environ: Mapping[str, str]) -> tuple[BudgetConfig, TimeoutConfig]:
     """The user's own, else our defaults."""
     _, own = config_places(project, environ)
     with suppress(MassgenError):

@@ -24,10 +24,13 @@ from massgen_mcp.config.models.scripted import ScriptedBackendConfig
 from massgen_mcp.config.variables import variables_in
 
 KEY = "key: "
+READS = "reads: "
+WRITES = "writes: "
 CLAUDE_CODE = "the Claude Code CLI"
 COMMANDS = "agents' commands in "
 CHECKS = "checks in "
 NETWORK = "that may reach "
+SANDBOX = "a sandbox"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +56,8 @@ class Reach:
         return (
             *(f"host: {host}" for host in self.hosts),
             *(f"{KEY}{pair.key} to {pair.host}" for pair in self.keys),
-            *(f"reads: {on_one_line(path)}" for path in self.reads),
-            *(f"writes: {on_one_line(path)}" for path in self.writes),
+            *(f"{READS}{on_one_line(path)}" for path in self.reads),
+            *(f"{WRITES}{on_one_line(path)}" for path in self.writes),
             *(f"starts: {command}" for command in self.commands),
             *self.server_demands(),
             *(f"sets: {setting}" for setting in self.settings),
@@ -167,9 +170,14 @@ def _commands(config: Config) -> Iterator[str]:
         for line in (f"{COMMANDS}{_where(commands)}", *_reaches(COMMANDS, commands))
     ]
     commands, checks = config.orchestrator.commands, config.orchestrator.checks
-    told += [f"the check {on_one_line(command)} in {_where(commands)}" for command in checks]
+    told += [check_in(command, _where(commands)) for command in checks]
     told += list(_reaches(CHECKS, commands)) if checks else []
     yield from dict.fromkeys(told)
+
+
+def check_in(command: str, where: str = SANDBOX) -> str:
+    """How `Reach.commands` names a check."""
+    return f"the check {on_one_line(command)} in {where}"
 
 
 def _reaches(whose: str, commands: CommandsConfig) -> Iterator[str]:
@@ -181,7 +189,7 @@ def _reaches(whose: str, commands: CommandsConfig) -> Iterator[str]:
 
 def _where(commands: CommandsConfig) -> str:
     image = f" of the image {on_one_line(commands.image)}" if commands.image else ""
-    where = f"a {commands.sandbox} container{image}" if commands.in_container else "a sandbox"
+    where = f"a {commands.sandbox} container{image}" if commands.in_container else SANDBOX
     if commands.image_archive:
         where += f" with the programs of {on_one_line(commands.image_archive)}"
     return where

@@ -2,16 +2,20 @@
 user's own, else the default team.
 """
 
+import os
+import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from massgen_mcp.config.builder import config_from_models
 from massgen_mcp.config.diagnostics import show_name
-from massgen_mcp.config.loader import config_path, config_places, is_config, parse_data
+from massgen_mcp.config.loader import config_places, is_config, parse_data
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.request.reach import reach_of
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.request.harm import Granted
+from massgen_mcp.request.reach import on_one_line, reach_of
 from massgen_mcp.request.trust import Consent, Origin, read_file, require_trust
 
 
@@ -45,10 +49,12 @@ class Team:
     """The file, if there is one."""
     is_default: bool = False
     note: str | None = None
-    """What of the config was ignored, and why: one line."""
+    """What of the config was ignored, or which config was, and why: one line."""
 
 
-async def choose_team(named: Named, *, cwd: Path, environ: Mapping[str, str], consent: Consent) -> Team:
+async def choose_team(
+    named: Named, *, cwd: Path, environ: Mapping[str, str], consent: Consent, granted: Granted | None = None
+) -> Team:
     """Raises `MassgenError`: config_not_found, config_invalid, config_untrusted, key_refused, no_default_team."""
     if named.models:
         config = config_from_models(named.models, num_agents=named.num_agents, base_url=named.base_url)
@@ -56,18 +62,45 @@ async def choose_team(named: Named, *, cwd: Path, environ: Mapping[str, str], co
     if named.data is not None:
         parsed = parse_data(named.data, "config_dict", environ=environ)
         return Team(parsed.config, "config_dict", environ, note=_noted("config_dict", parsed.note))
+    granted = granted or Granted()
     project, own = config_places(cwd, environ)
     if named.config is not None:
         origin: Origin = "agent" if named.by_agent else "person"
-        return _from_file(named.config, origin, named.shown or named.config, cwd, environ, consent)
+        return _from_file(named.config, origin, named.shown or named.config, cwd, environ, consent, granted)
     if is_config(project):
-        return _from_file(str(project), "found", f"the project's config {project}", cwd, environ, consent)
+        return _from_file(str(project), "found", f"the project's config {project}", cwd, environ, consent, granted)
+    unused = unused_config(cwd, by_agent=named.by_agent)
     if is_config(own):
-        return _from_file(str(own), "person", f"your own config {own}", cwd, environ, consent)
+        team = _from_file(str(own), "person", f"your own config {own}", cwd, environ, consent, granted)
+        return replace(team, note=" ".join(filter(None, (team.note, unused))) or None)
     from massgen_mcp.config.default_team import default_team  # here: a server starts without it
 
-    team = await default_team(environ)
-    return Team(team.config, team.told, environ, is_default=True)
+    try:
+        team = await default_team(environ)
+    except MassgenError as error:
+        raise MassgenError(error.code, " ".join(filter(None, (str(error), unused)))) from error
+    return Team(team.config, team.told, environ, is_default=True, note=unused)
+
+
+def unused_config(cwd: Path, *, by_agent: bool) -> str | None:
+    """Which config of the repository around `cwd` is not taken, why, and how to take it, in one sentence: for an agent
+    or for a person at a command line. None: there is none.
+    """
+    here = cwd.absolute()
+    found: Path | None = None
+    for directory in (here, *here.parents):
+        place = config_places(directory, {})[0]
+        found = place if found is None and directory != here and is_config(place) else found
+        if os.path.lexists(directory / ".git"):
+            break
+    else:
+        return None  # no repository
+    if found is None:
+        return None
+    project = on_one_line(shlex.quote(os.path.relpath(found.parent.parent, here)))
+    named = on_one_line(shlex.quote(os.path.relpath(found, here)))
+    way = f"`config: {on_one_line(found)}`" if by_agent else f"`--config {named}`, or `cd {project}`"
+    return f"{on_one_line(found)} is not used, because only the working directory is searched; to use it: {way}."
 
 
 def describe_start(config: Config, source: str, environ: Mapping[str, str], cwd: Path) -> str:
@@ -75,11 +108,18 @@ def describe_start(config: Config, source: str, environ: Mapping[str, str], cwd:
     return f"{source}; {reach_of(config, environ, cwd.resolve())}"
 
 
-def _from_file(source: str, origin: Origin, told: str, cwd: Path, environ: Mapping[str, str], consent: Consent) -> Team:
+def _from_file(
+    source: str,
+    origin: Origin,
+    told: str,
+    cwd: Path,
+    environ: Mapping[str, str],
+    consent: Consent,
+    granted: Granted,
+) -> Team:
     file = read_file(source, environ, cwd)
-    allowed = require_trust(file, origin, environ, consent)
-    path = config_path(source)
-    return Team(file.config, told, allowed, path, note=_noted(path.name, file.note))
+    allowed = require_trust(file, origin, environ, consent, granted)
+    return Team(file.config, told, allowed, file.named, note=_noted(file.named.name, file.note))
 
 
 def _noted(name: str, note: str | None) -> str | None:

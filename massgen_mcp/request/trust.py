@@ -3,19 +3,20 @@
 Must not decide what is harmful (`harm`), nor which config it is (`team`).
 """
 
-import hashlib
 import shlex
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, assert_never
 
 from massgen_mcp.config.acceptances import PAIRS_VARIABLE, Acceptance, accept, acceptance_of
-from massgen_mcp.config.loader import config_path, config_places, parse_text, read_config, refused_keys
+from massgen_mcp.config.loader import config_path, config_places, parse_text, read_config_at, refused_keys
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import ErrorCode, MassgenError
-from massgen_mcp.request.harm import beyond, harmful, outside
-from massgen_mcp.request.reach import KEY, Reach, on_one_line, reach_of
+from massgen_mcp.request.digest import digest_of
+from massgen_mcp.request.harm import Granted, beyond, harmful, outside, vouched_for
+from massgen_mcp.request.reach import KEY, READS, WRITES, Reach, on_one_line, reach_of
 
 Origin = Literal["found", "person", "agent"]
 """Who chose the config: a command that looked in the working directory, a person, or an agent that calls a tool."""
@@ -31,12 +32,10 @@ class Consent:
     """Somebody said yes already, to whatever the config is now; that is remembered."""
     digest: str | None = None
     """`sha256:…`, which accepts exactly that and remembers nothing."""
-    granted: tuple[Path, ...] = ()
-    """Paths that the call itself names: what a config that an agent names may read."""
-    writable: tuple[Path, ...] = ()
-    """Those of them that it may have changed."""
     options: bool = False
     """Whether this door has the option --trust."""
+    grants_paths: bool = False
+    """Whether an agent calls, who can name paths in `context_paths`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +43,9 @@ class ConfigFile:
     """A config as it was read once. `project` is the directory that its relative paths start from."""
 
     path: Path
+    """Absolute, without links."""
+    named: Path
+    """The same as it was named: absolute, links and all."""
     text: bytes
     config: Config
     project: Path
@@ -52,24 +54,19 @@ class ConfigFile:
     """What of it was ignored, and why."""
 
     def digest(self) -> str:
-        """Of the file and of the skills that it loads, which are instructions as well."""
-        whole = hashlib.sha256(self.text)
+        """Of the file and of the skills that it loads, which are instructions as well. Raises as `digest_of`."""
         coordination = self.config.orchestrator.coordination
-        if coordination.use_skills:
-            folder = Path(coordination.skills_directory)
-            for file in sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()):
-                content = hashlib.sha256(file.read_bytes()).hexdigest()
-                whole.update(f"\0{file.relative_to(folder).as_posix()}\0{content}".encode(errors="surrogateescape"))
-        return f"sha256:{whole.hexdigest()}"
+        return digest_of(self.text, Path(coordination.skills_directory) if coordination.use_skills else None)
 
 
 def read_file(source: str | Path, environ: Mapping[str, str], project: Path) -> ConfigFile:
     """Read and check a config. Raises `MassgenError` config_not_found, config_invalid."""
-    text = read_config(source)
+    path = config_path(source)
+    text = read_config_at(path, source)
     parsed = parse_text(text, str(source), environ, base_dir=project)
     root = project.resolve()
     reach = reach_of(parsed.config, environ, root)
-    return ConfigFile(config_path(source).resolve(), text, parsed.config, root, reach, parsed.note)
+    return ConfigFile(path.resolve(), path, text, parsed.config, root, reach, parsed.note)
 
 
 def project_of(path: Path, cwd: Path) -> Path:
@@ -78,11 +75,11 @@ def project_of(path: Path, cwd: Path) -> Path:
     return directory if path.absolute() == config_places(directory, {})[0] else cwd
 
 
-def remember(file: ConfigFile, environ: Mapping[str, str]) -> Acceptance:
-    """Accept the config as it is now, with everything that it asks for."""
+def remember(file: ConfigFile, digest: str, environ: Mapping[str, str]) -> Acceptance:
+    """Accept the config, with everything that it asks for. `digest`: what it had when the person was shown it."""
     acceptance = Acceptance(
         path=str(file.path),
-        digest=file.digest(),
+        digest=digest,
         demands=file.reach.demands(),
         pairs=refused_keys(file.config, environ),
     )
@@ -90,49 +87,66 @@ def remember(file: ConfigFile, environ: Mapping[str, str]) -> Acceptance:
     return acceptance
 
 
-def require_trust(file: ConfigFile, origin: Origin, environ: Mapping[str, str], consent: Consent) -> dict[str, str]:
+def require_trust(
+    file: ConfigFile, origin: Origin, environ: Mapping[str, str], consent: Consent, granted: Granted
+) -> dict[str, str]:
     """The environment for the run; it differs from `environ` by the pairs that were accepted for this call alone.
 
     Raises `MassgenError` config_untrusted, key_refused.
     """
-    demands = _demands(file, origin, environ, consent)
+    demands = _demands(file, origin, environ, granted)
     if origin == "found" and outside(file.reach, file.project):
         raise _reaches_out(file, demands, consent)
-    if not demands or _is_remembered(file, demands, environ):
+    if not demands:
+        return dict(environ)
+    known = acceptance_of(file.path, environ)
+    try:
+        digest = file.digest()
+    except MassgenError as error:
+        raise _refusal(file, origin, demands, known, f"It cannot be accepted as it is: {error}") from error
+    if known is not None and known.digest == digest and set(demands) <= set(known.demands):
         return dict(environ)
     if consent.digest is not None:
-        if consent.digest != file.digest():
-            raise _refusal(file, origin, demands, f"Its digest is {file.digest()}, not the one that --trust names.")
+        if consent.digest != digest:
+            raise _refusal(file, origin, demands, known, f"Its digest is {digest}, not the one that --trust names.")
         pairs = " ".join(map(str, refused_keys(file.config, environ)))
         return {**environ, PAIRS_VARIABLE: f"{environ.get(PAIRS_VARIABLE, '')} {pairs}".strip()}
-    if consent.as_it_is or (consent.ask is not None and consent.ask(question(file, demands))):
-        remember(file, environ)
+    if consent.as_it_is or (consent.ask is not None and consent.ask(_question(file, demands, known))):
+        remember(file, digest, environ)
         return dict(environ)
-    raise _refusal(file, origin, demands, _ways(file, consent))
+    raise _refusal(file, origin, demands, known, _ways(file, digest, demands, consent))
 
 
-def question(file: ConfigFile, demands: Sequence[str]) -> str:
+def new_since(file: ConfigFile, known: Acceptance | None) -> list[str]:
+    """Lines for a person who accepted this config before: what of it is new since then. None for who did not."""
+    if known is None:
+        return []
+    new = [f"  + {line}" for line in file.reach.demands() if line not in known.demands]
+    then = f"since it was accepted on {time.strftime('%Y-%m-%d', time.localtime(known.accepted))}"
+    return [f"New {then}:", *new] if new else [f"It asks for nothing new {then}; its text or its skills changed."]
+
+
+def _question(file: ConfigFile, demands: Sequence[str], known: Acceptance | None) -> str:
     """What a person reads before saying yes or no."""
-    return "\n".join([f"{on_one_line(file.path)} asks for what needs your consent:", *_listed(file, demands)])
+    asks = "asks for" if known is None else "is not what you accepted, and asks for"
+    first = f"{on_one_line(file.path)} {asks} what needs your consent:"
+    return "\n".join([first, *_listed(file, demands), *new_since(file, known)])
 
 
-def _demands(file: ConfigFile, origin: Origin, environ: Mapping[str, str], consent: Consent) -> tuple[str, ...]:
+def _demands(file: ConfigFile, origin: Origin, environ: Mapping[str, str], granted: Granted) -> tuple[str, ...]:
     keys = [f"{KEY}{pair.key} to {pair.host}" for pair in refused_keys(file.config, environ)]
     match origin:
         case "found":
-            others = harmful(file.config, file.reach, environ, file.project)
+            others = harmful(file.config, file.reach, environ, file.project, granted, (file.project,))
+        case "agent" if vouched_for(file.named, environ):
+            others = beyond(file.reach, granted)
         case "agent":
-            others = beyond(file.reach, consent.granted, consent.writable)
+            others = harmful(file.config, file.reach, environ, file.project, granted)
         case "person":
             others = ()
         case _:
             assert_never(origin)
     return tuple(dict.fromkeys((*others, *keys)))
-
-
-def _is_remembered(file: ConfigFile, demands: Sequence[str], environ: Mapping[str, str]) -> bool:
-    known = acceptance_of(file.path, environ)
-    return known is not None and set(demands) <= set(known.demands) and known.digest == file.digest()
 
 
 def _reaches_out(file: ConfigFile, demands: Sequence[str], consent: Consent) -> MassgenError:
@@ -152,9 +166,12 @@ def _listed(file: ConfigFile, demands: Sequence[str]) -> list[str]:
     return [f"  {'!' if line in demands else ' '} {line}" for line in file.reach.demands()]
 
 
-def _ways(file: ConfigFile, consent: Consent) -> str:
-    by_option = f", with --trust, or in CI with --trust={file.digest()}" if consent.options else ""
-    return f"Accept it as it is now with `massgen-mcp trust {_quoted(file.path)}`{by_option}."
+def _ways(file: ConfigFile, digest: str, demands: Sequence[str], consent: Consent) -> str:
+    by_option = f", with --trust, or in CI with --trust={digest}" if consent.options else ""
+    ways = f"Accept it as it is now with `massgen-mcp trust {_quoted(file.path)}`{by_option}."
+    if consent.grants_paths and all(line.startswith((READS, WRITES)) for line in demands):
+        ways += " Or name these paths in `context_paths` of the call, with permission write where they are written."
+    return ways
 
 
 def _quoted(path: Path) -> str:
@@ -162,15 +179,25 @@ def _quoted(path: Path) -> str:
     return on_one_line(shlex.quote(str(path)))
 
 
-def _refusal(file: ConfigFile, origin: Origin, demands: Sequence[str], ways: str) -> MassgenError:
+def _refusal(
+    file: ConfigFile, origin: Origin, demands: Sequence[str], known: Acceptance | None, ways: str
+) -> MassgenError:
     code: ErrorCode = "config_untrusted"
-    if origin == "found":
-        what = "came with this directory, and nobody accepted what it asks for"
-    elif all(line.startswith(KEY) for line in demands):
-        code, what = "key_refused", "sends a key to a host that is not its own, and nobody accepted that"
-    else:
-        what = "reaches more than the paths that this call names in context_paths, and nobody accepted that"
-    listed = "\n".join(_listed(file, demands))
-    return MassgenError(
-        code, f"{on_one_line(file.path)} {what}; nothing was started. It asks for (! needs consent):\n{listed}\n{ways}"
-    )
+    listed = _listed(file, demands)
+    match origin:
+        case "found":
+            what = "came with this directory"
+        case "agent":
+            what, listed = "was named by an agent", [f"  ! {line}" for line in demands]
+        case "person":
+            code, what = "key_refused", "sends a key to a host that is not its own"
+        case _:
+            assert_never(origin)
+    what += ", and nobody accepted what it asks for" if known is None else ", and is not what was accepted"
+    lines = [
+        f"{on_one_line(file.path)} {what}; nothing was started. It asks for (! needs consent):",
+        *listed,
+        *new_since(file, known),
+        ways,
+    ]
+    return MassgenError(code, "\n".join(lines))

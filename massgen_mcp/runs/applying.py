@@ -24,6 +24,7 @@ from massgen_mcp.changes.transaction import ChangedMeanwhile, Settled, Unsettled
 from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.home import Home
 from massgen_mcp.runs.application import Application, State, note_on
+from massgen_mcp.runs.by_hand import patch_command
 from massgen_mcp.runs.locks import acquire
 from massgen_mcp.runs.run_patch import RunPatch
 from massgen_mcp.runs.run_view import RunView
@@ -62,6 +63,9 @@ def apply_run(
     made = RunPatch.of(view.row.run_id, view.directory, view.snapshot)
     if made is None:
         raise MassgenError("invalid_action", f"run {view.row.run_id} has changed no files of yours")
+    if command := patch_command(view.snapshot, view.directory.path):
+        told = "the run was given the changed directory without permission write, so apply leaves it alone; by hand:"
+        raise MassgenError("invalid_action", f"{told} {command}")
     if undo:
         return undo_patch(home, made, dry_run=dry_run)
     if branch is not None:

@@ -4,7 +4,8 @@ One writer per file: the process that runs the run.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,14 +19,15 @@ from massgen_mcp.errors import JournalNewer, MassgenError, storage_error
 from massgen_mcp.home import sync_directory, write_durably
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.request.earlier_turn import EarlierTurn
-from massgen_mcp.runs.engine.rows import Nesting, Request
+from massgen_mcp.runs.engine.rows import Nesting, NewRun, Request
 from massgen_mcp.runs.journal import JournalLog, make_journal
 
 PROBE_BYTES = 256 * 1024
 REQUEST_VERSION = 1
 """Of the `config.json` that this program writes, and the highest that it can execute. 0: one that names none."""
-REQUEST_KEYS = {"v", "question", "config", "history", "nesting"}
-"""`nesting` is there in a nested run alone."""
+ENTRY_KEYS = ("config", "fingerprint", "request_hash", "idempotency_key", "session_id")
+REQUEST_KEYS = {"v", "question", "config", "history", "nesting", "entry"}
+"""`nesting` is there in a nested run alone; `entry`, these parts of its `NewRun`, in no run of the foreground."""
 
 
 class RunDirectory:
@@ -48,6 +50,7 @@ class RunDirectory:
         history: Sequence[EarlierTurn] = (),
         redactor: Redactor = NO_KEYS,
         nesting: Nesting | None = None,
+        entry: NewRun | None = None,
     ) -> "RunDirectory":
         """Make the directory with the frozen request in it, durably. The run is asked what is frozen: `redactor` takes
         keys out before.
@@ -66,6 +69,8 @@ class RunDirectory:
             }
             if nesting is not None:
                 document["nesting"] = asdict(nesting)
+            if entry is not None:
+                document["entry"] = {name: getattr(entry, name) for name in ENTRY_KEYS}
             document = redactor.value(document)
             sealed = {**document, "crc": _checksum(document)}
             write_durably(run.request, json.dumps(sealed, indent=2).encode())
@@ -77,15 +82,26 @@ class RunDirectory:
         return run
 
     def read_request(self) -> Request:
+        with self._request_read() as document:
+            history = tuple(EarlierTurn.model_validate(turn) for turn in document["history"])
+            nesting = Nesting(**document["nesting"]) if "nesting" in document else None
+            return Request(str(document["question"]), Config.model_validate(document["config"]), history, nesting)
+
+    def read_entry(self) -> NewRun:
+        with self._request_read() as document:
+            entry = dict.fromkeys(("config", "fingerprint", "request_hash"), "") | document.get("entry", {})
+            nesting = document.get("nesting", {})
+            return NewRun(self.path.name, str(document["question"]), **entry, parent=nesting.get("parent"))
+
+    @contextmanager
+    def _request_read(self) -> Generator[dict[str, Any]]:
         try:
             document = json.loads(self.request.read_bytes())
             if document.pop("crc") != _checksum(document):
                 raise MassgenError("run_damaged", "the run's config.json is not what was written")
             if document.get("v", 0) > REQUEST_VERSION or document.keys() - REQUEST_KEYS:
                 raise JournalNewer("the run's config.json")
-            history = tuple(EarlierTurn.model_validate(turn) for turn in document["history"])
-            nesting = Nesting(**document["nesting"]) if "nesting" in document else None
-            return Request(str(document["question"]), Config.model_validate(document["config"]), history, nesting)
+            yield document
         except FileNotFoundError as error:
             raise MassgenError("run_damaged", "the run's config.json is missing") from error
         except OSError as error:

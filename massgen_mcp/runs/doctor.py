@@ -27,6 +27,7 @@ LOW_BYTES = 1 << 30
 LOW_INODES = 10_000
 LOW_OPEN_FILES = 1_024
 LONG_RUN_SECONDS = 24 * 3600
+AGAIN = "`massgen-mcp doctor --rebuild` makes the list of runs again from their directories"
 
 
 def check_all(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
@@ -158,10 +159,12 @@ def _store(engine: Engine) -> list[Check]:
         kept = engine.files.with_events()
         if not kept:
             return [Check("run store", "ok", "there are no runs yet")]
-        advice = f"put a backup of it back; without one, read the answers in {engine.home.runs}/*/final"
-        return [Check("run store", "fail", f"runs.sqlite3 is missing, but there are {len(kept)} runs", advice)]
+        return [Check("run store", "fail", f"runs.sqlite3 is missing, but there are {len(kept)} runs", AGAIN)]
     problem = engine.store.examine()
     if problem is None:
+        kept = engine.files.with_events()
+        if kept and not engine.store.overview():
+            return [Check("run store", "fail", f"the list of runs was lost: {len(kept)} runs are in no list", AGAIN)]
         return [Check("run store", "ok", "runs.sqlite3 is whole")]
     message, _, advice = problem.partition("; ")
     return [Check("run store", "fail", message, advice)]
@@ -191,9 +194,7 @@ def _runs(engine: Engine) -> list[Check]:
         checks.append(Check("runs", "warn", f"without a directory: {_named(missing)}", advice))
     known = {row.run_id for row in rows}
     if unknown := [run_id for run_id in engine.files.with_events() if run_id not in known]:
-        where = engine.home.runs
-        advice = f"the store does not know them and prune leaves them alone; delete them in {where} when not needed"
-        checks.append(Check("runs", "warn", f"unknown to the store: {_named(unknown)}", advice))
+        checks.append(Check("runs", "warn", f"in no list: {_named(unknown)}", AGAIN))
     return checks or [Check("runs", "ok", f"{len(rows)} known")]
 
 

@@ -19,8 +19,8 @@ from massgen_mcp.home import Home
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.runs.directory import RunDirectory
-from massgen_mcp.runs.engine import Engine, Expirable
-from massgen_mcp.runs.engine.rows import Nesting, RunRow, WorkRow
+from massgen_mcp.runs.engine import Engine, Expirable, RunFiles
+from massgen_mcp.runs.engine.rows import Nesting, NewRun, RunRow, WorkRow
 from massgen_mcp.runs.journal import has_events
 from massgen_mcp.runs.locks import acquire
 from massgen_mcp.runs.runner_endpoint import LocalLiveness
@@ -51,8 +51,9 @@ class LocalFiles:
         history: Sequence[EarlierTurn],
         redactor: Redactor,
         nesting: Nesting | None = None,
+        entry: NewRun | None = None,
     ) -> RunDirectory:
-        return RunDirectory.create(self._home.runs / run_id, question, config, history, redactor, nesting)
+        return RunDirectory.create(self._home.runs / run_id, question, config, history, redactor, nesting, entry)
 
     def created(self, run_id: str) -> bool:
         return RunDirectory(self._home.runs / run_id).request.exists()
@@ -120,6 +121,10 @@ class LocalFiles:
                     remove_tree(path)
                 removed.append((path.name, size))
         return removed
+
+    def begun(self) -> list[RunFiles]:
+        found = (RunDirectory(path) for path in sorted(self._home.runs.iterdir()) if RUN_ID.fullmatch(path.name))
+        return [run for run in found if run.request.exists() or has_events(run.path)]
 
     def with_events(self) -> list[str]:
         return sorted(path.name for path in self._home.runs.glob("*") if has_events(path))

@@ -64,7 +64,7 @@ class NestedRunHost:
         with files.making():
             if (earlier := self._engine.store.reusable(run, "use_existing")) is not None:
                 return self._prepared(earlier.row)
-            files.create(run.run_id, run.question, config, (), redactor, self._request.nested_in(self._run_id))
+            files.create(run.run_id, run.question, config, (), redactor, self._request.nested_in(self._run_id), run)
             return self._prepared(self._engine.store.add(run).row)
 
     def _named(self, wanted: Wanted) -> tuple[Config | None, str]:

@@ -130,6 +130,8 @@ class Runner:
         load = self._capacity.load(runs)
         self._claimed_at = time.monotonic()
         for row in await anyio.to_thread.run_sync(self._claim, load):
+            if row.run_id in self._active or row.run_id in self._ended:
+                continue  # its row was lost and made again: it goes on here
             self._active[row.run_id] = None
             self._news_host.tell(row.run_id)
             tasks.start_soon(self._execute, row)
@@ -174,7 +176,12 @@ class Runner:
         if not self._ended:
             return
         for run_id, snapshot in list(self._ended.items()):
-            await anyio.to_thread.run_sync(self._store.end, run_id, snapshot)
+            try:
+                await anyio.to_thread.run_sync(self._store.end, run_id, snapshot)
+            except MassgenError as error:
+                if error.code != "unknown_run":
+                    raise
+                logger.warning("run %s has ended, and the store does not know it any more", run_id)
             del self._ended[run_id]
             self._news_host.tell(run_id)
         await anyio.to_thread.run_sync(self._wake_others)

@@ -49,7 +49,7 @@ def enqueue(
         while True:
             try:
                 history, over = sessions.told(request.session_id)
-                engine.files.create(run.run_id, request.question, config, history.turns, request.redactor, nesting)
+                engine.files.create(run.run_id, request.question, config, history.turns, request.redactor, nesting, run)
                 added = engine.store.add(
                     replace(run, turns_over=over),
                     on_conflict=request.on_conflict,

@@ -41,16 +41,15 @@ def launch(argv: list[str], policy: Policy, environ: dict[str, str]) -> dict[str
     found = program()
     if found is None:
         raise FileNotFoundError("bwrap")
-    root = os.geteuid() == 0
-    arguments = [*_options(policy), *([] if root else ["--block-fd", str(_GATE)])]
+    arguments = [*_options(policy), "--block-fd", str(_GATE)]
     files = {_ARGUMENTS: "\0".join(arguments) + "\0", _FILTER: filters.without_escapes().decode("latin-1")}
     return {
         "argv": [found, "--args", str(_ARGUMENTS), "--", *argv],
         "environ": environ,
         "files": files,
         "reports_at": _REPORTS,
-        "gate_at": None if root else _GATE,
-        "own_group": root,
+        "gate_at": _GATE,
+        "own_group": os.geteuid() == 0,
     }
 
 
@@ -81,7 +80,7 @@ def _options(policy: Policy) -> Iterator[str]:
     for place, is_directory in _masked(policy):
         yield from (("--perms", "0000", "--size", "4096", "--tmpfs") if is_directory else ("--ro-bind", "/dev/null"))
         yield place
-    yield from ("--remount-ro", "/", "--chdir", WORKSPACE)
+    yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORKSPACE)
 
 
 def _programs(policy: Policy) -> Iterator[tuple[Path, str]]:

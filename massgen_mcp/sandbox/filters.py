@@ -33,6 +33,12 @@ _MESSAGES = {"x86_64": ((44, 3), (46, 2), (307, 3)), "aarch64": ((206, 3), (211,
 """sendto, sendmsg, sendmmsg, and which argument holds the flags."""
 _WATCHES = {"x86_64": (253, 294, 300), "aarch64": (26, 262)}
 """inotify_init, inotify_init1, fanotify_init."""
+_MOUNTS_TOLD, _NEWER = (457, 458), 463
+"""statmount and listmount; and setxattrat, the first call that sandlock does not know. Their numbers are everywhere the
+same.
+"""
+_PRCTL = {"x86_64": 157, "aarch64": 167}
+_PR_SET_DUMPABLE = 4
 _DENIED = {
     "x86_64": (
         *(425, 426, 427, 272, 308, 321, 298, 323, 248, 249, 250, 165, 166, 155, 428, 429, 430, 431, 432, 433, 442, 467),
@@ -66,13 +72,16 @@ def without_escapes() -> bytes:
     lines += _when(clone3, [_refuse(_ENOSYS)])  # its flags cannot be looked at; libraries then take `clone`
     lines += _when(clone, [_argument(0), (0x45, 0, 1, sum(NAMESPACES)), _refuse(), _allow()])
     lines += _when(ioctl, [_argument(1), *_any_of((_TIOCSTI, _TIOCLINUX)), _allow()])
+    # a process that cannot be looked at is not counted
+    lines += _when(_PRCTL[machine], [_argument(0), *_any_of((_PR_SET_DUMPABLE,)), _allow()])
     return _packed([*lines, *_sockets(machine, internet=True), _allow()])
 
 
 def without_the_host(*, internet: bool) -> bytes:
     """For a level without namespaces: what Landlock and sandlock let through to the host. Limits and priorities of
     other processes; sockets that they know nothing of, and all of the internet's unless `internet`; connections that a
-    message opens; names in directories that may be watched though not read.
+    message opens; names in directories that may be watched though not read; calls of newer kernels that they do not
+    know, such as those that change attributes of any file.
 
     And `clone3`, whose flags cannot be looked at: libraries then take `clone` (see `sandlock_forks`).
     """
@@ -81,8 +90,9 @@ def without_the_host(*, internet: bool) -> bytes:
     lines += _sockets(machine, internet=internet)
     for number, flags in _MESSAGES[machine]:
         lines += _when(number, [_argument(flags), (0x45, 0, 1, _FAST_OPEN), _refuse(_EOPNOTSUPP), _allow()])
-    for number in _WATCHES[machine]:
+    for number in (*_WATCHES[machine], *_MOUNTS_TOLD):
         lines += _when(number, [_refuse(_ENOSYS)])
+    lines += [(0x35, 0, 1, _NEWER), _refuse(_ENOSYS)]
     for number in _OF_OTHERS[machine]:
         lines += _when(number, [_argument(0), _equal(0, over=1), _allow(), _refuse()])
     for number in _OF_GROUPS[machine]:

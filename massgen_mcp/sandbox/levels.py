@@ -24,7 +24,8 @@ WITH_NETWORK: tuple[LevelName, ...] = ("sandlock", "sandbox-exec")
 LETS_THROUGH: dict[LevelName, tuple[str, ...]] = {
     "bubblewrap": (),
     "sandlock": (
-        "names in / and in /etc, and the machine's own name, kernel and memory can be seen",
+        "names in / and in /etc, and whether a directory of a known name exists, can be seen",
+        "the machine's own name, kernel and memory can be seen",
         "a command cannot listen on a port, not even for itself, and cannot watch files for changes",
     ),
     "docker": ("only what the image holds is there; the programs of this machine are not",),
@@ -35,6 +36,12 @@ LETS_THROUGH: dict[LevelName, tuple[str, ...]] = {
     ),
 }
 """What is harmless and still not as one would expect."""
+
+COUNTED = (
+    "this user may make no control group, so memory is bounded by counting, up to fifty times a second: a command may "
+    "pass its limit before it is ended, and what sockets hold, or mappings of closed files, is not counted"
+)
+"""What is said of a level of this machine where the kernel does not bound a command's memory."""
 
 UNUSUAL = {
     "usual_vfork": "programs that start others by vfork or posix_spawn fail: make, and C's system() when called twice",

@@ -6,7 +6,7 @@ from typing import assert_never
 import anyio
 
 from massgen_mcp.sandbox.policy import MIB
-from massgen_mcp.sandbox.process import Ended, SandboxedProcess
+from massgen_mcp.sandbox.process import Ended, EndReason, SandboxedProcess
 
 HEAD_BYTES, TAIL_BYTES = 16 * 1024, 32 * 1024
 """What is kept of the beginning and of the end of what a command prints."""
@@ -60,20 +60,23 @@ def how_ended(ended: Ended, limit: float, *, too_much: bool = False) -> str:
     return f"printed more than {MAX_PRINTED_BYTES // MIB} MB, ended" if too_much else _how(ended, limit)
 
 
+_BEYOND: dict[EndReason, str] = {
+    "memory": "it used more memory than it may",
+    "processes": "it started more processes than it may",
+    "disk": "its files take more room than they may; delete some first",
+    "files": "there are more files than there may be; delete some first",
+    "hidden": "the file of one of its programs cannot be read, so its memory cannot be counted",
+}
+
+
 def _how(ended: Ended, limit: float) -> str:
     match ended.reason:
         case "exited":
             return f"exit code {ended.code}"
         case "time":
             return f"ended after {limit:g} s, its time limit"
-        case "memory":
-            return "ended: it used more memory than it may"
-        case "processes":
-            return "ended: it started more processes than it may"
-        case "disk":
-            return "ended: its files take more room than they may; delete some first"
-        case "files":
-            return "ended: there are more files than there may be; delete some first"
+        case "memory" | "processes" | "disk" | "files" | "hidden":
+            return f"ended: {_BEYOND[ended.reason]}"
         case "stopped":
             return "stopped"
         case "failed":

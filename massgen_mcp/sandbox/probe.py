@@ -29,6 +29,8 @@ from massgen_mcp.sandbox.targets import Targets
 SCRIPT = Path(__file__).with_name("probes.py")
 MAX_OUTPUT = 64 * 1024
 _OPEN, _SEEN = "open", "seen"
+_IN_GROUP = "memory_in_group"
+"""Whether the kernel bounds the memory of a command, `yes` or `no`; no attempt of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +97,9 @@ def judged(level: LevelName, outcomes: dict[str, str]) -> LevelReport:
         return LevelReport(level, False, f"it lets a command through: {', '.join(through)}", outcomes)
     if broken or not outcomes:
         return LevelReport(level, False, f"commands do not work in it: {', '.join(broken)}", outcomes)
+    counted = (levels.COUNTED,) if outcomes.get(_IN_GROUP) == "no" else ()
     unusual = [note for name, note in levels.UNUSUAL.items() if outcomes.get(name) != _OPEN]
-    return LevelReport(level, True, "", outcomes, (*levels.LETS_THROUGH[level], *unusual))
+    return LevelReport(level, True, "", outcomes, (*levels.LETS_THROUGH[level], *counted, *unusual))
 
 
 async def _told(level: LevelName, targets: Targets) -> dict[str, str]:
@@ -114,7 +117,10 @@ async def _told(level: LevelName, targets: Targets) -> dict[str, str]:
     last = bytes(output).strip().rpartition(b"\n")[2].decode(errors="replace")
     if ended.reason != "exited" or ended.code != 0:
         raise ValueError(f"{ended.reason} {ended.code} {ended.message} {last[-300:]}".strip())
-    return {str(name): str(outcome).partition(":")[0] for name, outcome in json.loads(last).items()}
+    outcomes = {str(name): str(outcome).partition(":")[0] for name, outcome in json.loads(last).items()}
+    if level in ("bubblewrap", "sandlock"):
+        outcomes[_IN_GROUP] = "yes" if ended.in_group else "no"
+    return outcomes
 
 
 def _fingerprint(level: LevelName, image: str) -> str:

@@ -15,9 +15,9 @@ from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 from massgen_mcp.sandbox import levels
 from massgen_mcp.sandbox.policy import LevelName, Policy
 
-EndReason = Literal["exited", "time", "memory", "processes", "disk", "files", "stopped", "failed", "lost"]
-"""Why a command is over: it ended by itself; a bound was exceeded; it was told to end; its level could not start it;
-its supervisor was lost.
+EndReason = Literal["exited", "time", "memory", "processes", "disk", "files", "hidden", "stopped", "failed", "lost"]
+"""Why a command is over: it ended by itself; a bound was exceeded; one of its processes could not be looked at; it was
+told to end; its level could not start it; its supervisor was lost.
 """
 PATIENCE_SECONDS = 5.0
 
@@ -30,6 +30,8 @@ class Ended:
     code: int | None = None
     seconds: float = 0.0
     peak_memory_bytes: int = 0
+    in_group: bool = False
+    """Its memory was bounded by a control group, not only by counting."""
     message: str = ""
     """Why it could not be started, with `failed`."""
 

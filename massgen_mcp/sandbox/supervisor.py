@@ -4,7 +4,7 @@ Run as `python -I -S supervisor.py FD`, where FD is a socket: a specification co
 out. It ends the command when it has used what it may use, when it is told to, and when the other end of the socket is
 gone, as after SIGKILL. It is a program of its own, of the standard library only, so that it starts quickly and nothing
 of ours is at hand in the process that starts the command. One file on purpose: run by its path, it can import nothing
-of ours; only what sandlock needs is loaded from beside it.
+of ours; what counts, what the kernel bounds, and what sandlock needs are loaded from beside it.
 """
 
 import ctypes
@@ -20,32 +20,29 @@ import signal
 import struct
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 22, 24, 36, 38
 SECCOMP_MODE_FILTER = 2
 LANDLOCK_CREATE_RULESET, LANDLOCK_RESTRICT_SELF, LANDLOCK_MAKE_SOCK = 444, 446, 1 << 9
-LOOK_SECONDS = (0.05, 0.4)
-"""How often a command is looked at: at least and at most."""
+LOOK_SECONDS = (0.02, 0.1)
+"""Between two looks at a command: at least, while it takes more and more, and at most."""
+LOOK_SHARE = 4
+"""Looking takes at most one part in so many of the time."""
+GROWTH_SHARE = 32
+"""A command takes more and more if it took that part of its memory since the last look."""
 LOOKS_BY_PS = 20
 """Where another program has to be asked for the processes: only every so many times."""
 GRACE_SECONDS = 0.3
 """Between asking a command to end and ending it."""
-WALK_SECONDS = 0.5
-"""Between two looks at the writable places, at least."""
-WALK_SHARE = 10
-"""A look at the writable places takes at most one part in so many of the time."""
 SWEEP_SECONDS = 0.002
 CONTAINER_FAILED = 125
 """Exit code of Docker and Podman where they could not start a container."""
 NOT_STARTED = 97
 """Exit code of a process that could not become the command."""
 LINUX = sys.platform == "linux"
-PAGE = os.sysconf("SC_PAGE_SIZE")
 CAPABILITIES = 64
-CGROUPS = ("/sys/fs/cgroup/pids", "/sys/fs/cgroup")
 
 
 def main() -> None:
@@ -54,12 +51,13 @@ def main() -> None:
     specification = _read(control)
     if specification is None:
         return
+    guard = _guarded(control) if specification["sandlock"] else -1
     if LINUX:
         _prctl(PR_SET_CHILD_SUBREAPER, 1)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    supervision = Supervision(control, specification)
+    supervision = Supervision(control, specification, guard)
     try:
         fact = supervision.supervise()
     finally:
@@ -67,19 +65,46 @@ def main() -> None:
     _tell(control, fact)
 
 
+def _guarded(control: int) -> int:
+    """Go on in a child of this process, which only waits and ends what the child left behind, should that be killed: in
+    a level without a namespace for processes the kernel would end no more than the first of a command's. Returns a
+    descriptor that tells of the end of the parent.
+    """
+    parent = os.pidfd_open(os.getpid())
+    child = os.fork()
+    if not child:
+        return parent
+    os.close(control)
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, signal.SIG_IGN)
+    while os.waitpid(-1, 0)[0] != child:
+        pass
+    _sweep()
+    os._exit(0)
+
+
 class Supervision:
     """One command from its start to the end of its last process."""
 
-    def __init__(self, control: int, specification: dict[str, Any]) -> None:
+    def __init__(self, control: int, specification: dict[str, Any], guard: int) -> None:
         self._control = control
+        self._guard = guard
         self._specification = specification
         self._bounds: dict[str, Any] = specification["bounds"]
-        self._usage = Usage(specification["writable"], specification["growing"], self._bounds)
-        self._group = _cgroup(specification["bounds"]["processes"]) if specification["own_group"] else None
+        usage = _beside("usage")
+        self._memory = usage.Memory(self._bounds["memory_bytes"])
+        self._disk = usage.Disk(specification["writable"], specification["growing"], self._bounds)
+        self._open_files = usage.open_files
+        self._hidden: set[int] = set()
+        self._groups = None
+        if LINUX and not specification["teardown"]:
+            self._groups = _beside("groups").make(self._bounds["processes"], self._bounds["memory_bytes"])
         self._child = 0
         self._status: int | None = None
         """Of the launcher, once it has ended."""
-        self._peak = 0
+        self._used = self._peak = 0
+        """Memory at the last look, and the most that was seen."""
 
     def supervise(self) -> dict[str, Any]:
         began = time.monotonic()
@@ -100,21 +125,28 @@ class Supervision:
         os.close(opening)
         reason = self._watch(began + self._bounds["seconds"], ended)
         status = self._end(gently=reason == "stopped")
+        if reason == "exited" and self._groups and self._groups.ran_out():
+            reason = "memory"
         seconds = time.monotonic() - began
+        bounded = bool(self._groups and self._groups.memory)
         self.clear()
         told = begun.decode() + _everything(reports)
-        return _outcome(status, reason, told, seconds, self._peak, own_word=self._specification["own_word"])
+        outcome = _outcome(status, reason, told, seconds, self._peak, own_word=self._specification["own_word"])
+        return {**outcome, "in_group": bounded}
 
     def _admit(self, reports: int, opening: int) -> bytes:
-        """Let the command begin once its number of processes is limited: a limit that its launcher had would count all
-        processes of this user. Where that fails it never begins.
+        """Let the command begin once its processes are limited, and what it keeps beside them can be counted: a
+        limit that its launcher had would count all processes of this user. Where that fails it never begins.
         """
         line = b""
         while not line.endswith(b"\n") and (byte := os.read(reports, 1)):
             line += byte
         try:
             most = self._bounds["processes"]
-            resource.prlimit(json.loads(line)["child-pid"], resource.RLIMIT_NPROC, (most, most))
+            child = json.loads(line)["child-pid"]
+            if os.geteuid():  # no such limit holds for root, who has a group
+                resource.prlimit(child, resource.RLIMIT_NPROC, (most, most))
+            self._memory.look_into(child)
             os.write(opening, b"1")
         except (ValueError, KeyError, OSError):
             if not self._is_done():
@@ -130,9 +162,9 @@ class Supervision:
         if self._teardown():
             _sweep()
         self._child = 0
-        if self._group is not None:
-            _remove_group(self._group)
-            self._group = None
+        if self._groups:
+            self._groups.remove()
+            self._groups = None
 
     def _teardown(self) -> bool:
         """What has to be ended by another program, as a container is."""
@@ -161,16 +193,15 @@ class Supervision:
                 os.setsid()
             for name in (signal.SIGTERM, signal.SIGINT, signal.SIGPIPE):
                 signal.signal(name, signal.SIG_DFL)
-            if self._group is not None:
-                with open(f"{self._group}/cgroup.procs", "w") as file:
-                    file.write("0")
+            if self._groups:
+                self._groups.enter()
             os.nice(5)
             if self._bounds["processors"] is not None and LINUX and not self._specification["teardown"]:
                 usable = sorted(os.sched_getaffinity(0))
                 count = min(len(usable), math.ceil(self._bounds["processors"]))
                 os.sched_setaffinity(0, random.sample(usable, count))
             self._limit()
-            launch(self._specification, reporting, gate, grouped=self._group is not None)
+            launch(self._specification, reporting, gate, grouped=bool(self._groups and self._groups.processes))
         except BaseException as error:  # noqa: BLE001 - whatever it is, this process must not go on as the supervisor
             os.write(reporting, json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
         os._exit(NOT_STARTED)
@@ -193,6 +224,8 @@ class Supervision:
         poll.register(self._control, select.POLLIN)
         if LINUX:
             poll.register(ended, select.POLLIN)
+        if self._guard >= 0:
+            poll.register(self._guard, select.POLLIN)
         pause, looks = LOOK_SECONDS[0], 0
         while True:
             looks += 1
@@ -202,24 +235,32 @@ class Supervision:
             ready = {fd for fd, _ in poll.poll(max(1, int(min(pause, left) * 1000)))}
             if self._control in ready:
                 return "stopped" if os.read(self._control, 64) else "lost"
+            if self._guard in ready:
+                return "lost"
             if ended in ready or (not LINUX and self._is_done()):
                 return "exited"
-            if (LINUX or looks % LOOKS_BY_PS == 0) and (beyond := self._beyond()):
-                return beyond
-            pause = min(pause * 1.5, LOOK_SECONDS[1]) if LINUX else LOOK_SECONDS[0]
+            if LINUX or looks % LOOKS_BY_PS == 0:
+                before, began = self._used, time.monotonic()
+                if beyond := self._beyond():
+                    return beyond
+                grows = self._used - before > self._bounds["memory_bytes"] // GROWTH_SHARE
+                pause = LOOK_SECONDS[0] if grows or not LINUX else min(pause * 1.5, LOOK_SECONDS[1])
+                pause = max(pause, LOOK_SHARE * (time.monotonic() - began))
 
     def _beyond(self) -> str | None:
         """The bound that is exceeded, if one is."""
-        processes = _descendants()
-        memory = sum(map(_memory, processes - {self._child}))
-        if memory > self._bounds["memory_bytes"]:
-            memory = sum(map(_memory_exactly, processes - {self._child}))
-            if memory > self._bounds["memory_bytes"]:
-                return "memory"
-        self._peak = max(self._peak, memory)
+        processes = _descendants() - {self._child}
+        files = self._open_files(processes)
+        self._used = self._memory.used(processes, files.memory)
+        if self._used > self._bounds["memory_bytes"] or (self._groups and self._groups.ran_out()):
+            return "memory"
+        self._peak = max(self._peak, self._used)
         if len(processes) > self._bounds["processes"] + 8:
             return "processes"
-        return self._usage.beyond()
+        if self._hidden & files.hidden:  # not only while it becomes another program
+            return "hidden"
+        self._hidden = files.hidden
+        return self._disk.beyond(sum(files.disk.values()))
 
     def _end(self, *, gently: bool) -> int:
         """The command's wait status, once it is over."""
@@ -250,64 +291,6 @@ class Supervision:
         """Whether the launcher has ended."""
         self._reap()
         return self._status is not None
-
-
-class Usage:
-    """What lies in the writable places. They are walked only now and then: at once when much has been written.
-
-    What lay in a person's directory (`growing`) does not count; a workspace that was too full already may not grow.
-    """
-
-    def __init__(self, writable: list[str], growing: list[str], bounds: dict[str, Any]) -> None:
-        self._places = [*writable, *growing]
-        self._bounds = bounds
-        there, own = _measured(growing), _measured(writable)
-        self._allowed = tuple(
-            theirs + max(ours, bounds[name])
-            for theirs, ours, name in zip(there, own, ("disk_bytes", "files"), strict=True)
-        )
-        """Bytes and files."""
-        self._next_walk = 0.0
-        self._free = -1
-
-    def beyond(self) -> str | None:
-        """The bound that is exceeded, if one is."""
-        free = self._space()
-        now = time.monotonic()
-        if now < self._next_walk and abs(self._free - free) < self._bounds["disk_bytes"] // 8:
-            return None
-        self._free = free
-        size, count = _measured(self._places)
-        after = time.monotonic()
-        self._next_walk = after + max(WALK_SECONDS, WALK_SHARE * (after - now))
-        most_bytes, most_files = self._allowed
-        return "disk" if size > most_bytes else "files" if count > most_files else None
-
-    def _space(self) -> int:
-        found = os.statvfs(self._places[0])
-        return found.f_bavail * found.f_frsize
-
-
-def _measured(places: list[str]) -> tuple[int, int]:
-    """Bytes on disk and the number of files and directories below these places."""
-    size = count = 0
-    for place in places:
-        for entry in _below(place):
-            size += entry
-            count += 1
-    return size, count
-
-
-def _below(place: str) -> Iterator[int]:
-    """The sizes on disk of everything below a directory; follows no links, and passes over what vanishes meanwhile."""
-    pending = [place]
-    while pending:
-        with suppress(OSError), os.scandir(pending.pop()) as items:
-            for item in items:
-                with suppress(OSError):
-                    if item.is_dir(follow_symlinks=False):
-                        pending.append(item.path)
-                    yield item.stat(follow_symlinks=False).st_blocks * 512
 
 
 def launch(specification: dict[str, Any], reporting: int, gate: int, *, grouped: bool) -> None:
@@ -460,26 +443,6 @@ def _descendants_by_ps() -> set[int]:
     return found
 
 
-def _memory(pid: int) -> int:
-    """What the process holds for itself, in bytes; 0 where that is not known."""
-    try:
-        with open(f"/proc/{pid}/statm", "rb") as file:
-            _, resident, shared, *_ = map(int, file.read().split())
-    except (OSError, ValueError):
-        return 0
-    return (resident - shared) * PAGE
-
-
-def _memory_exactly(pid: int) -> int:
-    """As `_memory`, but what several processes share is divided among them; that takes the kernel longer."""
-    try:
-        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
-            fields = dict(line.split()[:2] for line in file.readlines()[1:])
-        return int(fields[b"Pss_Anon:"]) * 1024
-    except (OSError, ValueError, KeyError):
-        return _memory(pid)
-
-
 def _threads_of_user() -> int:
     count = 0
     for name in filter(str.isdecimal, os.listdir("/proc")):
@@ -487,43 +450,6 @@ def _threads_of_user() -> int:
             if os.stat(f"/proc/{name}").st_uid == os.getuid():
                 count += len(os.listdir(f"/proc/{name}/task"))
     return count
-
-
-def _cgroup(processes: int) -> str | None:
-    """A group of processes of its own with that many at most, where this user may make one: limits per user do not
-    hold for root.
-    """
-    for parent in CGROUPS:
-        group = f"{parent}/massgen-{os.getpid()}"
-        try:
-            for name in os.listdir(parent):  # of supervisors that were killed
-                if name.startswith("massgen-") and not os.path.exists(f"/proc/{name.removeprefix('massgen-')}"):
-                    with suppress(OSError):
-                        os.rmdir(f"{parent}/{name}")
-            os.mkdir(group)
-        except OSError:
-            continue
-        try:
-            with open(f"{group}/pids.max", "w") as file:
-                file.write(str(processes))
-        except OSError:
-            os.rmdir(group)
-            continue
-        return group
-    return None
-
-
-def _remove_group(group: str) -> None:
-    """A group is busy for a moment after its last process has ended."""
-    for _ in range(200):
-        try:
-            os.rmdir(group)
-        except FileNotFoundError:
-            return
-        except OSError:
-            time.sleep(0.005)
-        else:
-            return
 
 
 def _libc() -> Any:

@@ -20,6 +20,7 @@ from massgen_mcp import __version__
 from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.nearest import did_you_mean
 from massgen_mcp.redaction import NO_KEYS, Redactor
+from massgen_mcp.server.arguments import as_published
 from massgen_mcp.server.asking import ClientAsked
 from massgen_mcp.server.results import MAX_BYTES, Reply
 from massgen_mcp.server.results.pages import page_of
@@ -92,8 +93,7 @@ class MassgenServer(SurfaceServer):
         self, name: str, arguments: dict[str, Any], context: Context[TaskGroup, Any] | None
     ) -> CallToolResult | InputRequiredResult:
         try:
-            await self._refuse_unknown(name, arguments)
-            return await super().call_tool(name, arguments, context)
+            return await super().call_tool(name, await self._admitted(name, arguments), context)
         except MCPError:  # the protocol's own, such as a client that is gone
             raise
         except Exception as error:  # noqa: BLE001 - the boundary of every call
@@ -103,17 +103,22 @@ class MassgenServer(SurfaceServer):
             hint = f" {keys_of_client(context)}" if refusal.code in ABOUT_KEYS else ""
             return _error(refusal.code, f"{refusal}{hint}")
 
-    async def _refuse_unknown(self, name: str, arguments: dict[str, Any]) -> None:
-        """Raises `MassgenError` invalid_arguments for an unknown tool or argument, with the nearest name."""
+    async def _admitted(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """The arguments that the call gives. Raises `MassgenError` invalid_arguments for an unknown tool or argument,
+        with the nearest name.
+        """
         tools = await self._listed()
         if name not in tools:
             names = [tool.name for tool in tools.values() if for_models(tool.meta)]
             raise MassgenError("invalid_arguments", f"there is no tool {name[:80]!r}{did_you_mean(name, names)}")
-        known = list(tools[name].input_schema["properties"])
-        unknown = [argument for argument in arguments if argument not in known]
+        schema = tools[name].input_schema
+        known = list(schema["properties"])
+        given = as_published(name, arguments, set(known).difference(schema.get("required", ())))
+        unknown = [argument for argument in given if argument not in known]
         if unknown:
             told = "; ".join(f"unknown argument {one[:80]!r}{did_you_mean(one, known)}" for one in unknown)
             raise MassgenError("invalid_arguments", f"{told}; {name} takes: {', '.join(known) or 'nothing'}")
+        return given
 
     async def serve(
         self, incoming: ReadStream[SessionMessage | Exception], outgoing: WriteStream[SessionMessage]

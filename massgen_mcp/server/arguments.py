@@ -1,16 +1,20 @@
-"""What the arguments of the tools may be, and what they mean: which team is named, what it may read."""
+"""What the arguments of the tools may be, and what they mean: which team is named, what it may read.
 
-from collections.abc import Sequence
+Some clients make every argument required, and their models fill in what they have no use for: null, an empty text or an
+empty list stands for an argument that is not given, and so does 0 where no amount can be 0.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
+from massgen_mcp.config.adjusted import given_path
 from massgen_mcp.config.diagnostics import show_name
 from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.team import Named
-from massgen_mcp.request.trust import Consent
 
 MOST = 2**53 - 1
 """The largest whole number that every JSON reader takes exactly; nothing here counts or dates so far."""
@@ -26,6 +30,9 @@ MAX_ANSWERS = 100
 """Of one agent."""
 BOUNDED = AfterValidator(_not_absurd)
 """Checked, but not in the published schemas: a parent agent pays for every word there."""
+NOTHING: Sequence[object] = (None, "", [], {})
+OTHER_NAMES = {"start_run": {"config": "team"}}
+"""By tool: names that are taken, too, and stand in no schema. LangChain keeps `config` for itself."""
 RunId = Annotated[str, Field(description="From start_run.")]
 
 
@@ -49,33 +56,48 @@ PathGiven = Annotated[
 """Its published schema stands where it is used: not every client follows references."""
 
 
-def named_team(config: str | None, models: list[str] | None, num_agents: int | None) -> Named:
+def as_published(tool: str, arguments: Mapping[str, object], optional: Collection[str]) -> dict[str, object]:
+    """The arguments under the names of the tool's schema, without those of `optional` that stand for nothing. Raises
+    `MassgenError` invalid_arguments for two names of one argument that say different things.
+    """
+    given = dict(arguments)
+    for other, name in OTHER_NAMES.get(tool, {}).items():
+        value = given.pop(other, None)
+        if given.get(name) in NOTHING:
+            given[name] = value
+        elif value not in NOTHING and value != given[name]:
+            raise MassgenError("invalid_arguments", f"`{other}` is another name of `{name}`; give `{name}` alone")
+    return {name: value for name, value in given.items() if name not in optional or value not in NOTHING}
+
+
+def named_team(team: str | None, models: list[str] | None, num_agents: int | None) -> Named:
     """How the call names its team. Raises `MassgenError` invalid_arguments."""
-    if config is not None and models:
-        raise MassgenError("invalid_arguments", "give either `config` or `models`, not both")
-    if config is not None and num_agents is not None:
-        raise MassgenError("invalid_arguments", "`num_agents` needs `models`; a config names its own agents")
+    if team is not None and models:
+        raise MassgenError("invalid_arguments", "give either `team` or `models`, not both")
+    if team is not None and num_agents is not None:
+        raise MassgenError("invalid_arguments", "`num_agents` needs `models`; a team of `team` has its own agents")
     if num_agents is not None and not models:
         raise MassgenError("invalid_arguments", "`num_agents` needs `models`")
     return Named(
-        config=None if config is None else _source(config),
-        shown=config,
+        config=None if team is None else _source(team),
+        shown=team,
         by_agent=True,
         models=tuple(models or ()),
         num_agents=num_agents,
     )
 
 
-def _source(config: str) -> str:
+def _source(team: str) -> str:
     """A bare name is a packaged example; anything that looks like a path is one."""
-    is_path = config.startswith((".", "/", "~", "@")) or config.endswith((".yaml", ".yml", ".json"))
-    return config if is_path else f"@examples/{config}"
+    is_path = team.startswith((".", "/", "~", "@")) or team.endswith((".yaml", ".yml", ".json"))
+    return team if is_path else f"@examples/{team}"
 
 
 def context_path(entry: str | _PathGiven) -> ContextPath:
+    """Raises `MassgenError` invalid_arguments."""
     if isinstance(entry, str):
-        return ContextPath(path=_existing(entry))
-    return ContextPath(path=_existing(entry.path), permission=entry.permission)
+        return given_path(_existing(entry))
+    return given_path(_existing(entry.path), entry.permission)
 
 
 def _existing(path: str) -> str:
@@ -89,11 +111,3 @@ def _existing(path: str) -> str:
     except (OSError, RuntimeError, ValueError):  # also one that is too long, of nobody's home, or no path at all
         problem = "does not exist, or may not be read"
     raise MassgenError("invalid_arguments", f"context path {show_name(path)} {problem}")
-
-
-def granted(paths: Sequence[ContextPath]) -> Consent:
-    """What a call allows a config that an agent named: to read the paths of the call."""
-    return Consent(
-        granted=tuple(Path(one.path).resolve() for one in paths),
-        writable=tuple(Path(one.path).resolve() for one in paths if one.permission == "write"),
-    )

@@ -28,7 +28,7 @@ def add_completion(server: MassgenServer, service: RunService) -> None:
 
 async def _choices(service: RunService, ref: Reference, argument: str, known: dict[str, str]) -> list[str]:
     match argument:
-        case "config":
+        case "team":
             return _configs()
         case "name" if isinstance(ref, ResourceTemplateReference) and ref.uri.startswith(f"{SCHEME}configs/"):
             return _configs()

@@ -51,18 +51,20 @@ def form_of(view: RunView) -> ElicitRequest:
         raise ValueError("the run asks nothing")
     run = f"Team run {view.row.run_id} ({preview(view.snapshot.question, 100)})"
     if asked.kind == "budget_reached":
-        message = f"{run} has reached its budget of {view.max_usd or 0:g} US dollars. {_told(asked)}"
+        cap = view.max_usd or 0.0
+        message = f"{run} has reached its budget of {cap:g} US dollars: {_told(asked)}."
         properties: dict[str, object] = {
             "decision": {
                 "type": "string",
                 "title": "Decision",
-                "description": "raise_budget: go on; finish_now: decide with the existing answers; cancel: stop.",
                 "enum": list(_BUDGET_ACTIONS),
+                "enumNames": ["Go on with a larger budget", "Decide with the answers that there are", "Stop the run"],
             },
             "max_usd": {
                 "type": "number",
                 "title": "New budget in US dollars",
-                "description": "For raise_budget: the new total, above the present one.",
+                "description": f"The new total, if the run is to go on; more than {cap:g}.",
+                "default": 2 * cap,
             },
         }
         required = ["decision"]

@@ -2,8 +2,8 @@
 
 Some clients give a server one second; the import takes longer on a busy machine. What clients ask first hardly changes
 with runs: `initialize`, `server/discover`, `ping` and the lists (of resources those that are no runs); and some wait
-until `subscriptions/listen` is acknowledged. The answers are a snapshot that the real server of the same code made (see
-`start_snapshot`). Only a request that looks exactly as expected is answered here; everything else
+until `subscriptions/listen` is acknowledged. The answers come with the package, made by the real server of the same
+code (`first_answers.json`). Only a request that looks exactly as expected is answered here; everything else
 waits, in order, for the server. Imports nothing but small parts of the standard library.
 """
 
@@ -15,10 +15,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import NoReturn, cast
 
 Json = dict[str, object]
-Snapshot = dict[str, dict[str, Json]]
+FirstAnswers = dict[str, dict[str, Json]]
 """By protocol version and method: the result; of `LISTEN` the kinds of news that a listener can have."""
 
 PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"
@@ -29,16 +30,28 @@ ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 LIST_CHANGES = ("toolsListChanged", "promptsListChanged", "resourcesListChanged")
 QUIET_SECONDS = 0.2
 """The import begins when a list was answered, when a message has to wait for it, or after so long."""
+ANSWERS = Path(__file__).with_name("first_answers.json")
 READ_BYTES = 64 * 1024
 MOST_BYTES = 16 * 1024
 """Of a first question; a longer line waits for the server."""
 
 
+def first_answers() -> FirstAnswers:
+    """Those that came with this package. A test holds that the server itself says the same."""
+    kept = json.loads(ANSWERS.read_bytes())
+    return {
+        version: {method: kept["answers"][place] for method, place in places.items()}
+        for version, places in kept["places"].items()
+    }
+
+
 class Front:
     """Speaks for the server until that is there."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
+    def __init__(self, answers: FirstAnswers) -> None:
+        self._answers = answers
+        self.parent = os.getppid()
+        """Whoever started the process. It may be gone when the server is there."""
         self._version: str | None = None
         """What was agreed on in a handshake; None before one."""
         self.handshake_id: int | str | None = None
@@ -87,14 +100,15 @@ class Front:
         if failure:
             raise failure[0]
 
-    def refuse(self, message: str) -> NoReturn:
+    def refuse(self, code: str, message: str, exit_code: int) -> NoReturn:
         """Answer every further request with an error, until the client leaves: the server cannot be had."""
+        message = f"ERROR {code}: {message}"
         lines, unread = self.unread.split(b"\n"), b""
         while True:
             for line in lines:
                 self._refuse_line(line, message)
             if not (data := os.read(sys.stdin.fileno(), READ_BYTES)):
-                os._exit(1)
+                os._exit(exit_code)
             *lines, unread = (unread + data).split(b"\n")
 
     def _refuse_line(self, line: bytes, message: str) -> None:
@@ -103,7 +117,7 @@ class Front:
         if identity is None or identity == self.handshake_id or method is None:
             return
         if method == "tools/call":
-            content = {"content": [{"type": "text", "text": f"ERROR internal: {message}"}], "isError": True}
+            content = {"content": [{"type": "text", "text": message}], "isError": True}
             _write({"jsonrpc": "2.0", "id": identity, "result": content})
         else:
             _write({"jsonrpc": "2.0", "id": identity, "error": {"code": -32603, "message": message}})
@@ -157,11 +171,11 @@ class Front:
         if PROTOCOL_VERSION in about and not _all_flags(about.get(CLIENT_CAPABILITIES)):
             return None  # also a client that shows Apps: its lists are longer
         version = about.get(PROTOCOL_VERSION, self._version)
-        known = self._snapshot.get(str(version), {}).get(str(method))
+        known = self._answers.get(str(version), {}).get(str(method))
         return _honored(known, wanted) if known is not None and method == LISTEN else known
 
     def _handshake(self, identity: int | str, params: Json) -> Json | None:
-        known = self._snapshot.get(str(params.get("protocolVersion")), {}).get("initialize")
+        known = self._answers.get(str(params.get("protocolVersion")), {}).get("initialize")
         if known is None or self._version is not None or not _usual(params):
             return None
         self._version, self.handshake_id = str(params["protocolVersion"]), identity

@@ -9,7 +9,9 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from hashlib import sha256
+from resource import RLIMIT_NOFILE, getrlimit
 
+import anyio
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
 from mcp.server.auth.routes import build_resource_metadata_url, create_protected_resource_routes
@@ -20,6 +22,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from massgen_mcp.server.connections import MAX_HEAD_BYTES, Strangers
+from massgen_mcp.server.half_characters import answer_to_half_characters
 from massgen_mcp.server.limits import MAX_BODY_BYTES
 from massgen_mcp.server.tokens import Tokens, TokensUnknowable
 
@@ -27,12 +30,18 @@ HEALTH = "/healthz"
 PATH = "/mcp"
 MAX_HEADERS = 100
 MAX_REQUESTS = 512
-"""Whole requests with a token that are answered at once, waiting calls included."""
+"""Whole requests with a token that are answered at once, waiting calls included, begun streams not: ..."""
+MAX_STREAMS = 4096
+"""... so many go on at once, or half as many as files can be open; for one more the oldest ends."""
 WRONG_TOKENS = 60
-"""After so many from one address within `WRONG_SECONDS`, tokens that were never right are not looked at ..."""
+"""After so many from one address within `WRONG_SECONDS`, tokens from there that were never right wait for their turn. A
+right one may be among them: behind a proxy all clients have one address.
+"""
 WRONG_SECONDS = 60.0
+TURN_SECONDS = 0.1
+"""Between two turns: so often the authorization server is asked at most then."""
 KEPT = 1024
-"""... of so many addresses and tokens at most."""
+"""Addresses and tokens are remembered, so many of each."""
 
 
 class Gate:
@@ -55,6 +64,7 @@ class Gate:
         self._hosts = hosts
         self._origins = origins
         self._wrong = _WrongTokens()
+        self._turn = anyio.Lock()
         self._tokens = tokens
         self._public = public or _public(tokens)
         self._guarded = _guarded(_Room(app, strangers, self._wrong), tokens)
@@ -83,8 +93,8 @@ class Gate:
         peer = scope["client"][0]
         token = brought[0].partition(" ")[2] if len(brought) == 1 else ""
         if token and self._tokens.asks_others(token) and self._wrong.too_many(peer, token):
-            refusal = PlainTextResponse("Too many wrong tokens", 429, {"Retry-After": str(int(WRONG_SECONDS))})
-            return await refusal(scope, receive, send)
+            async with self._turn:
+                await anyio.sleep(TURN_SECONDS)
 
         async def seen(message: Message) -> None:
             if token and message["type"] == "http.response.start" and message["status"] == 401:
@@ -118,6 +128,8 @@ class _Room:
         self._strangers = strangers
         self._wrong = wrong
         self._under_way = 0
+        self._streams: dict[anyio.CancelScope, None] = {}
+        """The oldest first."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._strangers.no_more(scope["client"])
@@ -125,14 +137,43 @@ class _Room:
         begun = await _body(receive)  # a slow body takes no place from requests that are whole
         if not begun:
             return None
+        whole = b"".join(message.get("body", b"") for message in begun)
+        if scope["method"] == "POST" and (half := answer_to_half_characters(whole)) is not None:
+            told = JSONResponse(half.model_dump(mode="json", by_alias=True, exclude_unset=True))
+            return await told(scope, receive, send)
         if self._under_way >= MAX_REQUESTS:
             busy = PlainTextResponse("Too many requests at once", 503, {"Retry-After": "1"})
             return await busy(scope, receive, send)
         self._under_way += 1
-        try:
-            await self._app(scope, _going_on(begun, receive), send)
-        finally:
-            self._under_way -= 1
+        holds_place = True
+
+        async def seen(message: Message) -> None:
+            nonlocal holds_place
+            if message["type"] == "http.response.start" and scope["method"] == "GET" and _is_stream(message):
+                holds_place, self._under_way = False, self._under_way - 1
+                self._begin(stream)
+            await send(message)
+
+        with anyio.CancelScope() as stream:
+            try:
+                await self._app(scope, _going_on(begun, receive), seen)
+            finally:
+                self._streams.pop(stream, None)
+                self._under_way -= holds_place
+        if stream.cancelled_caught:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        return None
+
+    def _begin(self, stream: anyio.CancelScope) -> None:
+        self._streams[stream] = None
+        if len(self._streams) > min(MAX_STREAMS, getrlimit(RLIMIT_NOFILE)[0] // 2):
+            oldest = next(iter(self._streams))
+            del self._streams[oldest]
+            oldest.cancel()
+
+
+def _is_stream(started: Message) -> bool:
+    return any(name.lower() == b"content-type" and b"event-stream" in value for name, value in started["headers"])
 
 
 class _WrongTokens:

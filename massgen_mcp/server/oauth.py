@@ -95,6 +95,7 @@ class OAuthTokens:
         self.issuer = settings.issuer
         self.scopes = settings.scopes
         self._settings = settings
+        self.asks = settings.introspection is not None
         self._source = _Asked(settings) if settings.introspection else _Signed(settings)
 
     async def verify_token(self, token: str) -> AccessToken | None:

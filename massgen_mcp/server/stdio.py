@@ -24,8 +24,8 @@ from typing_extensions import Buffer
 
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.front import ACKNOWLEDGED, SUBSCRIPTION_ID, Front
+from massgen_mcp.server.half_characters import answer_to_half_characters
 from massgen_mcp.server.limits import MAX_LINE_BYTES, leave
-from massgen_mcp.server.start_snapshot import keep_snapshot
 
 PARENT_CHECK_SECONDS = 2.0
 PIECE_BYTES = 64 * 1024
@@ -44,11 +44,10 @@ async def serve_stdio(server: MassgenServer, front: Front | None = None) -> None
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_leave_on_signal, signals)
-            tasks.start_soon(_leave_with_parent)
+            tasks.start_soon(_leave_with_parent, front.parent if front else os.getppid())
             async with stdio_server(stdin=anyio.wrap_file(_Lines(_own_input(unread)))) as (incoming, outgoing):
                 to_server, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
                 tasks.start_soon(_answer_what_is_no_message, incoming, to_server, outgoing.clone())
-                tasks.start_soon(keep_snapshot, server)
                 await server.serve(messages, _Answered(outgoing, front) if front else outgoing)
             tasks.cancel_scope.cancel()
 
@@ -148,8 +147,9 @@ async def _answer_what_is_no_message(
             if isinstance(item, SessionMessage):
                 await to_server.send(item)
             else:
+                half = answer_to_half_characters((_input_of(item) or "").encode(errors="surrogatepass"))
                 error = JSONRPCError(jsonrpc="2.0", id=_request_of(item), error=_refusal(item))
-                await outgoing.send(SessionMessage(error))
+                await outgoing.send(SessionMessage(half or error))
 
 
 def _request_of(problem: Exception) -> int | str | None:
@@ -180,9 +180,8 @@ async def _leave_on_signal(signals: AsyncIterator[signal.Signals]) -> None:
         leave()
 
 
-async def _leave_with_parent() -> None:
+async def _leave_with_parent(parent: int) -> None:
     """A client that was killed may leave our input open in one of its other children."""
-    parent = os.getppid()
     while os.getppid() == parent:  # noqa: ASYNC110 - nobody tells us
         await anyio.sleep(PARENT_CHECK_SECONDS)
     leave()

@@ -21,6 +21,8 @@ class Issued(TokenVerifier, Protocol):
 
     issuer: str
     scopes: Sequence[str]
+    asks: bool
+    """Whether the server is asked about each token; else they are signed."""
 
 
 class Tokens(TokenVerifier):
@@ -41,8 +43,8 @@ class Tokens(TokenVerifier):
         return self._issued.scopes if self._issued else ()
 
     def asks_others(self, token: str) -> bool:
-        """Whether to look at this token is more than to compare it."""
-        return self._issued is not None and not self._is_own(token)
+        """Whether somebody else has to be asked about this token."""
+        return self._issued is not None and self._issued.asks and not self._is_own(token)
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """None for a token that is not right. Raises `TokensUnknowable`."""

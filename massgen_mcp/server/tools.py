@@ -23,13 +23,14 @@ from massgen_mcp.request.build import Given, build_request
 from massgen_mcp.request.reach import reach_of
 from massgen_mcp.request.run_request import OnConflict
 from massgen_mcp.request.team import Team
+from massgen_mcp.request.trust import Consent
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.checks import MAX_MESSAGE_CHARACTERS
 from massgen_mcp.runs.command_sandbox import sandbox_note
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.server import results
 from massgen_mcp.server.app import MassgenServer, keys_of_client
-from massgen_mcp.server.arguments import BOUNDED, MAX_ANSWERS, PathGiven, RunId, context_path, granted, named_team
+from massgen_mcp.server.arguments import BOUNDED, MAX_ANSWERS, PathGiven, RunId, context_path, named_team
 from massgen_mcp.server.waiting import wait_with_progress
 
 READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
@@ -42,6 +43,8 @@ FOUND = {
 }
 """How Claude Code finds the first tool of a delegation: it has it at hand without a search, and a search by these words
 finds it where a person switched that off. No model reads them."""
+LISTED = 20
+"""Runs on a page, where the call does not say how many."""
 
 LookBefore: TypeAlias = Callable[[Team], Awaitable[str | None]]
 """What is looked at before a run begins and a cent is spent. Raises `MassgenError` for what would fail then; returns
@@ -60,13 +63,13 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
     async def start_run(
         context: Context,
         question: Annotated[str, Field(description="The whole task; the team sees nothing else.", min_length=1)],
-        config: Annotated[str | None, Field(description="A name from list_configs, or a YAML path.")] = None,
+        team: Annotated[str | None, Field(description="A name from list_configs, or a YAML path.")] = None,
         models: Annotated[
             list[str] | None,
-            Field(description="One agent per entry, as backend/model, e.g. openai/gpt-5. Not with config."),
+            Field(description="One agent per entry, as backend/model, e.g. openai/gpt-5. Not with team."),
         ] = None,
         num_agents: Annotated[
-            int | None, Field(description="Team size, to use one model several times.", ge=1, le=MAX_AGENTS)
+            int | None, Field(description="Team size, to use one model several times.", ge=0, le=MAX_AGENTS)
         ] = None,
         context_paths: Annotated[
             list[str | PathGiven] | None,
@@ -79,13 +82,15 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         checks: Annotated[
             list[str] | None, Field(description="Commands that test the changes to context_paths.", max_length=10)
         ] = None,
-        max_usd: Annotated[float | None, Field(description="Budget of the run.", gt=0, le=100_000)] = None,
-        max_seconds: Annotated[float | None, Field(description="Time limit of the run.", gt=0, le=604_800)] = None,
+        max_usd: Annotated[
+            float | None, Field(description="Budget of the run; 0: the team's own.", ge=0, le=100_000)
+        ] = None,
+        max_seconds: Annotated[float | None, Field(description="Time limit of the run.", ge=0, le=604_800)] = None,
         max_answers: Annotated[
-            int | None, Field(description="Answers per agent; then it only votes.", ge=1, le=MAX_ANSWERS)
+            int | None, Field(description="Answers per agent; then it only votes.", ge=0, le=MAX_ANSWERS)
         ] = None,
         idempotency_key: Annotated[
-            str | None, Field(description="The same key and request give the same run.", min_length=1, max_length=200)
+            str | None, Field(description="The same key and request give the same run.", max_length=200)
         ] = None,
         on_conflict: Annotated[OnConflict, Field(description="When the key is taken.")] = "use_existing",
         session_id: Annotated[
@@ -102,13 +107,15 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         request = await build_request(
             Given(
                 question,
-                named_team(config, models, num_agents),
+                named_team(team, models, num_agents or None),
                 cwd=Path.cwd(),
                 environ=os.environ,
-                consent=granted(paths),
+                consent=Consent(grants_paths=True),
                 context_paths=paths,
                 checks=tuple(checks or ()),
-                limits=CallLimits(max_usd=max_usd, max_seconds=max_seconds, max_answers=max_answers),
+                limits=CallLimits(
+                    max_usd=max_usd or None, max_seconds=max_seconds or None, max_answers=max_answers or None
+                ),
                 caller_answers=True,
                 session_id=session_id,
                 idempotency_key=idempotency_key,
@@ -116,21 +123,21 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
                 only_plan=dry_run,
             )
         )
-        team = request.team
-        reach = reach_of(team.config, os.environ, Path.cwd())
-        commands = await sandbox_note(team.config, os.environ)
+        asked = request.team
+        reach = reach_of(asked.config, os.environ, Path.cwd())
+        commands = await sandbox_note(asked.config, os.environ)
         if dry_run:
-            aside = _joined(commands, _proposal(team.config))
-            expected = await estimate(team.config, request.question, os.environ)
-            return results.planned(team, reach, expected, os.environ, keys_of_client(context), aside)
-        noticed = await look_before(team)
+            aside = _joined(commands, _proposal(asked.config))
+            expected = await estimate(asked.config, request.question, os.environ)
+            return results.planned(asked, reach, expected, os.environ, keys_of_client(context), aside)
+        noticed = await look_before(asked)
         view, reused = await service.start(request)
         note = view.note
         await server.tell_resources_changed(unless=reused)
         if wait_seconds:
             view = await wait_with_progress(context, service, view.row.run_id, "terminal", wait_seconds, None)
-        expected = await estimate(team.config, request.question, os.environ)
-        return results.started(view, team, reach, expected, reused=reused, note=note, aside=_joined(noticed, commands))
+        expected = await estimate(asked.config, request.question, os.environ)
+        return results.started(view, asked, reach, expected, reused=reused, note=note, aside=_joined(noticed, commands))
 
     @server.tool(title="Wait for a run", annotations=READ_ONLY)
     async def wait_run(
@@ -162,7 +169,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         ] = "summary",
         agent: Annotated[str | None, Field(description="For view=agent or diff, its name.")] = None,
         offset: Annotated[int, Field(description="Continue a long text here.", ge=0), BOUNDED] = 0,
-        limit: Annotated[int | None, Field(description="Characters of text, at most.", ge=1), BOUNDED] = None,
+        limit: Annotated[int | None, Field(description="Characters of text, at most.", ge=0), BOUNDED] = None,
     ) -> results.Result:
         """Return the answer, who won with which votes, the changed files, and usage; long texts are paged."""
         return results.result(await service.look(run_id), view, agent, offset, limit)
@@ -182,7 +189,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         value: float | None = None,
     ) -> results.Controlled:
         """Cancel, steer, answer or resume a run, end it early, or raise its budget."""
-        return results.controlled(await service.control(run_id, action, message, value))
+        return results.controlled(await service.control(run_id, action, message, value), action)
 
     @server.tool(title="Apply a run's files", annotations=DESTRUCTIVE)
     async def apply_result(
@@ -204,12 +211,13 @@ def _add_lists(server: MassgenServer, service: RunService) -> None:
         state: RunStatus | None = None,
         session_id: str | None = None,
         since: Annotated[float | None, Field(description="Unix time of the earliest start."), BOUNDED] = None,
-        cursor: Annotated[int | None, Field(description="next_cursor of the page before.", ge=1), BOUNDED] = None,
-        limit: Annotated[int, Field(ge=1, le=100)] = 20,
+        cursor: Annotated[int | None, Field(description="next_cursor of the page before.", ge=0), BOUNDED] = None,
+        limit: Annotated[int, Field(ge=0, le=100)] = LISTED,
     ) -> results.RunList:
         """List runs, newest first."""
-        views = await service.recent(state=state, session_id=session_id, since=since, before=cursor, limit=limit)
-        return await anyio.to_thread.run_sync(results.run_list, views, limit)
+        most = limit or LISTED
+        views = await service.recent(state=state, session_id=session_id, since=since, before=cursor or None, limit=most)
+        return await anyio.to_thread.run_sync(results.run_list, views, most)
 
     @server.tool(title="List team configs", annotations=READ_ONLY)
     async def list_configs(

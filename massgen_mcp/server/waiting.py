@@ -13,6 +13,7 @@ from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.runs.service import RunService, Until
 from massgen_mcp.server.asking import ClientAsked, ask, heed_answers
 from massgen_mcp.server.client_log import follow_log
+from massgen_mcp.views.spent import spent_figures
 
 PROGRESS_SECONDS = 5.0
 LOG_SECONDS = 2.0
@@ -77,6 +78,7 @@ async def _report(context: Context[Any, Any], service: RunService, run_id: str) 
 
 
 def standing(view: RunView) -> str:
-    """How far the run is, in one short line."""
+    """How far the run is, and what it has spent, in one short line."""
     run = view.snapshot
-    return f"{view.state}, {run.phase}: {len(run.answers)} answers, {len(run.votes)} votes"
+    votes = f"{len(run.votes)} of {len(run.agents)} votes"
+    return ", ".join([f"{view.state}, {run.phase}: {len(run.answers)} answers", votes, *spent_figures(run.spent)])

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from massgen_mcp.errors import DropReason, FailureReason
-from massgen_mcp.events.run import RunFailed
+from massgen_mcp.events.run import RunFailed, RunTimedOut
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.checks import check_notes
 from massgen_mcp.views.plain_text import plain, preview
-from massgen_mcp.views.remedies import remedy
+from massgen_mcp.views.remedies import RUN_LIMIT, remedy
 from massgen_mcp.views.spent import money_notes, spent_text
 from massgen_mcp.views.styled import Line, Span, wrap
 from massgen_mcp.views.votes_text import name_of, nobody_voted, votes_lines
@@ -62,7 +62,8 @@ def helps(run: RunState) -> list[str]:
     reasons: list[DropReason | FailureReason] = [gone.reason for gone in run.dropped]
     if isinstance(run.end, RunFailed) and not (reasons and run.end.reason == "no_answer"):
         reasons.append(run.end.reason)
-    return list(dict.fromkeys(map(remedy, reasons)))
+    limits = [RUN_LIMIT] if isinstance(run.end, RunTimedOut) else []
+    return list(dict.fromkeys([*map(remedy, reasons), *limits]))
 
 
 def _next_step(run: RunState) -> str:

@@ -4,6 +4,9 @@ from typing import assert_never
 
 from massgen_mcp.errors import DropReason, FailureReason
 
+RUN_LIMIT = "Raise `timeout_settings: orchestrator_timeout_seconds` in the config."
+"""Against the time limit of a run."""
+
 
 def remedy(reason: FailureReason | DropReason) -> str:  # noqa: C901 - one case per reason, nothing else
     """One sentence."""
@@ -22,6 +25,8 @@ def remedy(reason: FailureReason | DropReason) -> str:  # noqa: C901 - one case 
             return "Ask another model with --models, or start the server with tool calls."
         case "context_too_small":
             return "Ask another model with --models, or start the server with a larger context."
+        case "content_filter":
+            return "Word the question differently, or ask other models with --models."
         case "timeout":
             return "Raise `timeout_settings` in the config."
         case "budget":

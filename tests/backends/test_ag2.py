@@ -80,7 +80,7 @@ async def test_what_the_agent_is_told_and_what_it_replies(monkeypatch: pytest.Mo
         TextPart("Pa"),
         TextPart("ris\ufffd"),
         UsagePart(100, cached_input_tokens=60, output_tokens=20, reasoning_tokens=5, model="m-2"),
-        StopPart("end"),
+        StopPart("end", told="stop"),
     ]
     assert seen.body["messages"] == [
         {"role": "system", "content": "You are a coder.\nYou are terse."},
@@ -177,7 +177,7 @@ async def test_the_budgets_limit_of_a_reply_goes_before_the_configs() -> None:
         (reply(sse(chunk({"content": "half a"}), chunk({}, "error"))), "provider_error", True),
         (reply(sse({"error": {"message": KEY, "code": "rate_limit_exceeded"}})), "rate_limited", True),
         (reply(b"data: {broken\n\n"), "bad_reply", False),
-        (reply(b"<html>", media_type="text/html"), "bad_reply", False),
+        (reply(b"<html>", media_type="text/html"), "bad_reply", True),
     ],
     ids=("401", "404", "429", "quota", "500", "cut off", "broken off", "told inside", "no JSON", "a page"),
 )  # fmt: skip

@@ -1,7 +1,12 @@
 """Every HTTP backend against servers that break the rules: each fault is one typed error, and no key goes astray."""
 
+import gzip
 import json
+import re
 import ssl
+import zlib
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -9,7 +14,7 @@ import pytest
 
 from massgen_mcp.backends import http
 from massgen_mcp.backends.base import Part, StopPart, TextPart, UsagePart
-from massgen_mcp.backends.failures import translate
+from massgen_mcp.backends.failures import MAY_PASS, translate
 from massgen_mcp.backends.http import Endpoint
 from massgen_mcp.errors import BackendError
 from tests.backends.wires import (
@@ -79,8 +84,99 @@ async def test_replies_are_asked_for_uncompressed(wire: Wire) -> None:
     async with raw_server(reply(sse(*wire.whole))) as server:
         await parts_of(wire.backend(server.url), ask("capital?"))
         assert "accept-encoding: identity" in server.heads[0].lower()
-    error = await failure_of(wire, reply(b"\x1f\x8b", headers={"Content-Encoding": "gzip"}))
-    assert error.reason == "bad_reply"
+
+
+def raw_deflate(data: bytes) -> bytes:
+    packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    return packer.compress(data) + packer.flush()
+
+
+PACKED: list[tuple[str, Callable[[bytes], bytes]]] = [
+    ("gzip", gzip.compress),
+    ("GZip, identity", gzip.compress),
+    ("deflate", zlib.compress),
+    ("deflate", raw_deflate),
+]
+
+
+@every_wire
+async def test_what_is_compressed_all_the_same_is_read_answers_and_errors(wire: Wire) -> None:
+    told = json.dumps({"error": {"message": "because"}}).encode()
+    for name, pack in PACKED:
+        headers = {"Content-Encoding": name}
+        async with raw_server(reply(pack(sse(*wire.whole)), headers=headers)) as server:
+            assert text_in(await parts_of(wire.backend(server.url), ask("capital?"))) == "Paris"
+        refused = reply(pack(told), status="400 Bad Request", media_type="application/json", headers=headers)
+        assert ": because" in str(await failure_of(wire, refused))
+
+
+@every_wire
+@pytest.mark.parametrize("name", ["compress", "gzip, gzip", "an invented one"])
+async def test_a_compression_that_cannot_be_read_is_named(wire: Wire, name: str) -> None:
+    error = await failure_of(wire, reply(b"?", headers={"Content-Encoding": name}))
+    assert (error.reason, name in str(error)) == ("bad_reply", True)
+
+
+@every_wire
+@pytest.mark.parametrize("status", ["200 OK", "500 Internal Server Error"])
+async def test_the_limit_of_a_reply_holds_for_what_is_in_it(
+    wire: Wire, status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "MAX_REPLY_BYTES", 100_000)
+    packed = gzip.compress(b"x" * 200_000)
+    error = await failure_of(wire, reply(packed, status=status, headers={"Content-Encoding": "gzip"}))
+    assert (error.reason, "sent more than 100000 bytes" in str(error)) == ("bad_reply", True)
+
+
+SHAPES: tuple[Any, ...] = (
+    {"error": "because"},
+    {"error": {"message": "because"}},
+    {"error": {"error": {"message": "because"}}},
+    {"error": ["because"]},
+    {"detail": "because"},
+    {"detail": [{"loc": ["body"], "msg": "because"}]},
+    {"message": "because"},
+    {"errors": [{"message": "because"}]},
+    {"title": "because", "status": 422},
+    {"unheard_of": "because"},
+    [{"error": {"message": "because"}}],
+    ["because"],
+    "because",
+)
+
+
+@every_wire
+async def test_an_error_is_shown_whatever_the_shape_of_its_body(wire: Wire) -> None:
+    for shape in SHAPES:
+        for words, reason, part in (
+            ("because", "bad_request", None),
+            ("This model does not support tools.", "tools_unsupported", "tools"),
+        ):
+            body = json.dumps(shape).replace("because", words).encode()
+            told = await failure_of(wire, reply(body, status="422 X", media_type="application/json"))
+            assert (told.reason, told.refused) == (reason, part), body
+            assert words in str(told)
+
+
+@every_wire
+async def test_an_error_with_status_200_is_shown(wire: Wire) -> None:
+    for shape in ({"error": "because"}, {"error": {"message": "because"}}):
+        told = await failure_of(wire, reply(json.dumps(shape).encode(), media_type="application/json"))
+        assert (told.reason, told.retryable, "because" in str(told)) == ("provider_error", True, True)
+
+
+@pytest.mark.parametrize("wire", [CHAT, RESPONSES], ids=lambda wire: wire.name)
+async def test_an_event_that_is_named_an_error_is_one(wire: Wire) -> None:
+    told = await failure_of(wire, reply(b'event: error\ndata: {"detail": "because"}\n\n'))
+    assert (told.reason, told.retryable, "because" in str(told)) == ("provider_error", True, True)
+
+
+def test_the_page_on_traffic_names_the_statuses_that_are_tried_again() -> None:
+    page = Path("docs/providers-traffic.md").read_text(encoding="utf-8")
+    named = re.search(r"the statuses ([0-9, ]+) and all from (\d+) on", page)
+    assert named is not None
+    assert {int(status) for status in named[1].split(", ")} == MAY_PASS | {429}
+    assert named[2] == "500"
 
 
 async def test_servers_that_only_imitate_claude_get_the_key_once_in_the_header_that_they_look_for() -> None:
@@ -129,6 +225,7 @@ async def test_a_web_page_instead_of_a_stream_points_at_the_base_url(wire: Wire)
         (httpx2.UnsupportedProtocol("gopher"), "unreachable", False),
         (httpx2.ReadTimeout("idle"), "timeout", False),
         (httpx2.RemoteProtocolError("cut"), "provider_error", True),
+        (httpx2.DecodingError("no gzip"), "provider_error", True),
         (RuntimeError("odd"), "provider_error", False),
     ],
 )
@@ -209,6 +306,8 @@ async def test_a_failed_response_is_told_by_its_code() -> None:
         ("408 Request Timeout", "", "provider_error", True),
         ("409 Conflict", "", "provider_error", True),
         ("413 Too Large", "", "bad_request", False),
+        ("421 Misdirected", "", "bad_request", False),
+        ("425 Too Early", "", "provider_error", True),
         ("422 Unprocessable", "", "bad_request", False),
         ("429 Too Many", "", "rate_limited", True),
         ("429 Too Many", "insufficient_quota", "quota_exhausted", False),
@@ -273,6 +372,18 @@ async def test_a_chat_reply_that_the_server_broke_off_is_no_reply(finish: str) -
     events = json.loads(json.dumps(CHAT.whole).replace('"stop"', f'"{finish}"'))
     error = await failure_of(CHAT, reply(sse(*events)))
     assert (error.reason, error.retryable) == ("provider_error", True)
+
+
+@pytest.mark.parametrize(("arguments", "whole"), [('{"where": "up"}', True), ('{"where": "u', False), ("[]", False)])
+async def test_an_invented_end_is_good_enough_for_calls_that_are_whole(arguments: str, whole: bool) -> None:
+    call = {"index": 0, "id": "c", "function": {"name": "look", "arguments": arguments}}
+    events = ({"choices": [{"delta": {"tool_calls": [call]}}]}, {"choices": [{"delta": {}, "finish_reason": "fin"}]})
+    if not whole:
+        error = await failure_of(CHAT, reply(sse(*events, "[DONE]")))
+        assert (error.reason, error.retryable) == ("provider_error", True)
+        return
+    async with raw_server(reply(sse(*events, "[DONE]"))) as server:
+        assert stop_of(await parts_of(CHAT.backend(server.url), ask("?"))).reason == "tool_calls"
 
 
 async def test_a_refusal_is_text_with_a_stop_of_its_own() -> None:

@@ -206,7 +206,7 @@ async def test_a_blocked_request_is_told_with_its_reason_and_what_it_counted() -
     async with raw_server(reply(Gemini().error("policy").body())) as server:
         with pytest.raises(BackendError, match="blocked the request: PROHIBITED_CONTENT") as caught:
             await parts_of(GEMINI.backend(server.url), ask("?"), heard)
-    assert (caught.value.reason, caught.value.retryable) == ("bad_request", False)
+    assert (caught.value.reason, caught.value.retryable) == ("content_filter", False)
     assert [type(part) for part in heard] == [UsagePart]
 
 

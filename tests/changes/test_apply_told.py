@@ -180,7 +180,8 @@ async def test_the_verb_speaks_of_its_own_options(home: TempHome, repository: Re
     repository.put(code=CONFLICT)
     told = run_command(home, SERVER_MODULE, "apply", run_id)
     assert told.stdout.splitlines()[-1] == (
-        "conflicts: Nothing was changed. Remove what is in the way of these files, or name others with --paths."
+        "conflicts: Nothing was changed. Merge by hand what `massgen-mcp result --view diff` shows, remove what is in "
+        "the way, or name only other files with --paths."
     )
     repository.put(code=CODE)
     assert verb(home, run_id)[0] == 0

@@ -28,6 +28,7 @@ def failed(
     with pytest.raises(SystemExit) as end:
         main(["--automation", "--output-file", "answer.txt", "--config", config, "What is it?"])
     assert isinstance(end.value.code, int)
+    monkeypatch.undo()
     return end.value.code, capsys.readouterr().out.splitlines()
 
 
@@ -58,6 +59,7 @@ def left_alone(
     with pytest.raises(SystemExit) as end:
         main(["--automation", "--config", home.config("team", *team), "What is it?"])
     assert isinstance(end.value.code, int)
+    monkeypatch.undo()
     return end.value.code, capsys.readouterr().out.splitlines()
 
 
@@ -79,7 +81,7 @@ async def test_an_answer_that_nobody_could_vote_on_is_no_success_at_any_door(
     assert result["note"].startswith("Nobody voted: this is ada's answer alone, reviewed by nobody.")
     assert result["next_step"].startswith("The answer is whole, and nobody voted on it;")
     assert "nobody voted on" in standing["next_step"]
-    assert rest["next_step"].startswith("There is nothing at this offset;")
+    assert rest["next_step"].startswith("There is nothing at this offset: ")
 
 
 @pytest.mark.parametrize(

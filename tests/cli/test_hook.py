@@ -88,6 +88,8 @@ async def test_an_idle_session_hears_the_result_of_its_run_once(home: TempHome) 
     result = json.loads(document)
     assert result["answer"].startswith("Neither: replace it piece by piece.")
     assert result["status"] == "completed"
+    async with home.client() as client:
+        assert result.keys() == (await call(client, "get_result", run_id=run_id)).keys(), "no member is null"
     again = session.idle()
     assert (again.returncode, again.stderr) == (SLEEPS_ON, "")
 

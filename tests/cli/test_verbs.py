@@ -320,7 +320,7 @@ def test_the_doctor_says_whether_a_client_knows_the_server(home: TempHome, tmp_p
     (tools / "claude").chmod(0o755)
     if knows:
         (person / ".claude.json").write_text(
-            '{"mcpServers": {"massgen": {"command": "massgen-mcp", "env": {"K": "v"}}}}'
+            '{"mcpServers": {"massgen": {"type": "http", "url": "http://127.0.0.1:8000/massgen-mcp"}}}'
         )
     variables = {"PATH": str(tools), "HOME": str(person), "CLAUDE_CONFIG_DIR": ""}
     told = verb(home.with_variables(**variables), "doctor").stdout

@@ -13,6 +13,7 @@ from tests.clients.places import Broken, Missing, say
 SCRIPTS = {
     "claude-search": "Claude Code finds start_run",
     "claude-wakes": "Claude Code, idle, is given the result of its run",
+    "whole-delegation": "Claude Code and Codex go from a named team to files that are applied, or asked for",
     "claude-plugin": "the plugin and the marketplace are valid",
     "install": "clients show the server that was installed into them",
     "codex-start": "Codex gets the tools of an optional server",

@@ -59,7 +59,6 @@ def _told_by(asked: Asked) -> str:
 
 def show() -> None:
     with new_place() as place:
-        place.start_server_once()
         model = Model(_team(place))
         with model_api(model) as api:
             claude = ClaudeCode(place, api, TOOLS)
@@ -79,7 +78,6 @@ def show() -> None:
             claude.headless("Go on.", "--continue")
             _hold_delivered(api, model, "when the next turn had ended, the model was given the answer")
     with new_place() as place:
-        place.start_server_once()
         model = Model(_team(place))
         with model_api(model) as api:
             claude = ClaudeCode(place, api, TOOLS)

@@ -56,7 +56,6 @@ def _reply(text: str) -> Json:
 
 def show() -> None:
     with new_place() as place:
-        place.start_server_once()
         model = Model(place.home.config("long", agent("ada", {"answer": ANSWER})))
         with model_api(model) as api:
             state = json.dumps(str(place.home.path))

@@ -44,7 +44,6 @@ def _busy_machine() -> Generator[None]:
 
 def show() -> None:
     with new_place() as place, model_api(_answer) as api:
-        place.start_server_once()
         state = {"MASSGEN_MCP_HOME": str(place.home.path)}
         there = {"ours": 0, "bare": 0}
         with _busy_machine():

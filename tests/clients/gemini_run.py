@@ -28,7 +28,6 @@ def _delegate(asked: Asked) -> str | Call:
 
 def show() -> None:
     with new_place() as place, model_api(_delegate) as api:
-        place.start_server_once()
         state = {"MASSGEN_MCP_HOME": str(place.home.path)}
         server = {"command": str(OURS), "env": state, "trust": True}
         auth = {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}}

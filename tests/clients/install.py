@@ -37,7 +37,7 @@ LISTINGS: Mapping[str, Listing] = {
     "codex": Listing(
         "codex",
         [["mcp", "list"], ["mcp", "get", "massgen"]],
-        ["enabled", f"{KEY}=*****", "startup_timeout_sec: 30", "default_tools_approval_mode: approve"],
+        ["enabled", f"{KEY}=*****", "startup_timeout_sec: 30", "start_run"],
     ),
     "gemini": Listing("gemini", [["mcp", "list"]], ["massgen", "Connected"], _trust),
 }

@@ -88,12 +88,6 @@ class Place:
         path.write_text(content if isinstance(content, str) else json.dumps(content, indent=1))
         return path
 
-    def start_server_once(self) -> None:
-        """Everything that a client asks first is kept by the first start; later ones answer in time."""
-        with subprocess.Popen([OURS], cwd=self.work, env=self.environ, stdin=subprocess.PIPE) as server:
-            wait_for(lambda: list((self.home.path / "cache").glob("start-*.json")), "a snapshot of the server's start")
-            server.communicate()
-
     def run(self, *command: str, seconds: float = PATIENCE_SECONDS, errors: bool = False) -> str:
         """What a command prints; with `errors` on standard error, too. Raises Broken where it fails or takes long."""
         try:

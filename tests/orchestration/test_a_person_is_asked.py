@@ -1,4 +1,4 @@
-"""While a person is asked, the team stands still: no time of a round passes, nothing is decided, nothing more is spent."""
+"""While a person is asked, the team stands still: no round's time passes, nothing is decided, nothing more is spent."""
 
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""A process that stood still (a paused container, a snapshot of its machine) has the time that it was not there back."""
+"""A process that stood still (a paused container, a snapshot of its machine) has that time back."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -50,7 +50,8 @@ def freeze() -> None:
 @pytest.mark.parametrize("moment", [0.5, 5.0, 9.9])
 @pytest.mark.parametrize("limit", ["run_seconds", "round_seconds", "call_seconds"])
 async def test_a_limit_does_not_count_the_time_in_which_its_process_was_frozen(limit: str, moment: float) -> None:
-    limits = Limits(**{"run_seconds": 10_000, "round_seconds": 10_000, "call_seconds": 10_000, limit: LIMIT})
+    seconds = {"run_seconds": 10_000.0, "round_seconds": 10_000.0, "call_seconds": 10_000.0, limit: LIMIT}
+    limits = Limits(seconds["run_seconds"], seconds["round_seconds"], call_seconds=seconds["call_seconds"])
     team = (Member("agent_a", Steady(10)), Member("agent_b", Steady(10)))
     journal = EventList()
     conductor = Conductor(RunSpec("?", team, Rules(seed="q"), limits, NullAnswerStore(), ALONE), journal)

@@ -368,6 +368,6 @@ async def test_agents_that_fall_out_by_a_fault_of_ours_leave_their_answers_and_t
         ("internal", True),
         ("internal", True),
     ]
-    assert (ended.snapshot.state, ended.snapshot.final_answer) == ("completed", "42")
+    assert (ended.snapshot.state, ended.snapshot.best_answer) == ("failed", "42")
     assert ended.snapshot.outcome == "best_so_far"
     assert "Traceback" in (ended.directory.path / "massgen.log").read_text()

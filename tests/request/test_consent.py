@@ -52,6 +52,23 @@ HARMFUL: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a stranger's resource at Azure": (team({"id": "a", "backend": AZURE}), "host: strangers.openai.azure.com"),
     "a provider without encryption": (team(agent(base_url="http://api.openai.com/v1")), "host: http://api.openai.com"),
+    "another tenant of the operator's gateway": (
+        team(
+            agent(base_url="https://gateway.example/tenants/stranger/v1"),
+            {"id": "b", "backend": {"type": "groq", "model": "m"}},
+        ),
+        "host: gateway.example",
+    ),
+    "a stranger's resource at Azure, asked as any other server": (
+        team(agent(base_url="https://strangers.openai.azure.com/openai/v1")),
+        "host: strangers.openai.azure.com",
+    ),
+    "a host that looks like a provider's": (
+        team(agent(base_url="https://api.openai.com.stranger.example/v1")),
+        "host: api.openai.com.stranger.example",
+    ),
+    "an address of IPv6": (team(agent(base_url="http://[2001:db8::1]:80/v1")), "host: http://[2001:db8::1]"),
+    "a host with a dot at its end": (team(agent(base_url=f"{FOREIGN}./v1")), f"host: {FOREIGN}"),
     "a key for this machine": (
         team(agent(base_url="http://127.0.0.1:9/v1", api_key_env="OPENAI_API_KEY")),
         "key: OPENAI_API_KEY to http://127.0.0.1:9",
@@ -129,21 +146,32 @@ def project(place: Scene, monkeypatch: pytest.MonkeyPatch) -> Scene:
 
 
 async def test_a_found_config_runs_as_it_is_while_it_could_not_harm(project: Scene) -> None:
+    by_agent = {"config": str(project.found), "context_paths": [str(project.repository)]}
     async with tools() as client:
         for name, config in HARMLESS.items():
             project.write(project.found, config)
-            planned = await call(client, "start_run", question="q", dry_run=True)
-            assert planned["status"] == "planned", name
+            for way in ({}, by_agent):
+                planned = await call(client, "start_run", question="q", dry_run=True, **way)
+                assert planned["status"] == "planned", name
 
 
-async def test_whatever_could_harm_is_named_and_needs_a_yes(project: Scene) -> None:
+async def test_whatever_could_harm_is_named_and_needs_a_yes_also_where_an_agent_names_the_config(
+    project: Scene,
+) -> None:
     async with tools() as client:
         for name, (config, line) in HARMFUL.items():
             project.write(project.found, config)
-            code, message = await expect_error(client, "start_run", question="q", dry_run=True)
-            assert code == "config_untrusted", name
-            marked = [one for one in message.splitlines() if one.startswith("  ! ")]
-            assert f"  ! {line.format(repository=project.repository)}" in marked, (name, message)
+            beyond: dict[bool, set[str]] = {}
+            for found in (True, False):
+                way = {} if found else {"config": str(project.found), "context_paths": [str(project.repository)]}
+                code, message = await expect_error(client, "start_run", question="q", dry_run=True, **way)
+                listed = [one for one in message.splitlines() if one.startswith("  ")]
+                beyond[found] = {one for one in listed if one.startswith("  ! ")}
+                assert code == "config_untrusted", name
+                assert f"  ! {line.format(repository=project.repository)}" in beyond[found], (name, message)
+                assert f"`massgen-mcp trust {project.found}`" in message
+            assert beyond[True] == beyond[False], name
+            assert set(listed) == beyond[False], "an agent reads only what is beyond"
     assert project.untouched
 
 
@@ -330,7 +358,7 @@ async def test_a_config_that_an_agent_names_reaches_only_what_the_call_names(pla
         planned = await call(client, "start_run", question="q", **arguments)
         assert planned["reach"] == f"writes {notes}"
         code, message = await expect_error(client, "start_run", question="q", config=named(place, sly()))
-        assert code == "key_refused"
+        assert code == "config_untrusted"
         assert f"`massgen-mcp trust {place.repository / 'team.yaml'}`" in message
     assert not place.stranger.heard
 
@@ -387,3 +415,49 @@ def test_what_the_dialogue_wrote_is_accepted_until_it_changes(place: Scene) -> N
     assert (code, "config_untrusted" in err) == (1, False), "what is missing here is a login, not consent"
     place.found.write_text(place.found.read_text() + "\n")
     assert "! starts: the Claude Code CLI" in place.run("--automation", "q")[2]
+
+
+UNUSED = "{} is not used, because only the working directory is searched; to use it: {}"
+
+
+@pytest.fixture
+def below(place: Scene, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    """The working directory is one in a repository that has a config."""
+    place.write(place.found, scripted())
+    (place.repository / ".git").mkdir()
+    (place.repository / "packages" / "one").mkdir(parents=True)
+    monkeypatch.chdir(place.repository / "packages" / "one")
+    return place
+
+
+async def test_below_a_repositorys_config_an_agent_reads_that_it_is_there_and_how_to_use_it(
+    below: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = UNUSED.format(below.found, f"`config: {below.found}`.")
+    async with tools() as client:
+
+        async def ignored(**arguments: Any) -> object:
+            return (await call(client, "start_run", question="q", dry_run=True, **arguments)).get("ignored")
+
+        assert await ignored() == words, "the default team is taken"
+        assert await ignored(config=str(below.found)) is None
+        monkeypatch.delenv("OPENAI_API_KEY")
+        code, message = await expect_error(client, "start_run", question="q", dry_run=True)
+        assert (code, f" {words}" in message) == ("no_default_team", True)
+        below.write(below.own / "config.yaml", scripted())
+        assert await ignored() == words, "the user's own is taken"
+        (below.repository / "packages" / ".git").touch()
+        assert await ignored() is None, "another repository, whose config it is not"
+        (below.repository / "packages" / ".git").unlink()
+        (below.repository / ".git").rmdir()
+        assert await ignored() is None, "no repository"
+
+
+def test_below_a_repositorys_config_a_person_reads_it_too(below: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = UNUSED.format(below.found, "`--config ../../.massgen/config.yaml`, or `cd ../..`.")
+    monkeypatch.delenv("OPENAI_API_KEY")
+    code, _, err = below.run("--automation", "q")
+    assert (code, words in err) == (1, True), err
+    below.write(below.own / "config.yaml", scripted())
+    code, out, err = below.run("--automation", "q")
+    assert (code, words in out + err) == (0, True), out + err

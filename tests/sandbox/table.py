@@ -1,4 +1,5 @@
-"""`python -m tests.sandbox.table LEVEL`: tries a level of the sandbox as whoever runs this, and prints the report.
+"""`python -m tests.sandbox.table LEVEL [SCRIPT]`: tries a level of the sandbox as whoever runs this, and prints the
+report, or what the attempts of a script came to.
 
 Also which levels and users a machine has, for the tests.
 """
@@ -8,9 +9,10 @@ import os
 import subprocess
 import sys
 import sysconfig
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import anyio
 import pytest
@@ -18,6 +20,8 @@ import pytest
 from massgen_mcp.sandbox.levels import BY_ITSELF, interpreter, present
 from massgen_mcp.sandbox.policy import LevelName
 from massgen_mcp.sandbox.probe import LevelReport, try_level
+from massgen_mcp.sandbox.process import spawn
+from massgen_mcp.sandbox.targets import Targets
 from tests.commands import ROOT
 
 ORDINARY = 60_000 + os.getpid() % 5_000
@@ -32,7 +36,37 @@ def report_as(user: User, level: LevelName) -> LevelReport:
     """What trying the level comes to for this user. Skips the test where the ordinary user cannot run our Python."""
     if user == "root" or os.geteuid() != 0:
         return anyio.run(try_level, level)
-    command = [_python_of_others(), "-B", "-m", "tests.sandbox.table", level]
+    return LevelReport(**json.loads(as_ordinary("tests.sandbox.table", level)))
+
+
+def attempts_as(user: User, level: LevelName, script: Path) -> dict[str, Any]:
+    """What the attempts of a script come to in the level for this user, and what the host sees of them."""
+    if user == "root" or os.geteuid() != 0:
+        return anyio.run(_attempted, level, script)
+    return dict(json.loads(as_ordinary("tests.sandbox.table", level, str(script))))
+
+
+async def _attempted(level: LevelName, script: Path) -> dict[str, Any]:
+    output = b""
+    with Targets(level) as targets:
+        policy = replace(targets.policy, bounds=replace(targets.policy.bounds, seconds=300))
+        argv = [interpreter(), "-I", "-S", "-c", script.read_text()]
+        async with spawn(argv, policy, level, stdin=True) as process:
+            assert process.stdin is not None
+            await process.stdin.send(json.dumps(targets.plan).encode() + b"\n")
+            with suppress(anyio.EndOfStream):
+                while True:
+                    output += await process.stdout.receive()
+            ended = await process.wait()
+        assert ended.reason == "exited", (ended, output[-2000:])
+        assert ended.code == 0, output[-2000:].decode()
+        seen = {f"the host sees: {name}": outcome == "open" for name, outcome in targets.look().items()}
+    return {**json.loads(output), **seen}
+
+
+def as_ordinary(module: str, *arguments: str) -> str:
+    """What the module prints for an ordinary user; skips the test where such a one cannot run our Python."""
+    command = [_python_of_others(), "-B", "-m", module, *arguments]
     environ = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "PYTHONPATH": f"{ROOT}:{_packages()}"}
     done = subprocess.run(
         command,
@@ -46,7 +80,7 @@ def report_as(user: User, level: LevelName) -> LevelReport:
         extra_groups=[],
     )
     assert done.returncode == 0, done.stderr
-    return LevelReport(**json.loads(done.stdout))
+    return done.stdout
 
 
 def _packages() -> str:
@@ -67,4 +101,10 @@ def _reaches(path: Path) -> bool:
 
 
 if __name__ == "__main__":
-    print(json.dumps(asdict(anyio.run(try_level, cast("LevelName", sys.argv[1])))))
+    which, *scripts = sys.argv[1:]
+    chosen = cast("LevelName", which)
+    print(
+        json.dumps(
+            attempts_as("ordinary", chosen, Path(scripts[0])) if scripts else asdict(anyio.run(try_level, chosen))
+        )
+    )

@@ -5,9 +5,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
-from tests.harness import RawServer, TempHome, raw_server
+from tests.harness import PATIENCE_SECONDS, RawServer, TempHome, http_server, raw_server
+from tests.server.test_tools import TOOLS
 
 LIMIT = 12 * 1024 * 1024
 
@@ -48,6 +50,58 @@ async def test_a_line_of_any_length_is_skipped_without_being_held_in_memory(home
         assert await refusal_of(server, b"") == -32600
         assert peak_of(server) - before < 32 * 1024
         assert (await server.ask("ping"))["result"] == {}
+
+
+HALF = "\\ud800"
+
+
+def with_half(tool: str, place: str) -> str:
+    """A call of the tool with half a character in one place, as JSON."""
+    told: dict[str, Any] = {"jsonrpc": "2.0", "id": f"{tool} {place}", "method": "tools/call"}
+    arguments: dict[str, Any] = {"name": tool, "arguments": {"run_id": "HALF"}}
+    match place:
+        case "argument's name":
+            arguments["arguments"] = {"HALF": 1}
+        case "deep":
+            arguments["arguments"] = {"context_paths": [{"path": "/HALF"}]}
+        case "metadata":
+            arguments["_meta"] = {"HALF": "HALF"}
+        case "tool's name":
+            arguments["name"] = "HALF"
+        case _:
+            pass
+    return json.dumps({**told, "params": arguments}).replace("HALF", HALF)
+
+
+PLACES = ("argument", "argument's name", "deep", "metadata", "tool's name")
+HALVES = {
+    **{f"{tool} {place}": with_half(tool, place) for tool in TOOLS for place in PLACES},
+    "a list": '{"jsonrpc":"2.0","id":"a list","method":"prompts/get","params":{"name":"\\udfff"}}',
+    "a method": '{"jsonrpc":"2.0","id":"a method","method":"\\udc00\\ud800"}',
+}
+
+
+def is_refused(reply: dict[str, Any]) -> bool:
+    text = reply["result"]["content"][0]["text"] if "result" in reply else reply["error"]["message"]
+    return "half of a surrogate pair" in text
+
+
+async def test_half_a_character_anywhere_in_a_request_is_answered_under_its_id(home: TempHome) -> None:
+    async with raw_server(home) as server:
+        for identity, line in HALVES.items():
+            await server.send(line.encode())
+            assert is_refused(await server.reply_to(identity)), identity
+        whole = await server.ask("tools/call", name="get_status", arguments={"run_id": "\N{PILE OF POO}"})
+        assert "ERROR unknown_run" in json.dumps(whole), "both halves are a character"
+        assert (await server.ask("ping"))["result"] == {}
+
+
+async def test_half_a_character_is_answered_over_http_too(home: TempHome) -> None:
+    async with http_server(home) as server, httpx2.AsyncClient(headers=server.credentials, trust_env=False) as http:
+        for identity, line in HALVES.items():
+            reply = (await http.post(server.url, content=line, timeout=PATIENCE_SECONDS)).json()
+            assert reply["id"] == identity
+            assert is_refused(reply), identity
 
 
 def peak_of(server: RawServer) -> int:

@@ -11,11 +11,11 @@ from tests.harness import MODES, Mode, TempHome, call
 
 PROMPTS = {
     "analyze_runs": {"run_id": False, "agent": False},
-    "delegate": {"question": True, "config": False},
-    "fix_failing_test": {"check": True, "config": False},
-    "review_changes": {"base": False, "config": False},
-    "root_cause": {"symptom": True, "config": False},
-    "second_opinion": {"subject": True, "config": False},
+    "delegate": {"question": True, "team": False},
+    "fix_failing_test": {"check": True, "team": False},
+    "review_changes": {"base": False, "team": False},
+    "root_cause": {"symptom": True, "team": False},
+    "second_opinion": {"subject": True, "team": False},
 }
 RESULT = "massgen://runs/{run_id}/result{?view,agent,offset}"
 
@@ -48,7 +48,7 @@ async def test_every_prompt_is_offered_and_says_which_tools_to_use(home: TempHom
 async def test_what_a_person_writes_stands_in_the_prompt_as_it_is(home: TempHome) -> None:
     async with home.client() as client:
         odd = "Is {config} in {value} a \\1 problem?"
-        assert odd in await written(client, "delegate", question=odd, config="scripted")
+        assert odd in await written(client, "delegate", question=odd, team="scripted")
 
 
 async def test_a_prompt_or_an_argument_that_is_not_there_is_refused_by_name(home: TempHome) -> None:
@@ -56,7 +56,7 @@ async def test_a_prompt_or_an_argument_that_is_not_there_is_refused_by_name(home
         ("delgate", {}, "did you mean 'delegate'"),
         ("delegate", {}, "needs question"),
         ("delegate", {"question": ""}, "needs question"),
-        ("delegate", {"question": "q", "confg": "c"}, "did you mean 'config'"),
+        ("delegate", {"question": "q", "teem": "c"}, "did you mean 'team'"),
     ]
     async with home.client() as client:
         for name, arguments, told in wrong:
@@ -72,13 +72,13 @@ async def test_names_of_configs_runs_and_agents_are_completed(home: TempHome, mo
         async def offered(ref: Any, name: str, begun: str, **known: str) -> list[str]:
             return (await client.complete(ref, {"name": name, "value": begun}, known)).completion.values
 
-        run_id = (await call(client, "start_run", question="q", config="scripted", wait_seconds=45))["run_id"]
+        run_id = (await call(client, "start_run", question="q", team="scripted", wait_seconds=45))["run_id"]
         prompt = PromptReference(type="ref/prompt", name="delegate")
         result = ResourceTemplateReference(type="ref/resource", uri=RESULT)
         configs = ResourceTemplateReference(type="ref/resource", uri="massgen://configs/{+name}")
-        assert "scripted" in await offered(prompt, "config", "scr")
+        assert "scripted" in await offered(prompt, "team", "scr")
         assert await offered(configs, "name", "scripted") == ["scripted"]
-        assert await offered(prompt, "config", "zzz") == []
+        assert await offered(prompt, "team", "zzz") == []
         assert await offered(result, "run_id", run_id[:8]) == [run_id]
         agents = await offered(result, "agent", "", run_id=run_id)
         assert len(agents) == 3

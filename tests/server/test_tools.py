@@ -314,7 +314,7 @@ async def test_an_unknown_tool_is_refused_with_the_nearest_name(home: TempHome, 
 
 
 REFUSED: dict[str, tuple[str, dict[str, Any], str, str]] = {
-    "unknown argument": ("start_run", {"question": "q", "configg": "scripted"}, "invalid_arguments", "'config'"),
+    "unknown argument": ("start_run", {"question": "q", "teem": "scripted"}, "invalid_arguments", "'team'"),
     "unknown argument of a reader": ("get_status", {"run": "x"}, "invalid_arguments", "'run_id'"),
     "missing argument": ("get_status", {}, "invalid_arguments", "run_id"),
     "wrong type": ("start_run", {"question": ["q"], "config": "scripted"}, "invalid_arguments", "question"),

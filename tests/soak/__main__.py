@@ -37,6 +37,7 @@ HARNESSES: dict[str, Callable[[TempHome], Awaitable[str]]] = {
     "kill-charges": lambda home: kill_charges(home, kills=100, seed=1),
     "storage-faults": storage_faults,
     "fuzz": lambda home: fuzz(home, calls=20_000, seed=1),
+    "fuzz-http": lambda home: fuzz(home, calls=2_000, seed=2, over_http=True),
     "power-cuts": lambda home: power_cuts(home, cuts=100),
     "slow-first-word": lambda home: slow_first_word(home, seconds=150, limit=300),
     "http-crowd": lambda home: http_crowd(home, clients=200, seconds=60),

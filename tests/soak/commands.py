@@ -199,7 +199,7 @@ def _start(*arguments: str) -> "subprocess.Popen[bytes]":
 
 
 def _groups() -> set[str]:
-    return {str(path) for parent in ("pids", ".") for path in Path("/sys/fs/cgroup", parent).glob("massgen-*")}
+    return {str(path) for path in Path("/sys/fs/cgroup").glob("**/massgen-*")}
 
 
 async def swaps(home: TempHome, *, each: int, levels: Sequence[LevelName] = LEVELS) -> str:

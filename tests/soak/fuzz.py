@@ -2,19 +2,21 @@
 code of the closed list; none comes late, and afterwards the server is alive with the files open that it had before.
 """
 
+import json
 import re
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import get_args
+from typing import Any
 
+import httpx2
 import jsonschema
-from mcp import Client, StdioServerParameters
-from mcp.client.stdio import stdio_client
+from mcp import Client
+from mcp.types import CallToolResult
 
-from massgen_mcp.errors import ErrorCode
-from tests.harness import SERVER_MODULE, TempHome, agent, call, text_of
+from docs.error_codes import codes_of
+from tests.harness import SERVER_MODULE, TempHome, agent, call, http_server, raw_server, text_of
 from tests.soak.crowd import footprint
 from tests.soak.fuzzed_calls import Call, Calls, Json, Known
 
@@ -22,31 +24,36 @@ LATE_SECONDS = 1.0
 """How long after the wait that it asked for a call may be answered."""
 BRIEFLY = {"max_seconds": 1}
 UNTYPED = "untyped"
-CODES = set(get_args(ErrorCode)) - {"internal"}
-"""What calls may be refused with; a fault of ours is none of these."""
 TOLD = 300
 """Characters of a call or an answer in a report."""
 MOST_REPORTED = 20
 
 
 async def fuzz(
-    home: TempHome, *, calls: int, seed: int, module: str = SERVER_MODULE, late_seconds: float = LATE_SECONDS
+    home: TempHome,
+    *,
+    calls: int,
+    seed: int,
+    module: str = SERVER_MODULE,
+    late_seconds: float = LATE_SECONDS,
+    over_http: bool = False,
 ) -> str:
-    """Returns the figures. Raises `AssertionError` with the calls whose answers were untyped or late."""
+    """Returns the figures. `late_seconds`: by how much an answer may be late. Raises `AssertionError` with the calls
+    whose answers were untyped or late.
+    """
     outcomes: Counter[str] = Counter()
     wrong: list[str] = []
     latest = 0.0
-    async with _client(home, module) as client:
+    async with home.client() as client, (_http if over_http else _stdio)(home, module) as (server, ask):
         tools = (await client.list_tools()).model_dump(mode="json", by_alias=True, exclude_none=True)["tools"]
         judge = _Judge({tool["name"]: tool["outputSchema"] for tool in tools})
         known = await _known(home, client)
         series = Calls(seed, {tool["name"]: tool["inputSchema"] for tool in tools}, known)
-        (server,) = home.processes(module)
         before = footprint(server).files
         for _ in range(calls):
             made = series.draw()
             began = time.monotonic()
-            outcome = await judge.outcome_of(client, made)
+            outcome = await judge.outcome_of(ask, made)
             late = time.monotonic() - began - made.waits
             latest = max(latest, late)
             outcomes[outcome.partition(":")[0]] += 1
@@ -71,10 +78,10 @@ class _Judge:
     def __init__(self, schemas: dict[str, Json]) -> None:
         self._schemas = schemas
 
-    async def outcome_of(self, client: Client, made: Call) -> str:
-        """`result`, the code of an error, or `untyped: ...`."""
+    async def outcome_of(self, ask: "Ask", made: Call) -> str:
+        """`result`, the code of an error, or `untyped: ...`. A fault of ours is untyped, though it has a code."""
         try:
-            reply = await client.call_tool(made.tool, made.arguments)
+            reply = CallToolResult.model_validate(await ask({"name": made.tool, "arguments": made.arguments}))
         except Exception as error:  # noqa: BLE001 - whatever the client cannot take is a finding
             return f"{UNTYPED}: {type(error).__name__}: {error}"
         if not reply.is_error:
@@ -85,17 +92,58 @@ class _Judge:
             return "result"
         text = text_of(reply)
         told = re.match(r"ERROR ([a-z_]+): \S", text)
-        if told is None or told[1] not in CODES or reply.structured_content is not None or "Traceback" in text:
+        if (
+            told is None
+            or told[1] not in codes_of(made.tool) - {"internal"}
+            or reply.structured_content is not None
+            or "Traceback" in text
+        ):
             return f"{UNTYPED}: {text}"
         return told[1]
 
 
+Ask = Callable[[Json], Awaitable[Any]]
+"""Sends the parameters of a `tools/call` as they are, and gives its result; `KeyError` for any other answer."""
+
+
 @asynccontextmanager
-async def _client(home: TempHome, module: str) -> AsyncGenerator[Client]:
-    server = StdioServerParameters(command=home.python, args=["-m", module], env=home.environ)
-    with (home.work / "server.log").open("a") as log:
-        async with Client(stdio_client(server, errlog=log)) as client:
-            yield client
+async def _stdio(home: TempHome, module: str) -> AsyncGenerator[tuple[int, Ask]]:
+    async with raw_server(home, module=module) as raw:
+
+        async def ask(params: Json) -> Any:
+            return (await raw.ask("tools/call", **params))["result"]
+
+        await raw.ask("tools/call", name="list_runs", arguments={})
+        yield raw.process.pid, ask
+
+
+@asynccontextmanager
+async def _http(home: TempHome, module: str) -> AsyncGenerator[tuple[int, Ask]]:
+    async with http_server(home, module=module) as server:
+        headers = {
+            **server.credentials,
+            "Accept": "application/json, text/event-stream",
+            "Content-Type": "application/json",
+            "MCP-Protocol-Version": "2025-06-18",
+        }
+        async with httpx2.AsyncClient(headers=headers, trust_env=False, timeout=60) as http:
+
+            async def send(document: Json) -> httpx2.Response:
+                return await http.post(server.url, content=json.dumps({"jsonrpc": "2.0", **document}))
+
+            params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "f", "version": "1"}}
+            greeted = await send({"id": 0, "method": "initialize", "params": params})
+            http.headers["Mcp-Session-Id"] = greeted.headers["mcp-session-id"]
+            await send({"method": "notifications/initialized"})
+
+            async def ask(params: Json) -> Any:
+                text = (await send({"id": 1, "method": "tools/call", "params": params})).text
+                told = re.findall(r"^data: (.+)$", text, re.MULTILINE) or [text]
+                answers = [json.loads(one) for one in told]
+                return next(one for one in answers if one.get("id") == 1)["result"]
+
+            await ask({"name": "list_runs", "arguments": {}})
+            yield server.process.pid, ask
 
 
 # -- what the calls are about -----------------------------------------------------------------------------------------

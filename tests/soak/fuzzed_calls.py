@@ -62,7 +62,12 @@ STRANGE_TEXTS = (
     "run-",
     "x" * 201,
     "y" * 5_000,
+    "\x01\x02",
+    "/etc/a\x07b",
+    "/etc/\x9bhostname",
 )
+HALVES = ("\ud800", "a\udfffb", "\udc00\ud800", "/etc/\ud83d")
+"""Halves of surrogate pairs: JSON has them, text has not."""
 STRANGE_NUMBERS: tuple[float, ...] = (
     0,
     -1,
@@ -173,6 +178,7 @@ class Calls:
         draw = self._random
         makers: list[Callable[[], Any]] = [
             lambda: draw.choice(STRANGE_TEXTS),
+            lambda: draw.choice(HALVES),
             lambda: draw.choice(STRANGE_NUMBERS),
             lambda: draw.choice(STRANGE_OTHERS),
             lambda: self._beside_a_bound(schema),
@@ -182,7 +188,8 @@ class Calls:
         return draw.choice(makers)()
 
     def _anything(self) -> Any:
-        return self._random.choice((*STRANGE_TEXTS, *STRANGE_NUMBERS, *STRANGE_OTHERS, _nested(60), "z" * 300_000))
+        texts = (*STRANGE_TEXTS, *HALVES, "z" * 300_000)
+        return self._random.choice((*texts, *STRANGE_NUMBERS, *STRANGE_OTHERS, _nested(60)))
 
     def _beside_a_bound(self, schema: Json) -> Any:
         """On a limit of the schema, or one beside it."""

@@ -11,6 +11,8 @@ from tests.raw_double import sse
 Event = dict[str, Any]
 Stop = Literal["end", "calls", "length", "refusal"]
 
+BLOCKED = "Output blocked by content filtering policy"
+"""Anthropic has no code for it."""
 ABSENT: Any = object()
 """What is not sent at all."""
 
@@ -527,7 +529,7 @@ class Messages:
         return self
 
     def error(self, kind: Literal["overloaded", "policy"]) -> "Messages":
-        told = {"overloaded": ("overloaded_error", "Overloaded"), "policy": ("invalid_request_error", "Not allowed")}
+        told = {"overloaded": ("overloaded_error", "Overloaded"), "policy": ("invalid_request_error", BLOCKED)}
         code, message = told[kind]
         self._events.append({"type": "error", "error": {"type": code, "message": message}})
         return self

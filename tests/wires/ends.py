@@ -1,8 +1,9 @@
 """Every end that a server may tell, with everything it may say for its usage, and with answers that show nothing.
 
 One run of one agent per cell: its first answer comes with that end, a good one follows, and every try to write the
-final answer comes with that end again. A cell is lost if a run takes for an answer what is none, or ends without an
-answer although one was paid for. `python -m tests.wires.ends` plays every cell (about ten minutes), the tests fewer.
+final answer comes with that end again; after a refusal nothing may follow. A cell is lost if a run takes for an answer
+what is none, or ends without an answer although one was paid for. `python -m tests.wires.ends` plays every cell (about
+ten minutes), the tests fewer.
 """
 
 import json
@@ -39,6 +40,8 @@ class End:
     told: Any
     text: bool = False
     calls: bool = False
+    refused: bool = False
+    """Nothing is asked again."""
 
 
 def _good(*told: Any) -> list[End]:
@@ -49,48 +52,61 @@ def _bad(*told: Any) -> list[End]:
     return [End(one) for one in told]
 
 
+def _refused(*told: Any) -> list[End]:
+    return [End(one, refused=True) for one in told]
+
+
+def _invented(*told: Any) -> list[End]:
+    """Words that nobody knows: good enough for calls that are whole, for nothing else."""
+    return [End(one, calls=True) for one in told]
+
+
 CHAT = [
     *_good("stop", "STOP", "eos", "eos_token", "stop_sequence", "end_turn"),
     *(End(told, calls=True) for told in ("tool_calls", "function_call", "tool_use")),
     *_bad("length", "MAX_TOKENS", "model_length", "model_context_window_exceeded"),
-    *_bad("content_filter", "content_filter: SPII", "refusal", "SAFETY", "RECITATION", "sensitive"),
-    *_bad("guardrail_intervened", "LANGUAGE", "PROHIBITED_CONTENT"),
+    *_refused("content_filter", "content_filter: SPII", "refusal", "SAFETY", "RECITATION", "sensitive"),
+    *_refused("guardrail_intervened", "LANGUAGE", "PROHIBITED_CONTENT"),
+    *_invented("an invented reason", "done", "fin", "complete"),
     *_bad("abort", "error", "repetition", "cancelled", "canceled", "load", "unload", "preempt", "network_error"),
     *_bad("insufficient_system_resource", "MALFORMED_FUNCTION_CALL", "OTHER", "TOO_MANY_TOOL_CALLS"),
-    *_bad("finish_reason_unspecified", "an invented reason", "null", "", None, 7, True, ["stop"], {"type": "abort"}),
+    *_bad("finish_reason_unspecified", "null", "", None, 7, True, ["stop"], {"type": "abort"}),
 ]
 RESPONSES = [
     *_good(("completed", "completed", None), ("completed", None, None)),
     *_bad(("incomplete", "incomplete", "max_output_tokens"), ("completed", "incomplete", "max_output_tokens")),
-    *_bad(("incomplete", "incomplete", "content_filter")),
+    *_refused(("incomplete", "incomplete", "content_filter")),
     *_bad(*(("completed", status, None) for status in ("cancelled", "queued", "in_progress", "failed", "incomplete"))),
-    *_bad(("completed", "an invented status", None), ("completed", 7, None), ("completed", ["completed"], None)),
+    *_invented(("completed", "an invented status", None)),
+    *_bad(("completed", 7, None), ("completed", ["completed"], None)),
     *_bad(*(("incomplete", "incomplete", reason) for reason in ("steered", "max_messages", "invented", None))),
     *_bad(("incomplete", "completed", None), ("cancelled", "cancelled", None), None),
 ]
 MESSAGES = [
     *_good(("end_turn", None), ("stop_sequence", "\n\n")),
     *(End(told, calls=True) for told in (("tool_use", None), ("stop_sequence", None))),
-    *_bad(("max_tokens", None), ("model_context_window_exceeded", None), ("refusal", None)),
-    *_bad(
-        *((told, None) for told in ("error", "abort", "cancelled", "pause_turn", "compaction", "an invented reason"))
-    ),
+    *_bad(("max_tokens", None), ("model_context_window_exceeded", None)),
+    *_refused(("refusal", None)),
+    *_invented(("an invented reason", None)),
+    *_bad(*((told, None) for told in ("error", "abort", "cancelled", "pause_turn", "compaction"))),
     *_bad(*((told, None) for told in ("", None, 7, ["end_turn"]))),
 ]
 OLLAMA = [
     *_good("stop"),
-    *_bad(
-        "length", "content_filter", "load", "unload", "connection closed", "an invented reason", "", None, 7, ["stop"]
-    ),
+    *_bad("length", "load", "unload", "connection closed", "", None, 7, ["stop"]),
+    *_refused("content_filter"),
+    *_invented("an invented reason"),
     *_bad(ABSENT),
 ]
 GEMINI = [
     *_good("STOP", "stop"),
-    *_bad("MAX_TOKENS", "CONTINUATION", "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"),
-    *_bad("MODEL_ARMOR", "ESCALATION", "PUP_LIMITED_DISABLED", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT"),
-    *_bad("IMAGE_RECITATION", "IMAGE_OTHER", "NO_IMAGE", "OTHER", "MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE"),
+    *_bad("MAX_TOKENS", "CONTINUATION"),
+    *_refused("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_RECITATION"),
+    *_refused("MODEL_ARMOR", "ESCALATION", "PUP_LIMITED_DISABLED", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT"),
+    *_invented("an invented reason"),
+    *_bad("IMAGE_OTHER", "NO_IMAGE", "OTHER", "MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE"),
     *_bad("UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE", "FINISH_REASON_UNSPECIFIED"),
-    *_bad("CANCELLED", "an invented reason", "null", "", None, ABSENT, 7, True, ["STOP"], {"type": "STOP"}),
+    *_bad("CANCELLED", "null", "", None, ABSENT, 7, True, ["STOP"], {"type": "STOP"}),
 ]
 ENDS = {
     "Chat Completions": CHAT,
@@ -233,7 +249,11 @@ async def _play(row: Row, member: Member, cell: Cell, tally: Tally) -> None:
     # A draft that is accepted stands in for a final answer that is not.
     draft = SAID if end.calls and text == "visible" else GOOD
     right = SAID if end.text and text == "visible" else draft
-    if final and final[0] not in (GOOD, SAID):
+    if end.refused:
+        gone = [event for event in journal.events if isinstance(event, AgentDropped)]
+        if final or [drop.reason for drop in gone] != ["content_filter"]:
+            tally.false.append(f"{where}: no refusal")
+    elif final and final[0] not in (GOOD, SAID):
         tally.false.append(f"{where}: {final[0]!r}")
     elif final and final[0] != right:
         (tally.lost if final[0] == GOOD else tally.false).append(f"{where}: {final[0]!r}")

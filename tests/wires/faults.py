@@ -213,6 +213,11 @@ def _tiny_deltas(scene: Scene) -> bytes:
     return reply(scene.dialect.call("new_answer", *_content(text)).stop("calls").body())
 
 
+def _zipped(whole: bytes, *, half: bool = False, broken: bool = False) -> bytes:
+    packed = b"no gzip" if broken else gzip.compress(whole.partition(b"\r\n\r\n")[2])
+    return reply(packed[: len(packed) // (1 + half)], headers={"Content-Encoding": "gzip"})
+
+
 def bomb(size: int) -> Callable[[Scene], Flow]:
     """One long comment of an event stream, a thousand times smaller than its `size`."""
     head = _head("Content-Encoding: gzip\r\n")
@@ -264,6 +269,7 @@ CUT = Ends("provider_error", 4)
 MISTAKE = Ends("no_action", 4)
 """A model's mistake goes back to the model, at most three times."""
 BAD = Ends("bad_reply", 1)
+FILTERED = Ends("content_filter", 1)
 FINE = Ends(None, 1)
 
 FAULTS = (
@@ -291,12 +297,20 @@ FAULTS = (
         MISTAKE,
         BAD,
     ),
-    Fault("stopped by a content filter", lambda scene: reply(scene.said(FALSE).stop("refusal").body()), MISTAKE, BAD),
+    Fault(
+        "stopped by a content filter",
+        lambda scene: reply(scene.said(FALSE).stop("refusal").body()),
+        FILTERED,
+        FILTERED,
+    ),
     Fault("overload told inside the stream", _in_stream("overloaded"), CUT, CUT),
-    Fault("policy error told inside the stream", _in_stream("policy"), Ends("bad_request", 1), Ends("bad_request", 1)),
+    Fault("policy error told inside the stream", _in_stream("policy"), FILTERED, FILTERED),
     Fault("invalid UTF-8", _invalid_utf8, BAD, BAD),
     Fault("lone surrogates", lambda scene: scene.whole(f"{GOOD} \ud800"), FINE, FINE),
     Fault("reply of 10 MB", lambda scene: scene.whole(FALSE + "x" * 10_000_000), BAD, BAD),
+    Fault("gzip that was not asked for", lambda scene: _zipped(scene.whole(GOOD)), FINE, FINE),
+    Fault("half of a gzip", lambda scene: _zipped(scene.whole(FALSE), half=True), CUT, CUT),
+    Fault("gzip that is none", lambda scene: _zipped(scene.whole(FALSE), broken=True), CUT, CUT),
     Fault("gzip bomb of 1 GiB", bomb(1024**3), BAD, BAD),
     Fault("2,000 deltas of one character", _tiny_deltas, FINE, FINE),
     # Its size ends it, however slow the machine is; long ones are read sooner.
@@ -309,8 +323,14 @@ FAULTS = (
         call_seconds=0.5,
     ),
     Fault("nothing, then the end of the connection", lambda _: b"", CUT, CUT),
-    Fault("web page with status 200", lambda _: reply(b"<html>", media_type="text/html"), BAD, BAD),
-    Fault("JSON with status 200", lambda _: _failed("200 OK"), BAD, BAD),
+    Fault(
+        "web page with status 200",
+        lambda _: reply(b"<html>", media_type="text/html"),
+        Ends("bad_reply", 4),
+        Ends("bad_reply", 4),
+    ),
+    Fault("error as JSON with status 200", lambda _: _failed("200 OK"), CUT, CUT),
+    Fault("JSON with status 200", lambda _: reply(b'{"choices": []}', media_type="application/json"), BAD, BAD),
     Fault("plain text with status 200", lambda _: reply(FALSE.encode(), media_type="text/plain"), CUT, CUT),
     Fault("status 503", lambda _: _failed("503 Service Unavailable"), CUT, CUT),
     Fault("redirect to another host", _redirect, Ends("provider_error", 1), Ends("provider_error", 1)),

@@ -68,6 +68,13 @@ async def test_a_server_that_cannot_be_told_to_force_a_call_is_asked_without(row
     assert sum("tool_choice" in seen.body for seen in played.requests) == 1
 
 
+@rows("filtered")
+async def test_a_content_filter_that_has_only_words_is_told_as_one_after_one_call(row: Said, tmp_path: Path) -> None:
+    played = await play(tmp_path, lambda _: refusing(row), 1)
+    assert [drop.reason for drop in played.ended.of(AgentDropped)] == ["content_filter"]
+    assert len(played.requests) == 1
+
+
 async def test_what_a_server_refuses_is_remembered_for_the_other_runs_of_the_process(tmp_path: Path) -> None:
     limiters = ProviderLimiters()
     respond = without_tools(OLLAMA, prose)

@@ -31,7 +31,7 @@ from massgen_mcp.backends.base import (
     UsagePart,
     UserMessage,
 )
-from massgen_mcp.backends.chatcompletion import OPENAI, stop_reason
+from massgen_mcp.backends.chatcompletion import OPENAI, stop_part
 from massgen_mcp.backends.failures import translated
 from massgen_mcp.backends.frameworks.code_blocks import as_command, code_blocks
 from massgen_mcp.backends.http import Endpoint, LazyClient
@@ -111,15 +111,15 @@ class Ag2Backend:
     def _rest(self, response: "ModelResponse", request: ModelRequest, text: str) -> Iterator[Part]:
         """What follows `text`, which was passed on as it came."""
         ids, made = CallIds(request.messages), response.tool_calls.calls
-        stop = stop_reason(response.finish_reason, self._endpoint, self._base_url, called=bool(made))
+        stop = stop_part(response.finish_reason, self._endpoint, self._base_url, [call.arguments for call in made])
         for call in made:
             yield ToolCallPart(ToolCall(ids.take(call.id), clean(call.name), clean(call.arguments)))
-        code = self._code_call(text, request) if stop == "end" else None
+        code = self._code_call(text, request) if stop.reason == "end" else None
         if code is not None:
             yield ToolCallPart(code)
         if response.usage:
             yield _usage(response.usage, response.model or "")
-        yield StopPart("tool_calls" if code is not None else stop)
+        yield StopPart("tool_calls") if code is not None else stop
 
     def _code_call(self, text: str, request: ModelRequest) -> ToolCall | None:
         """The call that runs the code of a reply; None where there is none to run. Where the text is the reply it is

@@ -11,7 +11,6 @@ from massgen_mcp.backends.base import (
     Part,
     ReasoningPart,
     StopPart,
-    StopReason,
     TextPart,
     ToolCall,
     ToolCallPart,
@@ -102,19 +101,19 @@ class Step:
         if result.get("is_error") and not self._calls:
             raise _of_result(self._cli, result)
         yield from map(ToolCallPart, self._calls)
-        yield StopPart(self._stop(result))
+        yield self._stop(result)
 
-    def _stop(self, result: Mapping[str, Any]) -> StopReason:
+    def _stop(self, result: Mapping[str, Any]) -> StopPart:
         """A step that hands a call over has ended with it, whatever the CLI says; one that does not, by the model's own
         end. A CLI that tells none has said by the kind of its result that the model came to an end.
         """
         if self._calls:
-            return "tool_calls"
+            return StopPart("tool_calls")
         told = result.get("stop_reason") or ("end_turn" if result.get("subtype") == "success" else None)
-        stop = stop_of(MESSAGES, told, called=False)
+        stop = stop_of(MESSAGES, told, ())
         if stop is None:
             raise failed(self._cli, "provider_error", f"claude_code broke off: stop_reason {told}", retryable=True)
-        return stop
+        return StopPart(stop, told=str(told))
 
     def _usage(self, result: Mapping[str, Any]) -> UsagePart:
         usage = result.get("usage")

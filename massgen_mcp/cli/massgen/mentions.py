@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from massgen_mcp.config.adjusted import given_path
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.errors import MassgenError
@@ -22,7 +23,7 @@ def mentioned_paths(question: str, config: Config, cwd: Path) -> tuple[ContextPa
     found = [path for word in _MENTION.findall(question) if (path := _path(word, cwd)) and str(path) not in known]
     for path in found:
         _check(path, config, cwd.resolve())
-    return tuple(ContextPath(path=path) for path in dict.fromkeys(map(str, found)))
+    return tuple(given_path(path) for path in dict.fromkeys(map(str, found)))
 
 
 def _check(path: Path, config: Config, cwd: Path) -> None:

@@ -20,6 +20,7 @@ from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.config.providers import PROVIDERS, keys_of_default_teams
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import write_durably
+from massgen_mcp.request.team import unused_config
 from massgen_mcp.request.trust import read_file, remember
 
 HEADER = "# Made by `massgen --init`. Keys come from the environment, never from here.\n\n"
@@ -30,6 +31,8 @@ def set_up(*, cwd: Path, environ: Mapping[str, str]) -> Path:
     if not on_terminal():
         raise MassgenError("invalid_arguments", "--init needs a terminal; write a config by hand or copy a ready one")
     print_line("Set up a team for massgen. Ctrl-C leaves without saving anything.")
+    if unused := unused_config(cwd, by_agent=False):
+        print_line(unused)
     keys = dict.fromkeys(name for row in PROVIDERS for name in row.key_variables if environ.get(name, "").strip())
     servers = anyio.run(find_local_servers, environ)
     print_line(f"Keys in the environment: {', '.join(keys) or 'none'}")
@@ -43,7 +46,8 @@ def set_up(*, cwd: Path, environ: Mapping[str, str]) -> Path:
     config = parse_config(text, "the new config", environ, base_dir=cwd)
     target = _place(cwd, environ)
     _save(target, text)
-    remember(read_file(target, environ, cwd), environ)
+    saved = read_file(target, environ, cwd)
+    remember(saved, saved.digest(), environ)
     print_line(f"Saved {target} with {len(config.agents)} agent{'' if len(config.agents) == 1 else 's'}.")
     if missing := missing_keys(config, environ):
         print_line(f"Set {', '.join(missing)} in the environment before you ask.")

@@ -152,7 +152,8 @@ def make_parser() -> Parser:
         return made
 
     plain_verb("demo")
-    verb("doctor")
+    meant = "first make the list of runs again from their directories, after runs.sqlite3 was lost or damaged"
+    verb("doctor").add_argument("--rebuild", action="store_true", help=meant)
     for name in ("install", "uninstall"):
         made = verb(name)
         made.add_argument("client", metavar="CLIENT", choices=CLIENTS, help=", ".join(CLIENTS))

@@ -1,5 +1,7 @@
 """How a team works together: rounds, votes, the files that it is given, and the checks of its answers."""
 
+import unicodedata
+from pathlib import PurePath
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
@@ -16,6 +18,15 @@ def _inside(path: str) -> str:
     return path
 
 
+def _nameable(path: str) -> str:
+    """As agents are shown it, and may name it."""
+    if any(unicodedata.category(character) == "Cc" for character in path) or "\\" in PurePath(path).name:
+        raise ValueError(
+            "a path with control characters or a backslash cannot be shown to agents; give it another name"
+        )
+    return path
+
+
 class ContextPath(Settings, frozen=True):
     """A file or directory of the user's. Absolute after loading.
 
@@ -23,7 +34,7 @@ class ContextPath(Settings, frozen=True):
     applied to the directory itself; without it they are only given as a patch.
     """
 
-    path: str = Field(min_length=1, max_length=4096)
+    path: Annotated[str, Field(min_length=1, max_length=4096), AfterValidator(_nameable)]
     """The file or directory, absolute or relative to the working directory."""
     permission: Literal["read", "write"] = "read"
     """`write`: the winner's changes may be applied to it. `read`: they are only given as a patch."""

@@ -9,7 +9,7 @@ from massgen_mcp.config.models.config import Config
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.runs.engine.event_log import EventLog
-from massgen_mcp.runs.engine.rows import Nesting, Request, RunRow, WorkRow
+from massgen_mcp.runs.engine.rows import Nesting, NewRun, Request, RunRow, WorkRow
 
 Expirable = Literal["workspaces", "results"]
 """What of a run's files expires. `workspaces`: the agents' own, and the snapshots of their answers; `results`:
@@ -47,6 +47,10 @@ class RunFiles(Protocol):
         """The request as it was frozen. Raises `MassgenError` run_damaged, store_unavailable, and `JournalNewer`
         for one that is whole and holds what this version does not know.
         """
+        ...
+
+    def read_entry(self) -> NewRun:
+        """What the store was told of the run when it was started, as far as it is here. Raises as `read_request`."""
         ...
 
     def attempt_of(self, attempt: int) -> Path: ...
@@ -100,8 +104,10 @@ class FileStore(Protocol):
         history: Sequence[EarlierTurn],
         redactor: Redactor,
         nesting: Nesting | None = None,
+        entry: NewRun | None = None,
     ) -> RunFiles:
-        """Freeze the request of a new run, durably; `redactor` takes keys out before. Raises `MassgenError` disk_full
+        """Freeze the request of a new run, durably; `redactor` takes keys out before. `entry`: what the store is told,
+        so that it can be told again. Raises `MassgenError` disk_full
         or store_unavailable.
         """
         ...
@@ -144,6 +150,10 @@ class FileStore(Protocol):
         """Delete the files of starts that were never acknowledged: no row, nobody making them, and no event. Returns
         run ids and bytes. `known` says which of some runs have a row.
         """
+        ...
+
+    def begun(self) -> list[RunFiles]:
+        """Of all runs below the home that have a request or events, whether a store knows them or not."""
         ...
 
     def with_events(self) -> list[str]:

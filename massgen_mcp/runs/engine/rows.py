@@ -9,6 +9,7 @@ from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import Outcome
 from massgen_mcp.request.earlier_turn import EarlierTurn
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.statistics.digest import RunDigest
 from massgen_mcp.statistics.marks import Mark
@@ -127,6 +128,20 @@ class NewRun:
     turns_over: frozenset[int] = frozenset()
     parent: str | None = None
     admitted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LostRun:
+    """A run of which there are files and no row. `alone`: no runner takes it before somebody resumes it. `newer`: a
+    newer version of this program has to.
+    """
+
+    run: NewRun
+    state: RunStatus
+    created: float
+    record: RunState
+    alone: bool = False
+    newer: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,13 @@
 """The index of all runs: what a start, a runner, a look and a pruning ask of it."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from massgen_mcp.request.run_request import OnConflict
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import RunStatus
-from massgen_mcp.runs.engine.rows import Added, Control, EndedRow, Kept, NewRun, RunRow, Wish, WorkRow
+from massgen_mcp.runs.engine.rows import Added, Control, EndedRow, Kept, LostRun, NewRun, RunRow, Wish, WorkRow
 from massgen_mcp.statistics.digest import RunDigest
 from massgen_mcp.statistics.marks import Mark
 
@@ -197,6 +197,18 @@ class RunStore(Protocol):
         ...
 
     def set_clock(self, age: float, wall: float, boot: str, uptime: float) -> None: ...
+
+    def restore(self, lost: Sequence[LostRun]) -> list[str]:
+        """Enter those of these runs that have no row, in this order. Returns their ids. A key that another run has is
+        that run's; of two of these the later one has it. They are kept as if they had ended now.
+        """
+        ...
+
+    def put_away_broken(self) -> Path | None:
+        """Move a store away that is damaged; returns where it is then. None, and nothing is done, for one that is
+        whole, missing, locked or of a newer version.
+        """
+        ...
 
     # The four below may be asked of a store that is damaged, locked or of another version. They change nothing, and
     # take part in no migration.

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.file_systems import refuse_network
+from massgen_mcp.home import sync_directory
 
 BUSY_SECONDS = 30
 OTHER_HOME = "set MASSGEN_MCP_HOME to a directory that can be written"
@@ -158,6 +159,13 @@ class Database:
             self._inode = self._path.stat().st_ino
         return self._connection
 
+    def _newer(self) -> MassgenError | None:
+        """Whether a newer version has migrated the store since it was opened here, as what fails then does not tell."""
+        with suppress(sqlite3.Error):
+            if self._connection is not None and (version := _version(self._connection)) > SCHEMA_VERSION:
+                return MassgenError("store_unavailable", newer_schema(version))
+        return None
+
     def _moved(self) -> bool:
         try:
             return self._path.stat().st_ino != self._inode
@@ -175,9 +183,10 @@ class Database:
         try:
             yield
         except sqlite3.Error as error:
+            newer = self._newer()
             if _name(error).startswith(_REOPEN):
                 self._forget()
-            raise _translation(error) from error
+            raise newer or _translation(error) from error
         except OSError as error:
             self._forget()
             raise MassgenError("store_unavailable", f"the run store cannot be opened: {error.strerror}") from error
@@ -255,10 +264,7 @@ def _missing_tables(db: sqlite3.Connection) -> list[str]:
 
 # -- what goes wrong --------------------------------------------------------------------------------------------------
 
-REBUILD = (
-    "move runs.sqlite3, runs.sqlite3-wal and runs.sqlite3-shm out of the state directory and start again; the answers "
-    "of earlier runs stay readable in runs/*/final"
-)
+REBUILD = "`massgen-mcp doctor --rebuild` makes the list of runs again from their directories"
 
 
 def newer_schema(version: int) -> str:
@@ -283,6 +289,23 @@ def _translation(error: sqlite3.Error) -> MassgenError:
             return MassgenError("store_unavailable", f"{told}; {REBUILD}")
         case _:
             return MassgenError("store_unavailable", f"{told}; `massgen-mcp doctor` says more")
+
+
+# -- after damage -----------------------------------------------------------------------------------------------------
+
+
+def put_away_broken(path: Path) -> Path | None:
+    """Rename a file that is damaged, and what SQLite keeps beside it; its new place, or None if it is not damaged.
+    Whoever has it open finds out by itself.
+    """
+    if not path.exists() or not (examine(path) or "").endswith(REBUILD):
+        return None
+    away = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
+    for ending in ("-wal", "-shm", ""):
+        with suppress(FileNotFoundError):
+            path.with_name(f"{path.name}{ending}").rename(away.with_name(f"{away.name}{ending}"))
+    sync_directory(path.parent)
+    return away
 
 
 # -- for the doctor ---------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ Each method is one transaction.
 import json
 import sqlite3
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -15,12 +15,13 @@ from massgen_mcp.events.record import JOURNAL_VERSION
 from massgen_mcp.request.run_request import OnConflict
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import RunStatus
-from massgen_mcp.runs.engine.rows import Added, Control, EndedRow, Kept, NewRun, RunRow, Wish, WorkRow
+from massgen_mcp.runs.engine.rows import Added, Control, EndedRow, Kept, LostRun, NewRun, RunRow, Wish, WorkRow
 from massgen_mcp.runs.sqlite import sql
 from massgen_mcp.runs.sqlite.claiming import claim
 from massgen_mcp.runs.sqlite.conflicts import check_alone, check_queue, check_session, reusable_run
-from massgen_mcp.runs.sqlite.database import SCHEMA_VERSION, Database, examine
+from massgen_mcp.runs.sqlite.database import SCHEMA_VERSION, Database, examine, put_away_broken
 from massgen_mcp.runs.sqlite.digests import ended_rows, forget_notes, keep_digests, set_mark
+from massgen_mcp.runs.sqlite.restoring import restore
 from massgen_mcp.statistics.digest import RunDigest, digest_of
 from massgen_mcp.statistics.marks import Mark
 
@@ -295,6 +296,14 @@ class Store:
         with self._database.transaction() as db:
             db.execute("INSERT OR REPLACE INTO retention_clock VALUES (1, ?, ?, ?, ?)", (age, wall, boot, uptime))
 
+    def restore(self, lost: Sequence[LostRun]) -> list[str]:
+        with self._database.transaction() as db:
+            return restore(db, lost)
+
+    def put_away_broken(self) -> Path | None:
+        self._database.close()
+        return put_away_broken(self._path)
+
     # -- for the doctor -------------------------------------------------------------------------------------------
 
     def exists(self) -> bool:
@@ -312,6 +321,8 @@ class Store:
         query = f"SELECT {sql.WORK_COLUMNS} FROM runs"
         try:
             with closing(sqlite3.connect(f"{self._path.as_uri()}?mode=ro", uri=True, timeout=10)) as db:
+                if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'runs'").fetchone():
+                    return []  # emptied, and not opened since
                 return [WorkRow(*values) for values in db.execute(query)]
         except sqlite3.Error as error:
             raise MassgenError("store_unavailable", str(error)) from error

@@ -16,10 +16,12 @@ MOST_FILES = 200
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """What a door calls the way to do what was only looked at, and to choose other files."""
+    """What a door calls the way to do what was only looked at, and the ways out of conflicts."""
 
     do_it: str = "Call again with dry_run=false to do it."
-    choose: str = "name others in `paths`"
+    out: str = (
+        "Merge by hand what get_result view=diff shows, remove what is in the way, or name only other files in `paths`."
+    )
 
 
 TOOL = Ways()
@@ -123,7 +125,7 @@ def _next_step(run_id: str, application: Application, ways: Ways) -> str:
         case "clean":
             return f"Nothing was changed yet. {ways.do_it}"
         case "conflicts":
-            return f"Nothing was changed. Remove what is in the way of these files, or {ways.choose}."
+            return f"Nothing was changed. {ways.out}"
         case "applied" if application.branch is not None:
             return "Nothing but this branch was added to the repository. Look at the commit and test it, then merge it."
         case "applied":

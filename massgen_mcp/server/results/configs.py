@@ -61,7 +61,7 @@ async def config_list(name: str | None, environ: Mapping[str, str]) -> ConfigLis
     return ConfigList(
         configs=dict(sorted(told.items(), key=lambda item: bool(item[1].missing))),
         copy_from=[example.name for example in examples if example not in teams],
-        next_step="Call start_run with config=NAME; list_configs with name=NAME describes one.",
+        next_step="Call start_run with team=NAME; list_configs with name=NAME describes one.",
     )
 
 
@@ -75,7 +75,7 @@ async def _one(name: str, environ: Mapping[str, str]) -> ConfigList:
         description=example.description,
         team=team_of(config),
         yaml=path.read_text(encoding="utf-8"),
-        next_step=f"Call start_run with config={example.name}.",
+        next_step=f"Call start_run with team={example.name}.",
     )
 
 

@@ -44,8 +44,12 @@ class Dropped(ResultPart):
     """Its id."""
     reason: str
     """Why, in one word of a closed list."""
-    message: str
-    """Why, in words."""
+    message: str | None = None
+    """Why, in words. Absent where the run's own `reason` has them."""
+
+    def text(self) -> str:
+        why = f": {self.message}" if self.message is not None else ""
+        return f"dropped {self.agent} ({self.reason}){why}"
 
 
 class CheckLine(ResultPart):
@@ -64,7 +68,7 @@ class CheckLine(ResultPart):
     seconds: float
     """How long it took."""
     not_passed_before: bool | None = None
-    """True where it does not pass on the base either."""
+    """True where it does not pass on the base."""
     with_own_files: str | None = None
     """Where the answer changed protected files, which are judged as in the base: how it comes out with its own."""
     excerpt: str | None = None
@@ -74,10 +78,15 @@ class CheckLine(ResultPart):
         whose = self.of if self.agent is None else f"{self.agent} ({self.of})"
         return listed(
             f"check of {whose}: {self.result}: {self.command} ({self.how}, {number(self.seconds)} s)",
-            "not passed before either" if self.not_passed_before else None,
+            self._before(),
             f"with its own versions of protected files: {self.with_own_files}" if self.with_own_files else None,
             self.excerpt,
         )
+
+    def _before(self) -> str | None:
+        if not self.not_passed_before:
+            return None
+        return "failed before" if self.result == "passed" else "not passed before either"
 
 
 class NestedRun(ResultPart):
@@ -108,7 +117,9 @@ class NestedRun(ResultPart):
 
 class Usage(ResultPart):
     model_calls: int
-    """All calls of models, nested ones included."""
+    """All calls of models, nested ones and those that were cut off included."""
+    cut_off_calls: int | None = None
+    """Calls that had to be paid for and brought no whole reply; their tokens are counted by the length of the texts."""
     input_tokens: int
     """Of all calls."""
     cached_input_tokens: int
@@ -132,6 +143,7 @@ class Usage(ResultPart):
         return listed(
             "price unknown" if self.cost_usd is None else f"cost_usd {number(self.cost_usd)}",
             f"{self.model_calls} calls",
+            f"{self.cut_off_calls} of them cut off" if self.cut_off_calls is not None else None,
             f"{self.input_tokens} input tokens",
             f"{self.cached_input_tokens} of them cached",
             f"{self.output_tokens} output tokens",
@@ -183,7 +195,7 @@ def led_to_it(view: RunView, detail: Detail) -> Led:
     reason = reason_of(view, None if detail is ALL else REASON_CHARACTERS)
     nested = nested_of(view)[: detail.nested]
     votes, checks = votes_of(view, detail), checks_of(view, detail)
-    return Led(reason, checks, votes, _dissent(view, detail), degraded_of(view, detail), nested)
+    return Led(reason, checks, votes, _dissent(view, detail), degraded_of(view, detail, reason), nested)
 
 
 def nested_of(view: RunView) -> list[NestedRun]:
@@ -259,10 +271,15 @@ def _dissent(view: RunView, detail: Detail) -> list[Dissent]:
     ]
 
 
-def degraded_of(view: RunView, detail: Detail) -> list[Dropped]:
+def degraded_of(view: RunView, detail: Detail, told: str | None) -> list[Dropped]:
+    """`told`: the run's own reason; what stands there is not said again."""
     run = view.snapshot
     return [
-        Dropped(agent=id_of(run, agent), reason=reason, message=shortened(message, detail.message))
+        Dropped(
+            agent=id_of(run, agent),
+            reason=reason,
+            message=None if shortened(message, None) in (told or "") else shortened(message, detail.message),
+        )
         for agent, reason, message in run.degraded
     ]
 
@@ -271,14 +288,15 @@ def usage_of(view: RunView) -> Usage:
     spent = view.snapshot.spent
     nested = view.snapshot.budget.spending.nested if view.snapshot.nested_ends else None
     return Usage(
-        model_calls=spent.calls,
+        model_calls=spent.calls + spent.lost_calls,
+        cut_off_calls=spent.lost_calls or None,
         input_tokens=spent.input_tokens,
         cached_input_tokens=spent.cached_input_tokens,
         output_tokens=spent.output_tokens,
         calls_without_usage=spent.calls_without_usage,
         cost_usd=spent.rounded_usd,
         unpriced_calls=spent.unpriced_calls,
-        nested_calls=nested and nested.calls,
+        nested_calls=nested and nested.calls + nested.lost_calls,
         nested_cost_usd=nested and nested.rounded_usd,
         nested_tokens=nested and nested.tokens,
     )

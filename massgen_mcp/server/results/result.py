@@ -1,4 +1,6 @@
-"""`get_result`: the answer first, and on its first page what led to it; later pages are the text and nothing else."""
+"""`get_result`: the answer first, and on its first page what led to it. Later pages, and those of a difference, are the
+text and nothing else.
+"""
 
 import sys
 import time
@@ -31,6 +33,7 @@ from massgen_mcp.server.results.record import (
 from massgen_mcp.server.results.reply import MAX_BYTES, Reply, json_bytes, lines, listed, number
 from massgen_mcp.server.results.words import (
     after_the_end,
+    bringing_in,
     meanwhile,
     next_step,
     note_on_result,
@@ -66,7 +69,9 @@ class Result(Reply):
     winner: str | None = None
     """Id of the agent whose answer it is."""
     team: dict[str, str] | None = None
-    """Each agent's id, and its model as provider/model. This field and those below stand on the first page only."""
+    """Each agent's id, and its model as provider/model. This field and those below stand on the first page only, and
+    not beside a difference; but `files` stands beside that of a named agent.
+    """
     files: Files | None = None
     """What the answer changes of the caller's files; absent where agents had no copies of any."""
     checks: list[CheckLine] | None = None
@@ -128,7 +133,7 @@ class Result(Reply):
         for other in self.dissent or ():
             yield f"dissent {other.agent} ({other.label}, {other.votes}): {other.preview}"
         for fallen in self.degraded or ():
-            yield f"dropped {fallen.agent} ({fallen.reason}): {fallen.message}"
+            yield fallen.text()
         yield f"nested in {self.parent}" if self.parent is not None else None
         yield from (run.text() for run in self.nested or ())
         yield self.usage.text() if self.usage is not None else None
@@ -202,8 +207,10 @@ def _everything(view: RunView) -> str:
     parts += [f"## {answer.label} ({id_of(run, answer.agent)})\n\n{answer.content}" for answer in run.answers]
     told = votes_of(view, ALL)
     parts += [f"## Vote of {vote.voter} for {vote.voted_for} ({vote.label})\n\n{vote.reason}" for vote in told]
-    parts += [f"## {gone.agent} was dropped ({gone.reason})\n\n{gone.message}" for gone in degraded_of(view, ALL)]
-    if (reason := reason_of(view, None)) is not None:
+    reason = reason_of(view, None)
+    gone = degraded_of(view, ALL, reason)
+    parts += ["\n\n".join(filter(None, (f"## {one.agent} was dropped ({one.reason})", one.message))) for one in gone]
+    if reason is not None:
         parts.append(f"## Why the run ended\n\n{reason}")
     return "\n\n".join(parts)
 
@@ -241,13 +248,14 @@ class _Pages:
 
     def _with(self, page: str | None, next_offset: int | None, detail: Detail) -> Result:
         view, run = self.view, self.view.snapshot
-        if self.offset > 0:
+        if self.offset > 0 or self.what == "diff":
             return Result(
                 answer=page,
                 truncated=next_offset is not None,
                 next_offset=next_offset,
                 run_id=view.row.run_id,
                 status=view.state,
+                files=files_of(self._changes(), DETAILS[0].files) if self.agent and not self.offset else None,
                 next_step=self._next_step(page, next_offset, shortened=False),
             )
         led = led_to_it(view, detail)
@@ -287,14 +295,15 @@ class _Pages:
         answers = run.agents[self.agent].answers
         return answers[-1].changes if answers else None
 
-    def _whole(self, page: str) -> str:
-        """Of the last page."""
-        if self.offset > 0:
-            return "This is the end;" if page else "There is nothing at this offset;"
-        if self.what == "diff":
-            return "The diff is whole;"
+    def _whole(self, page: str, longer: str) -> str:
+        """Of the last page. `longer`: where what is shortened on it is whole."""
+        if self.offset > 0 and not page:
+            return f"There is nothing at this offset: the text has {len(self.text or '')} characters."
+        if self.what == "diff" or self.offset > 0:
+            return "The diff is whole." if self.offset == 0 else "This is the end."
+        led = longer or "view=full or view=votes has what led to it."
         alone = self.what != "agent" and self.view.snapshot.unreviewed
-        return "The answer is whole, and nobody voted on it;" if alone else "The answer is whole;"
+        return f"The answer is whole, and nobody voted on it; {led}" if alone else f"The answer is whole; {led}"
 
     def _longer(self) -> View:
         """Where everything that was shortened on this page is whole."""
@@ -309,15 +318,15 @@ class _Pages:
         longer = f"view={self._longer()} has what is shortened here." if shortened else ""
         changes = self._changes() if self.what != "diff" else None
         patch = "view=diff has the patch." if changes is not None and changes.patch is not None else ""
+        bring = bringing_in(view) if view.ended and self.agent is None and not rest else ""
         if not view.ended:
             return " ".join(filter(None, (rest, longer, patch, meanwhile(view))))
         if view.damage is not None:
             return f"{rest} {salvage(view)}".strip()
         if page is None:
-            return " ".join(filter(None, (longer, patch, next_step(view))))
-        led = longer or "view=full or view=votes has what led to it."
-        begin = rest or self._whole(page)
-        return " ".join(filter(None, (begin, longer if rest else led, patch, after_the_end(view))))
+            return " ".join(filter(None, (longer, patch, bring, next_step(view))))
+        begin = rest or self._whole(page, longer)
+        return " ".join(filter(None, (begin, longer if rest else "", patch, bring, after_the_end(view))))
 
 
 def _paths(view: RunView, agent: str | None) -> dict[str, str]:

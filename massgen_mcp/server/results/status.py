@@ -79,7 +79,7 @@ def status(view: RunView) -> Status:
         phase=run.phase,
         round=max((agent.round for agent in run.agents.values()), default=0),
         elapsed_seconds=round(view.elapsed, 1 if view.elapsed < A_WHILE else None),
-        model_calls=run.spent.calls,
+        model_calls=run.spent.calls + run.spent.lost_calls,
         tokens=run.spent.tokens,
         spent_usd=run.spent.rounded_usd,
         max_usd=view.max_usd,

@@ -1,7 +1,8 @@
 """What replies say about a run in words: what to do next, why it ended so, and what else the caller should know."""
 
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.events.run import RunFailed, RunTimedOut
+from massgen_mcp.events.run import RunCancelled, RunFailed, RunTimedOut
+from massgen_mcp.runs.by_hand import patch_command
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.server.results.agent_names import ids
 from massgen_mcp.server.where_keys_go import WHERE_KEYS_GO
@@ -12,6 +13,7 @@ from massgen_mcp.views.spent import money_notes
 from massgen_mcp.views.votes_text import nobody_voted
 
 NO_REAL_ANSWER = "Not a real answer: the agents are scripted."
+GOES_ON = "Continue with other work and do not poll; wait_run has the result."
 REASON_CHARACTERS = 500
 MAX_LOSSES, LOSS_CHARACTERS = 5, 200
 """Of MCP servers that were not there: so many are told, each at such length."""
@@ -34,10 +36,14 @@ def next_step(view: RunView) -> str:
 
 def after_the_end(view: RunView) -> str:
     """What else there is to do when the run has ended; empty if nothing is."""
-    match view.state:
-        case "failed":
+    match view.snapshot.end:
+        case RunFailed(reason="budget"):
+            return "Start a new run with a larger max_usd."
+        case RunFailed():
             return "Fix the cause given in `reason`, then start a new run."
-        case "cancelled" | "timed_out" if view.snapshot.best_answer is None:
+        case RunTimedOut():
+            return "Start a new run with a larger max_seconds."
+        case RunCancelled() if view.snapshot.best_answer is None:
             return "Start a new run."
         case _:
             return ""
@@ -48,7 +54,7 @@ def meanwhile(view: RunView) -> str:
     match view.state:
         case "queued" if view.ahead:
             runs = f"{view.ahead} runs have" if view.ahead > 1 else "One run has"
-            return f"{runs} to start before it. Continue with other work, then call wait_run."
+            return f"{runs} to start before it. {GOES_ON}"
         case "input_required":
             return _decide(view)
         case "interrupted" if view.held_up_by is None:
@@ -58,7 +64,16 @@ def meanwhile(view: RunView) -> str:
         case "interrupted":
             return "Upgrade massgen-mcp where the server starts, then call control_run with action=resume."
         case _:
-            return "Continue with other work, then call wait_run."
+            return GOES_ON
+
+
+def bringing_in(view: RunView) -> str:
+    """How the patch of the run's best answer comes into the caller's directories; empty without a patch."""
+    changes = view.snapshot.best_changes
+    if changes is None or changes.patch is None:
+        return ""
+    command = patch_command(view.snapshot, view.directory.path)
+    return f"Given to read only, so bring it in by hand: {command}" if command else "To bring it in: apply_result."
 
 
 def _decide(view: RunView) -> str:

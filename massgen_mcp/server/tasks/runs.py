@@ -5,6 +5,7 @@ Nothing is kept here: what a task is follows from the run, so every later server
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -22,6 +23,7 @@ from massgen_mcp.runs.service import RunService
 from massgen_mcp.server import results
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.decisions import can_be_asked, decision_in, form_of, question_key, undecided
+from massgen_mcp.server.results.agent_names import team_text
 from massgen_mcp.server.tasks import Cancelled, Completed, InputRequired, Json, Task, TaskState, Working
 from massgen_mcp.server.waiting import standing
 from massgen_mcp.views.plain_text import preview
@@ -56,7 +58,8 @@ class RunTasks:
         run_id = facts.get("run_id")
         if not isinstance(run_id, str) or facts.get("status") not in GOES_ON:
             return reply
-        return await self.get(run_id, ctx.session.client_capabilities)
+        task = await self.get(run_id, ctx.session.client_capabilities)
+        return replace(task, message=f"{task.message}. {_begun(facts)}")
 
     async def get(self, task_id: str, client: ClientCapabilities | None) -> Task:
         view = await self._service.look(task_id)
@@ -121,6 +124,11 @@ class RunTasks:
 def _ended(view: RunView) -> float | None:
     """The store hears of the end after the journal."""
     return view.snapshot.ended_at or view.row.ended
+
+
+def _begun(facts: Json) -> str:
+    """Who is asked, what the run reaches and what it may cost: the client shows nothing else of the reply."""
+    return f"Team: {team_text(facts['team'])}. Reach: {facts['reach']}. Estimate: {facts['estimate']}"
 
 
 def _asked(view: RunView) -> str:

@@ -1,43 +1,148 @@
-"""Which MCP clients are on this machine, and whether they know our server. Shows no file's content, changes none."""
+"""Which MCP clients are on this machine, whether they know our server, and whether what they would start answers. Shows
+no file's content, changes none.
 
+Of a file of the project only this very installation is started: whoever wrote the file is not the person who asks.
+"""
+
+import json
 import shutil
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
-from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS, SCOPES, SERVER
+from massgen_mcp.cli.massgen_mcp.install import jsonc, toml_tables
+from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS, SCOPES, SERVER, STARTUP_SECONDS, Client, Scope, is_ours
+from massgen_mcp.cli.massgen_mcp.install.ours import own_command
 from massgen_mcp.runs.doctor_check import Check
 
 MAX_BYTES = 10 * 1024 * 1024
+_INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "massgen-mcp doctor", "version": "1"},
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What a client would start, and where that stands."""
+
+    command: str
+    arguments: tuple[str, ...]
+    file: str
+    scope: Scope
 
 
 def check_clients(cwd: Path, environ: Mapping[str, str]) -> list[Check]:
     """One check per client that is installed; one that says so when there is none. Never raises."""
     checks: list[Check] = []
-    home = Path(environ.get("HOME", "/"))
+    faults: dict[_Entry, str | None] = {}
     for client in CLIENTS.values():
         if shutil.which(client.program, path=environ.get("PATH")) is None:
             continue
-        files = [client.file(scope, home, cwd, environ) for scope in SCOPES]
-        knowing = [_told(file, home, cwd) for file in files if file and _names_us(file)]
-        if knowing:
-            checks.append(Check("client", "ok", f"{client.title}: {SERVER} is in {', '.join(knowing)}"))
-        else:
-            message = f"{client.title} is installed and does not know {SERVER}"
-            checks.append(Check("client", "warn", message, f"{SERVER} install {client.name}"))
+        knowing, entries = _found(client, cwd, environ)
+        for entry in entries:
+            if entry not in faults:
+                faults[entry] = _fault(entry, environ)
+        broken = [f"{entry.file}: {fault}" for entry in entries if (fault := faults[entry])]
+        checks.append(_told(client, knowing, broken))
     known = ", ".join(client.title for client in CLIENTS.values())
     return checks or [Check("client", "ok", f"none of {known} is installed here")]
 
 
-def _told(file: Path, home: Path, cwd: Path) -> str:
+def _told(client: Client, knowing: Sequence[str], broken: Sequence[str]) -> Check:
+    if broken:
+        message = f"{client.title} cannot start {SERVER}; {'; '.join(broken)}"
+        return Check("client", "warn", message, f"{SERVER} install {client.name}")
+    if knowing:
+        return Check("client", "ok", f"{client.title}: {SERVER} is in {', '.join(knowing)}")
+    message = f"{client.title} is installed and does not know {SERVER}"
+    return Check("client", "warn", message, f"{SERVER} install {client.name}")
+
+
+def _found(client: Client, cwd: Path, environ: Mapping[str, str]) -> tuple[list[str], list[_Entry]]:
+    """The files that name us, wherever in them, and our entries there as far as they can be read."""
+    home = Path(environ.get("HOME", "/"))
+    knowing: list[str] = []
+    entries: list[_Entry] = []
+    for scope in SCOPES:
+        file = client.file(scope, home, cwd, environ)
+        text = _read(file) if file else ""
+        if file is None or SERVER not in text:
+            continue
+        shown = _shown(file, home, cwd)
+        knowing.append(shown)
+        for entry in _entries(_parsed(file, text), client.section):
+            arguments = tuple(map(str, cast("list[object]", entry.get("args") or [])))
+            entries.append(_Entry(str(entry.get("command")), arguments, shown, scope))
+    return knowing, entries
+
+
+def _entries(said: object, section: str) -> Iterator[Mapping[str, object]]:
+    """Ours of every section of this name, however deep: a client may have one for each project."""
+    if not isinstance(said, dict):
+        return
+    for name, value in cast("dict[str, object]", said).items():
+        if name == section and isinstance(value, dict):
+            servers = cast("dict[str, object]", value).values()
+            yield from (cast("dict[str, object]", one) for one in servers if is_ours(one))
+        else:
+            yield from _entries(value, section)
+
+
+def _fault(entry: _Entry, environ: Mapping[str, str]) -> str | None:
+    """Why a client could not start this; None where it could."""
+    found = shutil.which(entry.command, path=environ.get("PATH"))
+    if found is None:
+        return f"there is no program {entry.command}"
+    if entry.scope == "project" and not _is_own(found, entry, environ):
+        return None
+    try:
+        done = subprocess.run(  # noqa: S603 - what the person's own client starts, or this program
+            [found, *entry.arguments],
+            input=f"{json.dumps(_INITIALIZE)}\n".encode(),
+            capture_output=True,
+            env=dict(environ),
+            timeout=STARTUP_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"{entry.command} does not answer within {STARTUP_SECONDS} s"
+    except OSError as error:
+        return f"{entry.command} cannot be started: {error.strerror}"
+    if b'"serverInfo"' in done.stdout:
+        return None
+    return f"{entry.command} ends with code {done.returncode} and does not answer"
+
+
+def _is_own(found: str, entry: _Entry, environ: Mapping[str, str]) -> bool:
+    own = own_command(environ, ())
+    return Path(found).resolve() == Path(own.path).resolve() and entry.arguments == tuple(own.arguments)
+
+
+def _shown(file: Path, home: Path, cwd: Path) -> str:
     if file.is_relative_to(cwd):
         return str(file.relative_to(cwd))
     return f"~/{file.relative_to(home)}" if file.is_relative_to(home) else str(file)
 
 
-def _names_us(file: Path) -> bool:
-    """Wherever in the file: a client has further places for servers than those that we write to."""
+def _read(file: Path) -> str:
     try:
         with file.open("rb") as opened:
-            return SERVER.encode() in opened.read(MAX_BYTES)
+            return opened.read(MAX_BYTES).decode(errors="replace")
     except OSError:
-        return False
+        return ""
+
+
+def _parsed(file: Path, text: str) -> object:
+    try:
+        return toml_tables.loads(text) if file.suffix == ".toml" else jsonc.loads(text.removeprefix("\ufeff"))
+    except (toml_tables.NotToml, jsonc.NotJson):
+        return None

@@ -1,7 +1,8 @@
 """The MCP clients that we know: where each keeps its servers, and what our entry looks like there.
 
-Settings of a client are set where its defaults do not fit: Codex would ask before every call and gives up sooner than a
-first start may take; Claude Code waits 28 hours for a call.
+Settings of a client are set where its defaults do not fit: Codex asks before every `start_run`, and refuses it where
+nobody can be asked; it lets pass what only reads, and goes on asking before what changes files or ends runs. It gives
+up sooner than a first start may take; Claude Code waits 28 hours for a call.
 
 Must not read or write a file, nor the value of a key.
 """
@@ -28,7 +29,9 @@ CALL_SECONDS = 300
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """How the client starts us, by absolute paths; `passed_on` are names of variables of our environment."""
+    """How the client starts us, by absolute paths, or by name for a file that others use, too; `passed_on` are names of
+    variables of our environment.
+    """
 
     path: str
     arguments: Sequence[str]
@@ -81,7 +84,7 @@ def _codex(command: Command) -> Entry:
         **passed_on,
         "startup_timeout_sec": STARTUP_SECONDS,
         "tool_timeout_sec": CALL_SECONDS,
-        "default_tools_approval_mode": "approve",
+        "tools": {"start_run": {"approval_mode": "approve"}},
     }
 
 

@@ -42,7 +42,9 @@ def put_entry(file: Path, section: str, name: str, entry: Entry) -> Change:
 
 
 def take_entry(file: Path, section: str, name: str) -> Change:
-    """Remove the entry. Raises as `put_entry` does."""
+    """Remove the entry; a file in which nothing else was changed since `put_entry` becomes what it was before, or is
+    gone again. Raises as `put_entry` does.
+    """
     return _changed(file, section, name, None) if file.exists() or file.is_symlink() else Change(file, False)
 
 
@@ -60,11 +62,27 @@ def _changed(link: Path, section: str, name: str, entry: Entry | None) -> Change
         text = _edited(file, before, section, name, entry)
         if text == before:
             return Change(link, False)
+        if entry is None and (earlier := _earlier(file, before, section, name)) is not None:
+            text = earlier
+            if not text and not _copy_of(file).exists():
+                file.unlink()
+                return Change(link, True)
         return Change(link, True, _written(file, before, text))
     except RuntimeError as error:
         raise _refusal(link, "its links lead in a circle") from error
     except OSError as error:
         raise _refusal(link, error.strerror or type(error).__name__) from error
+
+
+def _earlier(file: Path, now: str, section: str, name: str) -> str | None:
+    """What the file was before we put the entry there; None where that is not known, or more was changed since."""
+    copy = _copy_of(file)
+    earlier = _read(copy)
+    entry = cast("Entry", _understood(file, now)[section][name])
+    try:
+        return earlier if _edited(file, earlier, section, name, entry) == now else None
+    except MassgenError:
+        return None
 
 
 def _edited(file: Path, before: str, section: str, name: str, entry: Entry | None) -> str:
@@ -157,13 +175,17 @@ def _written(file: Path, before: str, text: str) -> Path | None:
     mode = file.stat().st_mode & 0o777
     if not mode & 0o222:
         raise _refusal(file, "it is read-only")
-    copy = file.with_name(f"{file.name}{COPY_ENDING}")
+    copy = _copy_of(file)
     if kept := not copy.exists():
         _replace(copy, before, mode)
     if _read(file) != before:
         raise _refusal(file, "somebody changed it in this moment; run the command again")
     _replace(file, text, mode)
     return copy if kept else None
+
+
+def _copy_of(file: Path) -> Path:
+    return file.with_name(f"{file.name}{COPY_ENDING}")
 
 
 def _replace(file: Path, text: str, mode: int) -> None:

@@ -12,12 +12,17 @@ from massgen_mcp.config.providers import credential_variables
 from massgen_mcp.home import HOME_VARIABLE
 
 
-def own_command(environ: Mapping[str, str], more: Iterable[str]) -> Command:
-    """`more`: names of variables that are passed on although nothing is in them here."""
+def own_command(environ: Mapping[str, str], more: Iterable[str], *, shared: bool = False) -> Command:
+    """`more`: names of variables that are passed on although nothing is in them here. `shared`: by name, if that is
+    this installation, for a file that people on other machines use.
+    """
     known = (*credential_variables(), PRICE_AS_VARIABLE, HOME_VARIABLE)
     names = dict.fromkeys([*(name for name in known if is_set(environ, name)), *more])
     started = shutil.which(sys.argv[0], path=environ.get("PATH"))
     beside = Path(sys.executable).with_name(SERVER)
+    named = shutil.which(SERVER, path=environ.get("PATH"))
+    if shared and named and Path(named).resolve() in (Path(started or beside).resolve(), beside.resolve()):
+        return Command(SERVER, (), tuple(names))
     if started and Path(started).name == SERVER:
         return Command(str(Path(started).absolute()), (), tuple(names))
     if beside.is_file():

@@ -8,8 +8,12 @@ from massgen_mcp.cli.output import print_error, print_line
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.server.results import Applied, Ways, applied
 
-VERB = Ways("Leave --dry-run out to do it.", "name others with --paths")
-UNDO = Ways("Leave --dry-run out to do it.", "take them back by hand")
+VERB = Ways(
+    "Leave --dry-run out to do it.",
+    "Merge by hand what `massgen-mcp result --view diff` shows, remove what is in the way, or name only other files "
+    "with --paths.",
+)
+UNDO = Ways("Leave --dry-run out to do it.", "Remove what is in the way of these files, or take them back by hand.")
 
 
 async def run(options: argparse.Namespace) -> int:

@@ -15,5 +15,5 @@ async def run(options: argparse.Namespace) -> int:
         run_id = await service.find(options.run_id)
         await service.control(run_id, "cancel")
         view = await service.wait(run_id, until="terminal", seconds=SECONDS, cursor=None)
-        print_controlled(view, as_json=options.json)
+        print_controlled(view, "cancel", as_json=options.json)
     return EXIT_OK if view.ended else EXIT_NOT_ENDED

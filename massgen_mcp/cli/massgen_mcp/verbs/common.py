@@ -23,13 +23,13 @@ async def control(
     """Ask for something to be done with the run that is named; returns the exit code."""
     with run_service() as service:
         view = await service.control(await service.find(options.run_id), action, message, value)
-        print_controlled(view, as_json=options.json)
+        print_controlled(view, action, as_json=options.json)
     return EXIT_OK
 
 
-def print_controlled(view: RunView, *, as_json: bool) -> None:
+def print_controlled(view: RunView, action: Action | Literal["resume"], *, as_json: bool) -> None:
     """The state of a run after a control."""
     if as_json:
-        print_json(controlled(view))
+        print_json(controlled(view, action))
     else:
         print_line(f"{view.row.run_id}: {view.state}")

@@ -44,8 +44,8 @@ async def run(options: argparse.Namespace) -> int:  # noqa: ARG001 - every verb 
         print_line()
         print_line(f"The server offers: {', '.join(tool.name for tool in tools.tools)}")
         print_line()
-        print_line(f"start_run(question={QUESTION!r}, config={CONFIG!r})")
-        started = await _call(client, "start_run", question=QUESTION, config=CONFIG)
+        print_line(f"start_run(question={QUESTION!r}, team={CONFIG!r})")
+        started = await _call(client, "start_run", question=QUESTION, team=CONFIG)
         run_id = str(started["run_id"])
         print_line(f"  run_id {run_id}")
         for agent, model in started["team"].items():

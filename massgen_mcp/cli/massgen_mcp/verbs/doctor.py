@@ -6,6 +6,8 @@ import os
 from dataclasses import asdict
 from pathlib import Path
 
+import anyio.to_thread
+
 from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
 from massgen_mcp.cli.massgen_mcp.install.check import check_clients
 from massgen_mcp.cli.output import print_line
@@ -16,11 +18,20 @@ from massgen_mcp.runs.doctor_check import Check
 from massgen_mcp.runs.doctor_frameworks import check_frameworks
 from massgen_mcp.runs.doctor_models import check_models
 from massgen_mcp.runs.local import local_engine
+from massgen_mcp.runs.rebuild import Rebuilt, rebuild
+
+LOST = (
+    "lost for good: marks, and the names of runs that had expired; results are kept for their whole time again,\n"
+    "and runs of the command line stay in their projects' .massgen, in no list"
+)
 
 
 async def run(options: argparse.Namespace) -> int:
+    engine = local_engine(find_home(os.environ))
+    rebuilt = [_check_of(await anyio.to_thread.run_sync(rebuild, engine))] if options.rebuild else []
     checks = [
-        *check_all(local_engine(find_home(os.environ)), os.environ),
+        *rebuilt,
+        *check_all(engine, os.environ),
         *await check_models(Path.cwd(), os.environ),
         *await check_frameworks(os.environ),
         *await sandbox_checks(),
@@ -33,6 +44,18 @@ async def run(options: argparse.Namespace) -> int:
         for check in checks:
             _say(check)
     return EXIT_FAILED if any(check.level == "fail" for check in checks) else EXIT_OK
+
+
+def _check_of(rebuilt: Rebuilt) -> Check:
+    """What was found again, and what is not to be found in directories."""
+    told = f"{len(rebuilt.entered)} runs are in the list again"
+    if rebuilt.put_away is not None:
+        told += f"; the damaged store is {rebuilt.put_away.name} now"
+    if not rebuilt.entered:
+        return Check("rebuild", "ok", told)
+    waiting = ", ".join(row.run_id for row in rebuilt.waiting)
+    advice = f"nobody goes on with these before `massgen-mcp resume ID`: {waiting}\n" if waiting else ""
+    return Check("rebuild", "ok", told, f"{advice}{LOST}")
 
 
 def _say(check: Check) -> None:

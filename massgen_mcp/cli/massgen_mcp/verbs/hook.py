@@ -21,6 +21,7 @@ from massgen_mcp.errors import MassgenError
 if TYPE_CHECKING:  # nine of ten calls have nothing to wait for, and must not pay for what waiting needs
     from massgen_mcp.runs.run_view import RunView
     from massgen_mcp.runs.service import RunService
+    from massgen_mcp.server.results import Reply
 
 EXIT_WAKES = 2
 """A contract of Claude Code: a background hook with this code wakes the session with what is on standard error."""
@@ -119,10 +120,10 @@ async def _news(service: "RunService", awaited: AwaitedRuns, run_id: str) -> lis
     if not awaited.forget(run_id):
         return []
     try:
-        told = results.result(view, "summary", None, 0, RESULT_CHARACTERS).model_dump_json()
+        told = results.result(view, "summary", None, 0, RESULT_CHARACTERS)
     except MassgenError:  # its record is damaged; the status says where
-        told = results.status(view).model_dump_json()
-    return [f"The massgen run {run_id} has ended. Its result, as get_result gives it:\n{told}"]
+        told = results.status(view)
+    return [f"The massgen run {run_id} has ended. Its result, as get_result gives it:\n{_as_json(told)}"]
 
 
 def _need(awaited: AwaitedRuns, view: "RunView") -> list[str]:
@@ -132,5 +133,9 @@ def _need(awaited: AwaitedRuns, view: "RunView") -> list[str]:
     if awaited.told(run_id) == need:
         return []
     awaited.tell(run_id, need)
-    status = results.status(view).model_dump_json()
-    return [f"The massgen run {run_id} needs you. Its status, as get_status gives it:\n{status}"]
+    told = _as_json(results.status(view))
+    return [f"The massgen run {run_id} needs you. Its status, as get_status gives it:\n{told}"]
+
+
+def _as_json(reply: "Reply") -> str:
+    return json.dumps(reply.structured(), ensure_ascii=False)

@@ -3,7 +3,6 @@
 import argparse
 import json
 import os
-from contextlib import suppress
 from dataclasses import dataclass
 
 from massgen_mcp.cli.exits import EXIT_OK
@@ -28,7 +27,7 @@ class _Entry:
 
 async def run(options: argparse.Namespace) -> int:
     place = place_of(options)
-    command = own_command(os.environ, options.key)
+    command = own_command(os.environ, options.key, shared=options.scope == "project")
     entry = _Entry(place, options.name, place.client.entry(command), tuple(command.passed_on))
     if options.print:
         change = Change(place.file, changed=False)
@@ -37,7 +36,6 @@ async def run(options: argparse.Namespace) -> int:
             change = put_entry(place.file, place.client.section, entry.name, entry.content)
         except MassgenError as error:
             raise MassgenError(error.code, f"{error}\nThe entry, to be put there by hand:\n{entry.text()}") from error
-        await _prepare()
     if options.json:
         print_line(json.dumps(_document(entry, change)))
     elif options.print:
@@ -46,13 +44,6 @@ async def run(options: argparse.Namespace) -> int:
     else:
         _tell(entry, change)
     return EXIT_OK
-
-
-async def _prepare() -> None:
-    from massgen_mcp.cli.massgen_mcp.verbs.serve import prepare  # imports the server, which --print has no use for
-
-    with suppress(MassgenError):  # the server itself says what is wrong with its state directory
-        await prepare()
 
 
 def _tell(entry: _Entry, change: Change) -> None:

@@ -15,7 +15,6 @@ from massgen_mcp.runs.service import RunService
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.build import build_server
 from massgen_mcp.server.log import start_log
-from massgen_mcp.server.start_snapshot import keep_snapshot
 
 LOOK_SECONDS = 1.0
 """So long `start_run` looks at most whether there are such models, imports and other callers included."""
@@ -56,13 +55,3 @@ async def run(options: argparse.Namespace, add: Callable[[MassgenServer], None] 
         await serve_stdio(built.server, options.front)
     service.close()
     return EXIT_OK
-
-
-async def prepare() -> None:
-    """Keep what a client asks first, so that the server is there in time at its very first start, too. Raises
-    `MassgenError` where there can be no state directory.
-    """
-    home = find_home(os.environ)
-    service = RunService(local_engine(home), os.environ)
-    await keep_snapshot(build_server(home, service, redactor_for(os.environ)).server)
-    service.close()

@@ -8,10 +8,10 @@ from pathlib import Path
 from massgen_mcp.cli.asking import confirm, on_terminal
 from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
 from massgen_mcp.cli.output import print_error, print_line
-from massgen_mcp.config.acceptances import acceptances, forget
+from massgen_mcp.config.acceptances import acceptance_of, acceptances, forget
 from massgen_mcp.config.loader import EXAMPLE_PREFIX, config_path, config_places
 from massgen_mcp.request.harm import outside
-from massgen_mcp.request.trust import ConfigFile, project_of, read_file, remember
+from massgen_mcp.request.trust import ConfigFile, new_since, project_of, read_file, remember
 
 
 async def run(options: argparse.Namespace) -> int:
@@ -21,12 +21,13 @@ async def run(options: argparse.Namespace) -> int:
         return _forget(options.forget, as_json=options.json)
     source = _source(options.path)
     file = read_file(source, os.environ, project_of(config_path(source), Path.cwd()))
+    digest = file.digest()
     if not options.json:
-        _show(file)
+        _show(file, digest)
         if on_terminal() and not confirm("Accept", default=False):
             print_line("Nothing was accepted.")
             return EXIT_FAILED
-    accepted = remember(file, os.environ)
+    accepted = remember(file, digest, os.environ)
     print_line(accepted.model_dump_json() if options.json else f"Accepted as it is now: {accepted.digest}")
     return EXIT_OK
 
@@ -38,10 +39,13 @@ def _source(path: str) -> str:
     return str(config_places(Path(path).absolute(), os.environ)[0])
 
 
-def _show(file: ConfigFile) -> None:
+def _show(file: ConfigFile, digest: str) -> None:
+    known = acceptance_of(file.path, os.environ)
     print_line(f"{file.path} asks for:")
     for line in file.reach.demands():
         print_line(f"  {line}")
+    for line in new_since(file, known) if known and known.digest != digest else ():
+        print_line(line)
     if paths := outside(file.reach, file.project):
         listed = ", ".join(map(str, paths))
         print_line(f"Not within {file.project}: {listed}. So it only runs where it is named, with --config.")

@@ -1,0 +1,95 @@
+"""A list of runs that was lost is made again from the directories of the runs, while servers and runners go on."""
+
+import json
+from typing import Any
+
+import pytest
+from mcp import Client
+
+from tests.commands import run_command
+from tests.harness import RUNNER_MODULE, SERVER_MODULE, TempHome, agent, call, events_of, happened, wait_until
+
+DONE = {"question": "Is it done?", "models": ["scripted/x"], "idempotency_key": "once", "session_id": "talk"}
+
+
+def rebuild(home: TempHome) -> dict[str, Any]:
+    done = run_command(home, SERVER_MODULE, "doctor", "--rebuild", "--json")
+    (check,) = [check for check in json.loads(done.stdout)["checks"] if check["name"] == "rebuild"]
+    return check
+
+
+async def rows(client: Client) -> list[dict[str, Any]]:
+    return (await call(client, "list_runs"))["runs"]
+
+
+async def begun(client: Client, home: TempHome) -> str:
+    """A run that goes on until it is cancelled."""
+    stuck = home.config("stuck", agent("one", {"hang": True}))
+    run_id = (await call(client, "start_run", question="And this?", config=stuck))["run_id"]
+    await wait_until(lambda: happened(home.run_directory(run_id), "model_call_started"))
+    return run_id
+
+
+@pytest.mark.parametrize("how", ["deleted", "emptied", "garbage"])
+async def test_a_lost_list_is_made_again_and_no_run_is_executed_twice(home: TempHome, how: str) -> None:
+    database = home.path / "runs.sqlite3"
+    async with home.client() as client:
+        done = (await call(client, "start_run", **DONE, wait_seconds=30))["run_id"]
+        going = await begun(client, home)
+        before = await rows(client)
+        for path in home.path.glob("runs.sqlite3*"):
+            path.unlink()
+        if how != "deleted":
+            database.write_bytes(b"" if how == "emptied" else b"no SQLite file" * 500)
+        check = rebuild(home)
+        assert check["message"].startswith("2 runs are in the list again")
+        assert ("damaged" in check["message"]) == (how == "garbage")
+        await wait_until(lambda: _running(home, going))
+        again = await rows(client)
+        assert [_kept(row) for row in again] == [_kept(row) for row in before]
+        assert (await call(client, "start_run", **DONE))["run_id"] == done, "the key is the same run's"
+        assert rebuild(home)["message"] == "0 runs are in the list again"
+        await call(client, "control_run", run_id=going, action="cancel")
+        assert (await call(client, "wait_run", run_id=going))["status"] == "cancelled"
+        kinds = [event["type"] for event in events_of(home.run_directory(going))]
+        assert (kinds.count("model_call_started"), "run_resumed" in kinds) == (1, False)
+
+
+async def test_a_runner_whose_list_was_lost_ends_later_runs_all_the_same(home: TempHome) -> None:
+    async with home.client() as client:
+        going = await begun(client, home)
+        for path in home.path.glob("runs.sqlite3*"):
+            path.unlink()
+        later = await begun(client, home)
+        rebuild(home)
+        await wait_until(lambda: _running(home, going))
+        for path in home.path.glob("runs.sqlite3*"):
+            path.unlink()
+        assert rebuild(home)["message"] == "2 runs are in the list again"
+        for run_id in (going, later):
+            await call(client, "control_run", run_id=run_id, action="cancel")
+            assert (await call(client, "wait_run", run_id=run_id))["status"] == "cancelled"
+    await wait_until(lambda: not home.processes(RUNNER_MODULE))
+
+
+async def test_a_run_that_had_not_begun_waits_for_somebody_to_resume_it(home: TempHome) -> None:
+    one = home.with_variables(MASSGEN_MCP_MAX_RUNNING="1")
+    async with one.client() as client:
+        going = await begun(client, one)
+        waiting = (await call(client, "start_run", question="Later?", models=["scripted/x"]))["run_id"]
+        for path in home.path.glob("runs.sqlite3*"):
+            path.unlink()
+        assert waiting in rebuild(one)["advice"]
+        await call(client, "control_run", run_id=going, action="cancel")
+        assert (await call(client, "get_status", run_id=waiting))["status"] == "interrupted"
+        await call(client, "control_run", run_id=waiting, action="resume")
+        assert (await call(client, "wait_run", run_id=waiting))["status"] == "completed"
+
+
+def _running(home: TempHome, run_id: str) -> bool:
+    done = run_command(home, SERVER_MODULE, "runs", "--json")
+    return [run["status"] for run in json.loads(done.stdout)["runs"] if run["run_id"] == run_id] == ["running"]
+
+
+def _kept(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: row.get(name) for name in ("run_id", "status", "question", "config", "session_id", "winner")}

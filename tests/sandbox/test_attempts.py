@@ -1,0 +1,50 @@
+"""More than a hundred further attempts at every level and as every user: what the probes at run time do not try."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from massgen_mcp.sandbox.levels import interpreter
+from massgen_mcp.sandbox.policy import LevelName
+from massgen_mcp.sandbox.targets import Targets
+from tests.sandbox.table import LEVELS, USERS, User, attempts_as
+
+SCRIPT = Path(__file__).with_name("attempts.py")
+SEEN = {"sandlock": {"statvfs", "chdir"}, "bubblewrap": set[str](), "sandbox-exec": set[str]()}
+"""What is no way out, and is told by the level's own words."""
+HARMLESS = (
+    *("mptcp to a mapped address", "fast open by sendto", "fast open by sendmsg", "fast open by sendmmsg"),
+    *("fast open by connect", "udp by connect", "udp by sendmmsg", "unix socket as a file outside", "list attributes"),
+    *("statx", "faccessat2", "statvfs", "openat2", "open a path only", "inotify", "dnotify", "lock", "chdir"),
+    *("pidfd_send_signal", "tgkill", "ioprio_set", "socket: uevents", "socket: netfilter"),
+)
+"""Attempts that succeed where there is no sandbox, and touch nothing but what was set up for them."""
+
+
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("level", LEVELS)
+def test_none_of_them_gets_out(level: LevelName, user: User) -> None:
+    outcomes = attempts_as(user, level, SCRIPT)
+    assert len(outcomes) > 120
+    assert {name for name, outcome in outcomes.items() if outcome is not False} <= SEEN[level]
+
+
+def test_without_a_sandbox_they_succeed() -> None:
+    with Targets("sandbox-exec") as targets:  # its plan names paths of the host
+        plan = {**targets.plan, "only": HARMLESS}
+        done = subprocess.run(
+            [interpreter(), "-I", "-S", str(SCRIPT)],
+            input=json.dumps(plan) + "\n",
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        seen = targets.look()
+    told = json.loads(done.stdout)
+    assert {name for name in HARMLESS if told[name] is not True} == {"udp by connect", "udp by sendmmsg"}
+    assert {name for name, outcome in seen.items() if outcome == "open"} >= {
+        "host_sockets_reached",
+        "host_files_appeared",
+    }
