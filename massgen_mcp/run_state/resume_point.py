@@ -111,7 +111,7 @@ class ResumePoint:
             case ModelCallWaiting() | ModelCallAdmitted():
                 self.queued.discard(event.agent)
             case RunResumed():
-                self.queued, self.under_way = set(), {}
+                self.queued = set()
             case ModelReplied() | ModelCallFailed() | ModelCallAborted():
                 self._end_call(event)
             case ToolStarted() | ToolFinished() | BallotChanged() | MessagesShown() | RuleViolated():

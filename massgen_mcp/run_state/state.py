@@ -91,7 +91,7 @@ class RunState(RunFacts):
         elif isinstance(event, AttemptStarted):
             self.earlier_answers = self.answers  # the rules forget them
         elif isinstance(event, RunResumed | RunEnd):
-            self._lose_calls()
+            self.lose_calls()
         self.budget.apply(event)
         self._reseat(self.coordination.after(event))
         self.resume_point.apply(event)
@@ -108,6 +108,12 @@ class RunState(RunFacts):
                 agent.status = "completed"
             elif not agent.answers:
                 agent.status = "timeout" if isinstance(event, RunTimedOut) else "error"
+
+    def lose_calls(self) -> None:
+        """Charge, once, for calls that have not ended: the process that made them is lost."""
+        for agent, call in self.resume_point.under_way.items():
+            self.budget.spending.add_lost_call(call, self.agents[agent].info.model)
+        self.resume_point.under_way = {}
 
     def _apply(self, event: AnyEvent | UnknownEvent, time: float) -> None:  # noqa: C901 - one case per event, nothing else
         match event:
@@ -213,11 +219,6 @@ class RunState(RunFacts):
 
     def _lose(self, event: LostTry) -> None:
         self.budget.spending.add_lost(event, self.agents[event.agent].info.model)
-
-    def _lose_calls(self) -> None:
-        """The process that made these calls was lost before they ended."""
-        for agent, call in self.resume_point.under_way.items():
-            self.budget.spending.add_lost_call(call, self.agents[agent].info.model)
 
     def _idle(self, name: str) -> None:
         agent = self.agents[name]

@@ -119,6 +119,8 @@ class RunWatch:
                 self._store.end(self._run_id, snapshot)  # nobody comes to write the last of its files
         elif row.state != "running" or snapshot.state == "queued":
             snapshot.store_state = row.state  # a running run knows better itself what it does
+            if row.state in TERMINAL_STATES:
+                snapshot.lose_calls()  # cancelled when nobody worked on it: no event says so
         if snapshot.input_required and any(control.action != "steer" for control in self._store.controls([row.run_id])):
             snapshot.store_state = row.state
             snapshot.caller = replace(snapshot.caller, asked=None)  # decided, and about to be heard

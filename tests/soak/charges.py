@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from copy import copy
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,8 @@ from massgen_mcp.events.run import NestedRunStarted
 from massgen_mcp.home import Home
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.request.team import Team
-from massgen_mcp.run_state.state import RunState, folded
+from massgen_mcp.run_state.state import RunState
+from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.service import RunService
 from tests.harness import RUNNER_MODULE, TempHome, end
@@ -105,7 +107,7 @@ async def kill_charges(home: TempHome, *, kills: int, seed: int) -> str:
                     await service.control(run_id, "cancel")
             for run_id, mark in marks.items():
                 await await_end(service, run_id)
-                _judge(home, run_id, mark, model.sent[mark], bill)
+                await _judge(home, service, run_id, mark, model.sent[mark], bill)
         bill.orphans += await left_behind(home)
     return bill.judged()
 
@@ -167,22 +169,23 @@ async def _started(
     return view.row.run_id
 
 
-def _judge(home: TempHome, run_id: str, mark: str, sent: int, bill: Bill) -> None:
-    records = records_of(home, run_id)
-    state, begun = folded(records), _begun(home, records)
-    spent = state.spent
+async def _judge(home: TempHome, service: RunService, run_id: str, mark: str, sent: int, bill: Bill) -> None:
+    state, begun = (await service.look(run_id)).snapshot, _begun(home, records_of(home, run_id))
+    spent = copy(state.spent)
+    for nested in state.open_nested_runs:  # of a run that was cancelled when nobody worked on it
+        spent.include((await service.look(nested.run_id)).snapshot.spent.as_nested())
     charged = spent.calls + spent.lost_calls
     bill.runs, bill.sent, bill.charged = bill.runs + 1, bill.sent + sent, bill.charged + charged
     bill.replies, bill.lost = bill.replies + spent.calls, bill.lost + spent.lost_calls
     bill.cancelled += state.state == "cancelled"
     bill.resumed += bool(state.resumed)
-    bill.unended += state.end is None
+    bill.unended += state.state not in TERMINAL_STATES
     bill.never_sent += max(0, charged - sent)
     bill.overcharged += max(0, charged - begun)
     bill.above_cap += spent.usd > state.budget.max_usd
     money = spent.usd * 1e6 / PRICE / INPUT_TOKENS
     bill.uncharged += (missing := max(0, sent - charged, sent - int(money + 1e-6)))
-    if missing or charged > begun or state.end is None:
+    if missing or charged > begun or state.state not in TERMINAL_STATES:
         bill.causes.append(f"{mark}: {_told(state)}, sent {sent}, charged {charged}, begun {begun}, money {money:.1f}")
 
 
