@@ -19,6 +19,7 @@ FIXED: Mapping[str, object] = {
     "last_activity": STARTED + 70.5,
     "timestamp": STARTED + 70.5,
     "time": STARTED + 12.3,
+    "clock": 5_271.38,
     "cursor": 29,
     "seq": 12,
     "tokens": 12_480,

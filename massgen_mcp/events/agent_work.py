@@ -72,8 +72,12 @@ class ModelCallStarted(Event):
     purpose: CallPurpose
     repeated: bool = False
     """The call was in flight when a runner was lost; it may have been paid for before."""
+    usage_if_lost: Usage | None = None
+    """What the call uses, by our estimate, if its process is lost before it ends: then the run is charged for it."""
+    cost_if_lost: Cost | None = None
+    """What that costs."""
     usage: Usage | None = None
-    """What the lost call that this one repeats used, by our estimate."""
+    """In older journals: what the lost call that this one repeats used, by our estimate."""
     cost: Cost | None = None
     """What that cost."""
 

@@ -5,7 +5,7 @@ The one owner of these sums: the budget compares with them, every view tells the
 
 from dataclasses import asdict, dataclass, field
 
-from massgen_mcp.events.agent_work import LostTry, ModelReplied
+from massgen_mcp.events.agent_work import LostTry, ModelCallStarted, ModelReplied
 from massgen_mcp.events.parts import Cost, NestedSpending, Usage
 from massgen_mcp.events.run import NestedRunEnded
 
@@ -89,13 +89,20 @@ class Spending:
 
     def add_lost(self, event: LostTry, model: str) -> None:
         """What a try without a reply has to be paid for, if anything. `model`: the configured one."""
-        if event.usage is not None and event.cost is not None:
-            for spent in self._sums(event.agent, model):
-                spent.add(event.usage, event.cost, None)
+        self._add_lost(event.agent, event.usage, event.cost, model)
+
+    def add_lost_call(self, event: ModelCallStarted, model: str) -> None:
+        """What a call has to be paid for whose process was lost before it ended; once for each such loss."""
+        self._add_lost(event.agent, event.usage_if_lost, event.cost_if_lost, model)
 
     def add_nested(self, event: NestedRunEnded) -> None:
         self.total.include(event.spent)
         self.nested.include(event.spent)
+
+    def _add_lost(self, agent: str, usage: Usage | None, cost: Cost | None, model: str) -> None:
+        if usage is not None and cost is not None:
+            for spent in self._sums(agent, model):
+                spent.add(usage, cost, None)
 
     def _sums(self, agent: str, model: str) -> tuple[Spent, Spent, Spent]:
         return self.total, self.by_agent.setdefault(agent, Spent()), self.by_model.setdefault(model, Spent())

@@ -72,9 +72,22 @@ async def _ask(
 ) -> ModelReplied:
     abilities = member.limiter.abilities(member.backend.model, member.own_tools) if member.limiter else Abilities()
     repeated = live_run.state.resume_point.in_flight.get(member.name) == call_id
-    lost = _estimate(member, meter) if repeated else _NOTHING
-    live_run.record(ModelCallStarted(agent=member.name, call_id=call_id, purpose=purpose, repeated=repeated, **lost))
-    await live_run.settle()
+    lost = _estimate(member, meter)
+    live_run.record(
+        ModelCallStarted(
+            agent=member.name,
+            call_id=call_id,
+            purpose=purpose,
+            repeated=repeated,
+            usage_if_lost=lost["usage"],
+            cost_if_lost=lost["cost"],
+        )
+    )
+    try:
+        await live_run.settle()
+    except anyio.get_cancelled_exc_class():
+        live_run.record(ModelCallAborted(agent=member.name, call_id=call_id, seconds=0.0))  # it was not sent
+        raise
     clock = _CallClock()
     deltas = _Deltas(member.name, call_id, live_run)
 

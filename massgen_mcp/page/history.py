@@ -40,6 +40,7 @@ from massgen_mcp.events.run import (
     NestedRunEnded,
     NestedRunStarted,
     RunCancelled,
+    RunEnd,
     RunResumed,
     RunStarted,
 )
@@ -151,8 +152,10 @@ class History:
     _models: dict[str, str] = field(default_factory=dict[str, str])
     _alone: set[str] = field(default_factory=set[str])
     """Agents in a round that began without answers of others."""
-    _open_calls: dict[str, int] = field(default_factory=dict[str, int])
-    """Place in `calls`, by id."""
+    _open_calls: dict[str, tuple[int, ModelCallStarted]] = field(
+        default_factory=dict[str, tuple[int, ModelCallStarted]]
+    )
+    """Place in `calls`, and how it began; by id."""
     _standing: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
     """Places in `votes` of those of an agent that nothing has made void."""
     _shown_tools: dict[str, str] = field(default_factory=dict[str, str])
@@ -162,9 +165,8 @@ class History:
         if isinstance(event, TextDelta):
             self.last = max(self.last, record.time)
             return
-        if isinstance(event, RunResumed):
-            for call_id in list(self._open_calls):
-                self._end_call(call_id, self.last, "lost", "lost with its process")
+        if isinstance(event, RunResumed | RunEnd):
+            self._lose_calls()
         self.last = max(self.last, record.time)
         self._add_moment(record.time, event)
         self._add(record.time, event)
@@ -258,12 +260,13 @@ class History:
                 phase = "Final answer"
             case "evaluate":
                 phase = "Judging it"
-        self._open_calls[event.call_id] = len(self.calls)
+        self._open_calls[event.call_id] = len(self.calls), event
         self.calls.append(PastCall(event.agent, event.call_id, at, phase))
         self._lose(event)
 
     def _end_call(self, call_id: str, at: float, ended: CallEnd, say: str) -> None:
-        if (place := self._open_calls.pop(call_id, None)) is not None:
+        if (opened := self._open_calls.pop(call_id, None)) is not None:
+            place, _ = opened
             self.calls[place] = replace(self.calls[place], end=at, ended=ended, say=say)
 
     def _void(self, voter: str, at: float) -> None:
@@ -277,9 +280,15 @@ class History:
             if run.event.outcome in found:
                 self.authors.setdefault(run.event.tree, event.agent)
 
+    def _lose_calls(self) -> None:
+        """The process that made these calls was lost before they ended."""
+        for call_id, (_, begun) in list(self._open_calls.items()):
+            self._spending(call_id).add_lost_call(begun, self._models.get(begun.agent, ""))
+            self._end_call(call_id, self.last, "lost", "lost with its process")
+
     def _spending(self, call_id: str) -> Spending:
-        place = self._open_calls.get(call_id)
-        phase: Phase = self.calls[place].phase if place is not None else "Reading, improving, voting"
+        opened = self._open_calls.get(call_id)
+        phase: Phase = self.calls[opened[0]].phase if opened is not None else "Reading, improving, voting"
         return self.by_phase.setdefault(phase, Spending())
 
     def _lose(self, event: LostTry) -> None:

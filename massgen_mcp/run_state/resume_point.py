@@ -50,6 +50,8 @@ class ResumePoint:
     judged: AnswerEvaluated | None = None
     in_flight: dict[str, str] = field(default_factory=dict[str, str])
     """By agent, the id of the model call that was made and has not ended."""
+    under_way: dict[str, ModelCallStarted] = field(default_factory=dict[str, ModelCallStarted])
+    """Those of them that nobody has been charged for yet: they are lost with the process that works on the run."""
     queued: set[str] = field(default_factory=set[str])
     """Agents whose call waits in our own queue to the provider."""
     seconds: float = 0.0
@@ -102,13 +104,14 @@ class ResumePoint:
                 self.judged = event
             case ModelCallStarted():
                 self.in_flight[event.agent] = event.call_id
+                self.under_way[event.agent] = event
                 self.queued.discard(event.agent)
             case ModelCallWaiting() if event.obstacle in OWN_QUEUE:
                 self.queued.add(event.agent)
             case ModelCallWaiting() | ModelCallAdmitted():
                 self.queued.discard(event.agent)
             case RunResumed():
-                self.queued = set()
+                self.queued, self.under_way = set(), {}
             case ModelReplied() | ModelCallFailed() | ModelCallAborted():
                 self._end_call(event)
             case ToolStarted() | ToolFinished() | BallotChanged() | MessagesShown() | RuleViolated():
@@ -118,6 +121,7 @@ class ResumePoint:
 
     def _end_call(self, event: ModelReplied | ModelCallFailed | ModelCallAborted) -> None:
         self.in_flight.pop(event.agent, None)
+        self.under_way.pop(event.agent, None)
         self.queued.discard(event.agent)
         if isinstance(event, ModelReplied) and event.purpose == "evaluate":
             self.judging = event

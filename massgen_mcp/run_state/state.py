@@ -90,6 +90,8 @@ class RunState(RunFacts):
             self._begin(event, record.time)
         elif isinstance(event, AttemptStarted):
             self.earlier_answers = self.answers  # the rules forget them
+        elif isinstance(event, RunResumed | RunEnd):
+            self._lose_calls()
         self.budget.apply(event)
         self._reseat(self.coordination.after(event))
         self.resume_point.apply(event)
@@ -211,6 +213,11 @@ class RunState(RunFacts):
 
     def _lose(self, event: LostTry) -> None:
         self.budget.spending.add_lost(event, self.agents[event.agent].info.model)
+
+    def _lose_calls(self) -> None:
+        """The process that made these calls was lost before they ended."""
+        for agent, call in self.resume_point.under_way.items():
+            self.budget.spending.add_lost_call(call, self.agents[agent].info.model)
 
     def _idle(self, name: str) -> None:
         agent = self.agents[name]

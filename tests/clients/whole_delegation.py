@@ -65,7 +65,6 @@ def show() -> None:
 
 def _claude_code() -> None:
     with new_place() as place:
-        place.start_server_once()
         model = Delegates(place)
         with model_api(model) as api:
             claude = ClaudeCode(place, api, "mcp__massgen")
@@ -77,7 +76,6 @@ def _claude_code() -> None:
 
 def _codex() -> None:
     with new_place() as place:
-        place.start_server_once()
         model = Delegates(place)
         with model_api(model) as api:
             codex = Codex(place, api, "")

@@ -426,7 +426,8 @@ async def test_servers_that_nobody_here_wrote_work(tmp_path: Path, environ: dict
 
 def accepted(home: TempHome, path: str) -> str:
     """The config, which a person has accepted."""
-    remember(read_file(path, home.environ, home.work), home.environ)
+    file = read_file(path, home.environ, home.work)
+    remember(file, file.digest(), home.environ)
     return path
 
 

@@ -26,6 +26,7 @@ from massgen_mcp.events.run import (
     BudgetReached,
     InputGiven,
     InputRequired,
+    NestedRunStarted,
     ReservationExceeded,
     RunCompleted,
     RunFailed,
@@ -440,10 +441,26 @@ async def test_a_resumed_run_counts_what_was_spent_before_and_the_call_that_was_
     ended = Trial([*past, *journal.events], providers, cap)
     again = [event for event in ended.of(ModelCallStarted) if event.repeated]
     assert {event.call_id for event in again} <= lost
-    assert all(event.usage.estimated and event.cost.usd > 0 for event in again)
+    assert all(event.usage_if_lost.estimated and event.cost_if_lost.usd > 0 for event in again)
+    assert ended.counted.spent.lost_calls == len(lost)
     assert spent < ended.counted.spent.usd <= cap
     assert spent + ended.billed <= cap
     assert ended.of(RunCompleted)
+
+
+@pytest.mark.parametrize("seed", range(10))
+async def test_what_nested_runs_may_still_spend_is_left_to_them(seed: int) -> None:
+    """The team waits for their end before it spends any of that."""
+    aside = Random(seed).choice([0.1, 0.4, 0.6])
+    nested = NestedRunStarted(key="k", run_id="r", question="q", source="s", max_usd=aside, max_tokens=1_000)
+    providers = [Provider(Random(f"{seed}/{n}"), output=(20_000, 128_000)) for n in range(3)]
+    conductor = conductor_of(providers, BudgetConfig(max_usd=1.0), EventList(), journaled([nested]))
+    async with anyio.create_task_group() as tasks:
+        await conductor.resume()
+        tasks.start_soon(conductor.conduct)
+        await anyio.wait_all_tasks_blocked()
+        conductor.cancel()
+    assert 0 < sum(provider.billed_usd for provider in providers) <= 1.0 - aside
 
 
 def test_tokens_grow_with_the_money() -> None:

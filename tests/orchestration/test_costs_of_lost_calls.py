@@ -11,17 +11,26 @@ from massgen_mcp.backends.calling import RetryPolicy
 from massgen_mcp.config.models.backend_base import Price
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.errors import BackendError, DropReason
-from massgen_mcp.events.agent_work import ModelCallAborted, ModelCallFailed, ModelCallRetried, ModelReplied
+from massgen_mcp.events.agent_work import (
+    ModelCallAborted,
+    ModelCallFailed,
+    ModelCallRetried,
+    ModelCallStarted,
+    ModelReplied,
+)
 from massgen_mcp.events.parts import AgentInfo, Event
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.events.run import RunStarted
+from massgen_mcp.events.run import RunCancelled, RunFailed, RunResumed, RunStarted
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 from massgen_mcp.orchestration.team import Limits, Member, RunSpec
-from massgen_mcp.run_state.state import RunState
+from massgen_mcp.run_state.state import RunState, folded
 
 PRICE = Price(input_usd_per_million=1000, output_usd_per_million=10_000)
+BEGUN = RunStarted(
+    run_id="r", question="q?", agents=(AgentInfo(name="agent_a", id="a", backend="scripted", model="faulty"),)
+)
 ANSWER = ToolCallPart(ToolCall("c", "new_answer", '{"content": "42"}'))
 
 
@@ -53,13 +62,11 @@ async def alone(model: Faulty, *, call_seconds: float = 30) -> tuple[list[Event]
     limits = Limits(call_seconds=call_seconds, retry=RetryPolicy(attempts=3, first_wait=0))
     journal = EventList()
     await Conductor(RunSpec("q?", (member,), Rules(seed="s"), limits, NullAnswerStore()), journal).conduct()
-    run = RunState()
-    begin = RunStarted(
-        run_id="r", question="q?", agents=(AgentInfo(name="agent_a", id="a", backend="scripted", model="faulty"),)
-    )
-    for number, event in enumerate([begin, *journal.events], start=1):
-        run.apply(LogRecord.model_construct(seq=number, time=float(number), event=event))
-    return journal.events, run
+    return journal.events, folded(journaled([BEGUN, *journal.events]))
+
+
+def journaled(events: list[Event]) -> list[LogRecord]:
+    return [LogRecord.model_construct(seq=n, time=float(n), event=event) for n, event in enumerate(events, start=1)]
 
 
 def broken(reason: DropReason, *, retryable: bool = True) -> BackendError:
@@ -136,3 +143,77 @@ async def test_a_call_that_is_cut_off_is_paid_for() -> None:
     assert aborted.cost is not None
     assert aborted.cost.usd is not None
     assert aborted.cost.usd > 0
+
+
+@dataclass
+class Lost:
+    """A run of one agent whose process was lost while its first call was in flight."""
+
+    past: list[Event]
+    call: ModelCallStarted
+
+    async def continued(self) -> list[Event]:
+        """All events, when another process has gone on with it."""
+        member = Member("agent_a", Faulty([(GOOD, None)]), tariff=Tariff("faulty", PRICE))
+        journal = EventList()
+        conductor = Conductor(
+            RunSpec("q?", (member,), Rules(seed="s"), Limits(), NullAnswerStore()), journal, journaled(self.past)
+        )
+        await conductor.resume()
+        await conductor.conduct()
+        return [*self.past, *journal.events]
+
+
+async def lost_in_flight() -> Lost:
+    member = Member("agent_a", Faulty([((), 1.0)]), tariff=Tariff("faulty", PRICE))
+    journal, past = EventList(), list[Event]([BEGUN])
+    conductor = Conductor(RunSpec("q?", (member,), Rules(seed="s"), Limits(), NullAnswerStore()), journal)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(conductor.conduct)
+        await anyio.wait_all_tasks_blocked()
+        past += journal.events
+        conductor.cancel()
+    return Lost(past, next(event for event in past if isinstance(event, ModelCallStarted)))
+
+
+async def test_a_call_that_was_lost_with_its_process_is_charged_once_beside_the_one_that_repeats_it() -> None:
+    lost = await lost_in_flight()
+    spent = folded(journaled(await lost.continued())).spent
+    assert (spent.calls, spent.lost_calls) == (1, 1)
+    assert lost.call.cost_if_lost is not None
+    assert spent.usd == pytest.approx(GOOD_USD + (lost.call.cost_if_lost.usd or 0))
+
+
+async def test_a_call_that_was_lost_is_charged_where_nobody_makes_it_again() -> None:
+    lost = await lost_in_flight()
+    cancelled: list[Event] = [RunResumed(in_flight=(lost.call.call_id,)), RunCancelled()]
+    for end in (cancelled, [RunFailed(reason="runner_lost", message="lost")]):
+        spent = folded(journaled([*lost.past, *end])).spent
+        assert (spent.calls, spent.lost_calls) == (0, 1)
+        assert lost.call.cost_if_lost is not None
+        assert spent.usd == lost.call.cost_if_lost.usd
+        assert spent.usd
+
+
+async def test_a_process_that_is_lost_before_it_repeats_a_lost_call_costs_nothing_more() -> None:
+    lost = await lost_in_flight()
+    again = RunResumed(in_flight=(lost.call.call_id,))
+    spent = folded(journaled([*lost.past, again, again, again])).spent
+    assert spent.lost_calls == 1
+    twice = [*lost.past, again, lost.call.model_copy(update={"repeated": True}), again]
+    assert folded(journaled(twice)).spent.lost_calls == 2
+
+
+async def test_a_call_that_is_cut_off_before_it_is_sent_costs_nothing() -> None:
+    class Unsettled(EventList):
+        async def settle(self) -> None:
+            if any(isinstance(event, ModelCallStarted) for event in self.events):
+                conductor.cancel()
+                await anyio.lowlevel.checkpoint()
+
+    model = Faulty([(GOOD, None)])
+    member, journal = Member("agent_a", model, tariff=Tariff("faulty", PRICE)), Unsettled()
+    conductor = Conductor(RunSpec("q?", (member,), Rules(seed="s"), Limits(), NullAnswerStore()), journal)
+    with anyio.CancelScope():
+        await conductor.conduct()
+    assert folded(journaled([BEGUN, *journal.events])).spent.lost_calls == model.done == 0

@@ -14,6 +14,7 @@ from pathlib import Path
 import anyio
 
 from tests.harness import TempHome
+from tests.soak.charges import kill_charges
 from tests.soak.commands import commands, swaps
 from tests.soak.damage import damage
 from tests.soak.fuzz import fuzz
@@ -33,6 +34,7 @@ HARNESSES: dict[str, Callable[[TempHome], Awaitable[str]]] = {
     "many-runs": lambda home: many_runs(home, runs=1_000),
     "kill-runners": lambda home: kill_runners(home, kills=200, seed=1),
     "kill-servers": lambda home: kill_servers(home, kills=200, seed=1),
+    "kill-charges": lambda home: kill_charges(home, kills=100, seed=1),
     "storage-faults": storage_faults,
     "fuzz": lambda home: fuzz(home, calls=20_000, seed=1),
     "fuzz-http": lambda home: fuzz(home, calls=2_000, seed=2, over_http=True),

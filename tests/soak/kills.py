@@ -96,13 +96,13 @@ async def kill_runners(home: TempHome, *, kills: int, seed: int, patience: float
                     end(pid, signal.SIGKILL)
                 toll.kills += 1
                 for run_id in runs:
-                    await _await_end(service, run_id)
+                    await await_end(service, run_id)
                     _judge(home, run_id, toll)
                 followers.cancel_scope.deadline = anyio.current_time() + patience
             started = _started(home, runs)
             if any(count > 2 for count in Counter(model.bodies()).values()) or len(model.bodies()) > started:
                 toll.doubled += 1
-        await _empty(home, toll)
+        toll.orphans += await left_behind(home)
     return toll.judged()
 
 
@@ -137,11 +137,11 @@ async def kill_servers(home: TempHome, *, kills: int, seed: int) -> str:
             view, _ = await service.start(asked(question, config, source=path, key=key))
             if acknowledged and acknowledged != [view.row.run_id]:
                 toll.lost += 1
-            await _await_end(service, view.row.run_id)
+            await await_end(service, view.row.run_id)
             _judge(home, view.row.run_id, toll)
         rows = await service.recent(state=None, before=None, limit=10 * kills)
         toll.doubled += max(0, len(rows) - kills)
-        await _empty(home, toll)
+        toll.orphans += await left_behind(home)
     return toll.judged()
 
 
@@ -187,21 +187,21 @@ def _write_team(path: Path, base_url: str) -> Path:
     return path
 
 
-async def _await_end(service: RunService, run_id: str) -> None:
+async def await_end(service: RunService, run_id: str) -> None:
     """Wait until the run has ended and all its files are written."""
     with anyio.move_on_after(90):
         while (await service.wait(run_id, until="terminal", seconds=5, cursor=None)).row.state not in TERMINAL_STATES:
             await anyio.sleep(0.02)  # its last files are being written
 
 
-def _records(home: TempHome, run_id: str) -> list[LogRecord]:
+def records_of(home: TempHome, run_id: str) -> list[LogRecord]:
     return JournalReader(home.run_directory(run_id) / "events.jsonl").read()
 
 
 def _judge(home: TempHome, run_id: str, toll: Toll) -> None:
     toll.runs += 1
     try:
-        records = _records(home, run_id)
+        records = records_of(home, run_id)
         for name in ("status.json", "config.json", "coordination_events.json"):
             json.loads((home.run_directory(run_id) / name).read_text())
     except (MassgenError, OSError, ValueError):
@@ -228,13 +228,13 @@ def _started(home: TempHome, runs: list[str]) -> int:
     counts = 0
     for run_id in runs:
         try:
-            counts += sum(isinstance(record.event, ModelCallStarted) for record in _records(home, run_id))
+            counts += sum(isinstance(record.event, ModelCallStarted) for record in records_of(home, run_id))
         except MassgenError:
             continue
     return counts
 
 
-async def _empty(home: TempHome, toll: Toll) -> None:
-    """When nobody wants anything any more, nobody stays."""
+async def left_behind(home: TempHome) -> int:
+    """How many processes stay when nobody wants anything any more."""
     await anyio.to_thread.run_sync(lambda: poll_until(lambda: not home.processes(), 20, or_fail=False))
-    toll.orphans += len(home.processes())
+    return len(home.processes())

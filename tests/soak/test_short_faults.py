@@ -9,6 +9,7 @@ from massgen_mcp.runs import journal
 from massgen_mcp.runs.journal_line import SEAL_BYTES
 from tests.harness import TempHome, home
 from tests.needs import needs
+from tests.soak.charges import kill_charges
 from tests.soak.damage import damage
 from tests.soak.kills import twin_of
 from tests.soak.one_key import one_key
@@ -78,6 +79,17 @@ async def test_a_reader_that_trusts_every_line_tells_something_untrue(
     monkeypatch.setattr(journal, "unsealed", trusting)
     with pytest.raises(AssertionError):
         await damage(home, truncations=0, flips=1_000)
+
+
+async def test_a_runner_killed_beside_tools_and_nested_runs_leaves_no_request_uncharged(home: TempHome) -> None:
+    told = await kill_charges(home, kills=1, seed=1)
+    assert "uncharged 0, overcharged 0" in told
+    assert "lost 0" not in told
+
+
+async def test_a_product_that_charges_nothing_for_lost_calls_is_caught(home: TempHome) -> None:
+    with pytest.raises(AssertionError, match=r"uncharged [1-9]"):
+        await kill_charges(twin_of(home, "free_losses"), kills=1, seed=1)
 
 
 def on_a_disk(home: TempHome) -> TempHome:
