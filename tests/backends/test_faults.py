@@ -377,7 +377,10 @@ async def test_a_chat_reply_that_the_server_broke_off_is_no_reply(finish: str) -
 @pytest.mark.parametrize(("arguments", "whole"), [('{"where": "up"}', True), ('{"where": "u', False), ("[]", False)])
 async def test_an_invented_end_is_good_enough_for_calls_that_are_whole(arguments: str, whole: bool) -> None:
     call = {"index": 0, "id": "c", "function": {"name": "look", "arguments": arguments}}
-    events = ({"choices": [{"delta": {"tool_calls": [call]}}]}, {"choices": [{"delta": {}, "finish_reason": "fin"}]})
+    events: list[dict[str, Any]] = [
+        {"choices": [{"delta": {"tool_calls": [call]}}]},
+        {"choices": [{"delta": {}, "finish_reason": "fin"}]},
+    ]
     if not whole:
         error = await failure_of(CHAT, reply(sse(*events, "[DONE]")))
         assert (error.reason, error.retryable) == ("provider_error", True)
