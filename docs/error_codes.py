@@ -46,7 +46,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
     "missing_key": Meaning(
         "The variable with the key of an agent is not set where the server runs.",
         "Set it in the client's entry for this server, or remove the agent.",
-        _START,
+        _START | {"control_run"},
     ),
     "key_refused": Meaning(
         "The config would send a key to a host that is not its provider's.",
@@ -61,7 +61,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
     "unknown_run": Meaning(
         "There is no run of that id in this state directory, or it belongs to somebody else.",
         "Take an id from `list_runs`.",
-        _OF_RUNS,
+        _OF_RUNS | {"run_page"},
     ),
     "expired": Meaning(
         "The run has ended, and its files were deleted when their time was over.",
@@ -126,7 +126,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
     "unsafe_path": Meaning(
         "A name or a link would lead out of the directory that it belongs into.",
         "Take a plain name, or remove the link.",
-        frozenset(),
+        _START,
     ),
     "run_not_completed": Meaning(
         "Python only: `run` came to no final answer. `state`, `reason` and `result` say more.",

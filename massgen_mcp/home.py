@@ -189,8 +189,8 @@ def _check_length(path: Path) -> None:
     if max(lengths) > MAX_PATH_BYTES or any(len(os.fsencode(part)) > MAX_NAME_BYTES for part in path.parts):
         raise MassgenError(
             "invalid_arguments",
-            f"the path of the state directory is too long: at most {MAX_PATH_BYTES} bytes, {MAX_NAME_BYTES} between "
-            f"two slashes; set {HOME_VARIABLE} to a shorter one",
+            f"{HOME_VARIABLE} has to name a shorter path for the state directory: at most {MAX_PATH_BYTES} bytes, "
+            f"{MAX_NAME_BYTES} between two slashes",
         )
 
 

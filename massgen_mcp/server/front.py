@@ -48,8 +48,10 @@ def first_answers() -> FirstAnswers:
 class Front:
     """Speaks for the server until that is there."""
 
-    def __init__(self, answers: FirstAnswers) -> None:
+    def __init__(self, answers: FirstAnswers, *, exit_code: int = 0) -> None:
+        """`exit_code`: of a process whose client leaves before the server is needed."""
         self._answers = answers
+        self.exit_code = exit_code
         self.parent = os.getppid()
         """Whoever started the process. It may be gone when the server is there."""
         self._version: str | None = None
@@ -134,7 +136,7 @@ class Front:
             self._reading, self._needed = False, True
         if not data:
             if not self._needed and not self._rest:
-                os._exit(0)
+                os._exit(self.exit_code)
             self._reading, self._needed = False, True
 
     def _answered(self, request: Json) -> bool:

@@ -163,7 +163,7 @@ def test_every_command_does_what_its_name_says(home: TempHome) -> None:
             "Multi-Agent (2 agents)",
             "ada (scripted)",
             "bo (scripted)",
-            str(home.work / "duo.yaml"),
+            str(home.work / ".config" / "massgen" / "duo.yaml"),
             first,
             "One? [completed]",
         ):

@@ -388,7 +388,7 @@ def test_no_logs_leaves_nothing_but_the_output_file(home: TempHome, ending: str)
 def test_debug_tells_everything_and_leaves_standard_output_as_it_is(home: TempHome) -> None:
     done = massgen(home, "--automation", "--debug", "--model", "scripted/x", "What?")
     assert done.returncode == 0
-    assert len(done.stdout.splitlines()) == 13
+    assert len(done.stdout.splitlines()) == 14
     assert " | DEBUG | agent_a: x replied" in done.stderr
     (run,) = (home.work / LOGS).iterdir()
     log = (run / "massgen_debug.log").read_text()

@@ -74,7 +74,18 @@ def test_resume_goes_on_with_a_killed_run_and_tells_it_as_a_new_one(home: TempHo
     lines = [line.partition(":")[0] for line in done.stdout.splitlines()]
     assert lines[:4] == ["LOG_DIR", "STATUS", "AGENTS", "QUESTION"]
     assert lines[5:] == [
-        *("TEAM", "WINNER", "DURATION", "COST", "ANSWER_FILE", "REPORT", "ANSWER_PREVIEW", "OUTPUT_FILE", "COMPLETED")
+        *(
+            "TEAM",
+            "WINNER",
+            "OUTCOME",
+            "DURATION",
+            "COST",
+            "ANSWER_FILE",
+            "REPORT",
+            "ANSWER_PREVIEW",
+            "OUTPUT_FILE",
+            "COMPLETED",
+        )
     ]
     assert done.stdout.startswith(f"LOG_DIR: {directory}\n")
     assert f"\nTEAM: {home.work / 'slow.yaml'}; no hosts" in done.stdout

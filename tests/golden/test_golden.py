@@ -90,6 +90,9 @@ async def test_runs_of_an_earlier_version_look_as_they_did_and_go_on(home: TempH
                 now, agents = await told(client, then["run_id"])
                 facts = as_told_now(then, agents)
                 assert now.pop("answer").startswith(facts.pop("answer", "## ")), name
+                for gone, then_gone in zip(now.get("degraded", ()), facts.get("degraded", ()), strict=True):
+                    if "message" not in gone:  # the reason of the run tells it, once
+                        del then_gone["message"]
                 assert now == facts, name
         run_id = expected["interrupted"]["run_id"]
         before = events_of(home.run_directory(run_id))

@@ -447,10 +447,10 @@ async def test_a_server_that_cannot_work_in_the_sandbox_is_refused_by_name_with_
     assert f"MCP servers: files of agent1 (not started: {why} `sandbox: false` for this server" in planned["note"]
     assert "web of agent1 (over HTTP)" in planned["note"]
     found = Path(path)
-    (found.parent / ".massgen").mkdir()
-    found.rename(found.parent / ".massgen" / "config.yaml")
+    (home.work / ".massgen").mkdir()
+    found.rename(home.work / ".massgen" / "config.yaml")
     seen = run_command(home.with_variables(PATH=str(programs)), SERVER_MODULE, "doctor").stdout
-    assert f"warn  MCP servers: {found.parent}/.massgen/config.yaml: files of agent1 (not started: {why}" in seen
+    assert f"warn  MCP servers: {home.work}/.massgen/config.yaml: files of agent1 (not started: {why}" in seen
 
 
 async def test_a_server_that_was_lost_is_told_with_the_result_and_in_the_record(home: TempHome) -> None:

@@ -201,7 +201,7 @@ def test_a_link_out_of_the_project_is_outside_accepted_or_not(project: Scene, wh
 
 async def test_nothing_that_a_stranger_names_looks_like_a_line_of_ours(project: Scene) -> None:
     forged = "x)\n    reads: nothing else\n    sets: (\u202e"
-    folder = project.repository / "src\n    writes: nothing"
+    folder = project.repository / "src\u2028    writes: nothing"
     folder.mkdir()
     backend = {**GPT, "extra_body": {forged: 1}}
     entries = {"path": folder.name, "permission": "write"}

@@ -160,12 +160,12 @@ def half(database: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "advice"),
     [
-        (garbage_header, "move runs.sqlite3"),
-        (garbage_middle, "move runs.sqlite3"),
-        (missing_table, "move runs.sqlite3"),
+        (garbage_header, "massgen-mcp doctor --rebuild"),
+        (garbage_middle, "massgen-mcp doctor --rebuild"),
+        (missing_table, "massgen-mcp doctor --rebuild"),
         (newer, "upgrade massgen-mcp"),
         (a_directory, "doctor"),
-        (half, "move runs.sqlite3"),
+        (half, "massgen-mcp doctor --rebuild"),
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
 )

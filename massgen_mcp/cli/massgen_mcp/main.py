@@ -37,7 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             return anyio.run(verb.run, options)
         except MassgenError as error:
             if options.front is not None:  # a client that already talks to us has to hear why nothing works
-                print_error(f"ERROR {error.code}: {error}")
+                if not options.front.exit_code:
+                    print_error(f"ERROR {error.code}: {error}")
                 options.front.refuse(error.code, str(error), exit_of_error(error.code))
             raise
 
@@ -47,10 +48,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _front() -> "Front":
-    """Answers a client's first questions while the server is imported."""
+    """Answers a client's first questions while the server is imported. Settings that cannot be used are told at once."""
+    from massgen_mcp.cli.output import print_error
+    from massgen_mcp.errors import MassgenError
+    from massgen_mcp.home import find_home
     from massgen_mcp.server.front import Front, first_answers
 
-    front = Front(first_answers())
+    code = 0
+    try:
+        find_home(os.environ)
+    except MassgenError as error:
+        print_error(f"ERROR {error.code}: {error}")
+        code = exit_of_error(error.code)
+    front = Front(first_answers(), exit_code=code)
     try:
         front.answer_until(lambda: (import_module(f"{VERBS}.serve"), import_module("massgen_mcp.server.stdio")))
     except Exception as error:  # noqa: BLE001 - a client that already talks to us has to hear why it ends

@@ -13,7 +13,7 @@ from massgen_mcp.views.spent import money_notes
 from massgen_mcp.views.votes_text import nobody_voted
 
 NO_REAL_ANSWER = "Not a real answer: the agents are scripted."
-GOES_ON = "Continue with other work and do not poll; wait_run has the result."
+GOES_ON = "Do other work and do not poll; wait_run has the result."
 REASON_CHARACTERS = 500
 MAX_LOSSES, LOSS_CHARACTERS = 5, 200
 """Of MCP servers that were not there: so many are told, each at such length."""
