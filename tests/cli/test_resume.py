@@ -88,7 +88,7 @@ def test_resume_goes_on_with_a_killed_run_and_tells_it_as_a_new_one(home: TempHo
         )
     ]
     assert done.stdout.startswith(f"LOG_DIR: {directory}\n")
-    assert f"\nTEAM: {home.work / 'slow.yaml'}; no hosts" in done.stdout
+    assert f"\nTEAM: {home.work / '.config' / 'massgen' / 'slow.yaml'}; no hosts" in done.stdout
     assert output.read_text() == next((directory / "final").glob("*/answer.txt")).read_text()
     assert output.stat().st_mode & 0o077 == 0o077 & 0o666 & ~umask(), "a person's files are as open as the person wants"
     assert the_only_run(home)["status"] == "completed"

@@ -58,6 +58,9 @@ async def told(client: Client, run_id: str) -> tuple[dict[str, Any], list[str]]:
     status = await call(client, "get_status", run_id=run_id)
     result = await call(client, "get_result", run_id=run_id, view="full")
     facts = {**{fact: status.get(fact) for fact in STATUS_FACTS}, **{fact: result.get(fact) for fact in RESULT_FACTS}}
+    for usage in (status, result["usage"]):  # calls that were cut off were not among them
+        usage["model_calls"] -= result["usage"].get("cut_off_calls") or 0
+    result["usage"].pop("cut_off_calls", None)
     for dissent in result["dissent"]:
         del dissent["agent"]
     return without_nothing(facts), list(result["team"])

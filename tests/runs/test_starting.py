@@ -238,7 +238,7 @@ async def test_a_turn_longer_than_all_the_room_is_cut_and_says_so(home: TempHome
 
 async def test_a_session_id_that_could_be_a_path_is_refused(home: TempHome) -> None:
     async with home.client() as client:
-        for bad in ("../up", "", "a b", "x" * 200):
+        for bad in ("../up", "a b", "x" * 200):
             code, _ = await expect_error(client, "start_run", question="q", models=["scripted/x"], session_id=bad)
             assert code in ("unsafe_path", "invalid_arguments")
     assert not home.runs

@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _front() -> "Front":
-    """Answers a client's first questions while the server is imported. Settings that cannot be used are told at once."""
+    """Answers a client's first questions while the server is imported. Settings that cannot be used are told first."""
     from massgen_mcp.cli.output import print_error
     from massgen_mcp.errors import MassgenError
     from massgen_mcp.home import find_home
