@@ -43,7 +43,7 @@ async def admit(
             await _ask(live_run, _told(live_run, estimate))
         else:
             if live_run.state.budget_reached:
-                raise BackendError("budget", "the budget had been reached")
+                raise BackendError("budget", "the budget had been reached (max_usd or max_tokens)")
             message = _told(live_run, estimate)
             live_run.record(BudgetReached(agent=member.name, message=message))
             raise BackendError("budget", message)

@@ -93,7 +93,7 @@ class Supervision:
         self._specification = specification
         self._bounds: dict[str, Any] = specification["bounds"]
         usage = _beside("usage")
-        self._memory = usage.Memory(self._bounds["memory_bytes"])
+        self._memory = usage.MemoryCount(self._bounds["memory_bytes"])
         self._disk = usage.Disk(specification["writable"], specification["growing"], self._bounds)
         self._open_files = usage.open_files
         self._hidden: set[int] = set()

@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import cache
 from typing import Any, NamedTuple
 
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -42,7 +43,7 @@ class OpenFiles(NamedTuple):
     """Processes that do not let themselves be looked at."""
 
 
-class Memory:
+class MemoryCount:
     """What a command's processes hold in memory."""
 
     def __init__(self, most: int) -> None:
@@ -162,16 +163,14 @@ def _same_files(one: int, other: int) -> bool:
     return LIBC.syscall(KCMP.get(platform.machine(), -1), one, other, KCMP_FILES, 0, 0) == 0
 
 
-_DEVICE: list[int] = []
-
-
+@cache
 def _of_memory() -> int:
     """The device of files that are only in memory and never had a name."""
-    if not _DEVICE:
-        made = os.memfd_create("massgen")
-        _DEVICE.append(os.fstat(made).st_dev)
+    made = os.memfd_create("massgen")
+    try:
+        return os.fstat(made).st_dev
+    finally:
         os.close(made)
-    return _DEVICE[0]
 
 
 def _join(pid: int) -> None:
