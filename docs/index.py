@@ -22,7 +22,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
     "Running it for others": ("serving", "http", "security", "trust", "what-agents-may-touch", "providers-traffic"),
     "Reference": ("tools", "replies", "mcp", "config", "backends", "records", "runs", "coordination"),
     "Inside": ("architecture", "wires", "simulation"),
-    "Decisions": ("decisions/*",),
+    "Decisions": ("decisions",),
 }
 """Pages by name, in the order in which they are read."""
 
