@@ -109,7 +109,7 @@ SHOWN_ONLY: Mapping[str, str] = {
 """Languages of blocks that no test runs, and why. Blocks of YAML, JSON and Python are always tried."""
 
 NO_TEAM: Mapping[str, str] = {
-    "docs/keys.md": "the file of what an operator accepts",
+    "docs/security.md": "the file of what an operator accepts",
 }
 """Pages with YAML that is no config. Fragments of a config are loaded with a team of one around them."""
 
