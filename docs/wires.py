@@ -24,8 +24,8 @@ HEAD = """\
 
 <!-- Written by `make docs` from a run of tests/wires; do not edit. -->
 
-A wire is a protocol in which models are asked. This page has the outcome of every check and every fault on every wire,
-played against local doubles of the providers; the tests play the same on every change. No real provider was asked. Every
+A wire is a protocol in which models are asked. This page has the outcome of every check and fault on every wire, played
+against local doubles of the providers; the tests play the same on every change. No real provider was asked. Every
 request of a check was valid by the types of the provider's SDK, or by the rules of its API.
 
 Chat Completions stands for every server with an OpenAI-compatible API. Google's compatible endpoint, Azure and
@@ -69,8 +69,8 @@ MANNERS_HEAD = """
 ## How a model may act
 
 Not every model calls tools as it is asked to. So these doubles act over Chat Completions: in a team of three, in one
-with file tools, and alone. 2N+1 is 7 calls, 3N+1 is 10. A refused request is no call: it is asked again without what was
-refused, which is remembered for the address and the model as long as the process lives.
+with file tools, and alone. 2N+1 is 7 calls, 3N+1 is 10. A refused request is no call: it is sent again without what was
+refused. That is remembered for the address and the model as long as the process lives.
 
 A first word that takes 150 seconds is waited for with `call_timeout_seconds: 300`, in one call, on every wire
 (`make soak ONLY=slow-first-word`; the tests play it with a shorter silence).
@@ -146,18 +146,19 @@ async def page() -> str:
 
 
 def by_wire(what: str, lines: Sequence[Sequence[str]]) -> str:
-    """A table with what most wires do, and those that do something else. A line: the title, then a cell of each wire."""
+    """A table with what most wires do, and what others do. A line: the title, then what was seen on each wire."""
     return table([what, "seen", "except"], [by_wire_line(*line) for line in lines])
 
 
-def by_wire_line(title: str, *cells: str) -> list[str]:
-    usual, count = Counter(cells).most_common(1)[0]
+def by_wire_line(title: str, *seen: str) -> list[str]:
+    """The title, what most wires do, and what the others do."""
+    usual, count = Counter(seen).most_common(1)[0]
     if count == 1:
-        return [title, "", "; ".join(f"{row.title}: {cell}" for row, cell in zip(ROWS, cells, strict=True))]
+        usual = ""
     wires: dict[str, list[str]] = {}
-    for row, cell in zip(ROWS, cells, strict=True):
-        wires.setdefault(cell, []).append(row.title)
-    others = [f"{', '.join(titles)}: {cell}" for cell, titles in wires.items() if cell != usual]
+    for row, one in zip(ROWS, seen, strict=True):
+        wires.setdefault(one, []).append(row.title)
+    others = [f"{', '.join(titles)}: {one}" for one, titles in wires.items() if one != usual]
     return [title, usual, "; ".join(others)]
 
 

@@ -208,15 +208,16 @@ SCHEMA = json.loads((DOCS / "events.schema.json").read_text(encoding="utf-8"))
 
 def test_the_schema_of_events_takes_kept_journals_and_its_own_examples_and_nothing_else() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    line = jsonschema.Draft202012Validator(SCHEMA)
     kept = [
         json.loads(text)
         for path in (ROOT / "tests" / "golden").glob("journal_*/runs/*/events.jsonl")
         for text in path.read_text(encoding="utf-8").splitlines()
     ]
     examples = [example for part in SCHEMA["$defs"].values() for example in part.get("examples", ())]
-    sealed = [{"v": 1, "seq": 1, "time": 0, "event": example, "crc": "5d41402a"} for example in examples]
-    assert {one["event"]["type"] for one in sealed} == SCHEMA["properties"]["event"]["discriminator"]["mapping"].keys()
-    assert [next(line.iter_errors(one)).message for one in (*kept, *sealed) if not line.is_valid(one)] == []
-    assert not line.is_valid({**sealed[0], "event": {"type": "never_heard_of"}})
-    assert not line.is_valid({**sealed[0], "event": {**examples[0], "type": "vote_cast"}})
+    lines = [{"v": 1, "seq": 1, "time": 0, "event": example, "crc": "5d41402a"} for example in examples]
+    assert {one["type"] for one in examples} == SCHEMA["properties"]["event"]["discriminator"]["mapping"].keys()
+    for line in (*kept, *lines):
+        jsonschema.validate(line, SCHEMA, jsonschema.Draft202012Validator)
+    for strange in ({"type": "never_heard_of"}, {**examples[0], "type": "vote_cast"}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({**lines[0], "event": strange}, SCHEMA, jsonschema.Draft202012Validator)
