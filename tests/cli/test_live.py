@@ -219,7 +219,11 @@ def test_an_answer_of_tmux_to_an_earlier_question_does_not_misplace_the_frame(ho
         window.wait_until(lambda _: _rests(window, "push"))
         held = list[str]()
         answer = window.screen.write_process_input
-        window.screen.write_process_input = lambda data: held.append(data)
+
+        def hold(data: str) -> None:
+            held.append(data)
+
+        window.screen.write_process_input = hold
         for asked, columns in ((1, 96), (2, 92)):
             window.resize(columns, 24)
             window.wait_until(lambda _, asked=asked: len(held) >= asked)
