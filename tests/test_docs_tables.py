@@ -2,7 +2,7 @@
 
 from docs.wires import by_wire_line
 from massgen_mcp.backends.refusals import SAID
-from massgen_mcp.config.providers import PROVIDERS
+from massgen_mcp.config.providers.catalog import PROVIDERS
 from tests.harness import ROOT
 from tests.model_servers import LISTINGS
 from tests.wires.checks import CHECKS
