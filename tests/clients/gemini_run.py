@@ -17,7 +17,7 @@ WINNER = "replace it piece by piece"
 def _delegate(asked: Asked) -> str | Call:
     match len(asked.results):
         case 0:
-            return Call("start_run", {"question": "Rewrite it, or mend it?", "config": "scripted", "wait_seconds": 30})
+            return Call("start_run", {"question": "Rewrite it, or mend it?", "team": "scripted", "wait_seconds": 30})
         case 1 if WINNER not in asked.results[0]:
             return Call("list_runs", {})
         case _:

@@ -37,7 +37,7 @@ LISTINGS: Mapping[str, Listing] = {
     "codex": Listing(
         "codex",
         [["mcp", "list"], ["mcp", "get", "massgen"]],
-        ["enabled", f"{KEY}=*****", "startup_timeout_sec: 30", "start_run"],
+        ["enabled", f"{KEY}=*****", "startup_timeout_sec: 30", "tool_timeout_sec: 300"],
     ),
     "gemini": Listing("gemini", [["mcp", "list"]], ["massgen", "Connected"], _trust),
 }
