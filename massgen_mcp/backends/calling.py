@@ -60,7 +60,7 @@ class RetryPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ModelReply:
     """A whole reply. `model` is the provider's name for it where it told one."""
 
     text: str
@@ -108,7 +108,7 @@ async def call_model(
     policy: RetryPolicy,
     deadline_seconds: float,
     limiter: ProviderLimiter | None = None,
-) -> Reply:
+) -> ModelReply:
     """Ask until a reply is whole, the error is final, or the time is up.
 
     Every try goes through `limiter`, if there is one. It never begins a wait that would end after the deadline of the
@@ -173,7 +173,7 @@ async def _one_reply(
     request: ModelRequest,
     on_text: Callable[[str], None],
     on_part: Callable[[Part], None],
-) -> Reply:
+) -> ModelReply:
     parts = backend.stream(request)
     try:
         return await _collect(parts, backend.model, on_text, on_part)
@@ -188,7 +188,7 @@ async def _collect(
     model: str,
     on_text: Callable[[str], None],
     on_part: Callable[[Part], None],
-) -> Reply:
+) -> ModelReply:
     collected = ReplyParts()
     spoken: type[Part] | None = None
     async for part in parts:
@@ -239,7 +239,7 @@ class ReplyParts:
         if self._size + self._drafted > MAX_REPLY_BYTES:
             raise BackendError("bad_reply", f"the reply is larger than {MAX_REPLY_BYTES} bytes")
 
-    def whole(self, model: str) -> Reply:
+    def whole(self, model: str) -> ModelReply:
         """Raises `BackendError`: provider_error if the model had not come to its end, content_filter if it was stopped
         there.
         """
@@ -250,7 +250,7 @@ class ReplyParts:
         text, reasoning = "".join(self._texts), "".join(self._reasoning)
         if not reasoning:
             reasoning, text = thoughts_apart(text)
-        return Reply(
+        return ModelReply(
             text=text,
             reasoning=reasoning,
             tool_calls=tuple(self._calls),

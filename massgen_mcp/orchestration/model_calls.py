@@ -8,7 +8,7 @@ import anyio
 
 from massgen_mcp.backends.abilities import Abilities
 from massgen_mcp.backends.base import ModelRequest, Part, prepare
-from massgen_mcp.backends.calling import CallHooks, Reply, call_model
+from massgen_mcp.backends.calling import CallHooks, ModelReply, call_model
 from massgen_mcp.backends.metering import Meter
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events.agent_work import (
@@ -29,7 +29,7 @@ from massgen_mcp.money.reservations import CallEstimate
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.admission import admit, share_of
 from massgen_mcp.orchestration.live_run import LiveRun
-from massgen_mcp.orchestration.team import Limits, Member
+from massgen_mcp.orchestration.team import Member, TeamLimits
 from massgen_mcp.orchestration.without_tools import fitted
 from massgen_mcp.orchestration.written_calls import read_calls, shown_texts
 
@@ -39,7 +39,7 @@ DELTA_SECONDS = 0.1
 
 
 async def ask(
-    member: Member, request: ModelRequest, *, call_id: str, purpose: CallPurpose, live_run: LiveRun, limits: Limits
+    member: Member, request: ModelRequest, *, call_id: str, purpose: CallPurpose, live_run: LiveRun, limits: TeamLimits
 ) -> ModelReplied:
     """Call the model. That the call is made is durable before it is, and the reply before it is returned. The call
     begins when its backend is prepared: importing an SDK is no silence of the model, and costs nothing.
@@ -78,7 +78,7 @@ class _ModelCall(CallHooks):
         self._asked: ModelRequest | None = None
         """What was asked with the last try."""
 
-    async def make(self, request: ModelRequest, limits: Limits) -> ModelReplied:
+    async def make(self, request: ModelRequest, limits: TeamLimits) -> ModelReplied:
         await self._begin()
         try:
             reply = await call_model(
@@ -181,7 +181,7 @@ class _ModelCall(CallHooks):
         )
         _record_bill(self._live_run, failed)
 
-    def _replied(self, reply: Reply) -> ModelReplied:
+    def _replied(self, reply: ModelReply) -> ModelReplied:
         usage, reported = self._meter.usage(), reply.usage and reply.usage.cost_usd
         return ModelReplied(
             agent=self._member.name,
