@@ -15,7 +15,7 @@ import anyio.abc
 import anyio.to_thread
 
 from massgen_mcp.backends.base import Backend
-from massgen_mcp.backends.limiter import ProviderLimiter, ProviderLimiters
+from massgen_mcp.backends.limiter import ProviderLimiters
 from massgen_mcp.backends.registry import destination_of, make_backend
 from massgen_mcp.backends.unusable import UnusableBackend
 from massgen_mcp.config.access.held_keys import redactor_for
@@ -41,7 +41,7 @@ from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.engine import EventWriter, RunFiles
 from massgen_mcp.runs.engine.rows import Request
 from massgen_mcp.runs.host.agent_servers import ServerLosses, opened_servers
-from massgen_mcp.runs.host.assembly import CommandAccess, assemble
+from massgen_mcp.runs.host.assembly import CommandAccess, ModelAccess, RunResources, assemble
 from massgen_mcp.runs.host.failing import failure_of
 from massgen_mcp.runs.host.judging import Judging, prepare_judging
 from massgen_mcp.runs.host.publishing import Publisher, write_status
@@ -95,8 +95,7 @@ async def execute_run(
         ]
         for backend in backends:
             cleanup.push_async_callback(_quietly, backend.aclose, log)
-        chosen = _limiters(config, environ, limiters or ProviderLimiters(), cleanup)
-        tariffs = [tariff_of(agent.backend, environ) for agent in config.agents]
+        models = _models(config, backends, environ, limiters or ProviderLimiters(), cleanup)
         choices = await chosen_sandboxes(config, environ)
         access = await _command_access(run, choices, environ, cleanup)
         losses = ServerLosses(log)
@@ -107,8 +106,8 @@ async def execute_run(
         prepare = partial(prepare_copies, run, config, begun=bool(past), hidden=hidden)
         copies, base_taken = await anyio.to_thread.run_sync(prepare)
         judging = await prepare_judging(run, config, environ, copies)
-        team = assemble(run, run_id, request, backends, chosen, tariffs, access, servers, host, copies, judging.judge)
-        run_spec = replace(team, report=log.report)
+        resources = RunResources(models, access, servers, host, copies, judging.judge)
+        run_spec = replace(assemble(run, run_id, request, resources), report=log.report)
         _open_workspaces(run_spec, cleanup)
 
         def begun() -> tuple[RunState, _Recorded]:
@@ -254,13 +253,18 @@ async def _command_access(
     return CommandAccess(host, choices, (find_home(environ).path, run.path))
 
 
-def _limiters(
-    config: Config, environ: Mapping[str, str], limiters: ProviderLimiters, cleanup: AsyncExitStack
-) -> list[ProviderLimiter | None]:
-    """One per agent; None for those that call nobody."""
-    chosen: list[ProviderLimiter | None] = []
-    for agent in config.agents:
+def _models(
+    config: Config,
+    backends: Iterable[Backend],
+    environ: Mapping[str, str],
+    limiters: ProviderLimiters,
+    cleanup: AsyncExitStack,
+) -> tuple[ModelAccess, ...]:
+    """One per agent; without a limiter for those that call nobody."""
+    models: list[ModelAccess] = []
+    for agent, backend in zip(config.agents, backends, strict=True):
         destination = destination_of(agent.backend, environ)
         limits = limits_of(config, agent.backend, environ)
-        chosen.append(destination and cleanup.enter_context(limiters.limiter(destination, limits)))
-    return chosen
+        limiter = destination and cleanup.enter_context(limiters.limiter(destination, limits))
+        models.append(ModelAccess(backend, limiter, tariff_of(agent.backend, environ)))
+    return tuple(models)
