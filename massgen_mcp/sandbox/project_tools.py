@@ -184,6 +184,9 @@ class ProjectTools:
     environ: Mapping[str, str] = field(default_factory=lambda: _NONE)
 
 
+NO_TOOLS = ProjectTools()
+
+
 def project_tools(projects: Iterable[Path], environ: Mapping[str, str]) -> ProjectTools:
     """For the tool chains known by files of the projects, at most `MAX_DEPTH` directories below them. `environ`: ours,
     whose variables may say where the user keeps things. Blocking.

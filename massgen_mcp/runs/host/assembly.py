@@ -27,7 +27,7 @@ from massgen_mcp.runs.engine.rows import Request
 from massgen_mcp.runs.host.agent_servers import ServerAccess
 from massgen_mcp.runs.host.answers import AnswerGallery
 from massgen_mcp.runs.host.working_copies import WorkingCopies
-from massgen_mcp.sandbox import Image, LevelName, ResourceLimits, SandboxChoice, VisiblePath
+from massgen_mcp.sandbox import NO_TOOLS, Image, LevelName, ProjectTools, ResourceLimits, SandboxChoice, VisiblePath
 from massgen_mcp.tools.base import Tool
 from massgen_mcp.tools.command_rules import CommandRules
 from massgen_mcp.tools.commands import AgentCommands, CommandHost
@@ -54,6 +54,8 @@ class CommandAccess:
     """What lies in the context paths alone, where the copies of agents have links to it."""
     known_as: tuple[tuple[str, str], ...] = ()
     """Where the context paths lie on this machine, each with the place of its copy."""
+    tools: ProjectTools = NO_TOOLS
+    """Of the projects in the context paths."""
 
     def commands(
         self, config: CommandsConfig, workspace: Workspace, place: Path, scratch: Path
@@ -63,7 +65,8 @@ class CommandAccess:
         if choice is None or choice.level is None:
             return None, ()
         rules = _command_rules(config, choice.level, choice.image, self.hidden)
-        rules = replace(rules, linked=self.linked, known_as=self.known_as)
+        tools = _tools(config, self.tools)
+        rules = replace(rules, linked=self.linked, known_as=self.known_as, tools=tools)
         notes = (f"Commands: {'; '.join(choice.notes)}.",) if choice.notes else ()
         return AgentCommands(workspace, place, scratch, rules, self.host), notes
 
@@ -78,7 +81,6 @@ def _command_rules(
         bounds=_bounds(config),
         network=config.network,
         open_network=config.open_network,
-        readable=_readable(config),
         hidden=hidden,
         image=config.image,
         unpacked=unpacked,
@@ -88,7 +90,11 @@ def _command_rules(
 
 
 def check_rules(
-    config: OrchestratorConfig, level: LevelName, unpacked: Image | None, hidden: tuple[Path, ...]
+    config: OrchestratorConfig,
+    level: LevelName,
+    unpacked: Image | None,
+    hidden: tuple[Path, ...],
+    tools: ProjectTools,
 ) -> CheckRules:
     """What the config says of checks; the sandbox is that of commands. `hidden`: what no check ever sees."""
     commands = config.commands
@@ -98,7 +104,7 @@ def check_rules(
         Protection(config.protect, config.checks),
         network=commands.network,
         open_network=commands.open_network,
-        toolchains=_readable(commands),
+        tools=_tools(commands, tools),
         hidden=hidden,
         image=commands.image,
         unpacked=unpacked,
@@ -114,8 +120,10 @@ def _bounds(config: CommandsConfig) -> ResourceLimits:
     )
 
 
-def _readable(config: CommandsConfig) -> tuple[Path, ...]:
-    return tuple(Path(path) for path in config.readable)
+def _tools(config: CommandsConfig, found: ProjectTools) -> ProjectTools:
+    """With what the config lets commands read; an image brings tools of its own."""
+    of_machine = NO_TOOLS if config.in_container or config.image_archive else found
+    return replace(of_machine, readable=(*of_machine.readable, *map(Path, config.readable)))
 
 
 @dataclass(frozen=True, slots=True)

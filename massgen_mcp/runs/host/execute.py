@@ -50,7 +50,7 @@ from massgen_mcp.runs.host.run_log import RunLog, guarded, told_in
 from massgen_mcp.runs.host.run_metadata import agent_infos, run_metadata, started_event
 from massgen_mcp.runs.host.tracing import trace_of
 from massgen_mcp.runs.host.working_copies import prepare_copies
-from massgen_mcp.sandbox import SandboxChoice
+from massgen_mcp.sandbox import ProjectTools, SandboxChoice, project_tools
 from massgen_mcp.tools.commands import CommandHost
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table, is_recorded
 
@@ -97,7 +97,8 @@ async def execute_run(
             cleanup.push_async_callback(_quietly, backend.aclose, log)
         models = _models(config, backends, environ, limiters or ProviderLimiters(), cleanup)
         choices = await chosen_sandboxes(config, environ)
-        access = await _command_access(run, choices, environ, cleanup)
+        tools = await anyio.to_thread.run_sync(_project_tools, config, environ)
+        access = await _command_access(run, choices, environ, tools, cleanup)
         losses = ServerLosses(log)
         servers = await opened_servers(config, inside_run(environ, run_id), redactor, losses.heard, cleanup)
         where = servers_told(config, servers.choices) if servers else ()
@@ -105,7 +106,7 @@ async def execute_run(
         hidden = (find_home(environ).path,)
         prepare = partial(prepare_copies, run, config, begun=bool(past), hidden=hidden)
         copies, base_taken = await anyio.to_thread.run_sync(prepare)
-        judging = await prepare_judging(run, config, environ, copies)
+        judging = await prepare_judging(run, config, environ, copies, tools)
         resources = RunResources(models, access, servers, host, copies, judging.judge)
         run_spec = replace(assemble(run, run_id, request, resources), report=log.report)
         _open_workspaces(run_spec, cleanup)
@@ -243,14 +244,22 @@ class _Recorded:
             self.records.append(record)
 
 
+def _project_tools(config: Config, environ: Mapping[str, str]) -> ProjectTools:
+    return project_tools([Path(one.path) for one in config.orchestrator.context_paths], environ)
+
+
 async def _command_access(
-    run: RunFiles, choices: Mapping[CommandsConfig, SandboxChoice], environ: Mapping[str, str], cleanup: AsyncExitStack
+    run: RunFiles,
+    choices: Mapping[CommandsConfig, SandboxChoice],
+    environ: Mapping[str, str],
+    tools: ProjectTools,
+    cleanup: AsyncExitStack,
 ) -> CommandAccess | None:
     """No command sees the state directory or the run's own, even where a person named a directory that holds them."""
     if not any(choice.level for choice in choices.values()):
         return None
     host = await cleanup.enter_async_context(CommandHost.open())
-    return CommandAccess(host, choices, (find_home(environ).path, run.path))
+    return CommandAccess(host, choices, (find_home(environ).path, run.path), tools=tools)
 
 
 def _models(
