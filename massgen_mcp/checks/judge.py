@@ -18,7 +18,18 @@ from massgen_mcp.changes.repository import PrivateRepository, TreeId
 from massgen_mcp.checks.excerpt import excerpt_of
 from massgen_mcp.checks.protected import Protection
 from massgen_mcp.events.parts import CheckOutcome
-from massgen_mcp.sandbox import WORKSPACE, Image, LevelName, Policy, ResourceLimits, SandboxFailed, VisiblePath, spawn
+from massgen_mcp.sandbox import (
+    NO_TOOLS,
+    WORKSPACE,
+    Image,
+    LevelName,
+    Policy,
+    ProjectTools,
+    ResourceLimits,
+    SandboxFailed,
+    VisiblePath,
+    spawn,
+)
 from massgen_mcp.sandbox.output import Output, how_ended, take
 from massgen_mcp.workspace.snapshot import remove_tree
 
@@ -45,7 +56,7 @@ class CheckRules:
     bounds: ResourceLimits
     protection: Protection
     network: tuple[str, ...] = ()
-    toolchains: tuple[Path, ...] = ()
+    tools: ProjectTools = NO_TOOLS
     hidden: tuple[Path, ...] = ()
     image: str | None = None
     open_network: bool = False
@@ -149,7 +160,8 @@ class FileJudge:
             known_as=known_as(self._base),
             hidden=rules.hidden,
             network=rules.network,
-            toolchains=rules.toolchains,
+            toolchains=rules.tools.readable,
+            environ=rules.tools.environ,
             bounds=rules.bounds,
             image=rules.image,
             open_network=rules.open_network,

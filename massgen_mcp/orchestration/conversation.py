@@ -31,6 +31,9 @@ from massgen_mcp.orchestration.model_calls import ask
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.tool_calls import run_tools
 
+WARNED_STEPS = 5
+"""So many replies before the last one an agent is told how many there are."""
+
 
 class Conversation:
     def __init__(self, member: Member, attempt: Attempt, name: str, opened: RoundStarted | PresentationStarted) -> None:
@@ -110,7 +113,7 @@ class Conversation:
             self._member,
             ModelRequest(
                 system,
-                tuple(self.messages),
+                (*self.messages, *self._warning()),
                 tools,
                 must_call_tool=must_call_tool,
                 ends_with_call=purpose == "coordinate",
@@ -121,6 +124,13 @@ class Conversation:
             limits=self._limits,
         )
         self.take_in(reply)
+
+    def _warning(self) -> tuple[Message, ...]:
+        """That few steps are left: for the next call alone, since it is another one each time."""
+        left = self._limits.steps_per_round - self.steps
+        if not self.steps or left > WARNED_STEPS:
+            return ()
+        return (UserMessage(prompts.LAST_STEPS.format(left=left) if left > 1 else prompts.LAST_STEP),)
 
     async def use_tools(self, calls: tuple[ToolCall, ...], *, only_plan: bool = False) -> None:
         """Run those of the reply's ordinary tool calls that have no result yet."""

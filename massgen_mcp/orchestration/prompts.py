@@ -127,6 +127,8 @@ TOOLS_AS_TEXT = """\
 To call one of the tools below, end your reply with one JSON object and nothing after it:
 {"name": "NAME", "arguments": {...}}"""
 ONE_ACTION = "Call either `new_answer` or `vote`, exactly once in a turn. None of these calls was counted."
+LAST_STEPS = "You can call tools in {left} more replies; then you have to be done."
+LAST_STEP = "This is your last reply in this piece of work: act now, with what you have."
 CUT_OFF = "Your reply was cut off at its output limit, so its call was not counted. Call again with less text."
 BALLOT_FIRST = "These are the current answers"
 BALLOT_CHANGED = "The answers changed while you worked. These are the current answers"

@@ -17,9 +17,11 @@ from massgen_mcp.sandbox.choice import HOW_TO_GET_ONE, SandboxChoice, Wanted, Wi
 from massgen_mcp.sandbox.policy import SCRATCH, WORKSPACE, Image, LevelName, Policy, ResourceLimits, VisiblePath
 from massgen_mcp.sandbox.probe import LevelReport
 from massgen_mcp.sandbox.process import Ended, EndReason, SandboxedProcess, SandboxFailed, spawn
+from massgen_mcp.sandbox.project_tools import NO_TOOLS, ProjectTools, project_tools
 
 __all__ = [
     "HOW_TO_GET_ONE",
+    "NO_TOOLS",
     "SCRATCH",
     "WORKSPACE",
     "EndReason",
@@ -28,6 +30,7 @@ __all__ = [
     "LevelName",
     "LevelReport",
     "Policy",
+    "ProjectTools",
     "ResourceLimits",
     "SandboxChoice",
     "SandboxFailed",
@@ -36,6 +39,7 @@ __all__ = [
     "Wanted",
     "Wishes",
     "choose",
+    "project_tools",
     "spawn",
     "survey",
 ]

@@ -17,14 +17,15 @@ MAX_PRINTED_BYTES = 64 * 1024 * 1024
 class Output:
     """What a command printed: its beginning, its end, and how much there was. With `forget` only what is new."""
 
-    def __init__(self) -> None:
+    def __init__(self, head_bytes: int = HEAD_BYTES) -> None:
         self.total = 0
+        self._most = head_bytes
         self._head = bytearray()
         self._tail = bytearray()
 
     def take(self, data: bytes) -> None:
         self.total += len(data)
-        room = HEAD_BYTES - len(self._head)
+        room = self._most - len(self._head)
         self._head += data[:room]
         self._tail += data[room:] if room > 0 else data
         del self._tail[: max(0, len(self._tail) - TAIL_BYTES)]

@@ -14,7 +14,7 @@ _OF_ETC = (
     *("alternatives", "ca-certificates", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "timezone"),
     *("nsswitch.conf", "host.conf", "hosts", "passwd", "group", "protocols", "services", "mime.types", "magic"),
     *("ssl/certs", "ssl/openssl.cnf", "pki/tls/certs", "pki/ca-trust", "crypto-policies", "fonts", "terminfo"),
-    *("java", "java-11-openjdk", "java-17-openjdk", "java-21-openjdk", "java-25-openjdk", "perl", "python3"),
+    *("java", "java-11-openjdk", "java-17-openjdk", "java-21-openjdk", "java-25-openjdk", "perl", "python3", "maven"),
 )
 _OF_HOME = (
     *(".pyenv", ".rbenv", ".nvm", ".volta", ".asdf", ".rustup", ".cargo/bin", ".sdkman/candidates", ".bun/bin"),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from massgen_mcp.sandbox import Image, LevelName, ResourceLimits, VisiblePath
+from massgen_mcp.sandbox import NO_TOOLS, Image, LevelName, ProjectTools, ResourceLimits, VisiblePath
 from massgen_mcp.tools.base import ToolRefused
 from massgen_mcp.workspace.patterns import Pattern, PatternRefused, TookTooLong
 
@@ -20,7 +20,7 @@ class CommandRules:
     most_seconds: float
     bounds: ResourceLimits
     network: tuple[str, ...] = ()
-    readable: tuple[Path, ...] = ()
+    tools: ProjectTools = NO_TOOLS
     hidden: tuple[Path, ...] = ()
     """What no command ever sees, such as the runs of other people and agents."""
     linked: tuple[VisiblePath, ...] = ()

@@ -4,10 +4,12 @@ A command runs in the sandbox, in the agent's workspace, and nowhere else: where
 not know how a level of the sandbox works.
 """
 
+import os
 import secrets
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -17,16 +19,21 @@ from anyio.abc import TaskGroup
 from pydantic import AfterValidator, Field
 
 from massgen_mcp.backends.base import RUN_COMMAND, JsonObject, ToolSpec
-from massgen_mcp.sandbox import Ended, Policy, SandboxedProcess, SandboxFailed, spawn
+from massgen_mcp.sandbox import SCRATCH, Ended, Policy, SandboxedProcess, SandboxFailed, spawn
 from massgen_mcp.sandbox.output import Output, how_ended, take
 from massgen_mcp.tools.base import Arguments, Text, Tool, ToolRefused, ToolResult, parse_arguments, tool_spec
 from massgen_mcp.tools.command_policy import policy_now
 from massgen_mcp.tools.command_rules import CommandRules
+from massgen_mcp.workspace import openat
 from massgen_mcp.workspace.directory import Workspace
 from massgen_mcp.workspace.guard import PathRefused
 
 MAX_IN_BACKGROUND = 8
 MAX_SHOWN = 200
+SHOWN_HEAD, SHOWN_TAIL = 4_000, 6_000
+"""Characters of a longer output that a model reads; all of it lies in a file."""
+KEPT_BYTES = 4 * 1024 * 1024
+"""Of the beginning of an output, for that file."""
 
 
 def _without_nul(command: str) -> str:
@@ -57,7 +64,7 @@ class Background:
 
     id: str
     command: str
-    output: Output = field(default_factory=Output)
+    output: Output = field(default_factory=partial(Output, KEPT_BYTES))
     ended: Ended | None = None
     too_much: bool = False
     stop: anyio.Event = field(default_factory=anyio.Event)
@@ -121,11 +128,12 @@ class AgentCommands:
     async def run(self, wanted: RunCommand) -> ToolResult:
         seconds = min(wanted.timeout_seconds or self._rules.usual_seconds, self._rules.most_seconds)
         policy, notes = await self._policy(seconds)
-        output = Output()
+        output = Output(KEPT_BYTES)
         async with spawn(_shell(wanted.command), policy, self._rules.level) as process:
             too_much = await take(process, output)
             ended = await process.wait()
-        return _finished(ended, output.text(), notes, limit=seconds, too_much=too_much)
+        text = await anyio.to_thread.run_sync(self._shortened, output.text())
+        return _finished(ended, text, notes, limit=seconds, too_much=too_much)
 
     async def begin(self, wanted: RunCommand) -> ToolResult:
         if sum(one.ended is None for one in self._background.values()) >= MAX_IN_BACKGROUND:
@@ -143,21 +151,34 @@ class AgentCommands:
         with anyio.move_on_after(wanted.wait_seconds):
             while one.ended is None and not one.output.total:
                 await one.news.wait()
-        return self._told(one)
+        return await anyio.to_thread.run_sync(self._told, one)
 
     async def stop(self, wanted: StopCommand) -> ToolResult:
         one = self._known(wanted.id)
         one.stop.set()
         while one.ended is None:
             await one.news.wait()
-        return self._told(one)
+        return await anyio.to_thread.run_sync(self._told, one)
 
     def _told(self, one: Background) -> ToolResult:
-        text = one.output.text()
+        text = self._shortened(one.output.text())
         one.output.forget()
         if one.ended is None:
             return ToolResult(f"{one.id} is running\n{text}".rstrip(), foreign=bool(text))
         return _finished(one.ended, text, (), limit=self._rules.most_seconds, too_much=one.too_much)
+
+    def _shortened(self, text: str) -> str:
+        """The beginning and the end of a long output, all of which is kept where the agent's commands can read it."""
+        if len(text) <= SHOWN_HEAD + SHOWN_TAIL:
+            return text
+        left_out = f"{len(text) - SHOWN_HEAD - SHOWN_TAIL:,} characters are left out here"
+        try:
+            name = _kept(self._scratch, text)
+        except OSError:  # the scratch directory is full, or the agent has made something else of it
+            where = "; print less to see them"
+        else:
+            where = f"; read them by lines, as with: sed -n '200,400p' {SCRATCH}/{name}"
+        return f"{text[:SHOWN_HEAD]}\n[{left_out}{where}]\n{text[-SHOWN_TAIL:]}"
 
     def _known(self, name: str) -> Background:
         if one := self._background.get(name):
@@ -238,6 +259,16 @@ def _run_spec(rules: CommandRules) -> ToolSpec:
 
 _READ = tool_spec("read_command", "What a command in the background printed since you last read it.", ReadCommand)
 _STOP = tool_spec("stop_command", "End a command in the background.", StopCommand)
+
+
+def _kept(directory: Path, text: str) -> str:
+    """The name of a new file that holds it. Commands write to the directory, so no link in it is followed."""
+    name = f"output-{secrets.token_hex(4)}.txt"
+    with openat.closing(os.open(directory, openat.DIRECTORY_FLAGS)) as place:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(name, flags, 0o644, dir_fd=place), "w", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+    return name
 
 
 def _shell(command: str) -> list[str]:

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 
+from massgen_mcp.workspace import openat
 from massgen_mcp.workspace import secrets as rule
 from massgen_mcp.workspace.names import PathHidden, PathRefused
 
@@ -115,8 +116,22 @@ class Hidden:
                         path = [*parts, item.name]
                         if item.is_dir(follow_symlinks=False):
                             pending.append(path)
-                        elif rule.is_secret((*(self._above or ()), *path)):
+                        elif self._is_secret_entry(directory, path, item):
                             status = item.stat(follow_symlinks=False)
                             found.add((status.st_dev, status.st_ino))
             self._secret_files = frozenset(found)
         return self._secret_files
+
+    def _is_secret_entry(self, directory: int, path: list[str], item: "os.DirEntry[str]") -> bool:
+        """Whether a file is hidden by its names, or by what stands in it and can be seen under another name, too."""
+        whole = (*(self._above or ()), *path)
+        if rule.is_secret(whole):
+            return True
+        if not rule.depends_on_content(whole) or item.stat(follow_symlinks=False).st_nlink == 1:
+            return False
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+        try:
+            with openat.closing(os.open(item.name, flags, dir_fd=directory)) as fd:
+                return rule.holds_credential(whole, os.pread(fd, rule.EXAMINED_BYTES, 0))
+        except OSError:
+            return True

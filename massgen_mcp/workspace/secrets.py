@@ -15,7 +15,7 @@ HIDDEN = (
     *(".env*", ".ssh", ".aws", ".azure", ".gnupg", ".oci", ".password-store", ".vault-token", ".vault_pass*"),
     *(".netrc", "_netrc", ".pgpass", "pgpass.conf", ".my.cnf", ".mylogin.cnf", ".pypirc", ".git-credentials"),
     *(".htpasswd", ".dockercfg", ".s3cfg", ".boto", "client_secret*.json"),
-    *("*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.ppk", "*.kdbx"),
+    *("*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.ppk", "*.kdbx"),
     *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*"),
     *(".*_history", "fish_history", ".histfile"),
 )
@@ -32,17 +32,27 @@ HIDDEN_WITHIN = (
 SHOWN = (".env*.example", ".env*.sample", ".env*.template")
 """Patterns of names that are shown although one of `HIDDEN` fits."""
 
+PEM = "*.pem"
+"""A file of that name may hold a private key, or certificates alone; everything below a directory of it is hidden."""
+
 _URL_CREDENTIAL = re.compile(rb"https?://[^/\s\"'@]+@|^\s*extraheader\s*=", re.IGNORECASE | re.MULTILINE)
 _NPM_CREDENTIAL = re.compile(rb"_auth|_password|npmAuth|^\s*(?:cert)?key\s*=", re.IGNORECASE | re.MULTILINE)
+_NOT_PUBLIC = re.compile(
+    rb"PRIVATE KEY|\A(?![\s\S]*-----BEGIN (?:(?:TRUSTED |X509 )?CERTIFICATE|CERTIFICATE REQUEST|X509 CRL|"
+    rb"(?:RSA )?PUBLIC KEY|DH PARAMETERS)-----)",
+    re.IGNORECASE,
+)
+"""A private key, or none of what is made to be handed out."""
 _BY_CONTENT: tuple[tuple[str, re.Pattern[bytes]], ...] = (
+    (PEM, _NOT_PUBLIC),
     (".npmrc", _NPM_CREDENTIAL),
     (".yarnrc*", _NPM_CREDENTIAL),
     ("pip.conf", _URL_CREDENTIAL),
     (".gitmodules", _URL_CREDENTIAL),
     (".gitconfig", _URL_CREDENTIAL),
 )
-_MAX_EXAMINED_BYTES = 256 * 1024
-"""A file that is judged by its content is hidden when it is larger."""
+_MAX_EXAMINED_BYTES = 1024 * 1024
+"""A file that is judged by its content is hidden when it is larger. The certificates of all authorities are 300 KB."""
 EXAMINED_BYTES = _MAX_EXAMINED_BYTES + 1
 """So much of a file is to be looked at."""
 
@@ -55,7 +65,7 @@ WHY = (
 def is_secret(parts: Sequence[str]) -> bool:
     """Whether a path of these components is hidden whatever stands in it."""
     judged = [_judged(part) for part in parts]
-    if any(hidden for _, hidden in judged):
+    if any(hidden for _, hidden in judged) or any(fnmatchcase(name, PEM) for name, _ in judged[:-1]):
         return True
     return any(
         fnmatchcase(one, first) and fnmatchcase(two, second)

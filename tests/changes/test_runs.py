@@ -14,10 +14,9 @@ from massgen_mcp.events.coordination import AnswerPresented, AnswerSubmitted
 from massgen_mcp.events.parts import Changes
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import BaseTaken, RunCompleted
-from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList
-from massgen_mcp.runs.host.assembly import assemble
+from massgen_mcp.runs.host.assembly import ModelAccess, RunResources, assemble
 from massgen_mcp.runs.host.execute import execute_run
 from massgen_mcp.runs.host.working_copies import prepare_copies
 from massgen_mcp.runs.store.directory import RunDirectory
@@ -122,9 +121,8 @@ async def test_a_ballot_shows_what_each_answer_changes_bounded_and_says_where_th
     listeners = [Listener(ScriptedBackend(one)) for one in backends if isinstance(one, ScriptedBackendConfig)]
     directory = RunDirectory.create(tmp_path / "run", "?", config)
     copies, _ = prepare_copies(directory, config, begun=False)
-    run_spec = assemble(
-        directory, "r", directory.read_request(), [*listeners], [None] * 3, [Tariff()] * 3, copies=copies
-    )
+    resources = RunResources(tuple(map(ModelAccess, listeners)), copies=copies)
+    run_spec = assemble(directory, "r", directory.read_request(), resources)
     await Conductor(run_spec, EventList()).conduct()
 
     first, *_, voting = (text_of(request) for request in listeners[0].requests if request.tools)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,7 @@ from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import FinishRequested, RunCancelled, RunCompleted, RunFailed, RunTimedOut
 from massgen_mcp.orchestration import model_calls
 from massgen_mcp.orchestration.in_memory import EventList
+from tests.raw_double import Seen, answering, reply, sse
 from tests.stage import perform
 from tests.teams import Act, Script, run_team, silent_team, team
 
@@ -142,6 +144,29 @@ async def test_an_agent_that_only_uses_tools_is_stopped_by_the_limit_of_steps(tm
     ended = await run_team(tmp_path, team(busy, [{"answer": "42"}], orchestrator={"max_steps_per_round": 5}))
     assert len(ended.of(ModelCallStarted, "agent_a")) == 5
     assert "max_steps_per_round" in ended.of(AgentDropped)[0].message
+
+
+async def test_an_agent_is_told_how_many_steps_are_left_before_the_last_one(tmp_path: Path) -> None:
+    read: list[str] = []
+
+    def respond(seen: Seen, number: int) -> bytes:
+        read.append(str(seen.body["messages"][-1]["content"]))
+        call = {"index": 0, "id": f"c{number}", "function": {"name": "list_files", "arguments": "{}"}}
+        if "last reply" in read[-1]:
+            call["function"] = {"name": "new_answer", "arguments": '{"content": "42"}'}
+        return reply(sse({"choices": [{"delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}, "[DONE]"))
+
+    async with answering(respond) as double:
+        backend = {"type": "chatcompletion", "base_url": double.url, "model": "m"}
+        settings = {"max_steps_per_round": 8, "enable_filesystem": True}
+        config = config_from_data({"agents": [{"backend": backend}], "orchestrator": settings}, "test", environ={})
+        ended = await run_team(tmp_path, config, environ={})
+    assert ended.snapshot.final_answer == "42"
+    told = [text for text in read if "more replies" in text or "last reply" in text]
+    assert [re.findall(r"in (\d) more|(last) reply", text) for text in told] == [
+        [("5", "")], [("4", "")], [("3", "")], [("2", "")], [("", "last")],
+    ]  # fmt: skip
+    assert len(read) == 8
 
 
 async def test_calling_a_tool_that_is_not_there_counts_as_a_violation(tmp_path: Path) -> None:

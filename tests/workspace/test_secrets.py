@@ -26,6 +26,7 @@ HIDDEN = (
     *(
         "client_secret_1.json",
         "server.pem",
+        "server.pem/chain",
         "tls/Server.KEY",
         "a.p12",
         "a.pfx",
@@ -63,6 +64,11 @@ BY_CONTENT = {
     "bare.git/config": ("[http]\n\textraheader = AUTHORIZATION: basic {}\n", "[core]\n\tbare = true # {}\n"),
     ".npmrc": ("//registry.example.com/:_authToken={}\n", "save-exact=true # {}\n"),
     ".yarnrc.yml": ("npmAuthToken: {}\n", "nodeLinker: pnp # {}\n"),
+    "tests/data/ca.pem": (
+        "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n-----BEGIN EC PRIVATE KEY-----\n{}\n",
+        "# An authority {}\n-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
+    ),
+    "Keys.PEM": ("-----BEGIN OPENSSH PRIVATE KEY-----\n{}\n", "-----BEGIN PUBLIC KEY-----\n{}\n"),
     "pip.conf": ("index-url = https://u:{}@example.com/simple\n", "timeout = 60 # {}\n"),
 }
 
@@ -145,7 +151,7 @@ async def test_some_files_are_hidden_only_while_a_credential_stands_in_them(tmp_
         assert path in listed
     put(tmp_path / "project", path, with_credential)
     await check_hidden(tmp_path, path)
-    put(tmp_path / "project", path, f"{without}\n{'#' * 300_000}")
+    put(tmp_path / "project", path, f"{without}\n{'#' * 1_100_000}")
     with Workspace.create(tmp_path / "last", context=[tmp_path / "project"]) as own:
         assert "is hidden" in (await use(own, "read_file", path=f"context/project/{path}"))[0], "too large to judge"
 
@@ -201,14 +207,28 @@ async def test_links_and_clever_paths_lead_nowhere(tmp_path: Path) -> None:
     (project / "link").symlink_to(project / "src" / ".env")
     (project / "way").symlink_to(project / "src")
     os.link(project / "src" / ".env", project / "harmless.txt")
+    put(project, "src/key.pem", f"-----BEGIN PRIVATE KEY-----\n{PLANTED}")
+    os.link(project / "src" / "key.pem", project / "notes.txt")
+    put(project, "authorities.pem", "-----BEGIN CERTIFICATE-----")
+    os.link(project / "authorities.pem", tmp_path / "installed once")
     os.link(project / "shared.txt", project / "also-shared.txt")
     with Workspace.create(tmp_path / "ws", context=[project]) as own:
-        for path in ("link", "way/.env", "src//.env", "src/./.env", "x/../src/.env", "src/.env/", "harmless.txt"):
+        for path in (
+            "link",
+            "way/.env",
+            "src//.env",
+            "src/./.env",
+            "x/../src/.env",
+            "src/.env/",
+            "harmless.txt",
+            "notes.txt",
+        ):
             text, is_error = await use(own, "read_file", path=f"context/project/{path}")
             assert is_error, path
             assert PLANTED not in text
         assert PLANTED not in (await use(own, "search_files", pattern=PLANTED, path="context"))[0]
         assert await use(own, "read_file", path="context/project/also-shared.txt") == ("shared", False)
+        assert (await use(own, "read_file", path="context/project/authorities.pem"))[1] is False
 
 
 async def test_the_files_of_a_skill_are_under_the_same_rule(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Builds a run's team out of its frozen config: who has which workspace, tools, notes and limits."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from massgen_mcp.backends.base import Backend
@@ -12,7 +12,6 @@ from massgen_mcp.checks.protected import Protection
 from massgen_mcp.config.models.ag2 import Ag2BackendConfig
 from massgen_mcp.config.models.agents import AgentConfig
 from massgen_mcp.config.models.commands import CommandsConfig
-from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.orchestrator import CoordinationConfig, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.parts import public_agent_name
@@ -28,7 +27,7 @@ from massgen_mcp.runs.engine.rows import Request
 from massgen_mcp.runs.host.agent_servers import ServerAccess
 from massgen_mcp.runs.host.answers import AnswerGallery
 from massgen_mcp.runs.host.working_copies import WorkingCopies
-from massgen_mcp.sandbox import Image, LevelName, ResourceLimits, SandboxChoice, VisiblePath
+from massgen_mcp.sandbox import NO_TOOLS, Image, LevelName, ProjectTools, ResourceLimits, SandboxChoice, VisiblePath
 from massgen_mcp.tools.base import Tool
 from massgen_mcp.tools.command_rules import CommandRules
 from massgen_mcp.tools.commands import AgentCommands, CommandHost
@@ -55,16 +54,19 @@ class CommandAccess:
     """What lies in the context paths alone, where the copies of agents have links to it."""
     known_as: tuple[tuple[str, str], ...] = ()
     """Where the context paths lie on this machine, each with the place of its copy."""
+    tools: ProjectTools = NO_TOOLS
+    """Of the projects in the context paths."""
 
     def commands(
         self, config: CommandsConfig, workspace: Workspace, place: Path, scratch: Path
-    ) -> tuple[AgentCommands, tuple[str, ...]] | None:
+    ) -> tuple[AgentCommands | None, tuple[str, ...]]:
         """The commands of one agent, and what it should know of them. None for an agent without any."""
         choice = self.choices.get(config)
         if choice is None or choice.level is None:
-            return None
+            return None, ()
         rules = _command_rules(config, choice.level, choice.image, self.hidden)
-        rules = replace(rules, linked=self.linked, known_as=self.known_as)
+        tools = _tools(config, self.tools)
+        rules = replace(rules, linked=self.linked, known_as=self.known_as, tools=tools)
         notes = (f"Commands: {'; '.join(choice.notes)}.",) if choice.notes else ()
         return AgentCommands(workspace, place, scratch, rules, self.host), notes
 
@@ -79,7 +81,6 @@ def _command_rules(
         bounds=_bounds(config),
         network=config.network,
         open_network=config.open_network,
-        readable=_readable(config),
         hidden=hidden,
         image=config.image,
         unpacked=unpacked,
@@ -89,7 +90,11 @@ def _command_rules(
 
 
 def check_rules(
-    config: OrchestratorConfig, level: LevelName, unpacked: Image | None, hidden: tuple[Path, ...]
+    config: OrchestratorConfig,
+    level: LevelName,
+    unpacked: Image | None,
+    hidden: tuple[Path, ...],
+    tools: ProjectTools,
 ) -> CheckRules:
     """What the config says of checks; the sandbox is that of commands. `hidden`: what no check ever sees."""
     commands = config.commands
@@ -99,7 +104,7 @@ def check_rules(
         Protection(config.protect, config.checks),
         network=commands.network,
         open_network=commands.open_network,
-        toolchains=_readable(commands),
+        tools=_tools(commands, tools),
         hidden=hidden,
         image=commands.image,
         unpacked=unpacked,
@@ -115,65 +120,64 @@ def _bounds(config: CommandsConfig) -> ResourceLimits:
     )
 
 
-def _readable(config: CommandsConfig) -> tuple[Path, ...]:
-    return tuple(Path(path) for path in config.readable)
+def _tools(config: CommandsConfig, found: ProjectTools) -> ProjectTools:
+    """With what the config lets commands read; an image brings tools of its own."""
+    of_machine = NO_TOOLS if config.in_container or config.image_archive else found
+    return replace(of_machine, readable=(*of_machine.readable, *map(Path, config.readable)))
 
 
-def assemble(
-    run: RunFiles,
-    run_id: str,
-    request: Request,
-    backends: list[Backend],
-    provider_limiters: list[ProviderLimiter | None],
-    tariffs: list[Tariff],
-    command_access: CommandAccess | None = None,
-    server_access: ServerAccess | None = None,
-    nested_host: NestedHost | None = None,
-    copies: WorkingCopies | None = None,
-    judge: FileJudge | None = None,
-) -> RunSpec:
-    """The team with its tools and rules. Workspaces and memories that are there are gone on with. Backends, limiters
-    and tariffs are one per agent. `command_access`, `server_access`: None where agents run no commands, or have no
-    MCP servers. `nested_host`: who executes runs that agents start; None: nobody does. `copies`: those of the caller's
-    directories that lie in the workspaces. `judge`: what checks answers.
-    """
-    config = request.config
+@dataclass(frozen=True, slots=True)
+class ModelAccess:
+    """How one agent's model is called."""
+
+    backend: Backend
+    limiter: ProviderLimiter | None = None
+    """None: its calls share nothing with others."""
+    tariff: Tariff = field(default_factory=Tariff)
+
+
+@dataclass(frozen=True, slots=True)
+class RunResources:
+    """What the process that executes a run opens for it, and closes after it."""
+
+    models: tuple[ModelAccess, ...]
+    """One per agent."""
+    commands: CommandAccess | None = None
+    """None: no agent runs commands."""
+    servers: ServerAccess | None = None
+    """None: no agent has MCP servers."""
+    nested_host: NestedHost | None = None
+    """Who executes runs that agents start; None: nobody does."""
+    copies: WorkingCopies | None = None
+    """Those of the caller's directories that lie in the workspaces."""
+    judge: FileJudge | None = None
+    """What checks answers."""
+
+
+def assemble(run: RunFiles, run_id: str, request: Request, resources: RunResources) -> RunSpec:
+    """The team with its tools and rules. Workspaces and memories that are there are gone on with."""
+    config, copies, judge = request.config, resources.copies, resources.judge
     orchestrator, timeouts = config.orchestrator, config.timeout_settings
-    if command_access is not None and copies is not None:
-        command_access = replace(command_access, linked=copies.shared, known_as=known_as(copies.base))
-    board, skills = MemoryBoard(), _skills(orchestrator.coordination)
+    commands = resources.commands
+    if commands is not None and copies is not None:
+        commands = replace(commands, linked=copies.shared, known_as=known_as(copies.base))
+    board = MemoryBoard()
     caller_questions = CallerQuestions() if orchestrator.allow_questions else None
-    nested_runs = _nested_runs(request, nested_host)
+    nested_runs = _nested_runs(request, resources.nested_host)
+    parts = _TeamParts(
+        run,
+        request,
+        replace(resources, commands=commands),
+        board,
+        _skills(orchestrator.coordination),
+        caller_questions,
+        nested_runs,
+    )
     views = perspectives(config.agents) if orchestrator.perspectives else [None] * len(config.agents)
     team = tuple(
-        replace(
-            _member(
-                run,
-                public_agent_name(place),
-                agent,
-                backend,
-                config,
-                board,
-                skills,
-                caller_questions,
-                command_access,
-                server_access,
-            ),
-            limiter=limiter,
-            own_tools=agent.backend.asked_tools,
-            tariff=tariff,
-            perspective=perspective,
-            withheld=_withheld(request, nested_runs),
-        )
-        for place, (agent, backend, limiter, tariff, perspective) in enumerate(
-            zip(config.agents, backends, provider_limiters, tariffs, views, strict=True)
-        )
+        replace(parts.member(public_agent_name(place), agent, model), perspective=view)
+        for place, (agent, model, view) in enumerate(zip(config.agents, resources.models, views, strict=True))
     )
-    if nested_runs is not None:
-        team = tuple(
-            replace(member, tools=(*member.tools, *delegation_tools(nested_runs, member.name, member.workspace)))
-            for member in team
-        )
     mounts = next((member.workspace.mounts for member in team if member.workspace is not None), ())
     return RunSpec(
         question=request.question,
@@ -226,58 +230,79 @@ def _withheld(request: Request, nested_runs: NestedRuns | None) -> dict[str, str
     return {DELEGATE: request.depth_reached() if request.levels == 0 else NO_LIST}
 
 
-def _member(
-    run: RunFiles,
-    name: str,
-    agent: AgentConfig,
-    backend: Backend,
-    config: Config,
-    board: MemoryBoard,
-    skills: tuple[Skill, ...],
-    caller_questions: CallerQuestions | None,
-    command_access: CommandAccess | None,
-    server_access: ServerAccess | None,
-) -> Member:
-    orchestrator = config.orchestrator
-    coordination = orchestrator.coordination
-    workspace, commands, tools, notes = None, None, list[Tool](), tuple[str, ...]()
-    if config.has_workspace(agent):
-        context = [Path(context.path) for context in orchestrator.context_paths]
-        workspace = Workspace.create_or_open(run.workspace_of(name), context=context)
-        if not agent.exclude_file_operation_mcps:
+@dataclass(frozen=True, slots=True)
+class _TeamParts:
+    """What the members of a run's team are made of."""
+
+    run: RunFiles
+    request: Request
+    resources: RunResources
+    board: MemoryBoard
+    skills: tuple[Skill, ...]
+    caller_questions: CallerQuestions | None
+    nested_runs: NestedRuns | None
+
+    def member(self, name: str, agent: AgentConfig, model: ModelAccess) -> Member:
+        workspace = self._workspace(name, agent)
+        commands, notes = self._commands(name, agent, workspace)
+        tools = list[Tool]()
+        if workspace is not None and not agent.exclude_file_operation_mcps:
             tools += file_tools(workspace)
-        own, scratch = run.workspace_of(name), run.scratch_of(name)
-        if command_access and (found := command_access.commands(config.commands_of(agent), workspace, own, scratch)):
-            commands, notes = found
+        if commands is not None:
             tools += commands.tools()
-    if workspace is not None and coordination.enable_memory_filesystem_mode:
-        board.restore(name, workspace)
-        tools += memory_tools(workspace, board, agent=name)
-    if coordination.enable_agent_task_planning:
-        kept_in = workspace if coordination.task_planning_filesystem_mode else None
-        tools += planning_tools(max_tasks=coordination.max_tasks_per_plan, workspace=kept_in)
-    tools += skill_tools(skills)
-    if isinstance(agent.backend, Ag2BackendConfig) and agent.backend.group_config is not None:
-        tools.append(NextSpeakerTool())
-    if caller_questions is not None:
-        tools.append(QuestionTool(caller_questions, name))
-    if skills:
-        notes = (skills_note(skills), *notes)
-    toolbox = None
-    if server_access is not None:
-        taken = frozenset((*(tool.spec.name for tool in tools), *prompts.TOOLS_OF_ROUNDS, *DELEGATION_TOOLS))
-        toolbox = server_access.toolbox(run, name, agent, workspace, taken)
-    return Member(
-        name,
-        backend,
-        agent.system_message,
-        agent.message_templates,
-        tools=tuple(tools),
-        notes=notes,
-        workspace=workspace,
-        commands=commands,
-        toolbox=toolbox,
-    )
+        tools += self._aids(name, agent, workspace)
+        toolbox = None
+        if self.resources.servers is not None:
+            taken = frozenset((*(tool.spec.name for tool in tools), *prompts.TOOLS_OF_ROUNDS, *DELEGATION_TOOLS))
+            toolbox = self.resources.servers.toolbox(self.run, name, agent, workspace, taken)
+        if self.nested_runs is not None:
+            tools += delegation_tools(self.nested_runs, name, workspace)
+        return Member(
+            name,
+            model.backend,
+            agent.system_message,
+            agent.message_templates,
+            tools=tuple(tools),
+            withheld=_withheld(self.request, self.nested_runs),
+            notes=(skills_note(self.skills), *notes) if self.skills else notes,
+            workspace=workspace,
+            commands=commands,
+            toolbox=toolbox,
+            limiter=model.limiter,
+            tariff=model.tariff,
+            own_tools=agent.backend.asked_tools,
+        )
+
+    def _workspace(self, name: str, agent: AgentConfig) -> Workspace | None:
+        config = self.request.config
+        if not config.has_workspace(agent):
+            return None
+        context = [Path(context.path) for context in config.orchestrator.context_paths]
+        return Workspace.create_or_open(self.run.workspace_of(name), context=context)
+
+    def _commands(
+        self, name: str, agent: AgentConfig, workspace: Workspace | None
+    ) -> tuple[AgentCommands | None, tuple[str, ...]]:
+        """With what the agent should know of them."""
+        access, config = self.resources.commands, self.request.config.commands_of(agent)
+        if access is None or workspace is None:
+            return None, ()
+        return access.commands(config, workspace, self.run.workspace_of(name), self.run.scratch_of(name))
+
+    def _aids(self, name: str, agent: AgentConfig, workspace: Workspace | None) -> Iterator[Tool]:
+        """Tools for memory, plans, skills, groups and questions."""
+        coordination = self.request.config.orchestrator.coordination
+        if workspace is not None and coordination.enable_memory_filesystem_mode:
+            self.board.restore(name, workspace)
+            yield from memory_tools(workspace, self.board, agent=name)
+        if coordination.enable_agent_task_planning:
+            kept_in = workspace if coordination.task_planning_filesystem_mode else None
+            yield from planning_tools(max_tasks=coordination.max_tasks_per_plan, workspace=kept_in)
+        yield from skill_tools(self.skills)
+        if isinstance(agent.backend, Ag2BackendConfig) and agent.backend.group_config is not None:
+            yield NextSpeakerTool()
+        if self.caller_questions is not None:
+            yield QuestionTool(self.caller_questions, name)
 
 
 def _skills(coordination: CoordinationConfig) -> tuple[Skill, ...]:

@@ -15,7 +15,7 @@ import anyio.abc
 import anyio.to_thread
 
 from massgen_mcp.backends.base import Backend
-from massgen_mcp.backends.limiter import ProviderLimiter, ProviderLimiters
+from massgen_mcp.backends.limiter import ProviderLimiters
 from massgen_mcp.backends.registry import destination_of, make_backend
 from massgen_mcp.backends.unusable import UnusableBackend
 from massgen_mcp.config.access.held_keys import redactor_for
@@ -41,7 +41,7 @@ from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.engine import EventWriter, RunFiles
 from massgen_mcp.runs.engine.rows import Request
 from massgen_mcp.runs.host.agent_servers import ServerLosses, opened_servers
-from massgen_mcp.runs.host.assembly import CommandAccess, assemble
+from massgen_mcp.runs.host.assembly import CommandAccess, ModelAccess, RunResources, assemble
 from massgen_mcp.runs.host.failing import failure_of
 from massgen_mcp.runs.host.judging import Judging, prepare_judging
 from massgen_mcp.runs.host.publishing import Publisher, write_status
@@ -50,7 +50,7 @@ from massgen_mcp.runs.host.run_log import RunLog, guarded, told_in
 from massgen_mcp.runs.host.run_metadata import agent_infos, run_metadata, started_event
 from massgen_mcp.runs.host.tracing import trace_of
 from massgen_mcp.runs.host.working_copies import prepare_copies
-from massgen_mcp.sandbox import SandboxChoice
+from massgen_mcp.sandbox import ProjectTools, SandboxChoice, project_tools
 from massgen_mcp.tools.commands import CommandHost
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table, is_recorded
 
@@ -95,10 +95,10 @@ async def execute_run(
         ]
         for backend in backends:
             cleanup.push_async_callback(_quietly, backend.aclose, log)
-        chosen = _limiters(config, environ, limiters or ProviderLimiters(), cleanup)
-        tariffs = [tariff_of(agent.backend, environ) for agent in config.agents]
+        models = _models(config, backends, environ, limiters or ProviderLimiters(), cleanup)
         choices = await chosen_sandboxes(config, environ)
-        access = await _command_access(run, choices, environ, cleanup)
+        tools = await anyio.to_thread.run_sync(_project_tools, config, environ)
+        access = await _command_access(run, choices, environ, tools, cleanup)
         losses = ServerLosses(log)
         servers = await opened_servers(config, inside_run(environ, run_id), redactor, losses.heard, cleanup)
         where = servers_told(config, servers.choices) if servers else ()
@@ -106,9 +106,9 @@ async def execute_run(
         hidden = (find_home(environ).path,)
         prepare = partial(prepare_copies, run, config, begun=bool(past), hidden=hidden)
         copies, base_taken = await anyio.to_thread.run_sync(prepare)
-        judging = await prepare_judging(run, config, environ, copies)
-        team = assemble(run, run_id, request, backends, chosen, tariffs, access, servers, host, copies, judging.judge)
-        run_spec = replace(team, report=log.report)
+        judging = await prepare_judging(run, config, environ, copies, tools)
+        resources = RunResources(models, access, servers, host, copies, judging.judge)
+        run_spec = replace(assemble(run, run_id, request, resources), report=log.report)
         _open_workspaces(run_spec, cleanup)
 
         def begun() -> tuple[RunState, _Recorded]:
@@ -244,23 +244,36 @@ class _Recorded:
             self.records.append(record)
 
 
+def _project_tools(config: Config, environ: Mapping[str, str]) -> ProjectTools:
+    return project_tools([Path(one.path) for one in config.orchestrator.context_paths], environ)
+
+
 async def _command_access(
-    run: RunFiles, choices: Mapping[CommandsConfig, SandboxChoice], environ: Mapping[str, str], cleanup: AsyncExitStack
+    run: RunFiles,
+    choices: Mapping[CommandsConfig, SandboxChoice],
+    environ: Mapping[str, str],
+    tools: ProjectTools,
+    cleanup: AsyncExitStack,
 ) -> CommandAccess | None:
     """No command sees the state directory or the run's own, even where a person named a directory that holds them."""
     if not any(choice.level for choice in choices.values()):
         return None
     host = await cleanup.enter_async_context(CommandHost.open())
-    return CommandAccess(host, choices, (find_home(environ).path, run.path))
+    return CommandAccess(host, choices, (find_home(environ).path, run.path), tools=tools)
 
 
-def _limiters(
-    config: Config, environ: Mapping[str, str], limiters: ProviderLimiters, cleanup: AsyncExitStack
-) -> list[ProviderLimiter | None]:
-    """One per agent; None for those that call nobody."""
-    chosen: list[ProviderLimiter | None] = []
-    for agent in config.agents:
+def _models(
+    config: Config,
+    backends: Iterable[Backend],
+    environ: Mapping[str, str],
+    limiters: ProviderLimiters,
+    cleanup: AsyncExitStack,
+) -> tuple[ModelAccess, ...]:
+    """One per agent; without a limiter for those that call nobody."""
+    models: list[ModelAccess] = []
+    for agent, backend in zip(config.agents, backends, strict=True):
         destination = destination_of(agent.backend, environ)
         limits = limits_of(config, agent.backend, environ)
-        chosen.append(destination and cleanup.enter_context(limiters.limiter(destination, limits)))
-    return chosen
+        limiter = destination and cleanup.enter_context(limiters.limiter(destination, limits))
+        models.append(ModelAccess(backend, limiter, tariff_of(agent.backend, environ)))
+    return tuple(models)

@@ -14,7 +14,7 @@ from massgen_mcp.request.sandboxes import sandbox_of_checks
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.host.assembly import check_rules
 from massgen_mcp.runs.host.working_copies import WorkingCopies
-from massgen_mcp.sandbox import Image, LevelName, VisiblePath
+from massgen_mcp.sandbox import Image, LevelName, ProjectTools, VisiblePath
 from massgen_mcp.workspace.guard import PathRefused, Root
 from massgen_mcp.workspace.snapshot import remove_tree
 
@@ -31,7 +31,7 @@ class Judging:
 
 
 async def prepare_judging(
-    run: RunFiles, config: Config, environ: Mapping[str, str], copies: WorkingCopies | None
+    run: RunFiles, config: Config, environ: Mapping[str, str], copies: WorkingCopies | None, tools: ProjectTools
 ) -> Judging:
     """What judges the answers of a run, where its config has checks. Raises `MassgenError` for an unusable variable."""
     if not config.orchestrator.checks:
@@ -42,7 +42,9 @@ async def prepare_judging(
     if copies is None:
         return Judging(problem=NO_COPIES)
     hidden = (find_home(environ).path, run.path)
-    return Judging(await anyio.to_thread.run_sync(_judge, run, config, choice.level, choice.image, copies, hidden))
+    return Judging(
+        await anyio.to_thread.run_sync(_judge, run, config, choice.level, choice.image, copies, hidden, tools)
+    )
 
 
 def _judge(
@@ -52,6 +54,7 @@ def _judge(
     unpacked: Image | None,
     copies: WorkingCopies,
     hidden: tuple[Path, ...],
+    tools: ProjectTools,
 ) -> FileJudge:
     place = run.path / "checks"
     remove_tree(place)  # of a process that was lost
@@ -66,7 +69,7 @@ def _judge(
         copies.kept.repository,
         copies.base,
         place,
-        check_rules(config.orchestrator, level, unpacked, (*hidden, *secret)),
+        check_rules(config.orchestrator, level, unpacked, (*hidden, *secret), tools),
         shown=tuple(shown),
     )
 

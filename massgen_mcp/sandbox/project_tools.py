@@ -1,0 +1,234 @@
+"""What the tool chains of a project need inside the sandbox: the user's programs and caches of packages, read-only, and
+the variables by which the tools find them and stay off the network. Data: one row per tool chain.
+
+No file with a login of such a tool lies in what a row shows: `~/.cargo/credentials.toml`, `~/.npmrc`,
+`~/.m2/settings.xml`, `~/.gradle/gradle.properties`, `~/.netrc`, `~/.config/composer/auth.json`.
+Must not know any level.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from types import MappingProxyType
+
+from massgen_mcp.sandbox.toolchains import outermost
+
+MAX_LOOKED_AT = 5_000
+"""Entries of directories, in a search for the files by which tool chains are known."""
+MAX_DEPTH = 3
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class ToolPlace:
+    """A directory of the user's in which a tool keeps things: where its variable says, else below the home."""
+
+    variable: str | None
+    usual: str
+    """Relative to the home; empty: nowhere but where the variable says."""
+    shown: tuple[str, ...] = (".",)
+    """What of it is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChain:
+    """`marks`: patterns of the names of files by which it is known."""
+
+    name: str
+    marks: tuple[str, ...]
+    places: tuple[ToolPlace, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=lambda: _NONE)
+
+
+_USER_PROGRAMS = (ToolPlace(None, ".local/bin"), ToolPlace(None, ".local/share/pipx"))
+
+TOOL_CHAINS = (
+    ToolChain(
+        "Rust",
+        ("Cargo.toml", "rust-toolchain*"),
+        (ToolPlace("RUSTUP_HOME", ".rustup"), ToolPlace("CARGO_HOME", ".cargo", ("bin", "registry", "git"))),
+        {"CARGO_NET_OFFLINE": "true"},
+    ),
+    ToolChain(
+        "Go",
+        ("go.mod", "go.work"),
+        (ToolPlace("GOMODCACHE", "go/pkg/mod"), ToolPlace(None, "go/bin"), ToolPlace(None, "sdk")),
+        {"GOPROXY": "off", "GOTOOLCHAIN": "local"},
+    ),
+    ToolChain(
+        "Python",
+        (
+            "pyproject.toml",
+            "setup.py",
+            "setup.cfg",
+            "requirements*.txt",
+            "uv.lock",
+            "poetry.lock",
+            "Pipfile",
+            "tox.ini",
+        ),
+        (
+            *_USER_PROGRAMS,
+            ToolPlace(None, ".local/share/pypoetry"),
+            ToolPlace(None, ".cache/pypoetry/virtualenvs"),
+            ToolPlace(None, ".local/share/virtualenvs"),
+            ToolPlace("PYENV_ROOT", ".pyenv"),
+        ),
+        {
+            "UV_OFFLINE": "1",
+            "UV_NO_SYNC": "1",
+            "UV_PYTHON_DOWNLOADS": "never",
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            "PIP_NO_INPUT": "1",
+            "POETRY_NO_INTERACTION": "1",
+        },
+    ),
+    ToolChain(
+        "Node.js",
+        ("package.json", "deno.json*"),
+        (
+            *_USER_PROGRAMS,
+            ToolPlace("NVM_DIR", ".nvm", ("versions",)),
+            ToolPlace("PNPM_HOME", ".local/share/pnpm"),
+            ToolPlace("COREPACK_HOME", ".cache/node/corepack"),
+            ToolPlace(None, ".yarn/berry/cache"),
+            ToolPlace(None, ".bun/install/cache"),
+        ),
+        {
+            "npm_config_offline": "true",
+            "npm_config_update_notifier": "false",
+            "npm_config_audit": "false",
+            "npm_config_fund": "false",
+            "YARN_ENABLE_NETWORK": "0",
+            "YARN_ENABLE_TELEMETRY": "0",
+            "COREPACK_ENABLE_NETWORK": "0",
+            "NEXT_TELEMETRY_DISABLED": "1",
+        },
+    ),
+    ToolChain(
+        "Maven",
+        ("pom.xml", "mvnw"),
+        (ToolPlace(None, ".m2", ("repository", "wrapper")), ToolPlace("JAVA_HOME", ""), ToolPlace(None, ".jdks")),
+        {"MAVEN_ARGS": "--offline --batch-mode"},
+    ),
+    ToolChain(
+        "Gradle",
+        ("build.gradle*", "settings.gradle*", "gradlew"),
+        (
+            ToolPlace("GRADLE_RO_DEP_CACHE", ".gradle/caches"),
+            ToolPlace(None, ".gradle", ("wrapper",)),
+            ToolPlace("JAVA_HOME", ""),
+            ToolPlace(None, ".jdks"),
+        ),
+        {"GRADLE_OPTS": "-Dorg.gradle.daemon=false"},
+    ),
+    ToolChain(
+        "Ruby",
+        ("Gemfile", "*.gemspec", ".ruby-version"),
+        (
+            ToolPlace(None, ".gem/ruby"),
+            ToolPlace(None, ".local/share/gem/ruby"),
+            ToolPlace(None, ".bundle", ("cache", "plugin")),
+            ToolPlace("RBENV_ROOT", ".rbenv"),
+        ),
+        {"BUNDLE_DISABLE_VERSION_CHECK": "true", "BUNDLE_FROZEN": "true"},
+    ),
+    ToolChain(
+        "PHP",
+        ("composer.json",),
+        (ToolPlace(None, ".cache/composer"), ToolPlace(None, ".config/composer", ("vendor",)), *_USER_PROGRAMS),
+        {"COMPOSER_DISABLE_NETWORK": "1", "COMPOSER_NO_INTERACTION": "1"},
+    ),
+    ToolChain(
+        ".NET",
+        ("*.csproj", "*.fsproj", "*.sln", "*.slnx", "global.json"),
+        (
+            ToolPlace("NUGET_PACKAGES", ".nuget/packages"),
+            ToolPlace("DOTNET_ROOT", ".dotnet"),
+            ToolPlace(None, ".dotnet/tools"),
+        ),
+        {"DOTNET_CLI_TELEMETRY_OPTOUT": "1", "DOTNET_NOLOGO": "1", "DOTNET_SKIP_FIRST_TIME_EXPERIENCE": "1"},
+    ),
+    ToolChain(
+        "version managers",
+        (
+            ".tool-versions",
+            "mise.toml",
+            ".mise.toml",
+            ".nvmrc",
+            ".node-version",
+            ".python-version",
+            ".java-version",
+            ".sdkmanrc",
+        ),
+        (
+            *_USER_PROGRAMS,
+            ToolPlace("MISE_DATA_DIR", ".local/share/mise", ("installs", "shims")),
+            ToolPlace("ASDF_DATA_DIR", ".asdf"),
+            ToolPlace("PYENV_ROOT", ".pyenv"),
+            ToolPlace("SDKMAN_DIR", ".sdkman", ("candidates",)),
+        ),
+        {"MISE_OFFLINE": "1"},
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectTools:
+    """What the tool chains that were found need."""
+
+    names: tuple[str, ...] = ()
+    readable: tuple[Path, ...] = ()
+    environ: Mapping[str, str] = field(default_factory=lambda: _NONE)
+
+
+NO_TOOLS = ProjectTools()
+
+
+def project_tools(projects: Iterable[Path], environ: Mapping[str, str]) -> ProjectTools:
+    """For the tool chains known by files of the projects, at most `MAX_DEPTH` directories below them. `environ`: ours,
+    whose variables may say where the user keeps things. Blocking.
+    """
+    names = frozenset(name for project in projects for name in _names_in(project))
+    chains = [chain for chain in TOOL_CHAINS if any(fnmatchcase(name, mark) for name in names for mark in chain.marks)]
+    home = Path(environ.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111 - `Path.home` raises where there is none
+    readable: list[Path] = []
+    variables: dict[str, str] = {}
+    for chain in chains:
+        variables |= chain.variables
+        for place in chain.places:
+            if (directory := _directory(place, environ, home)) is not None:
+                readable += [found for one in place.shown if (found := directory / one).is_dir()]
+                if place.variable is not None:
+                    variables[place.variable] = str(directory)
+    return ProjectTools(tuple(chain.name for chain in chains), outermost(readable), variables)
+
+
+def _directory(place: ToolPlace, environ: Mapping[str, str], home: Path) -> Path | None:
+    """Where it lies, if it is there. A variable that names the home, or a directory above it, shows nothing."""
+    named = environ.get(place.variable, "") if place.variable else ""
+    directory = Path(named) if named.startswith("/") and ".." not in Path(named).parts else home / place.usual
+    return directory if directory.is_dir() and not home.is_relative_to(directory) else None
+
+
+def _names_in(project: Path) -> Iterator[str]:
+    pending, seen = [(project, 0)], 0
+    while pending:
+        directory, depth = pending.pop()
+        try:
+            with os.scandir(directory) as items:
+                for item in items:
+                    seen += 1
+                    if seen > MAX_LOOKED_AT:
+                        return
+                    if not item.is_dir(follow_symlinks=False):
+                        yield item.name
+                    elif depth < MAX_DEPTH and item.name not in _NOT_SOURCES and not item.name.startswith("."):
+                        pending.append((Path(item.path), depth + 1))
+        except OSError:
+            continue
+
+
+_NOT_SOURCES = frozenset({"node_modules", "target", "vendor", "dist", "build", "__pycache__", "venv"})

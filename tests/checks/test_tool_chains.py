@@ -1,0 +1,111 @@
+"""Checks and commands find the user's tools and caches, by what the project is built with; never a login."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from massgen_mcp.events.agent_work import ToolFinished
+from tests.checks.project import commit, environ, evidence, play, project, results, write
+from tests.sandbox.table import LEVELS
+
+__all__ = ["environ", "project"]
+
+MARKS = (
+    *("Cargo.toml", "go.mod", "pyproject.toml", "package.json", "pom.xml", "build.gradle.kts", "Gemfile"),
+    *("composer.json", "app/app.csproj", ".tool-versions"),
+)
+SEEN = (
+    *(".rustup/toolchains/x", ".cargo/bin/cargo", ".cargo/registry/x", ".cargo/git/x", "go/pkg/mod/x", "go/bin/x"),
+    *(".local/bin/uv", ".local/share/pypoetry/x", ".cache/pypoetry/virtualenvs/x", ".local/share/pnpm/x"),
+    *(".m2/repository/x", ".m2/wrapper/x", ".gradle/caches/x", ".gradle/wrapper/x", ".gem/ruby/x"),
+    *(".cache/composer/x", ".nuget/packages/x", ".dotnet/x", ".local/share/mise/installs/x", ".asdf/x"),
+    *(".yarn/berry/cache/x", ".bun/install/cache/x", ".cache/node/corepack/x", ".nvm/versions/x"),
+)
+UNSEEN = (
+    *(".cargo/credentials.toml", ".cargo/config.toml", ".npmrc", ".yarnrc.yml", ".m2/settings.xml"),
+    *(".m2/settings-security.xml", ".gradle/gradle.properties", ".netrc", ".pypirc", ".gem/credentials"),
+    *(".bundle/config", ".config/composer/auth.json", ".config/pypoetry/auth.toml", ".nuget/NuGet/NuGet.Config"),
+    *(".local/share/keyrings/x", ".config/go/env", ".ssh/id_rsa", ".nvm/.npmrc", "notes.txt"),
+)
+VARIABLES = {
+    "RUSTUP_HOME": ".rustup",
+    "CARGO_HOME": ".cargo",
+    "GOMODCACHE": "go/pkg/mod",
+    "GRADLE_RO_DEP_CACHE": ".gradle/caches",
+    "NUGET_PACKAGES": ".nuget/packages",
+    "COREPACK_HOME": ".cache/node/corepack",
+}
+FIXED = ("CARGO_NET_OFFLINE", "GOPROXY", "UV_OFFLINE", "UV_NO_SYNC", "npm_config_offline", "COMPOSER_DISABLE_NETWORK")
+
+
+@pytest.fixture
+def person() -> Iterator[Path]:
+    """A home with every tool's programs, caches and logins; not below /tmp, which commands have for themselves."""
+    with TemporaryDirectory(dir="/var/tmp") as place:
+        home = Path(place)
+        home.chmod(0o755)
+        for name in (*SEEN, *UNSEEN):
+            (home / name).parent.mkdir(parents=True, exist_ok=True)
+            (home / name).write_text("planted\n")
+        yield home
+
+
+def put(project: Path, *names: str) -> None:
+    for name in names:
+        (project / name).parent.mkdir(exist_ok=True)
+        (project / name).touch()
+    commit(project)
+
+
+def looks(home: Path) -> str:
+    """A script that prints every expectation that does not hold."""
+    lines = [f'cat "{home / name}" >/dev/null || echo "NOT SEEN {name}"' for name in SEEN]
+    lines += [f'cat "{home / name}" 2>/dev/null && echo "SEEN {name}"' for name in UNSEEN]
+    lines += [f'test "${name}" = "{home / place}" || echo "{name} is $"{name}' for name, place in VARIABLES.items()]
+    lines += [f'test -n "${name}" || echo "{name} is not set"' for name in FIXED]
+    return "\n".join([*lines, "true\n"])
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_what_the_tools_of_a_project_need_is_there_and_their_logins_are_not(
+    tmp_path: Path, project: Path, person: Path, environ: dict[str, str], level: str
+) -> None:
+    (project / "look.sh").write_text(looks(person))
+    put(project, *MARKS)
+    command = {"call": "run_command", "arguments": {"command": "cd project && sh look.sh 2>&1"}}
+    ended = await play(
+        tmp_path, project, {**environ, "HOME": str(person)},
+        [command, write("value", "bad\n"), {"answer": "done"}],
+        checks=["sh look.sh >found 2>&1; ! grep . found"], commands={"enabled": True, "sandbox": level},
+    )  # fmt: skip
+    (looked,) = [event for event in ended.of(ToolFinished) if event.name == "run_command"]
+    assert looked.result.split("\n")[1:] == [], looked.result
+    assert results(evidence(ended, "final").outcomes) == ["passed"], evidence(ended, "final")
+
+
+async def test_a_project_without_such_tools_shows_nothing_of_the_home(
+    tmp_path: Path, project: Path, person: Path, environ: dict[str, str]
+) -> None:
+    ended = await play(
+        tmp_path, project, {**environ, "HOME": str(person), "CARGO_HOME": str(person)},
+        [write("value", "bad\n"), {"answer": "done"}],
+        checks=[f"! ls {person}", 'test -z "$RUSTUP_HOME$GOPROXY$npm_config_offline"'],
+    )  # fmt: skip
+    assert results(evidence(ended, "final").outcomes) == ["passed", "passed"]
+
+
+async def test_a_variable_of_a_tool_says_where_its_things_are_but_never_shows_the_whole_home(
+    tmp_path: Path, project: Path, person: Path, environ: dict[str, str]
+) -> None:
+    put(project, "Cargo.toml", "go.mod")
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "toolchains").mkdir(parents=True)
+    named = {"HOME": str(person), "RUSTUP_HOME": str(elsewhere), "GOMODCACHE": str(person)}
+    ended = await play(
+        tmp_path, project, {**environ, **named},
+        [write("value", "bad\n"), {"answer": "done"}],
+        checks=[f'test "$RUSTUP_HOME" = {elsewhere} && ls {elsewhere}/toolchains', f"! cat {person}/notes.txt"],
+    )  # fmt: skip
+    assert results(evidence(ended, "final").outcomes) == ["passed", "passed"]
