@@ -14,7 +14,7 @@ from pathlib import Path
 
 from massgen_mcp.home import HOME_VARIABLE, IDLE_VARIABLE
 
-RUNNER_MODULE = "massgen_mcp.runs.runner"
+RUNNER_MODULE = "massgen_mcp.runs.host.runner"
 
 
 @dataclass(frozen=True, slots=True)

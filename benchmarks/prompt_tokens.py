@@ -22,7 +22,7 @@ from massgen_mcp.events.parts import AgentInfo, public_agent_name
 from massgen_mcp.events.run import RunStarted
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
-from massgen_mcp.orchestration.team import Limits, Member, RunSpec
+from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
 
 ANSWER = 2_000
 QUESTION = 1_000
@@ -64,7 +64,7 @@ async def run(agents: int, answers: int) -> list[Eavesdropper]:
         )
     team = tuple(Member(public_agent_name(place), spy) for place, spy in enumerate(spies))
     rules = Rules(max_answers=answers, early_decision="off", seed="tokens")
-    run_spec = RunSpec("q" * QUESTION, team, rules, Limits(), NullAnswerStore())
+    run_spec = RunSpec("q" * QUESTION, team, rules, TeamLimits(), NullAnswerStore())
     await Conductor(run_spec, EventList()).conduct()
     return spies
 
@@ -124,7 +124,7 @@ async def shown() -> list[tuple[str, ModelRequest]]:
     spies[0].thoughts = THOUGHTS
     team = tuple(Member(public_agent_name(place), spy) for place, spy in enumerate(spies))
     journal = EventList()
-    conductor = Conductor(RunSpec(QUESTION_SHOWN, team, Rules(seed="shown"), Limits(), NullAnswerStore()), journal)
+    conductor = Conductor(RunSpec(QUESTION_SHOWN, team, Rules(seed="shown"), TeamLimits(), NullAnswerStore()), journal)
     agents = tuple(AgentInfo(name=member.name, id=member.name, backend="scripted", model="scripted") for member in team)
     journal.record(RunStarted(run_id="shown", question=QUESTION_SHOWN, agents=agents))
     await conductor.conduct()

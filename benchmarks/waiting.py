@@ -33,10 +33,10 @@ from massgen_mcp.events.parts import AgentInfo
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import AttemptStarted, RunResumed, RunStarted
 from massgen_mcp.home import Home
-from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.engine.rows import NewRun, new_run_id
-from massgen_mcp.runs.execute import execute_run
-from massgen_mcp.runs.local import local_engine
+from massgen_mcp.runs.host.execute import execute_run
+from massgen_mcp.runs.store.directory import RunDirectory
+from massgen_mcp.runs.store.local import local_engine
 
 OTHER_KEY = "OPENAI_API_KEY"
 BEHIND = 200

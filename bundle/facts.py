@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from massgen_mcp import __version__
-from massgen_mcp.config.providers import PROVIDERS
+from massgen_mcp.config.providers.catalog import PROVIDERS
 
 ROOT = Path(__file__).parent.parent
 SERVER_JSON = ROOT / "server.json"

@@ -40,7 +40,7 @@ from massgen_mcp.config.models.http_backends import (
     ProviderBackendConfig,
 )
 from massgen_mcp.config.models.limits import BudgetConfig, NestedConfig, ProviderLimits, TimeoutConfig
-from massgen_mcp.config.models.mcp_servers import HttpServer, McpServerSettings, StdioServer
+from massgen_mcp.config.models.mcp_servers import HttpMcpServer, McpServerSettings, StdioServer
 from massgen_mcp.config.models.orchestrator import ContextPath, CoordinationConfig, OrchestratorConfig
 from massgen_mcp.config.models.scripted import ScriptedBackendConfig, ScriptStep
 from massgen_mcp.config.schema import FILLED_IN, about, meanings
@@ -325,7 +325,7 @@ agents:
         {
             "Every server": McpServerSettings,
             "A program": StdioServer,
-            "A server at an address": HttpServer,
+            "A server at an address": HttpMcpServer,
         },
         "Entries of `mcp_servers`, by name. More: [mcp-servers.md](mcp-servers.md).",
         """

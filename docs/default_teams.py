@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from docs.markdown import WRITTEN, code, table
+from massgen_mcp.config.access.local_servers import described, find_local_servers
 from massgen_mcp.config.default_team import AGENTS, MEMORY_PART, TINY_BILLIONS, default_team
-from massgen_mcp.config.local_servers import described, find_local_servers
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.config.providers import PROVIDERS
+from massgen_mcp.config.providers.catalog import PROVIDERS
 from massgen_mcp.errors import MassgenError
 from tests.model_servers import MEMORY, PATIENT, all_servers
 

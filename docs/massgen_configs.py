@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from docs.markdown import WRITTEN
-from massgen_mcp.config.massgen_backends import SYSTEM_KEYS, TO_THE_PROVIDER, VERBOSE_TYPES
-from massgen_mcp.config.massgen_commands import IGNORED as COMMANDS_IGNORED
-from massgen_mcp.config.massgen_commands import MEANINGS
-from massgen_mcp.config.massgen_commands import REFUSED as COMMANDS_REFUSED
-from massgen_mcp.config.massgen_features import FEATURES, NEEDLESS, Section, keys_of
-from massgen_mcp.config.massgen_files import GRACE_SECONDS
+from massgen_mcp.config.massgen.backends import SYSTEM_KEYS, TO_THE_PROVIDER, VERBOSE_TYPES
+from massgen_mcp.config.massgen.commands import IGNORED as COMMANDS_IGNORED
+from massgen_mcp.config.massgen.commands import MEANINGS
+from massgen_mcp.config.massgen.commands import REFUSED as COMMANDS_REFUSED
+from massgen_mcp.config.massgen.features import FEATURES, NEEDLESS, Section, keys_of
+from massgen_mcp.config.massgen.files import GRACE_SECONDS
 
 
 def _shown(names: Iterable[str]) -> str:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from genai_prices.data import providers as priced
 
 from docs.markdown import WRITTEN, table
-from massgen_mcp.config.native_tools import native_tools_of
-from massgen_mcp.config.providers import PROVIDERS, Provider, Wire
+from massgen_mcp.config.providers.catalog import PROVIDERS, Provider, Wire
+from massgen_mcp.config.providers.native_tools import native_tools_of
 from tests.wires.rows import ROWS
 
 

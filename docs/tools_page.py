@@ -20,7 +20,7 @@ from massgen_mcp.server.results.apply import Applied, RefusedFile
 from massgen_mcp.server.results.configs import ConfigLine, ConfigList
 from massgen_mcp.server.results.control import Controlled
 from massgen_mcp.server.results.files import FileLine, Files
-from massgen_mcp.server.results.record import CheckLine, Dissent, Dropped, NestedRun, Usage, VoteLine
+from massgen_mcp.server.results.record import CheckLine, Dissent, Dropped, NestedRun, ResultUsage, VoteLine
 from massgen_mcp.server.results.result import Result
 from massgen_mcp.server.results.runs import RunLine, RunList
 from massgen_mcp.server.results.start import Begun, Waiting
@@ -78,7 +78,7 @@ PARTS: Mapping[str, type[BaseModel]] = {
     "A changed file": FileLine,
     "A conflict": RefusedFile,
     "A nested run": NestedRun,
-    "Usage": Usage,
+    "ResultUsage": ResultUsage,
     "A run in the list": RunLine,
     "A config in the list": ConfigLine,
 }

@@ -41,7 +41,7 @@ DAY = 24 * HOUR
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class StoreLimits:
     """How many runs there may be, of all processes together, and for how many seconds after its end a run's files are
     kept. Whoever starts a run, takes one or prunes applies the limits of its own environment.
     """
@@ -58,7 +58,7 @@ class Home:
 
     path: Path
     runner_idle_seconds: float = DEFAULT_IDLE_SECONDS
-    limits: Limits = Limits()
+    limits: StoreLimits = StoreLimits()
 
     @property
     def runs(self) -> Path:
@@ -150,8 +150,8 @@ def find_home(environ: Mapping[str, str]) -> Home:
     chosen = environ.get(HOME_VARIABLE)
     path = _absolute(chosen) if chosen else platformdirs.user_state_path("massgen-mcp")
     _check_length(path)
-    usual = Limits()
-    limits = Limits(
+    usual = StoreLimits()
+    limits = StoreLimits(
         running=int(_number(environ, RUNNING_VARIABLE, usual.running, least=1)),
         queued=int(_number(environ, QUEUED_VARIABLE, usual.queued)),
         results_seconds=_number(environ, RESULTS_VARIABLE, usual.results_seconds / DAY) * DAY,

@@ -41,10 +41,10 @@ PRELOADED = (
     "massgen_mcp.cli.massgen.one_run",
     "massgen_mcp.cli.massgen_mcp.verbs.serve",
     "massgen_mcp.config.loader",
-    "massgen_mcp.runs.execute",
+    "massgen_mcp.runs.host.execute",
     "massgen_mcp.runs.service",
-    "massgen_mcp.runs.retention",
-    "massgen_mcp.server.http",
+    "massgen_mcp.runs.store.retention",
+    "massgen_mcp.server.http.serving",
     "massgen_mcp.server.results",
     "massgen_mcp.server.stdio",
 )

@@ -31,7 +31,7 @@ from tests.commands import STANDING_IN, python
 from tests.planted import PLANTED, SEARCH
 
 SERVER_MODULE = "massgen_mcp.cli.massgen_mcp.main"
-RUNNER_MODULE = "massgen_mcp.runs.runner"
+RUNNER_MODULE = "massgen_mcp.runs.host.runner"
 COMMAND_MODULE = "massgen_mcp.cli.massgen.main"
 
 Mode = Literal["auto", "legacy", "2026-07-28"]

@@ -14,8 +14,8 @@ from typing import Any
 import anyio
 from anyio.abc import SocketAttribute
 
-from massgen_mcp.config.local_servers import LocalServer, find_local_servers
-from massgen_mcp.config.providers import PROVIDERS
+from massgen_mcp.config.access.local_servers import LocalServer, find_local_servers
+from massgen_mcp.config.providers.catalog import PROVIDERS
 from tests.ollama_double import GB, OllamaModel, about_models, json_reply, not_found, serving_ollama
 from tests.raw_double import RawDouble, Seen, answering, reply
 from tests.wires.dialects import Chat, Dialect

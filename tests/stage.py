@@ -13,7 +13,7 @@ from massgen_mcp.events.parts import Event, public_agent_name
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
-from massgen_mcp.orchestration.team import Limits, Member, RunSpec
+from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
 from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.tools.base import Tool
 
@@ -96,7 +96,7 @@ async def perform(
         question,
         team,
         rules or Rules(seed="test"),
-        Limits(),
+        TeamLimits(),
         NullAnswerStore(),
         policy or OrchestratorConfig(),
         history=history,

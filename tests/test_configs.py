@@ -12,7 +12,7 @@ from massgen_mcp.config.loader import load_config, missing_keys, require_keys
 from massgen_mcp.config.models.agents import AgentConfig
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.scripted import ScriptedBackendConfig, ScriptStep
-from massgen_mcp.config.providers import PROVIDERS
+from massgen_mcp.config.providers.catalog import PROVIDERS
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.server.results import config_list
 from tests.harness import ROOT

@@ -1,7 +1,7 @@
 """The tables of docs/backends.md and docs/wires.md say what the code and the tests say."""
 
 from massgen_mcp.backends.refusals import SAID
-from massgen_mcp.config.providers import PROVIDERS
+from massgen_mcp.config.providers.catalog import PROVIDERS
 from tests.harness import ROOT
 from tests.model_servers import LISTINGS
 from tests.wires.checks import CHECKS

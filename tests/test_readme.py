@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from massgen_mcp.config.loader import parse_config, require_keys
-from massgen_mcp.config.providers import named_provider
+from massgen_mcp.config.providers.catalog import named_provider
 from tests.commands import python, run_command
 from tests.harness import COMMAND_MODULE, ROOT, SERVER_MODULE, TempHome, home
 from tests.planted import SEARCH

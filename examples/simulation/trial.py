@@ -13,7 +13,7 @@ from massgen_mcp.events.parts import Event, public_agent_name
 from massgen_mcp.events.run import RunCompleted
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
-from massgen_mcp.orchestration.team import Limits, Member, RunSpec
+from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ async def run_trial(cell: Cell, seed: str, rules: Rules = ONCE) -> Trial:
     team = tuple(Member(public_agent_name(seat), agent) for seat, agent in enumerate(agents))
     rules = replace(rules, seed=seed)
     journal = EventList()
-    await Conductor(RunSpec("Which option is right?", team, rules, Limits(), NullAnswerStore()), journal).conduct()
+    await Conductor(RunSpec("Which option is right?", team, rules, TeamLimits(), NullAnswerStore()), journal).conduct()
     return _trial(journal.events, question)
 
 

@@ -23,7 +23,7 @@ from massgen_mcp.agents.settings import (
 )
 from massgen_mcp.agents.templates import TEMPLATES, MessageTemplates, get_templates
 from massgen_mcp.backends.base import Backend
-from massgen_mcp.config.claude_code_agents import THINKING_TOKENS
+from massgen_mcp.config.massgen.claude_code_agents import THINKING_TOKENS
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 from massgen_mcp.errors import MassgenError

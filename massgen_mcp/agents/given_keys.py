@@ -5,8 +5,8 @@ nobody has set: a config may hold such a name, and a run of this process finds t
 from collections.abc import Mapping
 from itertools import count
 
-from massgen_mcp.config.acceptances import PAIRS_VARIABLE, Pair
-from massgen_mcp.config.key_hosts import host_of
+from massgen_mcp.config.access.acceptances import PAIRS_VARIABLE, Pair
+from massgen_mcp.config.access.key_hosts import host_of
 
 _NAMES = (f"MASSGEN_GIVEN_KEY_{number}" for number in count(1))
 _given: dict[str, str] = {}

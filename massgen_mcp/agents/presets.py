@@ -5,8 +5,8 @@ Knows the backend types and their tools, and makes no config of them.
 
 from typing import Any
 
-from massgen_mcp.config.native_tools import BY_HOST, NativeTool, native_tools_of
-from massgen_mcp.config.providers import named_provider
+from massgen_mcp.config.providers.catalog import named_provider
+from massgen_mcp.config.providers.native_tools import BY_HOST, NativeTool, native_tools_of
 from massgen_mcp.errors import MassgenError
 
 CLAUDE_CODE = "claude_code"

@@ -22,15 +22,15 @@ from massgen_mcp.agents.settings import (
 from massgen_mcp.agents.templates import MessageTemplates
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.registry import make_backend
-from massgen_mcp.config import claude_code_agents
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.config.massgen_backends import SYSTEM_KEYS
-from massgen_mcp.config.model_names import detect_backend
+from massgen_mcp.config.massgen import claude_code_agents
+from massgen_mcp.config.massgen.backends import SYSTEM_KEYS
 from massgen_mcp.config.models import limits
 from massgen_mcp.config.models.common import VARIABLE_PATTERN, Settings
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.orchestrator import OrchestratorConfig
-from massgen_mcp.config.providers import credential_variables
+from massgen_mcp.config.providers.catalog import credential_variables
+from massgen_mcp.config.providers.model_names import detect_backend
 from massgen_mcp.errors import MassgenError
 
 _SOURCE = "AgentConfig"

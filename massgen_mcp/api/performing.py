@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from massgen_mcp.api.request import Prepared
+from massgen_mcp.api.request import PreparedRequest
 from massgen_mcp.api.sessions import SESSIONS
 from massgen_mcp.changes.base import path_text
 from massgen_mcp.errors import MassgenError, RunNotCompleted
@@ -14,12 +14,12 @@ from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.request.output_file import OutputFile
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.runs.foreground import run_here
-from massgen_mcp.runs.foreground_run import ForegroundRun
+from massgen_mcp.runs.host.foreground import run_here
+from massgen_mcp.runs.host.foreground_run import ForegroundRun
 from massgen_mcp.views.vote_results import agent_mapping, answers, vote_results
 
 
-async def perform(run: Prepared, on_record: Callable[[LogRecord], None] = lambda _: None) -> dict[str, Any]:
+async def perform(run: PreparedRequest, on_record: Callable[[LogRecord], None] = lambda _: None) -> dict[str, Any]:
     """Run it to its end; returns the dictionary that `run` promises.
 
     Raises `RunNotCompleted` when there is no final answer, and `MassgenError` store_unavailable.
@@ -60,7 +60,7 @@ async def _applied(run: ForegroundRun, ended: RunState) -> dict[str, Any]:
     return {"applied": told}
 
 
-def _result(prepared: Prepared, run: RunState, directory: RunFiles | None) -> dict[str, Any]:
+def _result(prepared: PreparedRequest, run: RunState, directory: RunFiles | None) -> dict[str, Any]:
     """Agents under their public names; paths only of what is kept."""
     result: dict[str, Any] = {
         "final_answer": run.best_answer,

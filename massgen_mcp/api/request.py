@@ -11,7 +11,7 @@ from massgen_mcp.agents.given_keys import with_given_keys
 from massgen_mcp.api.arguments import check_types
 from massgen_mcp.api.options import RunArguments, RunOptions
 from massgen_mcp.api.sessions import SESSIONS, kept_turns, new_session_id
-from massgen_mcp.config.adjusted import CallLimits
+from massgen_mcp.config.adjusted import RequestedLimits
 from massgen_mcp.config.build_config import path_entries
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.models.orchestrator import ContextPath
@@ -28,7 +28,7 @@ logger = logging.getLogger("massgen_mcp.api")
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedRequest:
     """A request that can be executed. `config_used` is the team's name in results."""
 
     request: RunRequest
@@ -41,7 +41,7 @@ async def prepared(
     *,
     sampling: Mapping[str, Any] | None = None,
     at_most_seconds: float | None = None,
-) -> Prepared:
+) -> PreparedRequest:
     """Check a caller's arguments, as `run` takes them; the last two are LiteLLM's. Raises `MassgenError`."""
     _known(given)
     check_types({"question": question, **given})
@@ -58,7 +58,7 @@ async def prepared(
             enable_filesystem=bool(given.get("enable_filesystem", True)),
             use_docker=bool(given.get("use_docker")),
             system_message=given.get("system_message") or None,
-            limits=CallLimits(at_most_seconds=at_most_seconds),
+            limits=RequestedLimits(at_most_seconds=at_most_seconds),
             sampling=sampling or {},
             output_file=_output(given.get("output_file")),
             session_id=session_id,
@@ -70,7 +70,7 @@ async def prepared(
     logger.info("%s", request.describe_start(Path.cwd()))
     if request.team.note:
         logger.warning("%s", request.team.note)
-    return Prepared(request, _name(request.team, team.models))
+    return PreparedRequest(request, _name(request.team, team.models))
 
 
 def _output(path: str | Path | None) -> OutputFile | None:

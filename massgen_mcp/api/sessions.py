@@ -7,10 +7,10 @@ from collections import OrderedDict
 
 from massgen_mcp.home import find_home
 from massgen_mcp.request.earlier_turn import EarlierTurn
-from massgen_mcp.runs.directory import timestamp
-from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.runs.session_records import is_session_id
+from massgen_mcp.runs.sessions.session_records import is_session_id
+from massgen_mcp.runs.store.directory import timestamp
+from massgen_mcp.runs.store.local import local_engine
 
 MAX_SESSIONS = 1000
 """The session that was used longest ago makes room for a new one."""

@@ -60,7 +60,7 @@ class RetryPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ModelReply:
     """A whole reply. `model` is the provider's name for it where it told one."""
 
     text: str
@@ -87,7 +87,7 @@ async def call_model(
     on_part: Callable[[Part], None] = lambda _: None,
     fit: Callable[[ModelRequest], ModelRequest] = lambda request: request,
     refused: Callable[[BackendError], bool] = lambda _: False,
-) -> Reply:
+) -> ModelReply:
     """Ask until a reply is whole, the error is final, or the time is up.
 
     `fit` makes of the request what is asked with the next try. `refused` hears every error, and says whether `fit` will
@@ -159,7 +159,7 @@ async def _one_reply(
     request: ModelRequest,
     on_text: Callable[[str], None],
     on_part: Callable[[Part], None],
-) -> Reply:
+) -> ModelReply:
     parts = backend.stream(request)
     try:
         return await _collect(parts, backend.model, on_text, on_part)
@@ -174,7 +174,7 @@ async def _collect(
     model: str,
     on_text: Callable[[str], None],
     on_part: Callable[[Part], None],
-) -> Reply:
+) -> ModelReply:
     collected = ReplyParts()
     spoken: type[Part] | None = None
     async for part in parts:
@@ -225,7 +225,7 @@ class ReplyParts:
         if self._size + self._drafted > MAX_REPLY_BYTES:
             raise BackendError("bad_reply", f"the reply is larger than {MAX_REPLY_BYTES} bytes")
 
-    def whole(self, model: str) -> Reply:
+    def whole(self, model: str) -> ModelReply:
         """Raises `BackendError`: provider_error if the model had not come to its end, content_filter if it was stopped
         there.
         """
@@ -236,7 +236,7 @@ class ReplyParts:
         text, reasoning = "".join(self._texts), "".join(self._reasoning)
         if not reasoning:
             reasoning, text = thoughts_apart(text)
-        return Reply(
+        return ModelReply(
             text=text,
             reasoning=reasoning,
             tool_calls=tuple(self._calls),

@@ -26,7 +26,7 @@ from massgen_mcp.backends.http import (
     posted,
 )
 from massgen_mcp.backends.wiretext import clean_object
-from massgen_mcp.config.providers import MESSAGES_OUTPUT
+from massgen_mcp.config.providers.catalog import MESSAGES_OUTPUT
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic

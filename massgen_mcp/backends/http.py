@@ -17,8 +17,8 @@ import httpx2
 from massgen_mcp.backends.base import JsonObject, JsonValue
 from massgen_mcp.backends.event_stream import EventDecoder, ServerEvent
 from massgen_mcp.backends.fields import fields_or_none, parsed
-from massgen_mcp.config.native_tools import NativeTool
-from massgen_mcp.config.providers import CostField
+from massgen_mcp.config.providers.catalog import CostField
+from massgen_mcp.config.providers.native_tools import NativeTool
 from massgen_mcp.errors import BackendError
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.threads import abandonable, imported

@@ -19,7 +19,7 @@ from typing import TypeAlias
 import anyio
 
 from massgen_mcp.backends.abilities import Abilities
-from massgen_mcp.config.limits import CallLimits
+from massgen_mcp.config.access.limits import RateLimits
 from massgen_mcp.errors import BackendError, DropReason
 from massgen_mcp.events.agent_work import OWN_QUEUE, Obstacle
 
@@ -65,7 +65,7 @@ class ProviderLimiters:
         """By address and model; never forgotten."""
 
     @contextmanager
-    def limiter(self, destination: Destination, limits: CallLimits) -> Generator["ProviderLimiter"]:
+    def limiter(self, destination: Destination, limits: RateLimits) -> Generator["ProviderLimiter"]:
         """The limiter of `destination`, with `limits` in force in it until the end of the block."""
         self._limiters = {place: limiter for place, limiter in self._limiters.items() if not limiter.forgettable}
         fingerprint = hashlib.blake2b(destination.key.encode("utf-8", "surrogateescape"), key=self._salt).digest()
@@ -83,7 +83,7 @@ class ProviderLimiter:
         self._address = address
         self._policy = policy
         self._abilities = abilities
-        self._limits: list[CallLimits] = []
+        self._limits: list[RateLimits] = []
         self._line: deque[_Place] = deque()
         """Those who wait, and whoever is just being let through; the first one looks for a gap."""
         self._in_the_way: tuple[Obstacle, float | None] | None = None
@@ -95,7 +95,7 @@ class ProviderLimiter:
         self._circuit = _Circuit(policy)
 
     @contextmanager
-    def limited(self, limits: CallLimits) -> Generator[None]:
+    def limited(self, limits: RateLimits) -> Generator[None]:
         """`limits` hold until the end of the block; where several blocks disagree the smaller number holds."""
         self._limits.append(limits)
         try:

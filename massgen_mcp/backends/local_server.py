@@ -11,9 +11,9 @@ import anyio
 from massgen_mcp.backends.base import Backend, ModelRequest, Part, prepare
 from massgen_mcp.backends.failures import failure, translated
 from massgen_mcp.backends.http import Endpoint, listing_client
+from massgen_mcp.config.access.local_servers import MAX_BYTES, LocalServer, api_root, listed_models, states_no_tools
+from massgen_mcp.config.access.model_lists import ListedModel
 from massgen_mcp.config.default_team import chosen_models
-from massgen_mcp.config.local_servers import MAX_BYTES, LocalServer, api_root, listed_models, states_no_tools
-from massgen_mcp.config.model_lists import ListedModel
 from massgen_mcp.config.models.http_backends import AUTO_MODEL
 from massgen_mcp.errors import BackendError
 from massgen_mcp.nearest import nearest

@@ -33,8 +33,8 @@ from massgen_mcp.backends.plain_client import PlainClient, json_lines
 from massgen_mcp.backends.thoughts import ThoughtsApart
 from massgen_mcp.backends.usage import count, usage_part
 from massgen_mcp.backends.wiretext import CallIds, arguments_object, clean, clean_object, tool_name
-from massgen_mcp.config.local_servers import api_root, read_reply
-from massgen_mcp.config.model_lists import ListedModel, loaded_by_ollama, shown_by_ollama
+from massgen_mcp.config.access.local_servers import api_root, read_reply
+from massgen_mcp.config.access.model_lists import ListedModel, loaded_by_ollama, shown_by_ollama
 
 CONTEXT = 16_384
 """Tokens of context that are asked for where nobody says how many: room for a ballot of several long answers, and for

@@ -25,7 +25,7 @@ _LAST = "[DONE]"
 """What a stream may end with, after its last event."""
 
 
-class Reply(Protocol):
+class ReplyBuilder(Protocol):
     """Puts the events of one reply together."""
 
     def read(self, event: object, /) -> Iterator[Part]: ...
@@ -43,7 +43,7 @@ class OpenAIBackend:
         endpoint: Endpoint,
         path: str,
         request_body: Callable[[Endpoint, ModelRequest], JsonObject],
-        reply: Callable[[Endpoint, str, ModelRequest], Reply],
+        reply: Callable[[Endpoint, str, ModelRequest], ReplyBuilder],
     ) -> None:
         self._endpoint = endpoint
         self._path = path

@@ -14,11 +14,10 @@ from massgen_mcp.backends.late import LateBackend
 from massgen_mcp.backends.limiter import Destination
 from massgen_mcp.backends.redacted import without_keys
 from massgen_mcp.config import ag2_agents
-from massgen_mcp.config.agent_clis import find_cli, find_login, how_to_log_in, lack
-from massgen_mcp.config.backend_providers import key_variables, provider_for
-from massgen_mcp.config.held_keys import redactor_for
-from massgen_mcp.config.key_hosts import asked_by, describe_refusal, find_key, missing_variables, refused_pair
-from massgen_mcp.config.keys import is_set
+from massgen_mcp.config.access.agent_clis import find_cli, find_login, how_to_log_in, lack
+from massgen_mcp.config.access.backend_providers import key_variables, provider_for
+from massgen_mcp.config.access.held_keys import redactor_for
+from massgen_mcp.config.access.key_hosts import asked_by, describe_refusal, find_key, missing_variables, refused_pair
 from massgen_mcp.config.models.ag2 import Ag2AgentConfig, Ag2BackendConfig
 from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
@@ -29,7 +28,8 @@ from massgen_mcp.config.models.http_backends import (
     OllamaBackendConfig,
 )
 from massgen_mcp.config.models.scripted import ScriptedBackendConfig
-from massgen_mcp.config.providers import named_provider
+from massgen_mcp.config.providers.catalog import named_provider
+from massgen_mcp.config.providers.keys import is_set
 from massgen_mcp.errors import BackendError
 from massgen_mcp.redaction import Redactor
 

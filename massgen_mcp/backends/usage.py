@@ -11,7 +11,7 @@ from typing import cast
 
 from massgen_mcp.backends.base import UsagePart
 from massgen_mcp.backends.wiretext import clean
-from massgen_mcp.config.providers import CostField
+from massgen_mcp.config.providers.catalog import CostField
 
 MAX_TOKENS = 100_000_000
 """No model reads or writes more in one call."""

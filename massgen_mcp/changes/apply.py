@@ -14,7 +14,7 @@ from massgen_mcp.changes.held_directory import HeldDirectory
 from massgen_mcp.changes.intent import IntentPart, planned
 from massgen_mcp.changes.obstacles import Obstacle, obstacles
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
-from massgen_mcp.changes.steps import Step, steps_between
+from massgen_mcp.changes.steps import ChangeStep, steps_between
 from massgen_mcp.changes.user_repository import UserRepository
 from massgen_mcp.errors import MassgenError
 
@@ -55,7 +55,7 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ApplyPlan:
     """`before`: the writable places without the patch, `after`: with it, `changes`: what differs. Paths begin with the
     name of the place. `left_out`: files that the patch changes in places that are not writable.
     """
@@ -92,13 +92,13 @@ def choose(repository: PrivateRepository, patch: Patch, paths: Sequence[str]) ->
     return Chosen(base, repository.tree_of(files), tuple(left_out), refused)
 
 
-def merged(repository: PrivateRepository, before: TreeId, chosen: Chosen) -> Plan:
+def merged(repository: PrivateRepository, before: TreeId, chosen: Chosen) -> ApplyPlan:
     """The chosen changes on top of `before`, or the conflicts. Raises `GitFailed`."""
     found = repository.merge(chosen.base, before, chosen.theirs)
     refused = chosen.refused + tuple(Obstacle(os.fsdecode(one.path), _why(one.reason)) for one in found.conflicts)
     if refused:
-        return Plan(before, before, (), refused, chosen.left_out)
-    return Plan(before, found.tree, repository.changes(before, found.tree), (), chosen.left_out)
+        return ApplyPlan(before, before, (), refused, chosen.left_out)
+    return ApplyPlan(before, found.tree, repository.changes(before, found.tree), (), chosen.left_out)
 
 
 def plan(
@@ -107,13 +107,13 @@ def plan(
     *,
     paths: Sequence[str] = (),
     permissions: Mapping[str, int] | None = None,
-) -> tuple[Plan, tuple[IntentPart, ...]]:
+) -> tuple[ApplyPlan, tuple[IntentPart, ...]]:
     """What is to be done in the directories themselves; nothing if anything is in the way. `permissions`: of files that
     are made again. Raises as `choose`, and `GitFailed`, `TooLarge`, `OSError`.
     """
     if gone := [place for place in patch.writable if not _is_there(Path(place.path))]:
         refused = tuple(Obstacle(place.name, f"{place.path} is not there any more, or no directory") for place in gone)
-        return Plan(patch.base, patch.base, refused=refused), ()
+        return ApplyPlan(patch.base, patch.base, refused=refused), ()
     chosen = choose(repository, patch, paths)
     before = repository.combined({place.name: _present(repository, place, patch) for place in patch.writable})
     found = merged(repository, before, chosen)
@@ -132,7 +132,7 @@ def plan(
     return replace(found, refused=tuple(refused)), () if refused else tuple(parts)
 
 
-def _steps(repository: PrivateRepository, found: Plan, permissions: Mapping[str, int]) -> list[Step]:
+def _steps(repository: PrivateRepository, found: ApplyPlan, permissions: Mapping[str, int]) -> list[ChangeStep]:
     """Those of all places, by the names of trees."""
     if found.before == found.after:
         return []
@@ -141,7 +141,7 @@ def _steps(repository: PrivateRepository, found: Plan, permissions: Mapping[str,
     return [replace(step, permissions=permissions.get(step.path), like=earlier.get(step.path)) for step in steps]
 
 
-def _in_place(step: Step, place: BaseDirectory) -> Step:
+def _in_place(step: ChangeStep, place: BaseDirectory) -> ChangeStep:
     """As this place calls it. A file that comes from another place is like none of this one."""
     above = f"{place.name}/"
     like = step.like.removeprefix(above) if step.like and step.like.startswith(above) else None

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from massgen_mcp.changes.apply import Patch, Plan, choose, merged
+from massgen_mcp.changes.apply import ApplyPlan, Patch, choose, merged
 from massgen_mcp.changes.base import BaseDirectory
 from massgen_mcp.changes.files import TreeFile
 from massgen_mcp.changes.git import Git
@@ -42,7 +42,7 @@ class NewBranch:
 
 def plan_branch(
     repository: PrivateRepository, patch: Patch, name: str, *, paths: Sequence[str] = ()
-) -> tuple[Plan, NewBranch]:
+) -> tuple[ApplyPlan, NewBranch]:
     """Raises as `choose`, `MassgenError` invalid_arguments for a name that cannot be taken, invalid_action for a
     directory that such a commit cannot be made for, `GitFailed`, `OSError`.
     """
@@ -132,7 +132,7 @@ def _plain(content: bytes) -> bytes:
 
 
 def _converted(
-    repository: PrivateRepository, user: UserRepository, plan: Plan, prefixes: Mapping[bytes, bytes]
+    repository: PrivateRepository, user: UserRepository, plan: ApplyPlan, prefixes: Mapping[bytes, bytes]
 ) -> Iterator[Obstacle]:
     """The files whose content the repository's attributes would change on the way into a commit."""
     files = {_in_repository(one.path, prefixes): one for one in plan.changes if one.after is not None}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from massgen_mcp.changes.held_directory import HeldDirectory
-from massgen_mcp.changes.steps import Step, as_row, in_order, of_row, parents_of
+from massgen_mcp.changes.steps import ChangeStep, as_row, in_order, of_row, parents_of
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import write_durably
 
@@ -32,7 +32,7 @@ class IntentPart:
     name: str
     """How people and models call it."""
     root: str
-    steps: tuple[Step, ...]
+    steps: tuple[ChangeStep, ...]
     make: tuple[str, ...] = ()
     emptied: tuple[str, ...] = ()
     staging: str = ""
@@ -68,7 +68,7 @@ class Intent:
     phase: Phase = "staging"
 
 
-def planned(name: str, root: Path, steps: Iterable[Step]) -> IntentPart:
+def planned(name: str, root: Path, steps: Iterable[ChangeStep]) -> IntentPart:
     """What has to be done in `root` for these steps. Raises `OSError` where it cannot be looked at."""
     with HeldDirectory.open(root) as held:
         ordered = tuple(_as_it_is(held, step) for step in in_order(steps))
@@ -79,7 +79,7 @@ def planned(name: str, root: Path, steps: Iterable[Step]) -> IntentPart:
     return IntentPart(name, str(root), ordered, make, emptied, f"{STAGING}{secrets.token_hex(8)}")
 
 
-def _as_it_is(held: HeldDirectory, step: Step) -> Step:
+def _as_it_is(held: HeldDirectory, step: ChangeStep) -> ChangeStep:
     """The step with the permissions of the file that it removes."""
     found = held.status(step.path) if step.new is None else None
     return step if found is None else replace(step, permissions=stat.S_IMODE(found.st_mode))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from massgen_mcp.changes.files import LINK, MIB, USUAL_LIMITS, is_git_name
 from massgen_mcp.changes.held_directory import HeldDirectory
-from massgen_mcp.changes.steps import Step, parents_of
+from massgen_mcp.changes.steps import ChangeStep, parents_of
 from massgen_mcp.changes.transaction import Contents
 
 
@@ -24,7 +24,7 @@ class Obstacle:
 
 
 def obstacles(
-    held: HeldDirectory, steps: Sequence[Step], contents: Contents, absent: Collection[str]
+    held: HeldDirectory, steps: Sequence[ChangeStep], contents: Contents, absent: Collection[str]
 ) -> list[Obstacle]:
     """Those in the way of these steps in this directory, at most one for each. `absent`: files that a repository keeps
     and a sparse checkout leaves out. Raises `OSError`, `GitFailed`.
@@ -34,7 +34,9 @@ def obstacles(
 
 
 class _Looking:
-    def __init__(self, held: HeldDirectory, steps: Iterable[Step], contents: Contents, absent: Collection[str]) -> None:
+    def __init__(
+        self, held: HeldDirectory, steps: Iterable[ChangeStep], contents: Contents, absent: Collection[str]
+    ) -> None:
         self._held = held
         self._contents = contents
         self._absent = absent
@@ -43,7 +45,7 @@ class _Looking:
         self._inodes = {(status.st_dev, status.st_ino) for status in found if status is not None}
         self._above: dict[str, str] = {}
 
-    def reason(self, step: Step) -> str:
+    def reason(self, step: ChangeStep) -> str:
         """Empty if nothing is in the way."""
         if any(map(is_git_name, step.path.split("/"))):
             return "belongs to git itself"
@@ -78,12 +80,12 @@ class _Looking:
             return "is on a read-only file system"
         return "" if _writable(found) else f"{parent or 'the directory'} is read-only"
 
-    def _reason_of_link(self, step: Step) -> str:
+    def _reason_of_link(self, step: ChangeStep) -> str:
         target = os.fsdecode(self._contents(step.new)) if step.new else ""
         leads = posixpath.normpath(posixpath.join(posixpath.dirname(step.path), target))
         return "is a link that leads out of the directory" if leads.startswith(("/", "..")) else ""
 
-    def _reason_not_replaced(self, step: Step) -> str:
+    def _reason_not_replaced(self, step: ChangeStep) -> str:
         found = self._held.status(step.path)
         if found is None or stat.S_ISLNK(found.st_mode):
             return ""
@@ -98,7 +100,7 @@ class _Looking:
         replaced = step.new is not None and step.new.mode != LINK
         return self._held.not_kept(step.path) if replaced else ""
 
-    def _reason_not_made(self, step: Step) -> str:
+    def _reason_not_made(self, step: ChangeStep) -> str:
         if step.path in self._absent:
             return "a sparse checkout leaves out the file of this name"
         found = self._held.status(step.path)

@@ -28,7 +28,7 @@ MAX_LAID_OUT = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class AnswerChanges:
     """What one agent has made of the base: a tree of the same shape, and what differs, sorted by path.
 
     Paths begin with the name of the directory: `NAME/src/a.py`. `notes`: what could not be taken, in words.
@@ -74,7 +74,7 @@ class RunChanges:
             write_durably(self.directory / "base.json", base.model_dump_json(indent=1).encode())
         return base, refused
 
-    def outcome(self, base: Base, workspace: Path) -> Outcome:
+    def outcome(self, base: Base, workspace: Path) -> AnswerChanges:
         """What the copies in a workspace are now. Raises `GitFailed`, and `OSError` if they cannot be read."""
         repository = self.repository
         known = self._known.setdefault(workspace, {})
@@ -108,7 +108,7 @@ class RunChanges:
         tree = repository.combined(trees)
         files = repository.changes(base.id, tree)
         repository.own(file.blob for change in files for file in (change.before, change.after) if file is not None)
-        return Outcome(tree, files, tuple(notes))
+        return AnswerChanges(tree, files, tuple(notes))
 
     def lay_out_changed(self, changes: Iterable[FileChange], into: Path) -> None:
         """Lay out the regular files that are changed or new, the first `MAX_LAID_OUT` of them."""

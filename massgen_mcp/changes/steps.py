@@ -12,7 +12,7 @@ from massgen_mcp.changes.files import TreeFile
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ChangeStep:
     """`old` is None for a file that is made, `new` for one that is removed. `permissions`: of a file that is removed,
     and of one that is made where they are known from before. `like`: where a file that is renamed was, as long as it is
     there; no row has it.
@@ -29,22 +29,22 @@ Row: TypeAlias = tuple[str, TreeFile | None, TreeFile | None, int | None]
 """A step for JSON."""
 
 
-def as_row(step: Step) -> Row:
+def as_row(step: ChangeStep) -> Row:
     return (step.path, step.old, step.new, step.permissions)
 
 
-def of_row(row: Row) -> Step:
+def of_row(row: Row) -> ChangeStep:
     path, old, new, permissions = row
-    return Step(path, old and TreeFile(*old), new and TreeFile(*new), permissions)
+    return ChangeStep(path, old and TreeFile(*old), new and TreeFile(*new), permissions)
 
 
-def steps_between(before: Mapping[bytes, TreeFile], after: Mapping[bytes, TreeFile]) -> list[Step]:
+def steps_between(before: Mapping[bytes, TreeFile], after: Mapping[bytes, TreeFile]) -> list[ChangeStep]:
     """What makes the files of one tree those of another."""
     paths = [path for path in {**before, **after} if before.get(path) != after.get(path)]
-    return [Step(os.fsdecode(path), before.get(path), after.get(path)) for path in paths]
+    return [ChangeStep(os.fsdecode(path), before.get(path), after.get(path)) for path in paths]
 
 
-def in_order(steps: Iterable[Step]) -> tuple[Step, ...]:
+def in_order(steps: Iterable[ChangeStep]) -> tuple[ChangeStep, ...]:
     """As they can be done one after the other: what is removed makes room for what is made."""
     return tuple(sorted(steps, key=lambda step: (step.new is not None, step.path)))
 

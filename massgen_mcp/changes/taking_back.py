@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from massgen_mcp.changes.held_directory import HeldDirectory
 from massgen_mcp.changes.intent import IntentPart
-from massgen_mcp.changes.steps import Step
+from massgen_mcp.changes.steps import ChangeStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def left_beside(part: IntentPart, directory: HeldDirectory, *, happened: bool) -
     return places + [place for place in left if directory.status(place) is not None and directory.entries(place)]
 
 
-def _take_out(part: IntentPart, directory: HeldDirectory, number: int, step: Step) -> None:
+def _take_out(part: IntentPart, directory: HeldDirectory, number: int, step: ChangeStep) -> None:
     """Remove the new file, unless another one is there now."""
     taken = part.taken(number)
     if directory.status(taken) is None:
@@ -86,7 +86,7 @@ def _put_back(directory: HeldDirectory, aside: str, path: str) -> None:
         raise
 
 
-def _differing(part: IntentPart, directory: HeldDirectory) -> list[Step]:
+def _differing(part: IntentPart, directory: HeldDirectory) -> list[ChangeStep]:
     """The steps whose path is not as it was before them."""
     there = [step for step in part.steps if step.old is not None and directory.holds(step.path, step.old)]
     found = [status for step in there if (status := directory.status(step.path)) is not None]
@@ -101,7 +101,7 @@ def _differing(part: IntentPart, directory: HeldDirectory) -> list[Step]:
     return [step for step in part.steps if step not in there and (step.old is not None or not is_absent(step.path))]
 
 
-def _is_lost(part: IntentPart, directory: HeldDirectory, number: int, step: Step) -> bool:
+def _is_lost(part: IntentPart, directory: HeldDirectory, number: int, step: ChangeStep) -> bool:
     if step.old is None or step.new is None or directory.status(part.old(number)) is not None:
         return False
     return directory.holds(step.path, step.new)

@@ -21,7 +21,7 @@ from massgen_mcp.changes.base import path_text
 from massgen_mcp.changes.files import EXECUTABLE, LINK, TreeFile
 from massgen_mcp.changes.held_directory import HeldDirectory
 from massgen_mcp.changes.intent import STAGED, Intent, IntentPart, Phase, read_intent, write_intent
-from massgen_mcp.changes.steps import Step, parents_of
+from massgen_mcp.changes.steps import ChangeStep, parents_of
 from massgen_mcp.changes.taking_back import left_beside, take_back
 from massgen_mcp.workspace import openat
 
@@ -222,7 +222,7 @@ def _write_all(fd: int, content: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def _looks(part: IntentPart, directory: HeldDirectory, step: Step) -> tuple[int, str]:
+def _looks(part: IntentPart, directory: HeldDirectory, step: ChangeStep) -> tuple[int, str]:
     """The permissions of the new file, and what the rest is taken from: the file that it replaces, or is renamed from,
     else the directory that it comes into.
     """
@@ -263,7 +263,7 @@ def _change(part: IntentPart, directory: HeldDirectory) -> None:
             raise _changed(part, step.path)
 
 
-def _set_aside(part: IntentPart, directory: HeldDirectory, number: int, step: Step) -> None:
+def _set_aside(part: IntentPart, directory: HeldDirectory, number: int, step: ChangeStep) -> None:
     with _meanwhile(part, step.path):
         directory.move(step.path, part.old(number))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from posixpath import dirname, join, normpath
 
 from massgen_mcp.checks.recipes import Read, included_by, made_by, run_by
-from massgen_mcp.checks.scripts import SHELLS, Call, calls_of
+from massgen_mcp.checks.scripts import SHELLS, ProgramCall, calls_of
 
 MAX_LEVELS = 4
 """The commands themselves are the first."""
@@ -59,7 +59,7 @@ def followed(commands: Iterable[str], read: Read) -> Followed:
     return Followed(frozenset(found), frozenset(included), frozenset(made))
 
 
-def _in_script(path: str, call: Call, read: Read) -> Iterator[_Command]:
+def _in_script(path: str, call: ProgramCall, read: Read) -> Iterator[_Command]:
     """The lines of a shell script, each as if it began where the script is called, and where it lies."""
     text = read(path) or ""
     by_shell = call.program in (".", "source") or SHELLS.fullmatch(call.program) is not None

@@ -18,7 +18,7 @@ from massgen_mcp.changes.repository import PrivateRepository, TreeId
 from massgen_mcp.checks.excerpt import excerpt_of
 from massgen_mcp.checks.protected import Protection
 from massgen_mcp.events.parts import CheckOutcome
-from massgen_mcp.sandbox import WORKSPACE, Bounds, Image, LevelName, Policy, SandboxFailed, Shown, spawn
+from massgen_mcp.sandbox import WORKSPACE, Image, LevelName, Policy, ResourceLimits, SandboxFailed, VisiblePath, spawn
 from massgen_mcp.sandbox.output import Output, how_ended, take
 from massgen_mcp.workspace.snapshot import remove_tree
 
@@ -42,7 +42,7 @@ class CheckRules:
     """What holds for every check alike. `bounds` holds its time, too."""
 
     level: LevelName
-    bounds: Bounds
+    bounds: ResourceLimits
     protection: Protection
     network: tuple[str, ...] = ()
     toolchains: tuple[Path, ...] = ()
@@ -62,7 +62,7 @@ class FileJudge:
         place: Path,
         rules: CheckRules,
         *,
-        shown: tuple[Shown, ...] = (),
+        shown: tuple[VisiblePath, ...] = (),
     ) -> None:
         """Checks begin in the first directory of the base. `place`: where check-outs lie while they are used. `shown`:
         what checks need and no tree holds.
@@ -157,7 +157,7 @@ class FileJudge:
         )
 
 
-def _made_room(files: Path, shown: Shown) -> bool:
+def _made_room(files: Path, shown: VisiblePath) -> bool:
     """Whether there is an empty directory now at the place of what is to be shown."""
     place = place_in(files, shown.place.removeprefix(f"{WORKSPACE}/"))
     if place is not None:

@@ -17,7 +17,7 @@ from posixpath import join, normpath
 from shlex import quote
 from typing import TypeAlias, cast
 
-from massgen_mcp.checks.scripts import INTERPRETERS, SHELLS, Call
+from massgen_mcp.checks.scripts import INTERPRETERS, SHELLS, ProgramCall
 from massgen_mcp.config.yaml_reader import read_yaml
 from massgen_mcp.errors import MassgenError
 
@@ -54,7 +54,7 @@ class Recipe:
     needs: tuple[str, ...] = ()
 
 
-def run_by(call: Call, read: Read) -> Iterator[tuple[str, str]]:
+def run_by(call: ProgramCall, read: Read) -> Iterator[tuple[str, str]]:
     """Commands that this call runs, each with the directory that it begins in."""
     arguments = call.words[1:]
     match call.program:
@@ -88,14 +88,14 @@ def run_by(call: Call, read: Read) -> Iterator[tuple[str, str]]:
             return
 
 
-def included_by(call: Call, read: Read) -> Iterator[str]:
+def included_by(call: ProgramCall, read: Read) -> Iterator[str]:
     """The makefiles that those of a call of `make` include."""
     if call.program in MAKES:
         place, texts = _makefiles(call, read)
         yield from (normpath(join(place, name)) for name in [*texts][1:])
 
 
-def made_by(call: Call, read: Read) -> Iterator[str]:
+def made_by(call: ProgramCall, read: Read) -> Iterator[str]:
     """The targets of a call of `make` that it takes for made where something is: those that are not phony."""
     if call.program in MAKES:
         place, texts = _makefiles(call, read)
@@ -129,7 +129,7 @@ def _wanted(recipes: Mapping[str, Recipe], names: Iterable[str], *, default: boo
 # -- where, and what of it --------------------------------------------------------------------------------------------
 
 
-def _directory(call: Call, *options: str) -> str:
+def _directory(call: ProgramCall, *options: str) -> str:
     return normpath(join(call.directory, _value(call.words[1:], *options) or "."))
 
 
@@ -155,7 +155,7 @@ def _text(place: str, name: str, read: Read) -> str:
     return (read(normpath(join(place, name))) or "") if name else ""
 
 
-def _makefiles(call: Call, read: Read) -> tuple[str, dict[str, str]]:
+def _makefiles(call: ProgramCall, read: Read) -> tuple[str, dict[str, str]]:
     """Where a call of `make` begins, and by name the makefile with those that it includes, as far as they are named."""
     place = _directory(call, "-C", "--directory")
     pending = [_value(call.words[1:], "-f", "--file", "--makefile") or _first(place, MAKEFILES, read)]

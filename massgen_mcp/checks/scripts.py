@@ -61,7 +61,7 @@ _VARIABLE = re.compile(r"\$\{?(\w+)(?::-[^}]*)?\}?")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ProgramCall:
     """A program with its arguments, without what only runs it. `directory`: where, from where the command begins."""
 
     directory: str
@@ -76,7 +76,7 @@ class Call:
         return (normpath(join(self.directory, _LEADING_VARIABLE.sub("", name))) for name in _of_simple(self.words))
 
 
-def calls_of(command: str) -> Iterator[Call]:
+def calls_of(command: str) -> Iterator[ProgramCall]:
     """All calls in a command, also in one that a shell is given in it."""
     lexer = shlex.shlex(command, posix=True, punctuation_chars=_OPERATORS)
     lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
@@ -99,12 +99,12 @@ def calls_of(command: str) -> Iterator[Call]:
         simple = []
 
 
-def _calls_of_simple(directory: str, words: Sequence[str]) -> Iterator[Call]:
-    call = Call(directory, tuple(_without_wrappers(words)))
+def _calls_of_simple(directory: str, words: Sequence[str]) -> Iterator[ProgramCall]:
+    call = ProgramCall(directory, tuple(_without_wrappers(words)))
     yield call
     if (given := _given_to_shell(call.words)) is not None:
         for inner in calls_of(given):
-            yield Call(join(directory, inner.directory), inner.words)
+            yield ProgramCall(join(directory, inner.directory), inner.words)
 
 
 def _program(words: Sequence[str]) -> str:

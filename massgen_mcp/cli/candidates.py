@@ -12,7 +12,7 @@ from argcomplete.completers import BaseCompleter, FilesCompleter
 
 from massgen_mcp.config.examples import list_examples
 from massgen_mcp.config.loader import EXAMPLE_PREFIX
-from massgen_mcp.config.providers import PROVIDERS, provider_names
+from massgen_mcp.config.providers.catalog import PROVIDERS, provider_names
 
 
 class Candidates(BaseCompleter):
@@ -56,13 +56,13 @@ def _models() -> Iterable[str]:
 
 def _run_ids() -> Iterable[str]:
     from massgen_mcp.home import find_home
-    from massgen_mcp.runs.local import local_engine  # no other candidate needs it
+    from massgen_mcp.runs.store.local import local_engine  # no other candidate needs it
 
     store = local_engine(find_home(os.environ)).store
     return [row.run_id for row in store.recent(state=None, before=None, limit=100)]
 
 
 def _sessions() -> Iterable[str]:
-    from massgen_mcp.runs.project import SESSIONS
+    from massgen_mcp.runs.sessions.project import SESSIONS
 
     return sorted((path.name for path in SESSIONS.iterdir()), reverse=True)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # the codes alone must cost nothing to import
     from massgen_mcp.errors import ErrorCode
     from massgen_mcp.run_state.status import RunStatus
-    from massgen_mcp.runs.run_view import RunView
+    from massgen_mcp.runs.view.run_view import RunView
 
 EXIT_OK = 0
 

@@ -5,8 +5,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from massgen_mcp.home import find_home
-from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.service import RunService
+from massgen_mcp.runs.store.local import local_engine
 
 
 @contextmanager

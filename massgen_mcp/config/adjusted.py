@@ -20,7 +20,7 @@ from massgen_mcp.errors import MassgenError
 
 
 @dataclass(frozen=True, slots=True)
-class CallLimits:
+class RequestedLimits:
     """A call's own limits; None leaves the config's."""
 
     max_usd: float | None = None
@@ -30,7 +30,7 @@ class CallLimits:
     max_answers: int | None = None
 
 
-def with_limits(config: Config, limits: CallLimits) -> Config:
+def with_limits(config: Config, limits: RequestedLimits) -> Config:
     budget, timeouts = config.budget, config.timeout_settings
     seconds = timeouts.orchestrator_timeout_seconds if limits.max_seconds is None else limits.max_seconds
     if limits.at_most_seconds is not None:

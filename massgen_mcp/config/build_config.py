@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from massgen_mcp.config.builder import MAX_AGENTS, short_name
-from massgen_mcp.config.massgen_commands import SUDO_IMAGE
-from massgen_mcp.config.model_names import detect_backend
+from massgen_mcp.config.massgen.commands import SUDO_IMAGE
 from massgen_mcp.config.paths import Paths
-from massgen_mcp.config.providers import WITHOUT_PROVIDER, named_provider
+from massgen_mcp.config.providers.catalog import WITHOUT_PROVIDER, named_provider
+from massgen_mcp.config.providers.model_names import detect_backend
 from massgen_mcp.errors import MassgenError
 
 DEFAULT_MODEL = "gpt-5"

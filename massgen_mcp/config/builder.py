@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pydantic import TypeAdapter, ValidationError
 
 from massgen_mcp.config.diagnostics import show_name
-from massgen_mcp.config.model_names import detect_backend
 from massgen_mcp.config.models.agents import AgentConfig
 from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.common import MAX_MODEL_NAME
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.config.providers import named_provider
+from massgen_mcp.config.providers.catalog import named_provider
+from massgen_mcp.config.providers.model_names import detect_backend
 from massgen_mcp.errors import MassgenError
 
 _BACKEND: TypeAdapter[BackendConfig] = TypeAdapter(BackendConfig)

@@ -8,18 +8,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from massgen_mcp.config import agent_clis
-from massgen_mcp.config.addresses import is_loopback
+from massgen_mcp.config.access import agent_clis
+from massgen_mcp.config.access.key_hosts import find_key
+from massgen_mcp.config.access.local_servers import LocalServer, find_local_servers, local_places
+from massgen_mcp.config.access.model_lists import ListedModel
 from massgen_mcp.config.builder import agent_id, backend_of, config_from_models
-from massgen_mcp.config.key_hosts import find_key
-from massgen_mcp.config.local_servers import LocalServer, find_local_servers, local_places
-from massgen_mcp.config.model_lists import ListedModel
-from massgen_mcp.config.model_names import detect_backend
 from massgen_mcp.config.models.agents import AgentConfig
 from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.http_backends import ProviderBackendConfig
-from massgen_mcp.config.providers import PROVIDERS, keys_of_default_teams, named_provider
+from massgen_mcp.config.providers.addresses import is_loopback
+from massgen_mcp.config.providers.catalog import PROVIDERS, keys_of_default_teams, named_provider
+from massgen_mcp.config.providers.model_names import detect_backend
 from massgen_mcp.errors import MassgenError
 
 AGENTS = 3

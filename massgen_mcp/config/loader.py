@@ -11,8 +11,9 @@ from types import MappingProxyType
 
 from pydantic import ValidationError
 
-from massgen_mcp.config import ag2_agents, agent_clis, examples, key_hosts
-from massgen_mcp.config.acceptances import Pair, user_directory
+from massgen_mcp.config import ag2_agents, examples
+from massgen_mcp.config.access import agent_clis, key_hosts
+from massgen_mcp.config.access.acceptances import Pair, user_directory
 from massgen_mcp.config.diagnostics import Problem, likely_types, problems_of, show_name, show_place
 from massgen_mcp.config.installed import OF_MODELS, wrong_versions
 from massgen_mcp.config.models.ag2 import Ag2BackendConfig
@@ -30,7 +31,7 @@ MAX_PROBLEMS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedConfig:
     """A config, and what of its text was ignored and why: one line, None if nothing was."""
 
     config: Config
@@ -49,7 +50,7 @@ def load_config(source: str | Path, *, environ: Mapping[str, str], base_dir: Pat
     return load_parsed(source, environ=environ, base_dir=base_dir).config
 
 
-def load_parsed(source: str | Path, *, environ: Mapping[str, str], base_dir: Path | None = None) -> Parsed:
+def load_parsed(source: str | Path, *, environ: Mapping[str, str], base_dir: Path | None = None) -> ParsedConfig:
     """`load_config` with what of the file was ignored."""
     return parse_text(read_config(source), str(source), environ, base_dir=base_dir)
 
@@ -63,7 +64,7 @@ def parse_config(
 
 def parse_text(
     text: str | bytes, source_name: str, environ: Mapping[str, str], *, base_dir: Path | None = None
-) -> Parsed:
+) -> ParsedConfig:
     """`parse_config` with what of the text was ignored."""
     return _parsed(read_yaml(text, source_name), environ, base_dir)
 
@@ -85,7 +86,7 @@ def parse_data(
     *,
     environ: Mapping[str, str] = _NO_VARIABLES,
     base_dir: Path | None = None,
-) -> Parsed:
+) -> ParsedConfig:
     """`config_from_data` with what of the dictionary was ignored."""
     located = Located(None, {}, source_name)
     try:
@@ -228,7 +229,7 @@ def _without_key(config: Config, environ: Mapping[str, str]) -> list[tuple[Agent
     return lacking
 
 
-def _parsed(located: Located, environ: Mapping[str, str], base_dir: Path | None) -> Parsed:
+def _parsed(located: Located, environ: Mapping[str, str], base_dir: Path | None) -> ParsedConfig:
     shaped = shape(located.data, environ=environ, base_dir=base_dir or Path.cwd())
     if not shaped.data and shaped.problems:
         raise _invalid(shaped.problems, located)
@@ -244,7 +245,7 @@ def _parsed(located: Located, environ: Mapping[str, str], base_dir: Path | None)
         raise _invalid(problems, located) from None
     if problems:
         raise _invalid(problems, located)
-    return Parsed(config, shaped.note)
+    return ParsedConfig(config, shaped.note)
 
 
 def _problems_of_likely_types(data: Mapping[str, Plain], error: ValidationError) -> list[Problem]:

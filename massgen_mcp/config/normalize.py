@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
-from massgen_mcp.config import ag2_agents, massgen_files, mcp_servers
+from massgen_mcp.config import ag2_agents, mcp_servers
 from massgen_mcp.config.diagnostics import Problem
+from massgen_mcp.config.massgen import files as massgen_files
 from massgen_mcp.config.models.orchestrator import DEFAULT_SKILLS
-from massgen_mcp.config.providers import PROVIDERS
+from massgen_mcp.config.providers.catalog import PROVIDERS
 from massgen_mcp.config.yaml_reader import Place, Plain
 
 _VARIABLE = re.compile(r"\$\{([A-Z_][A-Z0-9_]*)\}")

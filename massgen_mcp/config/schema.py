@@ -18,7 +18,7 @@ from massgen_mcp.config.models.backend_base import PricedBackendConfig
 from massgen_mcp.config.models.common import Settings
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.normalize import OF_THE_AGENT
-from massgen_mcp.config.providers import PROVIDERS
+from massgen_mcp.config.providers.catalog import PROVIDERS
 
 Json = dict[str, Any]
 

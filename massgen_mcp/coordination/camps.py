@@ -20,7 +20,7 @@ from itertools import combinations
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class StandingVote:
     """A standing vote: for `label`, which says the same as `same_as` (labels). None: the voter said nothing of that."""
 
     voter: str
@@ -45,7 +45,7 @@ class Opinion:
         return len(self.same) + undecided >= max(2, self.apart)
 
 
-def opinions(labels: Sequence[str], choices: Sequence[Choice]) -> Iterator[tuple[str, str, Opinion]]:
+def opinions(labels: Sequence[str], choices: Sequence[StandingVote]) -> Iterator[tuple[str, str, Opinion]]:
     """Of every two of the answers."""
     said = [(choice.voter, {choice.label, *choice.same_as}) for choice in choices if choice.same_as is not None]
     for one, other in combinations(labels, 2):
@@ -54,7 +54,7 @@ def opinions(labels: Sequence[str], choices: Sequence[Choice]) -> Iterator[tuple
         yield one, other, Opinion(same, apart)
 
 
-def camps(authors: Mapping[str, str], choices: Sequence[Choice]) -> tuple[tuple[str, ...], ...]:
+def camps(authors: Mapping[str, str], choices: Sequence[StandingVote]) -> tuple[tuple[str, ...], ...]:
     """The camps of the answers, whose authors by label are `authors`; labels and camps in the order given there."""
     if all(choice.same_as is None for choice in choices):
         return tuple((label,) for label in authors)
@@ -66,7 +66,9 @@ def camps(authors: Mapping[str, str], choices: Sequence[Choice]) -> tuple[tuple[
     return _components(tuple(authors), joined)
 
 
-def possible_camps(labels: Sequence[str], choices: Sequence[Choice], undecided: int) -> tuple[tuple[str, ...], ...]:
+def possible_camps(
+    labels: Sequence[str], choices: Sequence[StandingVote], undecided: int
+) -> tuple[tuple[str, ...], ...]:
     """Camps that hold whatever might be put together by `undecided` further votes: no camp of these answers can come to
     hold any that are in different ones here.
     """

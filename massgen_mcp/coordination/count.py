@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from massgen_mcp.coordination.camps import Choice, camps
+from massgen_mcp.coordination.camps import StandingVote, camps
 from massgen_mcp.events.parts import Camp
 
 
@@ -29,7 +29,7 @@ class Count:
     camps: tuple[Camp, ...]
 
     @classmethod
-    def of(cls, seed: str, authors: Mapping[str, str], choices: Sequence[Choice]) -> "Count":
+    def of(cls, seed: str, authors: Mapping[str, str], choices: Sequence[StandingVote]) -> "Count":
         """`authors`: of every standing answer, by label."""
         votes = dict.fromkeys(authors, 0)
         for choice in choices:

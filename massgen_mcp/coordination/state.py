@@ -33,7 +33,7 @@ from random import Random
 from typing import Literal
 
 from massgen_mcp.coordination.ballot import Ballot
-from massgen_mcp.coordination.camps import Choice
+from massgen_mcp.coordination.camps import StandingVote
 from massgen_mcp.coordination.count import Count
 from massgen_mcp.coordination.evidence import ChecksPolicy, excluded
 from massgen_mcp.coordination.guidance import Duty, Rest, Violation, Wait, Work
@@ -147,9 +147,11 @@ class Coordination:
         return Count.of(self.rules.seed, authors, self.choices)
 
     @property
-    def choices(self) -> list[Choice]:
+    def choices(self) -> list[StandingVote]:
         """The standing votes, in the order of the config."""
-        return [Choice(agent, seat.vote, seat.same_as) for agent, seat in self.seats.items() if seat.vote is not None]
+        return [
+            StandingVote(agent, seat.vote, seat.same_as) for agent, seat in self.seats.items() if seat.vote is not None
+        ]
 
     @property
     def standing(self) -> tuple[str, ...]:

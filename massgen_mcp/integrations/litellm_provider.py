@@ -21,7 +21,7 @@ from litellm.utils import custom_llm_setup
 
 from massgen_mcp.api.performing import perform
 from massgen_mcp.errors import BackendError, MassgenError, RunNotCompleted
-from massgen_mcp.integrations.litellm_request import Call, UnsupportedParameters, request_of
+from massgen_mcp.integrations.litellm_request import LiteLLMCall, UnsupportedParameters, request_of
 from massgen_mcp.integrations.litellm_stream import in_thread, pieces
 
 METADATA = (
@@ -98,11 +98,11 @@ class MassgenProvider(CustomLLM):
         return kind(message=str(error), llm_provider=self._provider, model=str(call["model"]))
 
 
-def _call(call: dict[str, Any]) -> Call:
+def _call(call: dict[str, Any]) -> LiteLLMCall:
     settings = cast("dict[str, Any]", call.get("litellm_params") or {})
     if call.get("api_key"):
         raise MassgenError("invalid_arguments", "api_key: keys come from the environment only; leave it out")
-    return Call(
+    return LiteLLMCall(
         model=str(call["model"]),
         messages=call["messages"],
         parameters=call["optional_params"],

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from massgen_mcp.api.options import RunArguments
-from massgen_mcp.api.request import Prepared, prepared
+from massgen_mcp.api.request import PreparedRequest, prepared
 from massgen_mcp.config.build_config import build_config
 from massgen_mcp.config.loader import EXAMPLE_PREFIX
 from massgen_mcp.errors import MassgenError
@@ -41,7 +41,7 @@ class UnsupportedParameters(MassgenError):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class LiteLLMCall:
     """What LiteLLM was called with. `model` has no provider prefix any more."""
 
     model: str
@@ -52,7 +52,7 @@ class Call:
     drop_unsupported: bool = False
 
 
-async def request_of(call: Call) -> Prepared:
+async def request_of(call: LiteLLMCall) -> PreparedRequest:
     """The request, checked as those of `run`. Raises `MassgenError`."""
     parameters = _unnested(call.parameters)
     sampling = _sampling(parameters, drop=call.drop_unsupported)
@@ -92,7 +92,7 @@ def _sampling(parameters: dict[str, Any], *, drop: bool) -> dict[str, Any]:
     return tuned
 
 
-def _team(call: Call, parameters: dict[str, Any]) -> RunArguments:
+def _team(call: LiteLLMCall, parameters: dict[str, Any]) -> RunArguments:
     """How `run` would be told the team that the model string means."""
     use_docker = parameters.pop("use_docker", False)
     if call.model == "build":
@@ -111,7 +111,7 @@ def _team(call: Call, parameters: dict[str, Any]) -> RunArguments:
     return {"config": f"{EXAMPLE_PREFIX}{call.model}", "use_docker": use_docker}
 
 
-def _built(call: Call, parameters: dict[str, Any]) -> dict[str, Any]:
+def _built(call: LiteLLMCall, parameters: dict[str, Any]) -> dict[str, Any]:
     if not any(parameters.get(name) for name in ("model", "models", "backend", "backends")):
         raise MassgenError("invalid_arguments", "massgen/build: name model or models in optional_params")
     data = build_config(**parameters)
@@ -120,7 +120,7 @@ def _built(call: Call, parameters: dict[str, Any]) -> dict[str, Any]:
     return data
 
 
-def _used(call: Call, run: Prepared) -> str:
+def _used(call: LiteLLMCall, run: PreparedRequest) -> str:
     if call.model != "build":
         return run.config_used
     return f"build:{','.join(agent.backend.model for agent in run.request.config.agents)}"

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from massgen_mcp.api.performing import perform
-from massgen_mcp.api.request import Prepared
+from massgen_mcp.api.request import PreparedRequest
 from massgen_mcp.events.agent_work import ModelCallRetried, ModelCallStarted, TextDelta
 from massgen_mcp.events.parts import Event
 from massgen_mcp.events.record import LogRecord
@@ -63,7 +63,7 @@ class FinalText:
         return new
 
 
-async def pieces(run: Prepared) -> AsyncGenerator[str | dict[str, Any]]:
+async def pieces(run: PreparedRequest) -> AsyncGenerator[str | dict[str, Any]]:
     """Pieces of the final answer, then the result as `perform` returns it. Raises as `perform`.
 
     Closing it cancels the run. An asyncio task and not a task group: whoever closes a generator may be another task

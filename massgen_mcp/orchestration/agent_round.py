@@ -29,7 +29,7 @@ from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.written_calls import shown_texts
 from massgen_mcp.orchestration.written_votes import read_vote
 from massgen_mcp.tools.base import ToolRefused
-from massgen_mcp.tools.workflow import NewAnswer, Vote, parse_action
+from massgen_mcp.tools.workflow import NewAnswer, VoteArguments, parse_action
 
 
 class Round:
@@ -248,7 +248,9 @@ class Round:
                 self._violated("unclear_vote", prompts.unclear_vote(self._choices))
                 return False
             if vote is not None:
-                return self._vote(None, Vote(agent_id=vote.name, reason=vote.reason or prompts.NO_REASON), "vote_line")
+                return self._vote(
+                    None, VoteArguments(agent_id=vote.name, reason=vote.reason or prompts.NO_REASON), "vote_line"
+                )
         may_answer = self._live_run.coordination.may_answer(self._member.name)
         only_answers = not self._ballot.entries and not self._member.offered
         if text and may_answer and (self._reminded or only_answers):
@@ -289,7 +291,7 @@ class Round:
             return await self._submit(call, action.content, reply.citations, form)
         return self._vote(call, action, form)
 
-    def _vote(self, call: ToolCall | None, action: Vote, form: ActionForm) -> bool:
+    def _vote(self, call: ToolCall | None, action: VoteArguments, form: ActionForm) -> bool:
         state, name = self._live_run.coordination, self._member.name
         vote = state.vote(name, action.agent_id, action.reason, action.same_as)
         if isinstance(vote, Violation):

@@ -7,7 +7,7 @@ from massgen_mcp.events.parts import Changes
 from massgen_mcp.workspace.directory import Workspace
 
 
-class Kept(NamedTuple):
+class StoredAnswer(NamedTuple):
     """An answer that is kept: its directory in that of the run, and what it changes of the base, if there is one."""
 
     path: str
@@ -17,7 +17,7 @@ class Kept(NamedTuple):
 class AnswerStore(Protocol):
     """Where answers are kept with the files that belong to them."""
 
-    async def keep(self, attempt: int, agent: str, content: str, workspace: Workspace | None) -> Kept:
+    async def keep(self, attempt: int, agent: str, content: str, workspace: Workspace | None) -> StoredAnswer:
         """Keep an answer's text, a read-only snapshot of its workspace, and its patch."""
         ...
 

@@ -11,7 +11,7 @@ from massgen_mcp.errors import BackendError
 from massgen_mcp.events.coordination import FirstAnswersClosed, WinnerChosen
 from massgen_mcp.orchestration.agent_round import Round
 from massgen_mcp.orchestration.attempt import Attempt
-from massgen_mcp.orchestration.team import Limits, Member
+from massgen_mcp.orchestration.team import Member, TeamLimits
 
 
 async def coordinate(attempt: Attempt) -> WinnerChosen | None:
@@ -67,7 +67,7 @@ async def _play(member: Member, attempt: Attempt, play: Round) -> None:
         raise BackendError("timeout", message)
 
 
-def _round_limit(limits: Limits, number: int) -> tuple[str, float]:
+def _round_limit(limits: TeamLimits, number: int) -> tuple[str, float]:
     """The name of the setting, and the seconds."""
     if number == 1 and limits.first_round_seconds is not None:
         return "first_round_timeout_seconds", limits.first_round_seconds

@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from massgen_mcp.backends.base import JsonObject, ToolSpec
-from massgen_mcp.orchestration.nested_runs import NestedRuns, Wanted
+from massgen_mcp.orchestration.nested_runs import NestedRunRequest, NestedRuns
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.tools.base import Arguments, Text, Tool, ToolRefused, ToolResult, parse_arguments, tool_spec
@@ -83,7 +83,7 @@ class DelegateTool:
             started = await self._nested.start(
                 self._agent,
                 key,
-                Wanted(
+                NestedRunRequest(
                     wanted.question,
                     config=None if written is not None else wanted.config or None,
                     written=written,

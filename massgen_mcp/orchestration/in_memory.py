@@ -7,7 +7,7 @@ from pathlib import Path
 
 from massgen_mcp.events.parts import Changes, Event, EventT
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.orchestration.answer_store import Kept
+from massgen_mcp.orchestration.answer_store import StoredAnswer
 from massgen_mcp.workspace.directory import Workspace
 
 
@@ -35,9 +35,9 @@ class EventList:
 class NullAnswerStore:
     """An answer store whose answers have no files."""
 
-    async def keep(self, attempt: int, agent: str, content: str, workspace: Workspace | None) -> Kept:
+    async def keep(self, attempt: int, agent: str, content: str, workspace: Workspace | None) -> StoredAnswer:
         del content, workspace
-        return Kept(f"turn_1/attempt_{attempt}/{agent}")
+        return StoredAnswer(f"turn_1/attempt_{attempt}/{agent}")
 
     async def keep_patch(self, agent: str, workspace: Workspace | None) -> None:
         del agent, workspace

@@ -8,7 +8,7 @@ import anyio
 
 from massgen_mcp.backends.abilities import Abilities
 from massgen_mcp.backends.base import ModelRequest, prepare
-from massgen_mcp.backends.calling import Reply, call_model
+from massgen_mcp.backends.calling import ModelReply, call_model
 from massgen_mcp.backends.metering import Meter
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events.agent_work import (
@@ -29,7 +29,7 @@ from massgen_mcp.money.reservations import CallEstimate
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.admission import admit, share_of
 from massgen_mcp.orchestration.live_run import LiveRun
-from massgen_mcp.orchestration.team import Limits, Member
+from massgen_mcp.orchestration.team import Member, TeamLimits
 from massgen_mcp.orchestration.without_tools import fitted
 from massgen_mcp.orchestration.written_calls import read_calls, shown_texts
 
@@ -39,7 +39,7 @@ DELTA_SECONDS = 0.1
 
 
 async def ask(
-    member: Member, request: ModelRequest, *, call_id: str, purpose: CallPurpose, live_run: LiveRun, limits: Limits
+    member: Member, request: ModelRequest, *, call_id: str, purpose: CallPurpose, live_run: LiveRun, limits: TeamLimits
 ) -> ModelReplied:
     """Call the model. That the call is made is durable before it is, and the reply before it is returned. The call
     begins when its backend is prepared: importing an SDK is no silence of the model, and costs nothing.
@@ -68,7 +68,7 @@ async def _ask(
     call_id: str,
     purpose: CallPurpose,
     live_run: LiveRun,
-    limits: Limits,
+    limits: TeamLimits,
 ) -> ModelReplied:
     abilities = member.limiter.abilities(member.backend.model, member.own_tools) if member.limiter else Abilities()
     repeated = live_run.state.resume_point.in_flight.get(member.name) == call_id
@@ -200,7 +200,7 @@ def _estimate(member: Member, meter: Meter) -> _Bill:
 
 
 def _replied(
-    member: Member, call_id: str, purpose: CallPurpose, reply: Reply, meter: Meter, clock: "_CallClock"
+    member: Member, call_id: str, purpose: CallPurpose, reply: ModelReply, meter: Meter, clock: "_CallClock"
 ) -> ModelReplied:
     usage, reported = meter.usage(), reply.usage and reply.usage.cost_usd
     return ModelReplied(

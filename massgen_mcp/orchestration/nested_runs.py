@@ -41,7 +41,7 @@ GONE: frozenset[ErrorCode] = frozenset({"unknown_run", "expired", "run_damaged"}
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class NestedRunRequest:
     """What a caller says of a run that it starts inside another one. `config`: a ready-made team by name; `written`: a
     config as its agent wrote it; neither: the team of the run itself.
     """
@@ -54,7 +54,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedNestedRun:
     """A run whose request is frozen. `caps` are its own, at most what it was allowed."""
 
     run_id: str
@@ -66,11 +66,11 @@ class Prepared:
 class NestedHost(Protocol):
     """Who keeps and executes the runs that are started inside one run. Everything raises `MassgenError`."""
 
-    async def prepare(self, wanted: Wanted, caps: Caps, seconds: float, key: str) -> Prepared:
+    async def prepare(self, wanted: NestedRunRequest, caps: Caps, seconds: float, key: str) -> PreparedNestedRun:
         """Freeze the request of a new run, which nobody executes yet; or find what was frozen by this key before."""
         ...
 
-    async def prepared(self, run_id: str) -> Prepared:
+    async def prepared(self, run_id: str) -> PreparedNestedRun:
         """What a program that runs inside this run has frozen."""
         ...
 
@@ -146,7 +146,7 @@ class NestedRuns:
                 tasks.start_soon(self._follow, started)
             await anyio.sleep_forever()
 
-    async def start(self, agent: str, key: str, wanted: Wanted) -> NestedRunStarted:
+    async def start(self, agent: str, key: str, wanted: NestedRunRequest) -> NestedRunStarted:
         """The run that is started by the call of this key: the one of an earlier process, if there is one. That it is
         started is durable before anybody executes it. Raises `ToolRefused`.
         """
@@ -298,7 +298,7 @@ class NestedRuns:
         return max(1.0, min(left, self._round_seconds))
 
 
-def _started(agent: str | None, key: str, prepared: Prepared) -> NestedRunStarted:
+def _started(agent: str | None, key: str, prepared: PreparedNestedRun) -> NestedRunStarted:
     return NestedRunStarted(
         agent=agent,
         key=key,

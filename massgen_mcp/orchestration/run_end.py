@@ -5,7 +5,7 @@ acts. Pure.
 from massgen_mcp.errors import BackendError, DropReason, FailureReason
 from massgen_mcp.events.agent_work import RuleViolated
 from massgen_mcp.events.run import RunCancelled, RunFailed, RunTimedOut
-from massgen_mcp.orchestration.team import Limits
+from massgen_mcp.orchestration.team import TeamLimits
 from massgen_mcp.run_state.state import RunState
 
 MAX_CAUSE = 200
@@ -17,7 +17,7 @@ def cancelled(state: RunState) -> RunCancelled:
     return RunCancelled(winner=winner, answer=answer)
 
 
-def timed_out(state: RunState, limits: Limits) -> RunTimedOut:
+def timed_out(state: RunState, limits: TeamLimits) -> RunTimedOut:
     winner, answer = state.best()
     message = f"the run took longer than {limits.run_seconds:g} s"
     return RunTimedOut(message=message, winner=winner, answer=answer)

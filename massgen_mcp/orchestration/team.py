@@ -23,7 +23,7 @@ from massgen_mcp.orchestration.nested_runs import NestedRuns
 from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.tools.base import Tool
-from massgen_mcp.tools.commands import Commands
+from massgen_mcp.tools.commands import AgentCommands
 from massgen_mcp.tools.mcp_servers import Toolbox
 from massgen_mcp.workspace.directory import Workspace
 
@@ -45,7 +45,7 @@ class Member:
     notes: tuple[str, ...] = ()
     """What its system message says about what is at hand, beyond the files."""
     workspace: Workspace | None = None
-    commands: Commands | None = None
+    commands: AgentCommands | None = None
     """What it runs in the sandbox."""
     toolbox: Toolbox | None = None
     """What it has of the user's MCP servers."""
@@ -69,7 +69,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TeamLimits:
     """All in seconds, except the counts."""
 
     run_seconds: float = 1800
@@ -90,7 +90,7 @@ class RunSpec:
     question: str
     team: tuple[Member, ...]
     rules: Rules
-    limits: Limits
+    limits: TeamLimits
     answer_store: AnswerStore
     policy: OrchestratorConfig = field(default_factory=OrchestratorConfig)
     """How the team works, beyond rules and limits: wording, and the phases after coordination."""

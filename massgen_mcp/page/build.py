@@ -8,19 +8,19 @@ from massgen_mcp.config.models.orchestrator import ChecksPolicy
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.page.data import (
     Answer,
-    Call,
     CheckRun,
     Lane,
-    Moment,
     Nested,
+    PageModelCall,
+    PageMoment,
+    PageToolCall,
+    PageVote,
     RunPage,
     TimeLine,
-    ToolCall,
-    Vote,
 )
 from massgen_mcp.page.evidence import Patches, PatchOf, checks_of
 from massgen_mcp.page.head import TONES, actions, counted, facts, headline, why_it_ended
-from massgen_mcp.page.history import History, PastAnswer, PastVote, key_of
+from massgen_mcp.page.history import PastAnswer, PastVote, RunHistory, key_of
 from massgen_mcp.page.nameless import Nameless
 from massgen_mcp.page.shown import shown_of
 from massgen_mcp.page.sums import sums_of
@@ -72,15 +72,15 @@ def smaller_pages(told: Told, nested: NestedRuns, sizes: Iterable[Most]) -> Iter
         yield page_with(told, history, nested, TextRoom(redacted=False, most=most))
 
 
-def _history(told: Told, *, redacted: bool = False) -> History:
-    history, nameless = History(), Nameless()
+def _history(told: Told, *, redacted: bool = False) -> RunHistory:
+    history, nameless = RunHistory(), Nameless()
     for record in told.records:
         if record.seq <= told.state.seq:
             history.add(nameless.record(record) if redacted else record)
     return history
 
 
-def page_with(told: Told, history: History, nested: NestedRuns, room: TextRoom, depth: int = MOST_DEPTH) -> RunPage:
+def page_with(told: Told, history: RunHistory, nested: NestedRuns, room: TextRoom, depth: int = MOST_DEPTH) -> RunPage:
     """The page of a run whose records, as far as its state holds them, are in `history`."""
     return _Builder(
         told.state, history, nested, room, depth, told.policy, Patches(told.patch_of, room, told.redactor)
@@ -94,7 +94,7 @@ MAX_LOSS = 500
 @dataclass
 class _Builder:
     run: RunState
-    history: History
+    history: RunHistory
     nested_runs: NestedRuns
     room: TextRoom
     depth: int
@@ -199,9 +199,9 @@ class _Builder:
         work += [(self._since(moment.at), self._since(moment.at)) for moment in history.moments]
         return time_line(((since, max(since, until)) for since, until in work), self._since(history.last))
 
-    def _calls(self) -> tuple[Call, ...]:
+    def _calls(self) -> tuple[PageModelCall, ...]:
         return tuple(
-            Call(
+            PageModelCall(
                 agent=call.agent,
                 start=self._since(call.start),
                 end=self._end_of(call.end),
@@ -212,9 +212,9 @@ class _Builder:
             for call in self._last(self.history.calls, "model calls")
         )
 
-    def _tools(self) -> tuple[ToolCall, ...]:
+    def _tools(self) -> tuple[PageToolCall, ...]:
         return tuple(
-            ToolCall(
+            PageToolCall(
                 agent=tool.agent,
                 start=self._since(tool.start),
                 end=self._since(tool.end),
@@ -237,9 +237,9 @@ class _Builder:
             for check in self._last(self.history.check_runs, "checks")
         )
 
-    def _moments(self) -> tuple[Moment, ...]:
+    def _moments(self) -> tuple[PageMoment, ...]:
         return tuple(
-            Moment(
+            PageMoment(
                 at=self._since(moment.at),
                 agent=moment.agent,
                 say=moment.sentence.text,
@@ -290,9 +290,9 @@ class _Builder:
         winner = self.run.winner
         return winner is not None and past.attempt == self.run.attempt and past.event.label == winner.label
 
-    def _votes(self, authors: Mapping[str, str]) -> tuple[Vote, ...]:
+    def _votes(self, authors: Mapping[str, str]) -> tuple[PageVote, ...]:
         """`authors`: of the answers, by key."""
-        votes: list[Vote] = []
+        votes: list[PageVote] = []
         latest: dict[str, str] = {}
         for past in self.history.votes:
             vote = self._vote(past)
@@ -303,11 +303,11 @@ class _Builder:
             latest[vote.agent] = vote.answer
         return tuple(votes)
 
-    def _vote(self, past: PastVote) -> Vote:
+    def _vote(self, past: PastVote) -> PageVote:
         run, event = self.run, past.event
         counted = (run.run_off_votes if event.run_off else run.votes).get(event.agent)
         stands = past.attempt == run.attempt and counted is not None and counted.time == past.at
-        return Vote(
+        return PageVote(
             agent=event.agent,
             answer=key_of(past.attempt, event.label),
             at=self._since(past.at),

@@ -50,7 +50,7 @@ class Lane(PagePart):
     """It wrote the answer that the run ended with."""
 
 
-class Call(PagePart):
+class PageModelCall(PagePart):
     """A model call. `say`: how it ended, in words."""
 
     agent: str
@@ -61,7 +61,7 @@ class Call(PagePart):
     say: str
 
 
-class ToolCall(PagePart):
+class PageToolCall(PagePart):
     """A tool that ran for an agent. `shown`: what it was to do, where that is known."""
 
     agent: str
@@ -82,7 +82,7 @@ class File(PagePart):
     was: str | None
 
 
-class Changes(PagePart):
+class PageChanges(PagePart):
     """What an answer, or the run, makes of the caller's files."""
 
     say: str
@@ -99,7 +99,7 @@ class Changes(PagePart):
 CheckResult = Literal["passed", "failed", "not_run"]
 
 
-class Check(PagePart):
+class PageCheck(PagePart):
     """How one check came out on some files."""
 
     command: str
@@ -122,7 +122,7 @@ class Checked(PagePart):
     agent: str | None
     answer: str | None
     """Key of the answer."""
-    checks: tuple[Check, ...]
+    checks: tuple[PageCheck, ...]
     """Empty: nothing is changed in the files, or they could not be checked (`problem`)."""
     restored: tuple[str, ...]
     """Protected files that were changed: they were checked as they are in the base."""
@@ -159,11 +159,11 @@ class Answer(PagePart):
     earlier: str | None = None
     """Key of the same agent's answer before it."""
     won: bool = False
-    changes: Changes | None
+    changes: PageChanges | None
     """None: the run has no copies of the caller's files."""
 
 
-class Vote(PagePart):
+class PageVote(PagePart):
     """`answer`: key of the answer it was cast for. `void_at`: when something made it void."""
 
     agent: str
@@ -180,7 +180,7 @@ class Vote(PagePart):
     """It stands, and is for an answer that says something else than the winner's."""
 
 
-class Moment(PagePart):
+class PageMoment(PagePart):
     """One thing that happened, in a plain sentence. `detail`: the beginning of what was written with it."""
 
     at: float
@@ -205,7 +205,7 @@ class ShownAnswer(PagePart):
     answer: str
 
 
-class Shown(PagePart):
+class PagePrompt(PagePart):
     """What an agent was sent at one moment besides the question."""
 
     at: float
@@ -236,7 +236,7 @@ class Sums(PagePart):
     notes: tuple[str, ...]
 
 
-class Place(PagePart):
+class TimeLinePlace(PagePart):
     """`place`, from 0 to 1, is where the time `at` lies on the time line; between two of them it lies in proportion."""
 
     at: float
@@ -247,7 +247,7 @@ class TimeLine(PagePart):
     """`idle`: stretches in which nobody worked, drawn shorter than they were."""
 
     end: float
-    places: tuple[Place, ...]
+    places: tuple[TimeLinePlace, ...]
     idle: tuple[tuple[float, float], ...]
 
 
@@ -293,15 +293,15 @@ class RunPage(PagePart):
     """What decided beyond the votes."""
     agents: tuple[Lane, ...]
     time_line: TimeLine
-    calls: tuple[Call, ...]
-    tools: tuple[ToolCall, ...]
+    calls: tuple[PageModelCall, ...]
+    tools: tuple[PageToolCall, ...]
     answers: tuple[Answer, ...]
-    votes: tuple[Vote, ...]
-    moments: tuple[Moment, ...]
-    shown: tuple[Shown, ...]
+    votes: tuple[PageVote, ...]
+    moments: tuple[PageMoment, ...]
+    shown: tuple[PagePrompt, ...]
     sums: Sums
     nested: tuple[Nested, ...]
-    changes: Changes | None
+    changes: PageChanges | None
     """What the run makes of the caller's files; as in `Answer`."""
     patches: dict[str, Text]
     """Unified diffs by key; answers with the same files share one."""

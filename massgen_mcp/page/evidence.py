@@ -6,7 +6,7 @@ from typing import assert_never
 
 from massgen_mcp.config.models.orchestrator import ChecksPolicy
 from massgen_mcp.events import parts
-from massgen_mcp.page.data import Changes, Check, Checked, CheckResult, Checks, File, Text
+from massgen_mcp.page.data import Checked, CheckResult, Checks, File, PageChanges, PageCheck, Text
 from massgen_mcp.page.history import PastChecked, key_of
 from massgen_mcp.page.texts import TextRoom
 from massgen_mcp.redaction import Redactor
@@ -31,14 +31,14 @@ class Patches:
     """A patch is read from a file as it is: lines that the team took out may hold what nobody may see."""
     texts: dict[str, Text] = field(default_factory=dict[str, Text])
 
-    def changes(self, changes: parts.Changes | None) -> Changes | None:
+    def changes(self, changes: parts.Changes | None) -> PageChanges | None:
         if changes is None:
             return None
         redacted = self.room.redacted
         files = () if redacted else changes.files[:MOST_FILES]
         if changes.patch is not None and changes.tree not in self.texts:
             self.texts[changes.tree] = self._text(changes)
-        return Changes(
+        return PageChanges(
             say=str(changes),
             files=tuple(
                 File(path=file.path, change=file.kind, added=file.added, removed=file.removed, was=file.earlier_path)
@@ -78,7 +78,7 @@ def _checked(past: PastChecked, room: TextRoom) -> Checked:
         agent=event.agent,
         answer=None if event.label is None else key_of(past.attempt, event.label),
         checks=tuple(
-            Check(
+            PageCheck(
                 command=outcome.command,
                 result=outcome.result,
                 how=outcome.how,

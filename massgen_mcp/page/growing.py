@@ -8,7 +8,7 @@ from massgen_mcp.events.agent_work import TextDelta
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.page.build import NestedRuns, Told, page_with
 from massgen_mcp.page.data import Doing, RunPage
-from massgen_mcp.page.history import History
+from massgen_mcp.page.history import RunHistory
 from massgen_mcp.page.texts import TextRoom
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.activity import Activities
@@ -27,7 +27,7 @@ class GrowingPage:
     def __init__(self, told: Told, nested: NestedRuns) -> None:
         self._told = told
         self._nested = nested
-        self._history = History()
+        self._history = RunHistory()
         self._doing = Activities()
         self._coming: list[LogRecord] = []
         """Records that the state does not hold yet."""

@@ -28,7 +28,7 @@ TONES: dict[RunStatus, Tone] = {
 
 
 def actions(run: RunState) -> Iterator[Action]:
-    """What `runs/checks.py` and `runs/applying.py` would not refuse, and what would not be in vain."""
+    """What `runs/checks.py` and `runs/patches/applying.py` would not refuse, and what would not be in vain."""
     if run.state in TERMINAL_STATES:
         made, base = run.best_changes, run.base
         if made is not None and made.count and base is not None and any(one.writable for one in base.directories):

@@ -59,7 +59,7 @@ _STEERING = (
 
 
 @dataclass(frozen=True, slots=True)
-class PastCall:
+class RecordedCall:
     """`ended` and `end` change once."""
 
     agent: str
@@ -128,10 +128,10 @@ class Sent:
 
 
 @dataclass
-class History:
+class RunHistory:
     """Mutable while records are added; treat it as read-only. Times are those of the records, in seconds."""
 
-    calls: list[PastCall] = field(default_factory=list[PastCall])
+    calls: list[RecordedCall] = field(default_factory=list[RecordedCall])
     tools: list[PastTool] = field(default_factory=list[PastTool])
     check_runs: list[PastCheck] = field(default_factory=list[PastCheck])
     checked: list[PastChecked] = field(default_factory=list[PastChecked])
@@ -261,7 +261,7 @@ class History:
             case "evaluate":
                 phase = "Judging it"
         self._open_calls[event.call_id] = len(self.calls), event
-        self.calls.append(PastCall(event.agent, event.call_id, at, phase))
+        self.calls.append(RecordedCall(event.agent, event.call_id, at, phase))
         self._lose(event)
 
     def _end_call(self, call_id: str, at: float, ended: CallEnd, say: str) -> None:

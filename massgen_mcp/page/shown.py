@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from massgen_mcp.events.agent_work import BallotChanged, MessagesShown, RoundStarted
 from massgen_mcp.events.coordination import PresentationStarted
 from massgen_mcp.events.parts import BallotEntry
-from massgen_mcp.page.data import Shown, ShownAnswer
+from massgen_mcp.page.data import PagePrompt, ShownAnswer
 from massgen_mcp.page.history import Sent, key_of
 from massgen_mcp.page.texts import TextRoom
 
 
-def shown_of(sent: Sent, messages: Sequence[str], room: TextRoom, at: float) -> Shown:
+def shown_of(sent: Sent, messages: Sequence[str], room: TextRoom, at: float) -> PagePrompt:
     """`messages`: all that the caller has said; `at`: when it was sent, in seconds since the run began."""
     event, texts = sent.event, list[str]()
     ballot: tuple[BallotEntry, ...] = ()
@@ -29,7 +29,7 @@ def shown_of(sent: Sent, messages: Sequence[str], room: TextRoom, at: float) -> 
         case PresentationStarted():
             what = "All answers and votes, to write the final answer"
             texts = heard[: event.heard]
-    return Shown(
+    return PagePrompt(
         at=at,
         agent=event.agent,
         what=what,

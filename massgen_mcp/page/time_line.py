@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from massgen_mcp.page.data import Place, TimeLine
+from massgen_mcp.page.data import TimeLine, TimeLinePlace
 
 LONGEST_IDLE = 0.04
 """Of the time in which somebody worked: a longer stretch without work is drawn as long as this."""
@@ -28,7 +28,9 @@ def time_line(work: Iterable[tuple[float, float]], end: float) -> TimeLine:
     drawn += end - last
     stops.append((end, drawn))
     whole = drawn or 1.0
-    return TimeLine(end=end, places=tuple(Place(at=at, place=place / whole) for at, place in stops), idle=tuple(idle))
+    return TimeLine(
+        end=end, places=tuple(TimeLinePlace(at=at, place=place / whole) for at, place in stops), idle=tuple(idle)
+    )
 
 
 def _joined(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from massgen_mcp.config import massgen_commands
+from massgen_mcp.config.access.held_keys import redactor_for
+from massgen_mcp.config.access.prices import operators_price_as
 from massgen_mcp.config.adjusted import (
-    CallLimits,
+    RequestedLimits,
     given_path,
     rechecked,
     with_checks,
@@ -23,10 +24,9 @@ from massgen_mcp.config.adjusted import (
     without_caller,
     without_files,
 )
-from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.loader import check_credentials, require_keys
+from massgen_mcp.config.massgen import commands as massgen_commands
 from massgen_mcp.config.models.orchestrator import ContextPath
-from massgen_mcp.config.prices import operators_price_as
 from massgen_mcp.request.checkable import require_files, require_sandbox
 from massgen_mcp.request.harm import granted_by
 from massgen_mcp.request.question import check_question, check_text
@@ -60,7 +60,7 @@ class Given(Terms):
     system_message: str | None = None
     replaces_system_messages: bool = False
     """Whether `system_message` takes the place of those of the config; otherwise it comes after them."""
-    limits: CallLimits = field(default_factory=CallLimits)
+    limits: RequestedLimits = field(default_factory=RequestedLimits)
     sampling: Mapping[str, Any] = field(default_factory=dict[str, Any])
     caller_answers: bool = False
     """Whether somebody is there who can answer agents' questions, and raise a budget."""

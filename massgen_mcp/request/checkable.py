@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.sandboxes import sandbox_of_checks
-from massgen_mcp.sandbox import Choice
+from massgen_mcp.sandbox import SandboxChoice
 
 
 def require_files(config: Config) -> None:
@@ -26,7 +26,7 @@ async def require_sandbox(config: Config, environ: Mapping[str, str]) -> None:
         raise MassgenError("sandbox_denied", no_sandbox(config, choice))
 
 
-def no_sandbox(config: Config, choice: Choice) -> str:
+def no_sandbox(config: Config, choice: SandboxChoice) -> str:
     """Why the checks cannot run."""
     named = ", ".join(f"`{command}`" for command in config.orchestrator.checks)
     return f"the checks {named} run in a sandbox only: {choice.why}"

@@ -12,16 +12,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from massgen_mcp.config.acceptances import user_directory
-from massgen_mcp.config.addresses import is_loopback
-from massgen_mcp.config.adjusted import CallLimits, with_limits
+from massgen_mcp.config.access.acceptances import user_directory
+from massgen_mcp.config.access.key_hosts import address_of, asked_by, host_of, is_own_key
+from massgen_mcp.config.adjusted import RequestedLimits, with_limits
 from massgen_mcp.config.examples import example_name
-from massgen_mcp.config.key_hosts import address_of, asked_by, host_of, is_own_key
 from massgen_mcp.config.loader import config_places, is_config, load_config
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.limits import BudgetConfig, TimeoutConfig
 from massgen_mcp.config.models.orchestrator import ContextPath
-from massgen_mcp.config.providers import operators_rows, owner_of
+from massgen_mcp.config.providers.addresses import is_loopback
+from massgen_mcp.config.providers.catalog import operators_rows, owner_of
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.reach import KEY, NETWORK, READS, WRITES, Reach, check_in, on_one_line
 
@@ -37,10 +37,10 @@ class Granted:
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
     checks: tuple[str, ...] = ()
-    limits: CallLimits = field(default_factory=CallLimits)
+    limits: RequestedLimits = field(default_factory=RequestedLimits)
 
 
-def granted_by(paths: Sequence[ContextPath], checks: Sequence[str], limits: CallLimits) -> Granted:
+def granted_by(paths: Sequence[ContextPath], checks: Sequence[str], limits: RequestedLimits) -> Granted:
     """What a call with these arguments grants."""
     return Granted(
         readable=tuple(Path(one.path).resolve() for one in paths),

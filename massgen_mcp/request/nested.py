@@ -14,7 +14,7 @@ SETS = "sets: "
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class NestedRunLimits:
     """What a nested run may spend and take, at most."""
 
     usd: float
@@ -23,7 +23,7 @@ class Bounds:
 
 
 def nested_config(
-    outer: Config, own: Config | None, bounds: Bounds, environ: Mapping[str, str], granted: Sequence[Path] = ()
+    outer: Config, own: Config | None, bounds: NestedRunLimits, environ: Mapping[str, str], granted: Sequence[Path] = ()
 ) -> Config:
     """The config of a run that is started inside a run of config `outer`: `own`, or a team like that one, within the
     bounds. Its agents may read what those of the outer run may, and what `own` names below `granted`; they write

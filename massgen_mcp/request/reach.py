@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
 
-from massgen_mcp.config.acceptances import Pair
-from massgen_mcp.config.agent_clis import API_KEY, TOKEN
-from massgen_mcp.config.backend_providers import key_variables
-from massgen_mcp.config.key_hosts import AskedBackend, address_of, asked_by, host_of
-from massgen_mcp.config.keys import read_key
+from massgen_mcp.config.access.acceptances import Pair
+from massgen_mcp.config.access.agent_clis import API_KEY, TOKEN
+from massgen_mcp.config.access.backend_providers import key_variables
+from massgen_mcp.config.access.key_hosts import AskedBackend, address_of, asked_by, host_of
 from massgen_mcp.config.models.backend_base import ListedBackendConfig
 from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.http_backends import HttpBackendConfig
-from massgen_mcp.config.models.mcp_servers import HttpServer, StdioServer
+from massgen_mcp.config.models.mcp_servers import HttpMcpServer, StdioServer
 from massgen_mcp.config.models.scripted import ScriptedBackendConfig
+from massgen_mcp.config.providers.keys import read_key
 from massgen_mcp.config.variables import variables_in
 
 KEY = "key: "
@@ -150,7 +150,7 @@ def _servers(config: Config) -> Iterator[str]:
                     where = [] if server.sandbox else ["outside the sandbox, with all your rights"]
                     where += [f"connects to {', '.join(server.network)}"] if server.network else []
                     where += [f"reads {', '.join(server.readable)}"] if server.readable else []
-                case HttpServer():
+                case HttpMcpServer():
                     values, what, where = server.headers, server.url, []
                 case _:
                     assert_never(server)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from massgen_mcp.config.held_keys import redactor_for
+from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.request.earlier_turn import EarlierTurn

@@ -8,7 +8,7 @@ from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.mcp_servers import StdioServer
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import find_home
-from massgen_mcp.sandbox import Choice, Wishes, choose
+from massgen_mcp.sandbox import SandboxChoice, Wishes, choose
 
 
 def known_levels(environ: Mapping[str, str]) -> Path:
@@ -16,7 +16,7 @@ def known_levels(environ: Mapping[str, str]) -> Path:
     return find_home(environ).path / "sandbox.json"
 
 
-async def chosen_sandboxes(config: Config, environ: Mapping[str, str]) -> dict[CommandsConfig, Choice]:
+async def chosen_sandboxes(config: Config, environ: Mapping[str, str]) -> dict[CommandsConfig, SandboxChoice]:
     """The level for what is said of commands, for each thing that is said of agents who have any.
 
     Raises `MassgenError` for an unusable variable.
@@ -24,12 +24,12 @@ async def chosen_sandboxes(config: Config, environ: Mapping[str, str]) -> dict[C
     return {commands: await _chosen(commands, environ) for commands in config.all_commands}
 
 
-async def sandbox_of_checks(config: Config, environ: Mapping[str, str]) -> Choice:
+async def sandbox_of_checks(config: Config, environ: Mapping[str, str]) -> SandboxChoice:
     """The level for checks, by what is said of the team's commands. Raises as `chosen_sandboxes`."""
     return await _chosen(config.orchestrator.commands, environ)
 
 
-async def sandboxes_of_servers(config: Config, environ: Mapping[str, str]) -> dict[tuple[str, ...], Choice]:
+async def sandboxes_of_servers(config: Config, environ: Mapping[str, str]) -> dict[tuple[str, ...], SandboxChoice]:
     """The sandbox for the MCP servers that run in one, by what they may connect to. Raises as `chosen_sandboxes`."""
     servers = [server for agent in config.agents for server in agent.mcp_servers.values()]
     wanted = dict.fromkeys(one.network for one in servers if isinstance(one, StdioServer) and one.sandbox)
@@ -47,7 +47,7 @@ async def require_programs(config: Config, environ: Mapping[str, str]) -> None:
                 raise MassgenError("config_invalid", f"agents' commands have no container: {choice.why}")
 
 
-async def _chosen(commands: CommandsConfig, environ: Mapping[str, str]) -> Choice:
+async def _chosen(commands: CommandsConfig, environ: Mapping[str, str]) -> SandboxChoice:
     archive = None if commands.image_archive is None else Path(commands.image_archive)
     images = find_home(environ).path / "images"
     wishes = Wishes(

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import assert_never
 
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.config.models.mcp_servers import HttpServer, McpServer, StdioServer
-from massgen_mcp.sandbox import Choice
+from massgen_mcp.config.models.mcp_servers import HttpMcpServer, McpServer, StdioServer
+from massgen_mcp.sandbox import SandboxChoice
 
 _ASKS_FOR_REAL_PATHS = "server-filesystem"
 """Of the protocol's authors: it serves no file whose real path it is not told."""
 
 
-def unusable(server: StdioServer, choice: Choice) -> str | None:
+def unusable(server: StdioServer, choice: SandboxChoice) -> str | None:
     """Why the server cannot be started here, in words; None if it may be."""
     if not shutil.which(server.command):
         return f"there is no such program: {server.command}"
@@ -27,7 +27,7 @@ def unusable(server: StdioServer, choice: Choice) -> str | None:
     return None
 
 
-def servers_told(config: Config, choices: Mapping[tuple[str, ...], Choice]) -> tuple[str, ...]:
+def servers_told(config: Config, choices: Mapping[tuple[str, ...], SandboxChoice]) -> tuple[str, ...]:
     """Each server of each agent with where it runs, or why it cannot be started."""
     return tuple(
         f"{name} of {agent.id} ({_where(server, choices)})"
@@ -36,12 +36,12 @@ def servers_told(config: Config, choices: Mapping[tuple[str, ...], Choice]) -> t
     )
 
 
-def _where(server: McpServer, choices: Mapping[tuple[str, ...], Choice]) -> str:
+def _where(server: McpServer, choices: Mapping[tuple[str, ...], SandboxChoice]) -> str:
     match server:
-        case HttpServer():
+        case HttpMcpServer():
             return "over HTTP"
         case StdioServer():
-            choice = choices.get(server.network, Choice(None))
+            choice = choices.get(server.network, SandboxChoice(None))
             if why := unusable(server, choice):
                 return f"not started: {why}"
             return f"in {choice.level}" if server.sandbox else "outside the sandbox"

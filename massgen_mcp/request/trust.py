@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, assert_never
 
-from massgen_mcp.config.acceptances import PAIRS_VARIABLE, Acceptance, accept, acceptance_of
+from massgen_mcp.config.access.acceptances import PAIRS_VARIABLE, Acceptance, accept, acceptance_of
 from massgen_mcp.config.loader import config_path, config_places, parse_text, read_config_at, refused_keys
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import ErrorCode, MassgenError

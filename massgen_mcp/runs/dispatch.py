@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 
-from massgen_mcp.config.key_hosts import describe_refusal
+from massgen_mcp.config.access.key_hosts import describe_refusal
 from massgen_mcp.config.loader import missing_keys, refused_keys, require_keys
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import JournalNewer
 from massgen_mcp.run_state.status import TERMINAL_STATES
-from massgen_mcp.runs.credentials import identity
 from massgen_mcp.runs.engine import Engine
 from massgen_mcp.runs.engine.rows import RunRow
-from massgen_mcp.runs.run_view import RunView
+from massgen_mcp.runs.store.credentials import identity
+from massgen_mcp.runs.view.run_view import RunView
 
 _RESUME = "control_run resume (`massgen-mcp resume`)"
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import anyio
 import anyio.to_thread
 
-from massgen_mcp.config.held_keys import redactor_for
+from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import LogRecord
@@ -23,23 +23,23 @@ from massgen_mcp.request.question import check_text
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
-from massgen_mcp.runs.application import Application
-from massgen_mcp.runs.applying import apply_run
 from massgen_mcp.runs.checks import check_action, check_mark, checked_raise
-from massgen_mcp.runs.counting import counted_runs
 from massgen_mcp.runs.dispatch import Dispatch
 from massgen_mcp.runs.engine import DamagedJournal, Engine, RunFiles
 from massgen_mcp.runs.engine.rows import Action, Added, RunRow
-from massgen_mcp.runs.finding import find_run
-from massgen_mcp.runs.looking import looks
-from massgen_mcp.runs.retention import Pruned, prune, prune_named
-from massgen_mcp.runs.run_view import KeptWatches, RunView, RunWatch
-from massgen_mcp.runs.sessions import History, SessionTurns
+from massgen_mcp.runs.patches.application import Application
+from massgen_mcp.runs.patches.applying import apply_run
+from massgen_mcp.runs.sessions.turns import SessionHistory, SessionTurns
 from massgen_mcp.runs.starting import Within, enqueue
+from massgen_mcp.runs.store.counting import counted_runs
+from massgen_mcp.runs.store.finding import find_run
+from massgen_mcp.runs.store.retention import Pruned, prune, prune_named
+from massgen_mcp.runs.view.looking import looks
+from massgen_mcp.runs.view.run_view import KeptWatches, RunView, RunWatch
 from massgen_mcp.runs.within import ask_to_admit, config_within, enclosing
 from massgen_mcp.statistics.marks import Mark, Verdict
 from massgen_mcp.statistics.sums import Statistics, statistics_of
-from massgen_mcp.statistics.wanted import Wanted
+from massgen_mcp.statistics.wanted import StatisticsFilter
 from massgen_mcp.workspace.guard import safe_id
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class RunService:
         if request.session_id is not None:
             safe_id(request.session_id, "session id")
 
-        def begun() -> tuple[Added, History, bool]:
+        def begun() -> tuple[Added, SessionHistory, bool]:
             outer = enclosing(self._engine, self._environ)
             within = None if outer is None else Within(*config_within(outer, request.config, self._environ))
             added, history = enqueue(self._engine, self.sessions, request, self._dispatch.identity, within)
@@ -239,7 +239,7 @@ class RunService:
         self, run_id: str, *, dry_run: bool, paths: Sequence[str] = (), branch: str | None = None, undo: bool = False
     ) -> Application:
         """Bring what the winner changed into the directories that the run was given with `write`, put it on a new
-        branch, or take back what was brought in last (see `runs.applying`).
+        branch, or take back what was brought in last (see `runs.patches.applying`).
 
         Raises `MassgenError` unknown_run, expired, not_finished, invalid_arguments, invalid_action, run_damaged,
         disk_full, store_unavailable.
@@ -253,7 +253,7 @@ class RunService:
         """What the page of a run shows, as the run stands in `view`. `redacted`: nothing that anybody wrote is in it.
         Raises `MassgenError` store_unavailable.
         """
-        from massgen_mcp.runs.reporting import page_of  # no server starts with it
+        from massgen_mcp.runs.view.reporting import page_of  # no server starts with it
 
         def made() -> "RunPage":
             return page_of(view.directory, view.snapshot, self._files_of, self._environ, redacted=redacted)
@@ -266,7 +266,7 @@ class RunService:
         """What `taken`, which is called in a thread, makes of the page in the first of these sizes of which it makes
         anything. Raises `MassgenError` store_unavailable.
         """
-        from massgen_mcp.runs.reporting import smaller_pages_of  # no server starts with it
+        from massgen_mcp.runs.view.reporting import smaller_pages_of  # no server starts with it
 
         def made() -> T | None:
             pages = smaller_pages_of(view.directory, view.snapshot, self._files_of, self._environ, sizes)
@@ -280,7 +280,7 @@ class RunService:
         it took. A damaged record is drawn as far as it is whole. What happens between two pages is read once, so
         whoever takes his time gets fewer pages. Raises as `look`.
         """
-        from massgen_mcp.runs.reporting import growing_page  # no server starts with it
+        from massgen_mcp.runs.view.reporting import growing_page  # no server starts with it
 
         page: GrowingPage | None = None
         try:
@@ -293,7 +293,7 @@ class RunService:
             view = await self.look(run_id)
             yield _noted(await self.page(view), view), 0.0
 
-    async def statistics(self, wanted: Wanted) -> Statistics:
+    async def statistics(self, wanted: StatisticsFilter) -> Statistics:
         """What the runs that have ended come to. Raises `MassgenError` disk_full, store_unavailable."""
 
         def counted() -> Statistics:

@@ -11,7 +11,7 @@ from massgen_mcp.errors import storage_fault
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.runs.engine import Engine, FileStore
 from massgen_mcp.runs.engine.rows import Added, Nesting, NewRun, SessionMoved, new_run_id
-from massgen_mcp.runs.sessions import History, SessionTurns
+from massgen_mcp.runs.sessions.turns import SessionHistory, SessionTurns
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ def enqueue(
     request: RunRequest,
     identity: Callable[[Config], str],
     within: Within | None = None,
-) -> tuple[Added, History]:
+) -> tuple[Added, SessionHistory]:
     """Directory first, row last: a run that the store knows is whole. Raises as `RunStore.add`."""
     engine.home.ensure()
     config, nesting = (request.config, None) if within is None else (within.config, within.nesting)
@@ -44,7 +44,7 @@ def enqueue(
         admitted=nesting is None,
     )
     if (added := engine.store.reusable(run, request.on_conflict)) is not None:
-        return added, History()
+        return added, SessionHistory()
     with engine.files.making():
         while True:
             try:

@@ -9,11 +9,11 @@ from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import PARENT_VARIABLE, enclosing_run
 from massgen_mcp.money.nested import caps_of_next
-from massgen_mcp.request.nested import Bounds, nested_config
+from massgen_mcp.request.nested import NestedRunLimits, nested_config
 from massgen_mcp.runs.dispatch import Dispatch
 from massgen_mcp.runs.engine import Engine
 from massgen_mcp.runs.engine.rows import Nesting
-from massgen_mcp.runs.run_view import RunView, RunWatch
+from massgen_mcp.runs.view.run_view import RunView, RunWatch
 
 
 def enclosing(engine: Engine, environ: Mapping[str, str]) -> RunView | None:
@@ -52,7 +52,7 @@ def config_within(outer: RunView, config: Config, environ: Mapping[str, str]) ->
         told = f"too little is left of the {nested.share_of_budget:.0%} of the budget for nested runs (share_of_budget)"
         raise MassgenError("nesting_refused", told)
     seconds = asked.config.timeout_settings.orchestrator_timeout_seconds - run.resume_point.seconds
-    bounds = Bounds(caps.usd, caps.tokens, max(1.0, seconds))
+    bounds = NestedRunLimits(caps.usd, caps.tokens, max(1.0, seconds))
     bounded = nested_config(asked.config, config, bounds, environ, (outer.directory.path,))
     return bounded, asked.nested_in(run_id)
 

@@ -7,14 +7,14 @@
         ...                                    # process.stdout, process.stderr, process.stdin, process.stop()
         ended = await process.wait()           # Ended(reason, code, seconds, ...)
 
-Inside, the workspace is `/workspace`, the scratch directory `/tmp`; each `Shown` is at its `place`. A server that
+Inside, the workspace is `/workspace`, the scratch directory `/tmp`; each `VisiblePath` is at its `place`. A server that
 speaks over standard input and output is started with `stdin=True, split=True`. The environment is `Policy.environ` and
 a few plain variables, never our own. When the block is left, by a cancellation too, and when this process dies, every
 process of the command is gone, whatever it has done to get away.
 """
 
-from massgen_mcp.sandbox.choice import HOW_TO_GET_ONE, Choice, Wanted, Wishes, choose, survey
-from massgen_mcp.sandbox.policy import SCRATCH, WORKSPACE, Bounds, Image, LevelName, Policy, Shown
+from massgen_mcp.sandbox.choice import HOW_TO_GET_ONE, SandboxChoice, Wanted, Wishes, choose, survey
+from massgen_mcp.sandbox.policy import SCRATCH, WORKSPACE, Image, LevelName, Policy, ResourceLimits, VisiblePath
 from massgen_mcp.sandbox.probe import LevelReport
 from massgen_mcp.sandbox.process import Ended, EndReason, SandboxedProcess, SandboxFailed, spawn
 
@@ -22,17 +22,17 @@ __all__ = [
     "HOW_TO_GET_ONE",
     "SCRATCH",
     "WORKSPACE",
-    "Bounds",
-    "Choice",
     "EndReason",
     "Ended",
     "Image",
     "LevelName",
     "LevelReport",
     "Policy",
+    "ResourceLimits",
+    "SandboxChoice",
     "SandboxFailed",
     "SandboxedProcess",
-    "Shown",
+    "VisiblePath",
     "Wanted",
     "Wishes",
     "choose",

@@ -8,7 +8,7 @@ from typing import Literal
 import anyio.to_thread
 
 from massgen_mcp.sandbox import levels
-from massgen_mcp.sandbox.policy import Bounds, Image, ImageRefused, LevelName, Policy
+from massgen_mcp.sandbox.policy import Image, ImageRefused, LevelName, Policy, ResourceLimits
 from massgen_mcp.sandbox.probe import LevelReport, report_on
 from massgen_mcp.sandbox.process import SandboxFailed, spawn
 
@@ -40,7 +40,7 @@ class Wishes:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class SandboxChoice:
     """The level, or None and in `why` what each level lacks and how to get one."""
 
     level: LevelName | None
@@ -55,7 +55,7 @@ class Choice:
     """Whose programs commands have, in bubblewrap. None: this machine's, or those of the container."""
 
 
-async def choose(wishes: Wishes, cache: Path | None) -> Choice:
+async def choose(wishes: Wishes, cache: Path | None) -> SandboxChoice:
     """Try one level after the other, unless that was done before (see `probe.report_on`)."""
     refused: list[str] = []
     for level in _candidates(wishes):
@@ -70,15 +70,15 @@ async def choose(wishes: Wishes, cache: Path | None) -> Choice:
             refused.append(f"{level}: {report.why}")
         elif wishes.archive is None or level in levels.CONTAINERS:
             no_real_paths = levels.UNUSUAL["usual_real_path"] in report.broken
-            return Choice(level, "", report.notes, report.broken, no_real_paths)
+            return SandboxChoice(level, "", report.notes, report.broken, no_real_paths)
         else:
             try:
-                return Choice(level, "", (_IN_IMAGE,), image=await _ready(wishes, level))
+                return SandboxChoice(level, "", (_IN_IMAGE,), image=await _ready(wishes, level))
             except (ImageRefused, SandboxFailed) as error:
                 refused.append(f"{level} with the image {wishes.archive}: {error}")
     wants_image = wishes.archive is not None or wishes.level in levels.CONTAINERS
     how = HOW_TO_GET_AN_IMAGE if wants_image else HOW_TO_GET_ONE
-    return Choice(None, f"no sandbox holds here ({'; '.join(refused)}); {how}")
+    return SandboxChoice(None, f"no sandbox holds here ({'; '.join(refused)}); {how}")
 
 
 def _candidates(wishes: Wishes) -> tuple[LevelName, ...]:
@@ -96,7 +96,7 @@ async def _ready(wishes: Wishes, level: LevelName) -> Image:
         workspace, scratch = Path(place, "workspace"), Path(place, "scratch")
         for directory in (workspace, scratch):
             directory.mkdir(mode=0o700)
-        policy = Policy(workspace, scratch, unpacked=image, bounds=Bounds(seconds=30))
+        policy = Policy(workspace, scratch, unpacked=image, bounds=ResourceLimits(seconds=30))
         async with spawn(["/bin/sh", "-c", ":"], policy, level) as process:
             ended = await process.wait()
     if ended.reason != "exited" or ended.code != 0:

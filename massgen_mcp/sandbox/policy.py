@@ -24,7 +24,7 @@ GIB = 1024 * MIB
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ResourceLimits:
     """What one command may use, all of its processes together. Beyond it the command is ended, and says so."""
 
     seconds: float = 120
@@ -41,7 +41,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class VisiblePath:
     """A file or directory of the host that a command sees at `place`, an absolute path inside the sandbox."""
 
     host: Path
@@ -70,8 +70,8 @@ class Policy:
     """At `/workspace`, writable."""
     scratch: Path
     """At `/tmp`, writable: for temporary files and caches."""
-    shown: tuple[Shown, ...] = ()
-    linked: tuple[Shown, ...] = ()
+    shown: tuple[VisiblePath, ...] = ()
+    linked: tuple[VisiblePath, ...] = ()
     """Of what is shown: places in the workspace at which links to it lie. A level in which they lead nowhere shows it
     there, too.
     """
@@ -91,14 +91,14 @@ class Policy:
     """Directories with further programs, readable at their own paths. With one below `/tmp` bubblewrap gives a command
     an empty `/tmp` of its own in memory.
     """
-    bounds: Bounds = Bounds()
+    bounds: ResourceLimits = ResourceLimits()
     image: str | None = None
     """Of a container; only for Docker and Podman."""
     unpacked: Image | None = None
     """Whose programs and variables are there in place of this machine's; only for bubblewrap."""
 
 
-def inside(hidden: Iterable[Path], shown: Iterable[Shown]) -> Iterator[str]:
+def inside(hidden: Iterable[Path], shown: Iterable[VisiblePath]) -> Iterator[str]:
     """The places inside at which something of the host would be seen that is to be hidden."""
     for path in (*hidden, *OF_THE_MACHINE):
         for one in shown:

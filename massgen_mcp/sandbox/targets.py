@@ -20,9 +20,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
-from massgen_mcp.sandbox.policy import MIB, SCRATCH, WORKSPACE, Bounds, LevelName, Policy, Shown
+from massgen_mcp.sandbox.policy import MIB, SCRATCH, WORKSPACE, LevelName, Policy, ResourceLimits, VisiblePath
 
-BOUNDS = Bounds(seconds=30, memory_bytes=128 * MIB, processes=40, open_files=64, disk_bytes=16 * MIB, files=1_000)
+BOUNDS = ResourceLimits(
+    seconds=30, memory_bytes=128 * MIB, processes=40, open_files=64, disk_bytes=16 * MIB, files=1_000
+)
 _SHOWN, _WRITABLE = "/context/shown", "/context/writable"
 
 
@@ -70,7 +72,7 @@ class Targets:
         self.policy = Policy(
             workspace=places["workspace"],
             scratch=places["scratch"],
-            shown=(Shown(places["shown"], _SHOWN), Shown(places["writable"], _WRITABLE, writable=True)),
+            shown=(VisiblePath(places["shown"], _SHOWN), VisiblePath(places["writable"], _WRITABLE, writable=True)),
             hidden=tuple(places["shown"] / name for name in ("hidden.txt", "hidden", "socket")),
             environ={"MASSGEN_PROBE": self._mark},
             bounds=BOUNDS,

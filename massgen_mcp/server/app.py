@@ -21,13 +21,13 @@ from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.nearest import did_you_mean
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.server.arguments import as_published
-from massgen_mcp.server.asking import ClientAsked
-from massgen_mcp.server.results import MAX_BYTES, Reply
+from massgen_mcp.server.client.asking import ClientAsked
+from massgen_mcp.server.client.where_keys_go import OVER_HTTP, where_keys_go
+from massgen_mcp.server.results import MAX_BYTES, ToolReply
 from massgen_mcp.server.results.pages import page_of
 from massgen_mcp.server.run_app import for_models, listed, run_app
 from massgen_mcp.server.schemas import compacted, reply_schema
 from massgen_mcp.server.surface import SurfaceServer
-from massgen_mcp.server.where_keys_go import OVER_HTTP, where_keys_go
 
 logger = logging.getLogger(__name__)
 
@@ -75,12 +75,12 @@ class MassgenServer(SurfaceServer):
         return self._tools
 
     def add_tool(self, fn: Callable[..., Any], *given: Any, **named: Any) -> None:  # noqa: ANN401 - the SDK decides what it takes
-        """As the SDK's. A tool that returns a `Reply` says itself how that is sent."""
+        """As the SDK's. A tool that returns a `ToolReply` says itself how that is sent."""
         self._tools = {}
         super().add_tool(fn, *given, **named)
         reply = inspect.signature(fn, eval_str=True).return_annotation
         tool = self._tool_manager.get_tool(named.get("name") or fn.__name__)
-        if tool is not None and isinstance(reply, type) and issubclass(reply, Reply):
+        if tool is not None and isinstance(reply, type) and issubclass(reply, ToolReply):
             arguments = tool.fn_metadata.arg_model
             tool.fn_metadata = _SentReply(arg_model=arguments, output_schema=reply_schema(reply))
 
@@ -129,10 +129,10 @@ class MassgenServer(SurfaceServer):
 
 
 class _SentReply(FuncMetadata):
-    """Of a tool that returns a `Reply`."""
+    """Of a tool that returns a `ToolReply`."""
 
     def convert_result(self, result: Any) -> CallToolResult | InputRequiredResult:  # noqa: ANN401 - as in the SDK
-        return result.sent() if isinstance(result, Reply) else super().convert_result(result)
+        return result.sent() if isinstance(result, ToolReply) else super().convert_result(result)
 
 
 def keys_of_client(context: Context[Any, Any] | None) -> str:

@@ -8,9 +8,9 @@ from massgen_mcp.home import Home
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.server.app import MassgenServer
-from massgen_mcp.server.client_log import set_level
+from massgen_mcp.server.client.log import set_level
 from massgen_mcp.server.completion import add_completion
-from massgen_mcp.server.listening import Listening
+from massgen_mcp.server.listening import ChangeListeners
 from massgen_mcp.server.prompts import add_prompts
 from massgen_mcp.server.resources import add_resources
 from massgen_mcp.server.run_app import add_run_page
@@ -22,7 +22,7 @@ from massgen_mcp.server.tools import LookBefore, add_tools, nothing_to_look_at
 class BuiltServer:
     server: MassgenServer
     service: RunService
-    listening: Listening
+    listening: ChangeListeners
 
     def stop_waiting(self) -> None:
         """Let every call and every stream that waits end now: the process has to leave."""
@@ -47,4 +47,4 @@ def build_server(
     add_completion(server, service)
     server.tasks.add(RunTasks(server, service, home.limits.results_seconds))
     server.serve_method("logging/setLevel", SetLevelRequestParams, set_level)
-    return BuiltServer(server, service, Listening(server, service, answered_early=answered_early))
+    return BuiltServer(server, service, ChangeListeners(server, service, answered_early=answered_early))

@@ -33,7 +33,7 @@ from pydantic import BaseModel
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.server.app import MassgenServer
-from massgen_mcp.server.client_connection import at_end, state_of
+from massgen_mcp.server.client.connection import at_end, state_of
 from massgen_mcp.server.subscriptions import Change, Subscriber, TaskChanged
 from massgen_mcp.server.tasks import TASKS, detailed
 
@@ -49,7 +49,7 @@ class TaskNotification(BaseModel):
     params: dict[str, Any]
 
 
-class Listening:
+class ChangeListeners:
     """The clients that are told of changes."""
 
     def __init__(self, server: MassgenServer, service: RunService, *, answered_early: bool) -> None:

@@ -14,8 +14,8 @@ from pydantic import Field
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.runs.checks import MAX_MESSAGE_CHARACTERS
-from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.runs.service import RunService
+from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.results import result
 from massgen_mcp.server.results.reply import json_bytes
 

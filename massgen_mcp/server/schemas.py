@@ -9,7 +9,7 @@ from typing import cast
 from mcp.types import Tool
 from pydantic import BaseModel
 
-from massgen_mcp.server.results import Reply
+from massgen_mcp.server.results import ToolReply
 
 Json = dict[str, object]
 
@@ -21,7 +21,7 @@ def compacted(tool: Tool) -> Tool:
     return tool
 
 
-def reply_schema(reply: type[Reply]) -> Json:
+def reply_schema(reply: type[ToolReply]) -> Json:
     """Which members its data has, of which type, and which are always there; what they hold is not said. Of a reply
     that goes on as one of several others, the members that all of those have.
     """

@@ -15,10 +15,10 @@ from mcp.shared.subscriptions import event_matches
 from mcp.types import SubscriptionFilter
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.runs.service import RunService
+from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.addresses import View, run_in
-from massgen_mcp.server.decisions import question_key
+from massgen_mcp.server.client.decisions import question_key
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from mcp.types import ToolAnnotations
 from pydantic import Field
 
 from massgen_mcp.checks.proposals import proposed_checks
-from massgen_mcp.config.adjusted import CallLimits
+from massgen_mcp.config.adjusted import RequestedLimits
 from massgen_mcp.config.builder import MAX_AGENTS
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.money.estimate import estimate
@@ -26,7 +26,7 @@ from massgen_mcp.request.team import Team
 from massgen_mcp.request.trust import Consent
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.checks import MAX_MESSAGE_CHARACTERS
-from massgen_mcp.runs.command_sandbox import sandbox_note
+from massgen_mcp.runs.doctor.command_sandbox import sandbox_note
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.server import results
 from massgen_mcp.server.app import MassgenServer, keys_of_client
@@ -113,7 +113,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
                 consent=Consent(grants_paths=True),
                 context_paths=paths,
                 checks=tuple(checks or ()),
-                limits=CallLimits(
+                limits=RequestedLimits(
                     max_usd=max_usd or None, max_seconds=max_seconds or None, max_answers=max_answers or None
                 ),
                 caller_answers=True,

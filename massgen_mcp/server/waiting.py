@@ -9,10 +9,10 @@ import anyio
 from mcp.server.mcpserver import Context
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.runs.service import RunService, Until
-from massgen_mcp.server.asking import ClientAsked, ask, heed_answers
-from massgen_mcp.server.client_log import follow_log
+from massgen_mcp.runs.view.run_view import RunView
+from massgen_mcp.server.client.asking import ClientAsked, ask, heed_answers
+from massgen_mcp.server.client.log import follow_log
 from massgen_mcp.views.spent import spent_figures
 
 PROGRESS_SECONDS = 5.0

@@ -7,7 +7,7 @@ from massgen_mcp.statistics.sums import CountedRun
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class StatisticsFilter:
     """`since`: started then or later, in seconds since the epoch; `config`: where the team came from, in the words of
     `list_runs`; `team`: its agents have these models and no others; `model`: an agent with it took part.
     """

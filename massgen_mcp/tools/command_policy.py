@@ -5,7 +5,7 @@ policy of the sandbox.
 from dataclasses import replace
 from pathlib import Path
 
-from massgen_mcp.sandbox import WORKSPACE, Policy, Shown
+from massgen_mcp.sandbox import WORKSPACE, Policy, VisiblePath
 from massgen_mcp.tools.command_rules import CommandRules
 from massgen_mcp.workspace.directory import Mount, Workspace
 
@@ -19,7 +19,7 @@ def policy_now(
     scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
     for shelf in workspace.shelves:
         workspace.root.make_link(shelf, f"/{shelf}")
-    shown: list[Shown] = []
+    shown: list[VisiblePath] = []
     hidden: list[Path] = [*rules.hidden]
     notes: list[str] = []
     for mount in workspace.mounts:
@@ -28,7 +28,7 @@ def policy_now(
             notes.append(f"[{mount.name} is too large to be shown to commands]")
             continue
         hidden += concealed
-        shown.append(Shown(mount.host, f"/{mount.name}"))
+        shown.append(VisiblePath(mount.host, f"/{mount.name}"))
     seen = tuple(one.host for one in shown)
     linked = (one for one in rules.linked if any(one.host.is_relative_to(host) for host in seen))
     policy = Policy(

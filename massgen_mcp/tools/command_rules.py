@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from massgen_mcp.sandbox import Bounds, Image, LevelName, Shown
+from massgen_mcp.sandbox import Image, LevelName, ResourceLimits, VisiblePath
 from massgen_mcp.tools.base import ToolRefused
 from massgen_mcp.workspace.patterns import Pattern, PatternRefused, TookTooLong
 
@@ -18,12 +18,12 @@ class CommandRules:
     level: LevelName
     usual_seconds: float
     most_seconds: float
-    bounds: Bounds
+    bounds: ResourceLimits
     network: tuple[str, ...] = ()
     readable: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()
     """What no command ever sees, such as the runs of other people and agents."""
-    linked: tuple[Shown, ...] = ()
+    linked: tuple[VisiblePath, ...] = ()
     """Parts of the mounts to which links lie in the workspace from the beginning."""
     known_as: tuple[tuple[str, str], ...] = ()
     """As in `Policy`."""

@@ -84,7 +84,7 @@ class CommandHost:
                 tasks.cancel_scope.cancel()
 
 
-class Commands:
+class AgentCommands:
     """The commands of one agent."""
 
     def __init__(
@@ -191,7 +191,7 @@ class Commands:
 class CommandTool:
     """`run_command`."""
 
-    commands: Commands
+    commands: AgentCommands
     spec: ToolSpec
     side_effects: bool
     keeps_state: bool = False
@@ -214,7 +214,7 @@ class CommandTool:
 class BackgroundTool:
     """`read_command` and `stop_command`."""
 
-    commands: Commands
+    commands: AgentCommands
     spec: ToolSpec
     side_effects: bool
     kind: type[ReadCommand] | type[StopCommand]

@@ -11,7 +11,7 @@ from massgen_mcp.tools.base import Arguments, Text, ToolRefused
 from massgen_mcp.tools.file_text import MAX_FILE_BYTES, NotText, lines_of, read_text
 from massgen_mcp.workspace.directory import Workspace
 from massgen_mcp.workspace.gitignore import Glob
-from massgen_mcp.workspace.guard import Entry, Listing, PathRefused
+from massgen_mcp.workspace.guard import DirectoryListing, Entry, PathRefused
 from massgen_mcp.workspace.patterns import MAX_LINE_SEARCHED, Deadline, Pattern, PatternRefused, TookTooLong
 
 MAX_LISTED = 1000
@@ -175,7 +175,7 @@ def _fits(glob: Glob, path: str, below: str, deadline: Deadline) -> bool:
         raise ToolRefused("it takes too long to match the glob; simplify it, or narrow `path`") from None
 
 
-def _walked(workspace: Workspace, path: str, *, include_ignored: bool) -> Listing:
+def _walked(workspace: Workspace, path: str, *, include_ignored: bool) -> DirectoryListing:
     deadline = None if include_ignored else Deadline.after(MAX_SECONDS)
     try:
         return workspace.listing(path, recursive=True, limit=MAX_WALKED, without_ignored=deadline)
@@ -228,7 +228,7 @@ def _listed(entry: Entry) -> str:
             return f"{entry.path} [special]"
 
 
-def _left_out(found: Listing) -> Iterator[str]:
+def _left_out(found: DirectoryListing) -> Iterator[str]:
     if found.passed_over:
         yield f"[{len(found.passed_over)} more with unusable names]"
     if found.hidden:

@@ -1,6 +1,6 @@
 """An agent's own task list: tasks that depend on each other, and the tools that keep them.
 
-`Plan` is pure: every change gives a new plan that is sound, or a refusal in words for the model.
+`TaskPlan` is pure: every change gives a new plan that is sound, or a refusal in words for the model.
 """
 
 import json
@@ -49,7 +49,7 @@ class GetTaskPlan(Arguments):
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class PlannedTask:
     id: str
     description: str
     depends_on: tuple[str, ...] = ()
@@ -61,27 +61,27 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TaskPlan:
     """At most `max_tasks` tasks with unique ids and without a circle; what has begun depends only on what is done.
 
     A method returns another plan of that kind or raises `ToolRefused`.
     """
 
     max_tasks: int
-    tasks: tuple[Task, ...] = ()
+    tasks: tuple[PlannedTask, ...] = ()
 
-    def added(self, *wanted: NewTask) -> "Plan":
+    def added(self, *wanted: NewTask) -> "TaskPlan":
         """This plan with more tasks at its end. Those without an id get their number."""
         if (total := len(self.tasks) + len(wanted)) > self.max_tasks:
             raise ToolRefused(f"that makes {total} tasks, a plan has at most {self.max_tasks}; join some into one")
         ids = _ids([task.id for task in self.tasks], [task.id for task in wanted])
         made = [
-            Task(task_id, _described(task.description), tuple(dict.fromkeys(task.depends_on)))
+            PlannedTask(task_id, _described(task.description), tuple(dict.fromkeys(task.depends_on)))
             for task_id, task in zip(ids, wanted, strict=True)
         ]
         return replace(self, tasks=_checked((*self.tasks, *made)))
 
-    def updated(self, wanted: UpdateTask) -> "Plan":
+    def updated(self, wanted: UpdateTask) -> "TaskPlan":
         """This plan with another status or description of one task; "" leaves it."""
         task = next((task for task in self.tasks if task.id == wanted.id), None)
         if task is None:
@@ -95,19 +95,19 @@ class Plan:
             task = replace(task, description=_described(wanted.description))
         return replace(self, tasks=tuple(task if old.id == task.id else old for old in self.tasks))
 
-    def waits_for(self, task: Task) -> list[str]:
+    def waits_for(self, task: PlannedTask) -> list[str]:
         """The dependencies of a task that are not done."""
         done = {other.id for other in self.tasks if other.status == "done"}
         return [name for name in task.depends_on if name not in done]
 
-    def shown(self, show: Show = "all") -> list[Task]:
+    def shown(self, show: Show = "all") -> list[PlannedTask]:
         """All tasks, or of the pending ones those that can begin (`ready`) or cannot yet (`blocked`)."""
         if show == "all":
             return list(self.tasks)
         blocked = show == "blocked"
         return [task for task in self.tasks if task.status == "pending" and bool(self.waits_for(task)) == blocked]
 
-    def _check_move(self, task: Task, status: Status) -> None:
+    def _check_move(self, task: PlannedTask, status: Status) -> None:
         if status != "pending" and (missing := self.waits_for(task)):
             raise ToolRefused(f"task {task.id} cannot begin before these are done: {', '.join(missing)}")
         begun = [other.id for other in self.tasks if task.id in other.depends_on and other.status != "pending"]
@@ -122,7 +122,7 @@ ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
 class PlanKeeper:
     """The plan as it stands. With a workspace every new plan is first written there, for others to read."""
 
-    plan: Plan
+    plan: TaskPlan
     workspace: Workspace | None
 
 
@@ -133,7 +133,7 @@ class PlanTool(Generic[ArgumentsT]):
     spec: ToolSpec
     keeper: PlanKeeper
     kind: type[ArgumentsT]
-    change: Callable[[Plan, ArgumentsT], tuple[Plan, str]]
+    change: Callable[[TaskPlan, ArgumentsT], tuple[TaskPlan, str]]
     side_effects: bool = False
     keeps_state: bool = True
 
@@ -150,34 +150,34 @@ class PlanTool(Generic[ArgumentsT]):
 
 def planning_tools(*, max_tasks: int, workspace: Workspace | None) -> tuple[Tool, ...]:
     """The four tools over one agent's plan, empty at first. With a workspace the plan also stands in its `tasks/`."""
-    keeper = PlanKeeper(Plan(max_tasks), workspace)
+    keeper = PlanKeeper(TaskPlan(max_tasks), workspace)
     create = tool_spec("create_task_plan", "Replace your task plan. Ids default to 1, 2, ...", CreateTaskPlan)
     add = tool_spec("add_task", "Add a task to your plan.", NewTask)
     update = tool_spec("update_task", "Change a task of your plan.", UpdateTask)
     get = tool_spec("get_task_plan", "Show your task plan, or its ready or blocked tasks.", GetTaskPlan)
     return (
-        PlanTool(create, keeper, CreateTaskPlan, lambda _, wanted: _listed(Plan(max_tasks).added(*wanted.tasks))),
+        PlanTool(create, keeper, CreateTaskPlan, lambda _, wanted: _listed(TaskPlan(max_tasks).added(*wanted.tasks))),
         PlanTool(add, keeper, NewTask, _add),
         PlanTool(update, keeper, UpdateTask, _update),
         PlanTool(get, keeper, GetTaskPlan, lambda plan, wanted: _listed(plan, wanted.show)),
     )
 
 
-def _listed(plan: Plan, show: Show = "all") -> tuple[Plan, str]:
+def _listed(plan: TaskPlan, show: Show = "all") -> tuple[TaskPlan, str]:
     return plan, "\n".join(map(str, plan.shown(show))) or "[no tasks]"
 
 
-def _add(plan: Plan, wanted: NewTask) -> tuple[Plan, str]:
+def _add(plan: TaskPlan, wanted: NewTask) -> tuple[TaskPlan, str]:
     plan = plan.added(wanted)
     return plan, f"added {plan.tasks[-1].id}"
 
 
-def _update(plan: Plan, wanted: UpdateTask) -> tuple[Plan, str]:
+def _update(plan: TaskPlan, wanted: UpdateTask) -> tuple[TaskPlan, str]:
     plan = plan.updated(wanted)
     return plan, f"changed {wanted.id}; ready: {', '.join(task.id for task in plan.shown('ready')) or 'none'}"
 
 
-def _write(workspace: Workspace, plan: Plan) -> None:
+def _write(workspace: Workspace, plan: TaskPlan) -> None:
     data = json.dumps({"tasks": [asdict(task) for task in plan.tasks]}, ensure_ascii=False, indent=1)
     text = "".join(["# Plan\n\n", *(f"- {task}\n" for task in plan.tasks)])
     for path, content in (("tasks/plan.json", data), ("tasks/plan.md", text)):
@@ -206,7 +206,7 @@ def _ids(existing: Sequence[str], wanted: Sequence[str]) -> list[str]:
     return made
 
 
-def _checked(tasks: tuple[Task, ...]) -> tuple[Task, ...]:
+def _checked(tasks: tuple[PlannedTask, ...]) -> tuple[PlannedTask, ...]:
     """These tasks, if each can be reached through its dependencies."""
     graph = {task.id: task.depends_on for task in tasks}
     if strange := [(task.id, name) for task in tasks for name in task.depends_on if name not in graph]:

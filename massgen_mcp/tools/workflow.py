@@ -21,7 +21,7 @@ def _listed(names: object) -> object:
     return re.findall(r"[\w.-]+", names) if isinstance(names, str) else names
 
 
-class Vote(Arguments):
+class VoteArguments(Arguments):
     """In the order in which a model should write it: whoever gives the reason first chooses by it."""
 
     reason: Text
@@ -29,6 +29,6 @@ class Vote(Arguments):
     same_as: Annotated[tuple[Text, ...] | None, BeforeValidator(_listed)] = None
 
 
-def parse_action(call: ToolCall) -> NewAnswer | Vote:
+def parse_action(call: ToolCall) -> NewAnswer | VoteArguments:
     """A call of `new_answer` or `vote`. Raises `ToolRefused` in words for the model."""
-    return parse_arguments(NewAnswer if call.name == "new_answer" else Vote, decoded(call))
+    return parse_arguments(NewAnswer if call.name == "new_answer" else VoteArguments, decoded(call))

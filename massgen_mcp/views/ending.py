@@ -20,7 +20,7 @@ _SHORT_ID = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RemainingFiles:
     """What is left of a run: absolute paths, None where there is nothing, and whether it is in the list of runs."""
 
     directory: Path | None = None
@@ -32,7 +32,7 @@ class Kept:
     listed: bool = False
 
 
-def ending_lines(run: RunState, kept: Kept, width: int) -> list[Line]:
+def ending_lines(run: RunState, kept: RemainingFiles, width: int) -> list[Line]:
     """The votes as sentences, dissent first; who failed and what helps; cost; files; the next step."""
     lines: list[Line] = []
     if len(run.agents) > 1 and (votes := votes_lines(run, width)):

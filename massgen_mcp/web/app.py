@@ -50,7 +50,7 @@ HEADERS = {
 }
 
 
-class Wanted(BaseModel):
+class RunListFilter(BaseModel):
     """Which runs are listed. Texts are found in any case; times are seconds since the epoch."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -105,7 +105,7 @@ async def api(built: BuiltServer, redactor: Redactor) -> AsyncGenerator[Starlett
 
 def _api(service: RunService, client: Client, feeds: Feeds, redactor: Redactor) -> Starlette:
     async def runs(request: Request) -> Response:
-        wanted = Wanted.model_validate(dict(request.query_params))
+        wanted = RunListFilter.model_validate(dict(request.query_params))
         views = await service.recent(
             state=wanted.state, since=wanted.since, before=wanted.cursor, limit=wanted.limit, keep=wanted.fits
         )

@@ -18,10 +18,10 @@ from starlette.types import ASGIApp
 from massgen_mcp.home import Home
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.server.build import BuiltServer
-from massgen_mcp.server.connections import LimitedConfig, Strangers
-from massgen_mcp.server.gate import Gate
-from massgen_mcp.server.http import LOOPBACK, HttpServer, HttpSettings, bound, names
-from massgen_mcp.server.tokens import Tokens
+from massgen_mcp.server.http.connections import LimitedConfig, Strangers
+from massgen_mcp.server.http.gate import Gate
+from massgen_mcp.server.http.serving import LOOPBACK, HttpServer, HttpSettings, bound, names
+from massgen_mcp.server.http.tokens import Tokens
 from massgen_mcp.web.app import API, api, pages
 
 OPENER = "web-address.html"

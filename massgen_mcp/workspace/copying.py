@@ -5,7 +5,7 @@ Nothing is copied over what is there, and nothing if not all of it fits the limi
 
 from dataclasses import dataclass, replace
 
-from massgen_mcp.workspace.directory import Place
+from massgen_mcp.workspace.directory import ResolvedPath
 from massgen_mcp.workspace.guard import Entry, PathHidden, PathMissing, PathRefused, shown
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -20,7 +20,7 @@ class Copied:
     """Links, special files, and what is hidden."""
 
 
-def copy(source: Place, target: Place) -> Copied:
+def copy(source: ResolvedPath, target: ResolvedPath) -> Copied:
     """Copy a file, or a directory with everything in it, to a place where nothing is. Raises `PathRefused`."""
     first = source.root.stat(source.rel)
     _require_nothing_at(target)
@@ -50,7 +50,7 @@ def copy(source: Place, target: Place) -> Copied:
     return copied
 
 
-def _copied(source: Place, entry: Entry, target: Place) -> bool:
+def _copied(source: ResolvedPath, entry: Entry, target: ResolvedPath) -> bool:
     """Copy a file unless it is another name of a hidden one."""
     try:
         _copy_file(source, entry, target)
@@ -59,12 +59,12 @@ def _copied(source: Place, entry: Entry, target: Place) -> bool:
     return True
 
 
-def _copy_file(source: Place, entry: Entry, target: Place) -> None:
+def _copy_file(source: ResolvedPath, entry: Entry, target: ResolvedPath) -> None:
     data = source.root.read_bytes(entry.path, MAX_BYTES)
     target.root.write_bytes(target.rel, data, executable=entry.executable)
 
 
-def _require_nothing_at(target: Place) -> None:
+def _require_nothing_at(target: ResolvedPath) -> None:
     try:
         there = target.root.stat(target.rel)
     except PathMissing:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from massgen_mcp.workspace.gitignore import Ignored
-from massgen_mcp.workspace.guard import Entry, Listing, PathHidden, PathRefused, Root, parts_of, safe_id, shown
+from massgen_mcp.workspace.guard import DirectoryListing, Entry, PathHidden, PathRefused, Root, parts_of, safe_id, shown
 from massgen_mcp.workspace.patterns import Deadline
 from massgen_mcp.workspace.secrets import is_secret
 
@@ -34,7 +34,7 @@ class Mount:
     file: str | None = None
 
 
-class Place(NamedTuple):
+class ResolvedPath(NamedTuple):
     """Where a path of the agent leads."""
 
     root: Root
@@ -116,20 +116,20 @@ class Workspace:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def resolve(self, virtual: str) -> Place:
+    def resolve(self, virtual: str) -> ResolvedPath:
         """Where `virtual` leads. Raises `PathRefused`; whether something is there is the root's to say."""
         parts = parts_of(virtual)
         if not parts or parts[0] not in self._shelves:
-            return Place(self.root, "/".join(parts) or ".")
+            return ResolvedPath(self.root, "/".join(parts) or ".")
         mount = self._mount(parts)
         rest = parts[2:]
         if mount.file is None:
-            return Place(mount.root, "/".join(rest) or ".")
+            return ResolvedPath(mount.root, "/".join(rest) or ".")
         if rest:
             raise PathRefused(f"{shown(virtual)}: {mount.name} is a file")
-        return Place(mount.root, mount.file)
+        return ResolvedPath(mount.root, mount.file)
 
-    def resolve_writable(self, virtual: str) -> Place:
+    def resolve_writable(self, virtual: str) -> ResolvedPath:
         """As `resolve`, for a path the agent wants to change."""
         parts = parts_of(virtual)
         if parts and parts[0] in self._shelves:
@@ -139,7 +139,9 @@ class Workspace:
             raise PathRefused(f"{shown(virtual)}: {'/'.join(parts[:2])} is read-only; {instead}")
         return self.resolve(virtual)
 
-    def listing(self, virtual: str, *, recursive: bool, limit: int, without_ignored: Deadline | None = None) -> Listing:
+    def listing(
+        self, virtual: str, *, recursive: bool, limit: int, without_ignored: Deadline | None = None
+    ) -> DirectoryListing:
         """What lies at `virtual`, under the agent's names for it. A file lists itself.
 
         "." shows the shelves that hold something, but never their contents. With `without_ignored` a recursive listing
@@ -152,7 +154,7 @@ class Workspace:
         prefix = "/".join(parts[:2]) if parts and parts[0] in self._shelves else ""
         entry = place.root.stat(place.rel)
         if entry.kind != "directory":
-            return Listing((replace(entry, path="/".join(parts)),))
+            return DirectoryListing((replace(entry, path="/".join(parts)),))
         if not recursive:
             found = place.root.list_dir(place.rel, limit)
         elif without_ignored is None:
@@ -166,7 +168,7 @@ class Workspace:
             entries += [Entry(shelf, "directory") for shelf in self._shelves if any(self._on(shelf))]
         return replace(found, entries=tuple(sorted(entries, key=lambda entry: entry.path)))
 
-    def _shelf(self, shelf: str, *, recursive: bool, limit: int, without_ignored: Deadline | None) -> Listing:
+    def _shelf(self, shelf: str, *, recursive: bool, limit: int, without_ignored: Deadline | None) -> DirectoryListing:
         entries: list[Entry] = []
         odd: list[str] = []
         cut, hidden, ignored = False, 0, 0
@@ -186,7 +188,7 @@ class Workspace:
                 cut = cut or below.cut
                 hidden += below.hidden
                 ignored += below.ignored
-        return Listing(tuple(entries[:limit]), cut or len(entries) > limit, tuple(odd), hidden, ignored)
+        return DirectoryListing(tuple(entries[:limit]), cut or len(entries) > limit, tuple(odd), hidden, ignored)
 
     def _on(self, shelf: str) -> Iterator[Mount]:
         return (mount for mount in self.mounts if mount.name.startswith(f"{shelf}/"))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from massgen_mcp.workspace.guard import Listing, PathRefused, Root
+from massgen_mcp.workspace.guard import DirectoryListing, PathRefused, Root
 from massgen_mcp.workspace.patterns import MAX_PATTERN_CHARACTERS, Deadline, Pattern, PatternRefused
 
 FILE_NAME = ".gitignore"
@@ -30,7 +30,7 @@ _LEADS_DEEPER = re.compile(r"(?<!\[\^)/")
 """A slash that is none of `[^/]`."""
 
 
-class Rules:
+class IgnoreRules:
     """Lines as in a `.gitignore` file. The last one that fits a path decides."""
 
     def __init__(self, lines: Iterable[str]) -> None:
@@ -107,7 +107,7 @@ class Glob:
             raise PatternRefused(f"the glob is longer than {MAX_GLOB_CHARACTERS} characters")
         wanted = text.removeprefix("!")
         self._negated = wanted != text
-        self._rules = Rules(_without_braces(wanted))
+        self._rules = IgnoreRules(_without_braces(wanted))
 
     def fits(self, path: str, deadline: Deadline) -> bool:
         """Whether it fits a file, or a directory above it. Raises `TookTooLong`."""
@@ -133,7 +133,7 @@ class Ignored:
         self._above = self._scopes_above()
         self.left_out = 0
 
-    def __call__(self, directory: str, found: Listing) -> Listing:
+    def __call__(self, directory: str, found: DirectoryListing) -> DirectoryListing:
         """The listing of this directory, without what is ignored. Raises `TookTooLong`."""
         scopes = self._above if directory == self._start else self._known[directory.rpartition("/")[0]]
         if any(_name(entry.path) == FILE_NAME for entry in found.entries):
@@ -171,14 +171,14 @@ class Ignored:
             data = self._root.read_bytes(f"{within}{FILE_NAME}", MAX_FILE_BYTES)
         except PathRefused:
             return
-        yield _Scope(within, Rules(data.decode(errors="replace").split("\n")))
+        yield _Scope(within, IgnoreRules(data.decode(errors="replace").split("\n")))
 
 
 class _Scope(NamedTuple):
     """A `.gitignore` file: the prefix of the paths it speaks of, and what it says."""
 
     within: str
-    rules: Rules
+    rules: IgnoreRules
 
 
 def _name(path: str) -> str:

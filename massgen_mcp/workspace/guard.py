@@ -33,9 +33,9 @@ from massgen_mcp.workspace.names import (
 )
 
 __all__ = [
+    "DirectoryListing",
     "Entry",
     "EntryKind",
-    "Listing",
     "PathHidden",
     "PathMissing",
     "PathRefused",
@@ -59,7 +59,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class DirectoryListing:
     """Entries sorted by path. `cut`: there were more than the limit. `passed_over`: things no valid path can name.
     `hidden`: how many files and directories are hidden.
     """
@@ -72,11 +72,11 @@ class Listing:
     """How many files and directories were left out because `.gitignore` files say so."""
 
 
-Choose = Callable[[str, Listing], Listing]
+Choose = Callable[[str, DirectoryListing], DirectoryListing]
 """Given a directory and what lies in it, what is to be taken of that."""
 
 
-def _everything(_directory: str, found: Listing) -> Listing:
+def _everything(_directory: str, found: DirectoryListing) -> DirectoryListing:
     return found
 
 
@@ -196,7 +196,7 @@ class Root:
         with self._translated(rel), self._directory(parts[:-1]) as directory:
             return _entry(directory, parts[-1], "/".join(parts))
 
-    def list_dir(self, rel: str, limit: int = 10_000) -> Listing:
+    def list_dir(self, rel: str, limit: int = 10_000) -> DirectoryListing:
         """The entries of one directory, sorted; the first `limit` of them."""
         parts = parts_of(rel)
         entries: list[Entry] = []
@@ -218,9 +218,9 @@ class Root:
                     entries.append(_entry(directory, name, path))
         shown_ones = [entry for entry in entries if not self.hidden.hides(entry.path.split("/"), content=True)]
         hidden += len(entries) - len(shown_ones)
-        return Listing(tuple(shown_ones), len(names) > limit, tuple(odd), hidden)
+        return DirectoryListing(tuple(shown_ones), len(names) > limit, tuple(odd), hidden)
 
-    def walk(self, rel: str, limit: int, choose: Choose = _everything) -> Listing:
+    def walk(self, rel: str, limit: int, choose: Choose = _everything) -> DirectoryListing:
         """At most `limit` entries below a directory, those nearest the top; what cannot be entered is passed over.
 
         `choose` is given the listing of each directory, and returns what is to be taken of it.
@@ -240,7 +240,7 @@ class Root:
             cut = cut or below.cut
             hidden += below.hidden
             pending += [entry.path for entry in below.entries if entry.kind == "directory"]
-        return Listing(tuple(sorted(entries, key=lambda entry: entry.path)), cut, tuple(odd), hidden)
+        return DirectoryListing(tuple(sorted(entries, key=lambda entry: entry.path)), cut, tuple(odd), hidden)
 
     def make_link(self, name: str, target: str) -> None:
         """Make a symbolic link right below the root, unless something is there already."""

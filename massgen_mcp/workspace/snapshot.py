@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from massgen_mcp.workspace import openat
-from massgen_mcp.workspace.guard import Choose, Entry, Listing, PathRefused, Root, shown
+from massgen_mcp.workspace.guard import Choose, DirectoryListing, Entry, PathRefused, Root, shown
 
 _DIRECTORY_MODE = 0o555
 _FILE_MODE = 0o444
@@ -118,7 +118,7 @@ def _make_read_only(directory: Path) -> None:
 
 
 def _leaving_out(names: Collection[str]) -> Choose:
-    def chosen(directory: str, found: Listing) -> Listing:
+    def chosen(directory: str, found: DirectoryListing) -> DirectoryListing:
         entries = tuple(entry for entry in found.entries if directory or entry.path not in names)
         return replace(found, entries=entries)
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from massgen_mcp.config.providers import PROVIDERS
+from massgen_mcp.config.providers.catalog import PROVIDERS
 from tests.wire_double import Aimock
 
 FINAL = "The final answer, made of everything that was said."

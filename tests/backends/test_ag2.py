@@ -23,9 +23,9 @@ from massgen_mcp.backends.base import (
     UserMessage,
 )
 from massgen_mcp.backends.registry import destination_of, make_backend
+from massgen_mcp.config.access.limits import limits_of
 from massgen_mcp.config.build_config import build_config
 from massgen_mcp.config.builder import config_from_models
-from massgen_mcp.config.limits import limits_of
 from massgen_mcp.config.loader import config_from_data, missing_keys, require_keys
 from massgen_mcp.config.models.ag2 import Ag2BackendConfig
 from massgen_mcp.config.models.config import Config
@@ -35,9 +35,9 @@ from massgen_mcp.events.parts import Usage
 from massgen_mcp.markers import materials
 from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.credentials import fingerprint, variables_of
-from massgen_mcp.runs.directory import RunDirectory
-from massgen_mcp.runs.execute import execute_run
+from massgen_mcp.runs.host.execute import execute_run
+from massgen_mcp.runs.store.credentials import fingerprint, variables_of
+from massgen_mcp.runs.store.directory import RunDirectory
 from tests.backends.ag2 import ENVIRON, KEY, call, chunk, refused, said, section, used
 from tests.backends.wires import LOOK, VOTE, ask, calls_in, parts_of, reply_of, stop_of, text_in
 from tests.raw_double import Flow, Seen, answering, raw_server, reply, sse

@@ -17,8 +17,8 @@ from massgen_mcp.events.parts import Usage
 from massgen_mcp.markers import materials
 from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.request.reach import reach_of
-from massgen_mcp.runs.directory import RunDirectory
-from massgen_mcp.runs.execute import execute_run
+from massgen_mcp.runs.host.execute import execute_run
+from massgen_mcp.runs.store.directory import RunDirectory
 from tests.backends.ag2 import ENVIRON, call, said, section, used
 from tests.raw_double import Seen, answering, reply
 from tests.teams import Ended, run_team

@@ -19,7 +19,7 @@ from massgen_mcp.backends.base import (
     UsagePart,
     UserMessage,
 )
-from massgen_mcp.backends.calling import Reply, RetryPolicy, call_model
+from massgen_mcp.backends.calling import ModelReply, RetryPolicy, call_model
 from massgen_mcp.backends.failures import retry_after
 from massgen_mcp.backends.scripted import ScriptedBackend
 from massgen_mcp.config.models.scripted import ScriptedBackendConfig, ScriptStep
@@ -76,7 +76,7 @@ def scripted(*steps: dict[str, Any]) -> ScriptedBackend:
 
 async def call(
     backend: ScriptedBackend | Player, told: Told, *, policy: RetryPolicy | None = None, deadline: float = 20.0
-) -> Reply:
+) -> ModelReply:
     return await call_model(
         backend,
         REQUEST,

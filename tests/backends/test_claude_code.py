@@ -28,7 +28,7 @@ from massgen_mcp.backends.base import (
 from massgen_mcp.backends.frameworks.claude_code import ClaudeCodeBackend, render
 from massgen_mcp.backends.frameworks.claude_code_step import Cli
 from massgen_mcp.backends.registry import make_backend
-from massgen_mcp.config import agent_clis
+from massgen_mcp.config.access import agent_clis
 from massgen_mcp.config.builder import config_from_models
 from massgen_mcp.config.default_team import default_team
 from massgen_mcp.config.loader import config_from_data, missing_keys, require_keys
@@ -40,9 +40,9 @@ from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import RunCancelled
 from massgen_mcp.request.reach import reach_of
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.directory import RunDirectory
-from massgen_mcp.runs.execute import execute_run
-from massgen_mcp.runs.run_handle import RunHandle
+from massgen_mcp.runs.host.execute import execute_run
+from massgen_mcp.runs.host.run_handle import RunHandle
+from massgen_mcp.runs.store.directory import RunDirectory
 from tests.backends.wires import LOOK, VOTE, text_in
 from tests.busy_double import BusyDouble, busy_server
 from tests.harness import TempHome, call, home, wait_until

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from massgen_mcp.backends.base import AssistantMessage, Backend, ToolResultMessage, UserMessage
 from massgen_mcp.backends.registry import make_backend
 from massgen_mcp.config.models.backends import BackendConfig
-from massgen_mcp.config.providers import PROVIDERS, named_provider
+from massgen_mcp.config.providers.catalog import PROVIDERS, named_provider
 from massgen_mcp.errors import BackendError
 from tests.backends.wires import CHAT, LOOK, VOTE, ask, parts_of, reply_of, text_in
 from tests.raw_double import raw_server, reply, sse

@@ -8,7 +8,7 @@ import pytest
 
 from massgen_mcp.backends import chatcompletion, claude, gemini, openai_responses
 from massgen_mcp.backends.base import AssistantMessage, ModelRequest, ToolCall, ToolResultMessage, UserMessage
-from massgen_mcp.backends.calling import Reply
+from massgen_mcp.backends.calling import ModelReply
 from massgen_mcp.backends.http import Endpoint
 from tests.backends.wires import CHAT, CLAUDE, LOOK, RESPONSES, VOTE, Wire, ask, reply_of
 from tests.raw_double import raw_server, reply, sse
@@ -23,12 +23,12 @@ BODIES = (
 )
 
 
-async def answer_to(wire: Wire, *events: dict[str, Any]) -> Reply:
+async def answer_to(wire: Wire, *events: dict[str, Any]) -> ModelReply:
     async with raw_server(reply(sse(*events))) as server:
         return await reply_of(wire.backend(server.url), ask("look", LOOK))
 
 
-def next_turn(earlier: Reply) -> ModelRequest:
+def next_turn(earlier: ModelReply) -> ModelRequest:
     results = [ToolResultMessage(call.id, call.name, "empty") for call in earlier.tool_calls]
     told = AssistantMessage(earlier.text, earlier.tool_calls, earlier.replay)
     return replace(ask("look", LOOK), messages=(UserMessage("look"), told, *results))

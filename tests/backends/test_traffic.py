@@ -10,9 +10,9 @@ import anyio
 import pytest
 
 from massgen_mcp.backends.base import ModelRequest, Part, StopPart, TextPart, UserMessage
-from massgen_mcp.backends.calling import Reply, RetryPolicy, call_model
+from massgen_mcp.backends.calling import ModelReply, RetryPolicy, call_model
 from massgen_mcp.backends.limiter import Destination, LimiterPolicy, ProviderLimiter, ProviderLimiters
-from massgen_mcp.config.limits import CallLimits
+from massgen_mcp.config.access.limits import RateLimits
 from massgen_mcp.errors import BackendError, DropReason
 from massgen_mcp.events.agent_work import Obstacle
 from tests.virtual_time import VIRTUAL_TIME
@@ -84,7 +84,7 @@ async def ask(
     retries: RetryPolicy = ONCE,
     seconds: float = 20,
     on_wait: Callable[[Obstacle | None], None] = lambda _: None,
-) -> Reply:
+) -> ModelReply:
     return await call_model(
         provider,
         ModelRequest(name, REQUEST.messages),
@@ -124,14 +124,14 @@ async def until(condition: Callable[[], object]) -> None:
 @pytest.mark.parametrize("concurrency", [1, 3])
 async def test_no_more_calls_are_under_way_than_the_limit_allows(concurrency: int) -> None:
     provider = Provider()
-    with ProviderLimiters().limiter(HERE, CallLimits(concurrency=concurrency)) as limiter:
+    with ProviderLimiters().limiter(HERE, RateLimits(concurrency=concurrency)) as limiter:
         assert await ask_all(provider, limiter, 20) == []
     assert (len(provider.arrived), provider.most_at_once) == (20, concurrency)
 
 
 async def test_calls_go_in_the_order_in_which_they_came() -> None:
     provider = holding()
-    with ProviderLimiters().limiter(HERE, CallLimits(concurrency=1)) as limiter:
+    with ProviderLimiters().limiter(HERE, RateLimits(concurrency=1)) as limiter:
         async with anyio.create_task_group() as tasks:
             for name in "abcdef":
                 waits: list[Obstacle | None] = []
@@ -144,7 +144,7 @@ async def test_calls_go_in_the_order_in_which_they_came() -> None:
 
 async def test_whoever_is_cancelled_while_it_waits_leaves_its_place_to_the_others() -> None:
     provider = holding()
-    with ProviderLimiters().limiter(HERE, CallLimits(concurrency=1)) as limiter:
+    with ProviderLimiters().limiter(HERE, RateLimits(concurrency=1)) as limiter:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(lambda: ask(provider, limiter, name="first"))
             await until(lambda: provider.names)
@@ -164,7 +164,7 @@ async def test_whoever_is_cancelled_while_it_waits_leaves_its_place_to_the_other
 
 async def test_a_call_that_is_cancelled_under_way_frees_its_place() -> None:
     provider = holding()
-    with ProviderLimiters().limiter(HERE, CallLimits(concurrency=1)) as limiter:
+    with ProviderLimiters().limiter(HERE, RateLimits(concurrency=1)) as limiter:
         async with anyio.create_task_group() as leaving:
             leaving.start_soon(lambda: ask(provider, limiter))
             await until(lambda: provider.names)
@@ -176,7 +176,7 @@ async def test_a_call_that_is_cancelled_under_way_frees_its_place() -> None:
 
 async def test_waiting_in_our_own_queue_does_not_count_into_the_time_of_a_call() -> None:
     provider = Provider(seconds=0.03)
-    with ProviderLimiters().limiter(HERE, CallLimits(concurrency=1)) as limiter:
+    with ProviderLimiters().limiter(HERE, RateLimits(concurrency=1)) as limiter:
         async with anyio.create_task_group() as tasks:
             for _ in range(20):
                 tasks.start_soon(lambda: ask(provider, limiter, seconds=0.3))
@@ -185,7 +185,7 @@ async def test_waiting_in_our_own_queue_does_not_count_into_the_time_of_a_call()
 
 async def test_waiting_for_the_minute_does_not_count_either() -> None:
     provider, minute = Provider(), 0.2
-    with ProviderLimiters(LimiterPolicy(minute=minute)).limiter(HERE, CallLimits(requests_per_minute=1)) as limiter:
+    with ProviderLimiters(LimiterPolicy(minute=minute)).limiter(HERE, RateLimits(requests_per_minute=1)) as limiter:
         async with anyio.create_task_group() as tasks:
             for _ in range(3):
                 tasks.start_soon(lambda: ask(provider, limiter, seconds=0.1))
@@ -194,7 +194,7 @@ async def test_waiting_for_the_minute_does_not_count_either() -> None:
 
 async def test_a_pause_that_the_provider_asks_for_counts_into_the_time_of_a_call() -> None:
     provider = Provider([BackendError("rate_limited", "slow down", retryable=True, retry_after=5)])
-    with ProviderLimiters().limiter(HERE, CallLimits()) as limiter:
+    with ProviderLimiters().limiter(HERE, RateLimits()) as limiter:
         with pytest.raises(BackendError, match="slow down"):
             await ask(provider, limiter)
         with pytest.raises(BackendError, match="longer than this call has time for"):
@@ -204,8 +204,8 @@ async def test_a_pause_that_the_provider_asks_for_counts_into_the_time_of_a_call
 
 async def test_the_smaller_of_two_limits_holds_while_both_runs_go_on() -> None:
     limiters, provider = ProviderLimiters(), Provider()
-    with limiters.limiter(HERE, CallLimits(concurrency=5)) as limiter:
-        with limiters.limiter(HERE, CallLimits(concurrency=2)) as same:
+    with limiters.limiter(HERE, RateLimits(concurrency=5)) as limiter:
+        with limiters.limiter(HERE, RateLimits(concurrency=2)) as same:
             assert same is limiter
             await ask_all(provider, limiter, 10)
             assert provider.most_at_once == 2
@@ -215,9 +215,9 @@ async def test_the_smaller_of_two_limits_holds_while_both_runs_go_on() -> None:
 
 async def test_who_waits_for_a_limit_goes_on_when_its_run_leaves() -> None:
     limiters, provider = ProviderLimiters(), holding()
-    with limiters.limiter(HERE, CallLimits(concurrency=2)) as limiter:
+    with limiters.limiter(HERE, RateLimits(concurrency=2)) as limiter:
         async with anyio.create_task_group() as tasks:
-            with limiters.limiter(HERE, CallLimits(concurrency=1)):
+            with limiters.limiter(HERE, RateLimits(concurrency=1)):
                 waits: list[Obstacle | None] = []
                 for _ in range(2):
                     tasks.start_soon(lambda: ask(provider, limiter, on_wait=waits.append))
@@ -228,7 +228,7 @@ async def test_who_waits_for_a_limit_goes_on_when_its_run_leaves() -> None:
 
 
 async def test_other_keys_and_other_providers_have_lanes_of_their_own() -> None:
-    limiters, limits = ProviderLimiters(), CallLimits()
+    limiters, limits = ProviderLimiters(), RateLimits()
     async with AsyncExitStack() as open_lanes:
         lanes = [
             open_lanes.enter_context(limiters.limiter(Destination(address, key), limits))
@@ -241,7 +241,7 @@ async def test_other_keys_and_other_providers_have_lanes_of_their_own() -> None:
 
 async def test_no_more_calls_begin_in_a_minute_than_the_limit_allows() -> None:
     provider, minute = Provider(), 0.2
-    with ProviderLimiters(LimiterPolicy(minute=minute)).limiter(HERE, CallLimits(requests_per_minute=3)) as limiter:
+    with ProviderLimiters(LimiterPolicy(minute=minute)).limiter(HERE, RateLimits(requests_per_minute=3)) as limiter:
         assert await ask_all(provider, limiter, 10) == []
     assert len(provider.arrived) == 10
     for first, fourth in zip(provider.arrived, provider.arrived[3:], strict=False):
@@ -250,7 +250,7 @@ async def test_no_more_calls_begin_in_a_minute_than_the_limit_allows() -> None:
 
 async def test_retries_count_as_calls_of_the_minute() -> None:
     provider, minute = Provider([DOWN]), 0.2
-    with ProviderLimiters(LimiterPolicy(minute=minute)).limiter(HERE, CallLimits(requests_per_minute=1)) as limiter:
+    with ProviderLimiters(LimiterPolicy(minute=minute)).limiter(HERE, RateLimits(requests_per_minute=1)) as limiter:
         await ask(provider, limiter, retries=RetryPolicy(first_wait=0))
     first, second = provider.arrived
     assert second - first >= minute * 0.9
@@ -262,7 +262,7 @@ async def test_a_pause_that_a_provider_asks_one_caller_for_is_kept_by_all(reason
     asked = BackendError(reason, "slow down", retryable=True, retry_after=pause)
     provider = Provider([asked])
     waits: list[Obstacle | None] = []
-    with ProviderLimiters().limiter(HERE, CallLimits(concurrency=1)) as limiter:
+    with ProviderLimiters().limiter(HERE, RateLimits(concurrency=1)) as limiter:
         async with anyio.create_task_group() as tasks:
             for _ in range(5):
                 tasks.start_soon(lambda: ask(provider, limiter, retries=RetryPolicy(), on_wait=waits.append))
@@ -278,7 +278,7 @@ async def test_who_stands_in_line_hears_what_is_in_the_way_and_does_not_wait_for
     provider.seconds = 3
     waits: dict[str, list[Obstacle | None]] = {name: [] for name in ("patient", "hasty", "calm")}
     failed: list[tuple[str, float, str]] = []
-    with ProviderLimiters().limiter(HERE, CallLimits(concurrency=1)) as limiter:
+    with ProviderLimiters().limiter(HERE, RateLimits(concurrency=1)) as limiter:
 
         async def one(name: str, seconds: float) -> None:
             try:
@@ -304,7 +304,7 @@ async def test_calls_in_line_are_not_told_each_time_another_limit_of_ours_is_in_
     provider = Provider()
     provider.seconds = 5
     waits: list[list[Obstacle | None]] = [[] for _ in range(12)]
-    limits = CallLimits(concurrency=1, requests_per_minute=2)
+    limits = RateLimits(concurrency=1, requests_per_minute=2)
     with ProviderLimiters().limiter(HERE, limits) as limiter:
         async with anyio.create_task_group() as tasks:
             for told in waits:
@@ -320,7 +320,7 @@ async def test_calls_in_line_hear_that_their_provider_is_down_and_fail_as_soon_a
     heard: list[tuple[float, Obstacle | None]] = []
     failed: list[tuple[float, str]] = []
     policy = LimiterPolicy(first_break=2, patience=5)
-    with ProviderLimiters(policy).limiter(HERE, CallLimits(concurrency=1)) as limiter:
+    with ProviderLimiters(policy).limiter(HERE, RateLimits(concurrency=1)) as limiter:
 
         def hears(obstacle: Obstacle | None) -> None:
             heard.append((anyio.current_time(), obstacle))
@@ -344,7 +344,7 @@ async def test_calls_in_line_hear_that_their_provider_is_down_and_fail_as_soon_a
 async def test_no_pause_is_longer_than_a_minute_and_none_is_begun_that_there_is_no_time_for() -> None:
     asked = BackendError("rate_limited", "slow down", retryable=True, retry_after=49 * 86_400.0)
     provider = Provider([asked])
-    with ProviderLimiters().limiter(HERE, CallLimits()) as limiter:
+    with ProviderLimiters().limiter(HERE, RateLimits()) as limiter:
         with pytest.raises(BackendError, match="slow down"):
             await ask(provider, limiter)
         with pytest.raises(BackendError, match=r"asked all callers to wait for (59|60) s more") as caught:
@@ -373,7 +373,7 @@ async def test_a_wait_that_the_run_has_no_time_for_is_not_begun_whatever_the_cal
 async def test_a_provider_that_is_down_is_not_asked_by_everybody() -> None:
     provider = Provider(well=False)
     policy = LimiterPolicy(first_break=0.05, patience=0.05)
-    with ProviderLimiters(policy).limiter(HERE, CallLimits(concurrency=5)) as limiter:
+    with ProviderLimiters(policy).limiter(HERE, RateLimits(concurrency=5)) as limiter:
         failures = await ask_all(provider, limiter, 50, retries=RetryPolicy(first_wait=0))
     assert len(failures) == 50
     # Five open it, four are on their way then; probes come after 50, 150, 350 ms and so on.
@@ -386,7 +386,7 @@ async def test_a_provider_that_is_down_is_not_asked_by_everybody() -> None:
 
 async def test_when_an_outage_lasts_calls_fail_at_once() -> None:
     provider = Provider(well=False)
-    with ProviderLimiters(LimiterPolicy(first_break=60)).limiter(HERE, CallLimits()) as limiter:
+    with ProviderLimiters(LimiterPolicy(first_break=60)).limiter(HERE, RateLimits()) as limiter:
         await ask_all(provider, limiter, 5)
         with anyio.fail_after(50), pytest.raises(BackendError, match=r"is tried again in (59|60) s") as caught:
             await ask(provider, limiter, seconds=1000)
@@ -396,14 +396,14 @@ async def test_when_an_outage_lasts_calls_fail_at_once() -> None:
 
 async def test_without_a_circuit_everybody_asks_a_provider_that_is_down() -> None:
     provider = Provider(well=False)
-    with ProviderLimiters(LimiterPolicy(failures=10_000)).limiter(HERE, CallLimits(concurrency=5)) as limiter:
+    with ProviderLimiters(LimiterPolicy(failures=10_000)).limiter(HERE, RateLimits(concurrency=5)) as limiter:
         await ask_all(provider, limiter, 50, retries=RetryPolicy(first_wait=0))
     assert len(provider.arrived) == 200
 
 
 async def test_a_short_outage_is_waited_out_with_one_probe_at_a_time() -> None:
     provider = Provider([DOWN] * 7)
-    with ProviderLimiters(LimiterPolicy(first_break=0.02)).limiter(HERE, CallLimits(concurrency=1)) as limiter:
+    with ProviderLimiters(LimiterPolicy(first_break=0.02)).limiter(HERE, RateLimits(concurrency=1)) as limiter:
         failures = await ask_all(provider, limiter, 30, retries=RetryPolicy(first_wait=0))
     assert failures == []
     assert len(provider.arrived) == 7 + 30
@@ -414,7 +414,7 @@ async def test_a_short_outage_is_waited_out_with_one_probe_at_a_time() -> None:
 async def test_the_pauses_of_a_lasting_outage_double_up_to_the_longest_one() -> None:
     provider = Provider([DOWN] * 10)
     policy = LimiterPolicy(first_break=1, longest_break=4, patience=1_000)
-    with ProviderLimiters(policy).limiter(HERE, CallLimits()) as limiter:
+    with ProviderLimiters(policy).limiter(HERE, RateLimits()) as limiter:
         await ask(provider, limiter, retries=RetryPolicy(attempts=20, first_wait=0), seconds=1_000)
     breaks = [later - earlier for earlier, later in itertools.pairwise(provider.arrived[4:])]
     assert breaks == pytest.approx([1, 2, 4, 4, 4, 4])
@@ -422,7 +422,7 @@ async def test_the_pauses_of_a_lasting_outage_double_up_to_the_longest_one() -> 
 
 async def test_while_a_probe_is_under_way_nobody_else_is_let_through() -> None:
     provider = Provider([DOWN] * 5)
-    with ProviderLimiters(LimiterPolicy(first_break=0.02)).limiter(HERE, CallLimits()) as limiter:
+    with ProviderLimiters(LimiterPolicy(first_break=0.02)).limiter(HERE, RateLimits()) as limiter:
         await ask_all(provider, limiter, 5)
         provider.hold = anyio.Event()
         async with anyio.create_task_group() as tasks:
@@ -438,7 +438,7 @@ async def test_while_a_probe_is_under_way_nobody_else_is_let_through() -> None:
 
 async def test_a_probe_that_is_cancelled_lets_the_next_one_try() -> None:
     provider = Provider([DOWN] * 5)
-    with ProviderLimiters(LimiterPolicy(first_break=0.02)).limiter(HERE, CallLimits()) as limiter:
+    with ProviderLimiters(LimiterPolicy(first_break=0.02)).limiter(HERE, RateLimits()) as limiter:
         await ask_all(provider, limiter, 5)
         provider.hold = anyio.Event()
         async with anyio.create_task_group() as leaving:
@@ -453,7 +453,7 @@ async def test_a_probe_that_is_cancelled_lets_the_next_one_try() -> None:
 async def test_refusals_of_a_provider_that_is_there_do_not_open_the_circuit(reason: DropReason) -> None:
     error = BackendError(reason, "no", retryable=reason == "rate_limited")
     provider = Provider([error] * 20)
-    with ProviderLimiters().limiter(HERE, CallLimits()) as limiter:
+    with ProviderLimiters().limiter(HERE, RateLimits()) as limiter:
         failures = await ask_all(provider, limiter, 20)
         assert {failure.reason for failure in failures} == {reason}
         waits: list[Obstacle | None] = []
@@ -463,7 +463,7 @@ async def test_refusals_of_a_provider_that_is_there_do_not_open_the_circuit(reas
 
 async def test_failures_with_successes_between_them_do_not_open_the_circuit() -> None:
     provider = Provider()
-    with ProviderLimiters().limiter(HERE, CallLimits()) as limiter:
+    with ProviderLimiters().limiter(HERE, RateLimits()) as limiter:
         for _ in range(10):
             provider.outcomes = [DOWN]
             await ask(provider, limiter, retries=RetryPolicy(first_wait=0))
@@ -474,13 +474,13 @@ async def test_the_circuit_outlives_the_run_that_opened_it_and_is_forgotten_in_t
     limiters, provider = ProviderLimiters(LimiterPolicy(first_break=60, memory=30)), Provider(well=False)
     lasting = ProviderLimiters(LimiterPolicy(first_break=60))
     for one in (limiters, lasting):
-        with one.limiter(HERE, CallLimits(concurrency=1)) as limiter:
+        with one.limiter(HERE, RateLimits(concurrency=1)) as limiter:
             for _ in range(5):
                 with pytest.raises(BackendError):
                     await ask(provider, limiter)
     provider.well = True
     await anyio.sleep(31)
-    with lasting.limiter(HERE, CallLimits()) as limiter, pytest.raises(BackendError, match="circuit open"):
+    with lasting.limiter(HERE, RateLimits()) as limiter, pytest.raises(BackendError, match="circuit open"):
         await ask(provider, limiter)
-    with limiters.limiter(HERE, CallLimits()) as limiter:
+    with limiters.limiter(HERE, RateLimits()) as limiter:
         assert (await ask(provider, limiter)).text == "Paris"

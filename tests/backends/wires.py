@@ -16,7 +16,7 @@ from massgen_mcp.backends.base import (
     ToolSpec,
     UserMessage,
 )
-from massgen_mcp.backends.calling import Reply, RetryPolicy, call_model
+from massgen_mcp.backends.calling import ModelReply, RetryPolicy, call_model
 from massgen_mcp.backends.chatcompletion import ChatCompletionBackend
 from massgen_mcp.backends.claude import ClaudeBackend
 from massgen_mcp.backends.gemini import GeminiBackend
@@ -135,7 +135,7 @@ async def parts_of(backend: Backend, request: ModelRequest, heard: list[Part] | 
 
 async def reply_of(
     backend: Backend, request: ModelRequest, *, deadline: float = 30.0, retries: list[BackendError] | None = None
-) -> Reply:
+) -> ModelReply:
     """A call with the real policy but without its waits."""
 
     def on_retry(attempt: int, error: BackendError, wait: float) -> None:

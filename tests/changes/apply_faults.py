@@ -22,8 +22,8 @@ from tempfile import NamedTemporaryFile
 
 from massgen_mcp.changes.applied import AppliedRecords
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.runs.application import Application
-from massgen_mcp.runs.applying import apply_patch, undo_patch
+from massgen_mcp.runs.patches.application import Application
+from massgen_mcp.runs.patches.applying import apply_patch, undo_patch
 from tests.changes.apply_cases import ATTRIBUTES, Case
 from tests.changes.apply_play import Stage, everything_in, prepared, template
 from tests.faults import can_mount, no_larger_files_than

@@ -16,9 +16,9 @@ from massgen_mcp.changes.apply import Patch
 from massgen_mcp.changes.base import ContextDirectory
 from massgen_mcp.changes.run_changes import RunChanges
 from massgen_mcp.home import Home
-from massgen_mcp.runs.application import Application
-from massgen_mcp.runs.applying import apply_patch, undo_patch
-from massgen_mcp.runs.run_patch import RunPatch
+from massgen_mcp.runs.patches.application import Application
+from massgen_mcp.runs.patches.applying import apply_patch, undo_patch
+from massgen_mcp.runs.patches.run_patch import RunPatch
 from tests.changes.apply_cases import TEMPLATE, Case
 
 ENVIRON = {

@@ -14,7 +14,7 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from massgen_mcp.runs.applying import apply_patch
+from massgen_mcp.runs.patches.applying import apply_patch
 from tests.changes.apply_cases import FIRST, Case
 from tests.changes.apply_faults import Child, apply, under_fault
 from tests.changes.apply_play import Stage, everything_in, prepared

@@ -12,7 +12,7 @@ import pytest
 import massgen_mcp as massgen
 from massgen_mcp.changes.intent import Intent, IntentPart, Phase, write_intent
 from massgen_mcp.changes.transaction import Settled
-from massgen_mcp.runs.application import Application
+from massgen_mcp.runs.patches.application import Application
 from massgen_mcp.server import results
 from tests.changes.conftest import Repository
 from tests.changes.test_apply import CODE, CONFLICT, WANTED, changed_by_a_run, config_of, verb, write

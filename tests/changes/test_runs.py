@@ -17,10 +17,10 @@ from massgen_mcp.events.run import BaseTaken, RunCompleted
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList
-from massgen_mcp.runs.assembly import assemble
-from massgen_mcp.runs.directory import RunDirectory
-from massgen_mcp.runs.execute import execute_run
-from massgen_mcp.runs.working_copies import prepare_copies
+from massgen_mcp.runs.host.assembly import assemble
+from massgen_mcp.runs.host.execute import execute_run
+from massgen_mcp.runs.host.working_copies import prepare_copies
+from massgen_mcp.runs.store.directory import RunDirectory
 from tests.changes.conftest import Repository
 from tests.stage import Listener, text_of
 from tests.teams import Act, Ended, Script, run_team, team

@@ -15,8 +15,8 @@ from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import RunCompleted
 from massgen_mcp.markers import materials
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.directory import RunDirectory
-from massgen_mcp.runs.execute import execute_run
+from massgen_mcp.runs.host.execute import execute_run
+from massgen_mcp.runs.store.directory import RunDirectory
 from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.checks import check_notes
 from massgen_mcp.views.live_view import live_view

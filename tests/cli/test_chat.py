@@ -382,7 +382,7 @@ def test_a_conversation_or_a_watch_without_a_terminal_does_not_load_the_terminal
         command, cwd=home.work, env=home.environ, input="What?\n", capture_output=True, text=True, check=True
     )
     assert "scripted's answer to: What?" in done.stdout
-    assert "massgen_mcp.runs.execute" in done.stderr
+    assert "massgen_mcp.runs.host.execute" in done.stderr
     assert not re.search("prompt_toolkit|rich", done.stderr)
 
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import anyio
 import yaml
 
-from massgen_mcp.config.providers import PROVIDERS
+from massgen_mcp.config.providers.catalog import PROVIDERS
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome
 from tests.model_servers import acting_server, closed_port

@@ -241,7 +241,7 @@ import_module(sys.argv[1]).main(["q"] if ".massgen." in sys.argv[1] else ["runs"
     [
         (COMMAND_MODULE, "massgen_mcp.cli.massgen.options", INTERRUPTED),
         (COMMAND_MODULE, "massgen_mcp.cli.boundary", INTERRUPTED),
-        (COMMAND_MODULE, "massgen_mcp.runs.foreground", INTERRUPTED),
+        (COMMAND_MODULE, "massgen_mcp.runs.host.foreground", INTERRUPTED),
         (SERVER_MODULE, "massgen_mcp.cli.boundary", 130),
     ],
 )

@@ -16,7 +16,7 @@ import pytest
 from massgen_mcp.cli.massgen.options import Options, parse
 from massgen_mcp.cli.massgen.team import find_team
 from massgen_mcp.cli.massgen_mcp.options import parse as parse_verb
-from massgen_mcp.config.providers import PROVIDERS, provider_names
+from massgen_mcp.config.providers.catalog import PROVIDERS, provider_names
 from massgen_mcp.errors import MassgenError
 from tests.commands import run_command
 from tests.harness import (

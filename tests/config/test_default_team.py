@@ -2,8 +2,8 @@
 
 import pytest
 
+from massgen_mcp.config.access.local_servers import LocalServer
 from massgen_mcp.config.default_team import DefaultTeam, default_team
-from massgen_mcp.config.local_servers import LocalServer
 from massgen_mcp.errors import MassgenError
 from tests.model_servers import (
     LM_STUDIO_EMBEDDING,

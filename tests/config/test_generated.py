@@ -7,7 +7,7 @@ import pytest
 from massgen_mcp.config.build_config import build_config
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.config.providers import WITHOUT_PROVIDER
+from massgen_mcp.config.providers.catalog import WITHOUT_PROVIDER
 from massgen_mcp.errors import MassgenError
 
 

@@ -4,8 +4,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from massgen_mcp.backends.registry import make_backend
-from massgen_mcp.config.agent_clis import find_login
-from massgen_mcp.config.key_hosts import host_of, is_model_key, may_go
+from massgen_mcp.config.access.agent_clis import find_login
+from massgen_mcp.config.access.key_hosts import host_of, is_model_key, may_go
 from massgen_mcp.config.loader import config_from_data, missing_keys, require_keys
 from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig

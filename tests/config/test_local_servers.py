@@ -8,7 +8,7 @@ import anyio
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
-from massgen_mcp.config.local_servers import LocalServer, described, find_local_servers, local_places
+from massgen_mcp.config.access.local_servers import LocalServer, described, find_local_servers, local_places
 from tests.model_servers import (
     LM_STUDIO_EMBEDDING,
     PATIENT,

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from massgen_mcp.config import loader
-from massgen_mcp.config.massgen_features import FEATURES
+from massgen_mcp.config.massgen.features import FEATURES
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 
@@ -31,7 +31,7 @@ def expected(text: str) -> dict[str, list[str]]:
     return found
 
 
-def loaded(file: Path) -> loader.Parsed:
+def loaded(file: Path) -> loader.ParsedConfig:
     return loader.load_parsed(file, environ={}, base_dir=file.parent)
 
 

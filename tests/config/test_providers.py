@@ -5,10 +5,8 @@ from typing import get_args
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from massgen_mcp.config.addresses import is_loopback
-from massgen_mcp.config.backend_providers import key_required, key_variables, provider_for
-from massgen_mcp.config.key_hosts import find_key, host_of, missing_variables
-from massgen_mcp.config.model_names import detect_backend
+from massgen_mcp.config.access.backend_providers import key_required, key_variables, provider_for
+from massgen_mcp.config.access.key_hosts import find_key, host_of, missing_variables
 from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.http_backends import (
     AzureBackendConfig,
@@ -16,8 +14,10 @@ from massgen_mcp.config.models.http_backends import (
     OllamaBackendConfig,
     ProviderBackendConfig,
 )
-from massgen_mcp.config.native_tools import NATIVE_TOOLS, NativeTool, native_tools_of
-from massgen_mcp.config.providers import PROVIDERS, credential_variables, named_provider
+from massgen_mcp.config.providers.addresses import is_loopback
+from massgen_mcp.config.providers.catalog import PROVIDERS, credential_variables, named_provider
+from massgen_mcp.config.providers.model_names import detect_backend
+from massgen_mcp.config.providers.native_tools import NATIVE_TOOLS, NativeTool, native_tools_of
 from massgen_mcp.errors import MassgenError
 
 HTTP_MODELS = (ProviderBackendConfig, LocalBackendConfig, OllamaBackendConfig, AzureBackendConfig)

@@ -26,9 +26,9 @@ from massgen_mcp.server.tasks import (
     Cancelled,
     Completed,
     Failed,
-    InputRequired,
     Json,
-    Task,
+    McpTask,
+    TaskInputRequired,
     TaskState,
     Working,
 )
@@ -68,7 +68,7 @@ class FixtureTasks:
 
     async def begin(
         self, params: CallToolRequestParams, ctx: ServerRequestContext[Any, Any], call_next: CallNext
-    ) -> Task | HandlerResult:
+    ) -> McpTask | HandlerResult:
         arguments, now = params.arguments or {}, time()
         match params.name:
             case "slow_compute":
@@ -91,17 +91,17 @@ class FixtureTasks:
         self._kept[task_id] = kept
         return await self.get(task_id, None)
 
-    async def get(self, task_id: str, client: ClientCapabilities | None) -> Task:
+    async def get(self, task_id: str, client: ClientCapabilities | None) -> McpTask:
         del client  # all of the suite's clients can be asked
         kept = self._known(task_id)
         state: TaskState = kept.outcome
         if kept.cancelled:
             state = Cancelled()
         elif kept.open:
-            state = InputRequired(kept.open)
+            state = TaskInputRequired(kept.open)
         elif time() < kept.ends:
             state = Working()
-        return Task(task_id, state, kept.created, time(), ttl_ms=TTL_MS, poll_ms=100)
+        return McpTask(task_id, state, kept.created, time(), ttl_ms=TTL_MS, poll_ms=100)
 
     async def update(self, task_id: str, answers: Mapping[str, ElicitResult]) -> None:
         kept = self._known(task_id)

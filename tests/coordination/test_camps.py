@@ -6,7 +6,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from massgen_mcp.coordination.camps import Choice, camps, possible_camps
+from massgen_mcp.coordination.camps import StandingVote, camps, possible_camps
 
 LABELS = tuple(f"agent{place}.1" for place in range(1, 7))
 AUTHORS = {label: f"author of {label}" for label in LABELS}
@@ -15,23 +15,25 @@ labels = st.sampled_from(LABELS)
 statements = st.none() | st.lists(labels, max_size=5, unique=True).map(tuple)
 
 
-def voters(size: int) -> st.SearchStrategy[list[Choice]]:
+def voters(size: int) -> st.SearchStrategy[list[StandingVote]]:
     """The authors, who vote first, and others."""
     names = [*AUTHORS.values(), "another", "one more"][:size]
     votes = st.lists(st.tuples(labels, statements), max_size=size)
-    return votes.map(lambda cast: [Choice(name, label, same) for name, (label, same) in zip(names, cast, strict=False)])
+    return votes.map(
+        lambda cast: [StandingVote(name, label, same) for name, (label, same) in zip(names, cast, strict=False)]
+    )
 
 
-def named_by(choice: Choice) -> set[str]:
+def named_by(choice: StandingVote) -> set[str]:
     return set() if choice.same_as is None else {choice.label, *choice.same_as}
 
 
-def together(one: str, other: str, choices: list[Choice]) -> bool:
+def together(one: str, other: str, choices: list[StandingVote]) -> bool:
     return camps({one: AUTHORS[one], other: AUTHORS[other]}, choices) == ((one, other),)
 
 
 @given(voters(8))
-def test_every_answer_is_in_exactly_one_camp_in_the_order_given(choices: list[Choice]) -> None:
+def test_every_answer_is_in_exactly_one_camp_in_the_order_given(choices: list[StandingVote]) -> None:
     found = camps(AUTHORS, choices)
     assert sorted(label for camp in found for label in camp) == sorted(LABELS)
     assert all(list(camp) == [label for label in LABELS if label in camp] for camp in found)
@@ -39,7 +41,7 @@ def test_every_answer_is_in_exactly_one_camp_in_the_order_given(choices: list[Ch
 
 
 @given(voters(8))
-def test_who_is_in_a_camp_is_called_the_same_as_another_in_it_by_two_voters(choices: list[Choice]) -> None:
+def test_who_is_in_a_camp_is_called_the_same_as_another_in_it_by_two_voters(choices: list[StandingVote]) -> None:
     for camp in camps(AUTHORS, choices):
         for label in camp if len(camp) > 1 else ():
             others = [other for other in camp if other != label]
@@ -47,7 +49,7 @@ def test_who_is_in_a_camp_is_called_the_same_as_another_in_it_by_two_voters(choi
 
 
 @given(voters(8))
-def test_two_joined_pairs_with_an_answer_in_common_are_called_one_by_somebody(choices: list[Choice]) -> None:
+def test_two_joined_pairs_with_an_answer_in_common_are_called_one_by_somebody(choices: list[StandingVote]) -> None:
     pairs = [{one, other} for one, other in combinations(LABELS, 2) if together(one, other, choices)]
     for one, other in combinations(pairs, 2):
         if one & other:
@@ -55,7 +57,7 @@ def test_two_joined_pairs_with_an_answer_in_common_are_called_one_by_somebody(ch
 
 
 @given(voters(8), st.randoms())
-def test_neither_the_order_of_voters_nor_that_of_answers_matters(choices: list[Choice], random: Random) -> None:
+def test_neither_the_order_of_voters_nor_that_of_answers_matters(choices: list[StandingVote], random: Random) -> None:
     mixed, order = [*choices], [*LABELS]
     random.shuffle(mixed)
     random.shuffle(order)
@@ -64,10 +66,10 @@ def test_neither_the_order_of_voters_nor_that_of_answers_matters(choices: list[C
 
 
 @given(voters(8))
-def test_voters_who_say_nothing_of_sameness_change_no_camp(choices: list[Choice]) -> None:
+def test_voters_who_say_nothing_of_sameness_change_no_camp(choices: list[StandingVote]) -> None:
     spoken = [choice for choice in choices if choice.same_as is not None]
     assert camps(AUTHORS, choices) == camps(AUTHORS, spoken)
-    silent = [Choice(choice.voter, choice.label) for choice in choices]
+    silent = [StandingVote(choice.voter, choice.label) for choice in choices]
     assert camps(AUTHORS, silent) == tuple((label,) for label in LABELS)
 
 
@@ -75,7 +77,7 @@ def test_voters_who_say_nothing_of_sameness_change_no_camp(choices: list[Choice]
 def test_where_every_voter_is_right_camps_are_what_the_answers_say(says: list[int], votes: list[str]) -> None:
     meaning = dict(zip(LABELS, says, strict=True))
     choices = [
-        Choice(f"voter {place}", label, tuple(other for other in LABELS if meaning[other] == meaning[label]))
+        StandingVote(f"voter {place}", label, tuple(other for other in LABELS if meaning[other] == meaning[label]))
         for place, label in enumerate(votes)
     ]
     for camp in camps(AUTHORS, choices):
@@ -86,18 +88,18 @@ def test_where_every_voter_is_right_camps_are_what_the_answers_say(says: list[in
 
 @given(voters(6), st.lists(st.tuples(labels, statements), max_size=2))
 def test_no_further_vote_brings_together_what_is_held_apart_as_impossible(
-    choices: list[Choice], more: list[tuple[str, tuple[str, ...] | None]]
+    choices: list[StandingVote], more: list[tuple[str, tuple[str, ...] | None]]
 ) -> None:
     possible = possible_camps(LABELS, choices, len(more))
     names = [name for name in AUTHORS.values() if name not in {choice.voter for choice in choices}]
     names = [*names, "another", "one more"]
-    further = [Choice(name, label, same) for name, (label, same) in zip(names, more, strict=False)]
+    further = [StandingVote(name, label, same) for name, (label, same) in zip(names, more, strict=False)]
     for camp in camps(AUTHORS, [*choices, *further]):
         assert any(set(camp) <= set(wide) for wide in possible)
 
 
-def said(voter: str, label: str, *same: str) -> Choice:
-    return Choice(voter, label, same)
+def said(voter: str, label: str, *same: str) -> StandingVote:
+    return StandingVote(voter, label, same)
 
 
 def test_where_as_many_tell_two_answers_apart_the_word_of_both_authors_counts() -> None:

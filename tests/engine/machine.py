@@ -12,11 +12,11 @@ from typing import Protocol
 
 from massgen_mcp.events.record import JOURNAL_VERSION
 from massgen_mcp.home import Home
-from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.engine import Engine, RunFiles
-from massgen_mcp.runs.journal import JOURNAL
-from massgen_mcp.runs.journal_line import sealed
-from massgen_mcp.runs.local import DATABASE, local_engine
+from massgen_mcp.runs.store.directory import RunDirectory
+from massgen_mcp.runs.store.journal import JOURNAL
+from massgen_mcp.runs.store.journal_line import sealed
+from massgen_mcp.runs.store.local import DATABASE, local_engine
 from tests.faults import ROOT, no_larger_files_than
 from tests.teams import silent_team
 

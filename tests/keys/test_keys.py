@@ -15,9 +15,9 @@ from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.agent_work import ModelReplied, TextDelta
 from massgen_mcp.events.run import TERMINAL, CallerSaid
-from massgen_mcp.runs.directory import RunDirectory
-from massgen_mcp.runs.execute import execute_run
-from massgen_mcp.runs.run_handle import RunHandle
+from massgen_mcp.runs.host.execute import execute_run
+from massgen_mcp.runs.host.run_handle import RunHandle
+from massgen_mcp.runs.store.directory import RunDirectory
 from tests.backends.wires import WIRES, Wire
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, TempHome, agent, call, expect_error
@@ -349,7 +349,7 @@ async def finished(
     path: Path, config: Config, environ: Mapping[str, str], *, question: str = "What is it?", steer: str = ""
 ) -> Finished:
     """Execute a run as the command line does, and read it back."""
-    from massgen_mcp.config.held_keys import redactor_for
+    from massgen_mcp.config.access.held_keys import redactor_for
 
     redactor = redactor_for(environ, [one.backend for one in config.agents])
     directory = RunDirectory.create(path / "run", question, config, redactor=redactor)

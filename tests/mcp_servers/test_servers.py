@@ -19,11 +19,11 @@ from massgen_mcp.events.parts import Event
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.request.trust import read_file, remember
-from massgen_mcp.sandbox import Choice, LevelName
+from massgen_mcp.sandbox import LevelName, SandboxChoice
 from massgen_mcp.sandbox.levels import interpreter
 from massgen_mcp.sandbox.policy import SCRATCH
 from massgen_mcp.tools.base import Tool
-from massgen_mcp.tools.mcp_servers import Place, ServerHost, Toolbox
+from massgen_mcp.tools.mcp_servers import ServerDirectories, ServerHost, Toolbox
 from massgen_mcp.tools.mcp_servers.results import ToolResults
 from massgen_mcp.tools.mcp_servers.schemas import plain_schema
 from tests.commands import run_command
@@ -203,8 +203,8 @@ async def hands(path: Path, behaviour: str = "counting") -> AsyncGenerator[tuple
     made = StdioServer.model_validate(server(behaviour))
     lost: list[str] = []
     async with ServerHost.open({}, lambda name, _agents, _why: lost.append(name)) as host:
-        place = Place(path / "workspace", path / "scratch")
-        started = host.start("odd", "agent_a", made, place, place, Choice(None))
+        place = ServerDirectories(path / "workspace", path / "scratch")
+        started = host.start("odd", "agent_a", made, place, place, SandboxChoice(None))
         toolbox = Toolbox([started], ToolResults(None, Redactor({})), frozenset())
         await toolbox.ready()
         yield toolbox.tools()

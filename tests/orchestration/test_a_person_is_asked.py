@@ -21,10 +21,10 @@ from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.ask_caller import CallerQuestions, QuestionTool
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
-from massgen_mcp.orchestration.team import Limits, Member, RunSpec
+from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
 from tests.virtual_time import VIRTUAL_TIME
 
-PATIENT = Limits(run_seconds=10_000, round_seconds=20, call_seconds=15, first_answer_wait_seconds=20)
+PATIENT = TeamLimits(run_seconds=10_000, round_seconds=20, call_seconds=15, first_answer_wait_seconds=20)
 THINKING = 500.0
 """Seconds that the person takes: longer than any round, shorter than the run."""
 PRICE = Price(input_usd_per_million=3, output_usd_per_million=15)

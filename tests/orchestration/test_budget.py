@@ -37,7 +37,7 @@ from massgen_mcp.money.spending import Spending, Spent
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
-from massgen_mcp.orchestration.team import Limits, Member, RunSpec
+from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
 from massgen_mcp.run_state.state import RunState
 
 PRICE = Price(input_usd_per_million=3, output_usd_per_million=15)
@@ -124,7 +124,7 @@ def conductor_of(
         Member(public_agent_name(place), provider, tariff=Tariff("m", **settings))
         for place, provider in enumerate(providers)
     )
-    limits = Limits(retry=RetryPolicy(attempts=3, first_wait=0.0))
+    limits = TeamLimits(retry=RetryPolicy(attempts=3, first_wait=0.0))
     rules = Rules(seed="s", early_decision="off")
     run_spec = RunSpec("What is six times seven?", team, rules, limits, NullAnswerStore(), budget=budget)
     return Conductor(run_spec, journal, past)

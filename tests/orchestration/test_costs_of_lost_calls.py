@@ -24,7 +24,7 @@ from massgen_mcp.events.run import RunCancelled, RunFailed, RunResumed, RunStart
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
-from massgen_mcp.orchestration.team import Limits, Member, RunSpec
+from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
 from massgen_mcp.run_state.state import RunState, folded
 
 PRICE = Price(input_usd_per_million=1000, output_usd_per_million=10_000)
@@ -59,7 +59,7 @@ class Faulty:
 
 async def alone(model: Faulty, *, call_seconds: float = 30) -> tuple[list[Event], RunState]:
     member = Member("agent_a", model, tariff=Tariff("faulty", PRICE))
-    limits = Limits(call_seconds=call_seconds, retry=RetryPolicy(attempts=3, first_wait=0))
+    limits = TeamLimits(call_seconds=call_seconds, retry=RetryPolicy(attempts=3, first_wait=0))
     journal = EventList()
     await Conductor(RunSpec("q?", (member,), Rules(seed="s"), limits, NullAnswerStore()), journal).conduct()
     return journal.events, folded(journaled([BEGUN, *journal.events]))
@@ -130,7 +130,7 @@ async def test_a_call_that_is_cut_off_is_paid_for() -> None:
     model = Faulty([((TextPart("half an ans"),), 1.0)])
     member = Member("agent_a", model, tariff=Tariff("faulty", PRICE))
     journal = EventList()
-    conductor = Conductor(RunSpec("q?", (member,), Rules(seed="s"), Limits(), NullAnswerStore()), journal)
+    conductor = Conductor(RunSpec("q?", (member,), Rules(seed="s"), TeamLimits(), NullAnswerStore()), journal)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(conductor.conduct)
         while not model.done:
@@ -157,7 +157,7 @@ class Lost:
         member = Member("agent_a", Faulty([(GOOD, None)]), tariff=Tariff("faulty", PRICE))
         journal = EventList()
         conductor = Conductor(
-            RunSpec("q?", (member,), Rules(seed="s"), Limits(), NullAnswerStore()), journal, journaled(self.past)
+            RunSpec("q?", (member,), Rules(seed="s"), TeamLimits(), NullAnswerStore()), journal, journaled(self.past)
         )
         await conductor.resume()
         await conductor.conduct()
@@ -167,7 +167,7 @@ class Lost:
 async def lost_in_flight() -> Lost:
     member = Member("agent_a", Faulty([((), 1.0)]), tariff=Tariff("faulty", PRICE))
     journal, past = EventList(), list[Event]([BEGUN])
-    conductor = Conductor(RunSpec("q?", (member,), Rules(seed="s"), Limits(), NullAnswerStore()), journal)
+    conductor = Conductor(RunSpec("q?", (member,), Rules(seed="s"), TeamLimits(), NullAnswerStore()), journal)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(conductor.conduct)
         await anyio.wait_all_tasks_blocked()
@@ -213,7 +213,7 @@ async def test_a_call_that_is_cut_off_before_it_is_sent_costs_nothing() -> None:
 
     model = Faulty([(GOOD, None)])
     member, journal = Member("agent_a", model, tariff=Tariff("faulty", PRICE)), Unsettled()
-    conductor = Conductor(RunSpec("q?", (member,), Rules(seed="s"), Limits(), NullAnswerStore()), journal)
+    conductor = Conductor(RunSpec("q?", (member,), Rules(seed="s"), TeamLimits(), NullAnswerStore()), journal)
     with anyio.CancelScope():
         await conductor.conduct()
     assert folded(journaled([BEGUN, *journal.events])).spent.lost_calls == model.done == 0

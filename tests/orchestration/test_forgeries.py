@@ -13,9 +13,9 @@ from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.markers import draw_nonce, marked, materials
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.request.earlier_turn import EarlierTurn
-from massgen_mcp.runs.directory import RunDirectory
-from massgen_mcp.runs.execute import execute_run
-from massgen_mcp.runs.run_handle import RunHandle
+from massgen_mcp.runs.host.execute import execute_run
+from massgen_mcp.runs.host.run_handle import RunHandle
+from massgen_mcp.runs.store.directory import RunDirectory
 from tests.forgeries import ATTACKS
 from tests.raw_double import Seen, answering, reply, sse
 

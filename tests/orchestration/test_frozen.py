@@ -15,7 +15,7 @@ from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import RunCancelled, RunResumed, RunStarted
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
-from massgen_mcp.orchestration.team import Limits, Member, RunSpec
+from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
 from massgen_mcp.run_state.state import folded
 from tests.orchestration.test_own_queue import ALONE, Slow
 from tests.virtual_time import VIRTUAL_TIME, VirtualTimeLoop
@@ -51,7 +51,7 @@ def freeze() -> None:
 @pytest.mark.parametrize("limit", ["run_seconds", "round_seconds", "call_seconds"])
 async def test_a_limit_does_not_count_the_time_in_which_its_process_was_frozen(limit: str, moment: float) -> None:
     seconds = {"run_seconds": 10_000.0, "round_seconds": 10_000.0, "call_seconds": 10_000.0, limit: LIMIT}
-    limits = Limits(seconds["run_seconds"], seconds["round_seconds"], call_seconds=seconds["call_seconds"])
+    limits = TeamLimits(seconds["run_seconds"], seconds["round_seconds"], call_seconds=seconds["call_seconds"])
     team = (Member("agent_a", Steady(10)), Member("agent_b", Steady(10)))
     journal = EventList()
     conductor = Conductor(RunSpec("?", team, Rules(seed="q"), limits, NullAnswerStore(), ALONE), journal)

@@ -26,9 +26,9 @@ from massgen_mcp.money.budget import Budget
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration import conduct, presentation
 from massgen_mcp.orchestration.ask_caller import QuestionTool
-from massgen_mcp.runs import answers, execute, publishing, run_log
-from massgen_mcp.runs.answers import AnswerGallery
-from massgen_mcp.runs.directory import RunDirectory
+from massgen_mcp.runs.host import answers, execute, publishing, run_log
+from massgen_mcp.runs.host.answers import AnswerGallery
+from massgen_mcp.runs.store.directory import RunDirectory
 from massgen_mcp.tools.files import FileTool
 from massgen_mcp.tools.memory import MemoryBoard
 from massgen_mcp.tools.planning import PlanTool

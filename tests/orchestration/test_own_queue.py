@@ -10,7 +10,7 @@ import pytest
 
 from massgen_mcp.backends.base import ModelRequest, Part, StopPart, ToolCall, ToolCallPart
 from massgen_mcp.backends.limiter import Destination, ProviderLimiter, ProviderLimiters
-from massgen_mcp.config.limits import CallLimits
+from massgen_mcp.config.access.limits import RateLimits
 from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.agent_work import ModelCallAborted, ModelCallAdmitted, ModelReplied
@@ -18,12 +18,12 @@ from massgen_mcp.events.coordination import FirstAnswersClosed
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
-from massgen_mcp.orchestration.team import Limits, Member, RunSpec
+from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
 from massgen_mcp.run_state.state import RunState
 from tests.virtual_time import VIRTUAL_TIME
 
 PROVIDER = Destination("http://provider.test/v1")
-TIGHT = Limits(run_seconds=10, round_seconds=10, call_seconds=10, first_answer_wait_seconds=10)
+TIGHT = TeamLimits(run_seconds=10, round_seconds=10, call_seconds=10, first_answer_wait_seconds=10)
 ALONE = OrchestratorConfig(final_answer_strategy="winner_reuse")
 
 
@@ -66,7 +66,7 @@ class Clocked:
 def conductor_of(
     limiter: ProviderLimiter,
     *seconds: float,
-    limits: Limits = TIGHT,
+    limits: TeamLimits = TIGHT,
     past: Sequence[LogRecord] = (),
     clocked: Clocked | None = None,
 ) -> Conductor:
@@ -81,7 +81,7 @@ def conductor_of(
 async def test_forty_runs_behind_a_narrow_limit_all_complete_however_long_they_queue() -> None:
     ended: list[RunState] = []
     with ExitStack() as stack:
-        limiter = stack.enter_context(ProviderLimiters().limiter(PROVIDER, CallLimits(concurrency=2)))
+        limiter = stack.enter_context(ProviderLimiters().limiter(PROVIDER, RateLimits(concurrency=2)))
 
         async def one() -> None:
             conductor = conductor_of(limiter, 1.0)
@@ -102,9 +102,9 @@ async def hold(limiter: ProviderLimiter, seconds: float) -> None:
 
 
 async def test_what_an_agent_did_before_and_after_it_queued_still_has_its_limit() -> None:
-    limits = Limits(run_seconds=100, round_seconds=3, call_seconds=3)
+    limits = TeamLimits(run_seconds=100, round_seconds=3, call_seconds=3)
     with ExitStack() as stack:
-        limiter = stack.enter_context(ProviderLimiters().limiter(PROVIDER, CallLimits(concurrency=1)))
+        limiter = stack.enter_context(ProviderLimiters().limiter(PROVIDER, RateLimits(concurrency=1)))
         conductor = conductor_of(limiter, 4.0, limits=limits)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(hold, limiter, 50)
@@ -117,11 +117,11 @@ async def test_what_an_agent_did_before_and_after_it_queued_still_has_its_limit(
 
 async def test_the_time_of_a_run_passes_while_another_agent_of_it_works() -> None:
     """The second agent calls a provider of its own, and hangs."""
-    limits = Limits(run_seconds=5, round_seconds=100, call_seconds=100)
+    limits = TeamLimits(run_seconds=5, round_seconds=100, call_seconds=100)
     with ExitStack() as stack:
         limiters = ProviderLimiters()
-        busy = stack.enter_context(limiters.limiter(PROVIDER, CallLimits(concurrency=1)))
-        free = stack.enter_context(limiters.limiter(Destination("http://other.test/v1"), CallLimits()))
+        busy = stack.enter_context(limiters.limiter(PROVIDER, RateLimits(concurrency=1)))
+        free = stack.enter_context(limiters.limiter(Destination("http://other.test/v1"), RateLimits()))
         team = (Member("agent_a", Slow(1), limiter=busy), Member("agent_b", Slow(90), limiter=free))
         conductor = Conductor(RunSpec("?", team, Rules(seed="q"), limits, NullAnswerStore(), ALONE), EventList())
         async with anyio.create_task_group() as tasks:
@@ -134,9 +134,9 @@ async def test_the_time_of_a_run_passes_while_another_agent_of_it_works() -> Non
 
 
 async def test_stragglers_that_queue_are_waited_for() -> None:
-    limits = Limits(run_seconds=100, round_seconds=100, call_seconds=100, first_answer_wait_seconds=6)
+    limits = TeamLimits(run_seconds=100, round_seconds=100, call_seconds=100, first_answer_wait_seconds=6)
     with ExitStack() as stack:
-        limiter = stack.enter_context(ProviderLimiters().limiter(PROVIDER, CallLimits(concurrency=1)))
+        limiter = stack.enter_context(ProviderLimiters().limiter(PROVIDER, RateLimits(concurrency=1)))
         clocked = Clocked()
         conductor = conductor_of(limiter, 5.0, 5.0, 5.0, limits=limits, clocked=clocked)
         await conductor.conduct()
@@ -145,9 +145,9 @@ async def test_stragglers_that_queue_are_waited_for() -> None:
 
 
 async def test_a_run_that_goes_on_elsewhere_has_the_time_left_that_it_did_not_queue() -> None:
-    limits = Limits(run_seconds=10, round_seconds=100, call_seconds=100)
+    limits = TeamLimits(run_seconds=10, round_seconds=100, call_seconds=100)
     with ExitStack() as stack:
-        limiter = stack.enter_context(ProviderLimiters().limiter(PROVIDER, CallLimits(concurrency=1)))
+        limiter = stack.enter_context(ProviderLimiters().limiter(PROVIDER, RateLimits(concurrency=1)))
         clocked = Clocked()
         lost = conductor_of(limiter, 5.0, limits=limits, clocked=clocked)
         async with anyio.create_task_group() as tasks:
@@ -169,7 +169,7 @@ async def test_a_run_that_goes_on_elsewhere_has_the_time_left_that_it_did_not_qu
 
 async def test_how_long_a_model_took_is_told_without_the_time_in_our_own_queue() -> None:
     with ExitStack() as stack:
-        limiter = stack.enter_context(ProviderLimiters().limiter(PROVIDER, CallLimits(concurrency=1)))
+        limiter = stack.enter_context(ProviderLimiters().limiter(PROVIDER, RateLimits(concurrency=1)))
         clocked = Clocked()
         conductor = conductor_of(limiter, 4.0, 4.0, clocked=clocked)
         async with anyio.create_task_group() as tasks:
@@ -186,7 +186,7 @@ async def test_how_long_a_model_took_is_told_without_the_time_in_our_own_queue()
 
 async def test_a_call_that_is_stopped_while_it_queues_took_no_time() -> None:
     with ExitStack() as stack:
-        limiter = stack.enter_context(ProviderLimiters().limiter(PROVIDER, CallLimits(concurrency=1)))
+        limiter = stack.enter_context(ProviderLimiters().limiter(PROVIDER, RateLimits(concurrency=1)))
         clocked = Clocked()
         conductor = conductor_of(limiter, 4.0, clocked=clocked)
         async with anyio.create_task_group() as tasks:

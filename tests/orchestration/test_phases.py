@@ -20,7 +20,7 @@ from massgen_mcp.events.coordination import (
 from massgen_mcp.events.run import AttemptStarted, RunCompleted, RunFailed
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
-from massgen_mcp.orchestration.team import Limits, Member, RunSpec
+from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
 from tests.stage import Speaker
 from tests.teams import Act, run_team, team
 
@@ -116,7 +116,7 @@ async def test_a_final_answer_that_is_not_whole_is_none(stop: Literal["length", 
     journal = EventList()
     policy = OrchestratorConfig(skip_coordination_rounds=True)
     team = (Member("agent_a", speaker), Member("agent_b", speaker))
-    await Conductor(RunSpec("q", team, Rules(), Limits(), NullAnswerStore(), policy), journal).conduct()
+    await Conductor(RunSpec("q", team, Rules(), TeamLimits(), NullAnswerStore(), policy), journal).conduct()
     end = journal.events[-1]
     assert isinstance(end, RunCompleted if stop == "end" else RunFailed)
     assert told in str(end)

@@ -6,7 +6,7 @@ from typing import Any
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.agent_work import ModelCallStarted
 from massgen_mcp.events.run import TERMINAL
-from massgen_mcp.orchestration.team import Limits
+from massgen_mcp.orchestration.team import TeamLimits
 from tests.stage import Performance, perform
 
 RUNS = 300
@@ -53,7 +53,7 @@ async def play(seed: int) -> tuple[Performance, int]:
     agents, answers = random.randint(1, 5), random.randint(1, 3)
     rules = Rules(max_answers=answers, early_decision=random.choice(("off", "proven", "majority")), seed=str(seed))
     performance = await perform(*[script(random, agent) for agent in range(agents)], rules=rules)
-    return performance, most_calls(agents, answers, Limits().enforcement_retries)
+    return performance, most_calls(agents, answers, TeamLimits().enforcement_retries)
 
 
 async def test_every_run_ends_once_and_within_the_stated_number_of_calls() -> None:

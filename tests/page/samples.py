@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.runs.reporting import write_report
+from massgen_mcp.runs.view.reporting import write_report
 from tests.teams import Act, Ended, run_team
 
 QUESTION = "Rewrite it, or mend it?"

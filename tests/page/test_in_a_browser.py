@@ -13,7 +13,7 @@ import pytest
 from massgen_mcp.events.agent_work import RoundStarted
 from massgen_mcp.events.coordination import AnswerSubmitted, VoteCast
 from massgen_mcp.page.document import DRAWING
-from massgen_mcp.runs.reporting import page_of
+from massgen_mcp.runs.view.reporting import page_of
 from tests.browser import Browser, Tab
 from tests.harness import TempHome, agent, call, poll_until
 from tests.needs import needs

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from massgen_mcp.runs.reporting import page_of
+from massgen_mcp.runs.view.reporting import page_of
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, agent, call, events_of, poll_until
 from tests.page import samples
@@ -135,7 +135,7 @@ async def test_a_record_that_is_damaged_is_drawn_as_far_as_it_is_whole(tmp_path:
 
 
 @pytest.mark.parametrize(
-    "module", ["massgen_mcp.runs.runner", "massgen_mcp.runs.foreground", "massgen_mcp.server.build"]
+    "module", ["massgen_mcp.runs.host.runner", "massgen_mcp.runs.host.foreground", "massgen_mcp.server.build"]
 )
 def test_nothing_starts_with_what_draws_pages(module: str) -> None:
     code = f"import sys, {module}; print([name for name in sys.modules if name.startswith('massgen_mcp.page')])"

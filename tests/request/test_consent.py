@@ -10,7 +10,7 @@ import pytest
 
 import massgen_mcp
 from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_USAGE
-from massgen_mcp.config.acceptances import PAIRS_VARIABLE
+from massgen_mcp.config.access.acceptances import PAIRS_VARIABLE
 from massgen_mcp.errors import MassgenError
 from tests.harness import call, expect_error
 from tests.request.scene import FOREIGN, SECRETS, Scene, agent, at_terminal, sly, tools

@@ -93,7 +93,7 @@ async def test_two_servers_of_one_home_share_runs_and_one_runner(home: TempHome)
 
 NOTING = """
 import os, sys
-if "massgen_mcp.runs.runner" in sys.orig_argv:
+if "massgen_mcp.runs.host.runner" in sys.orig_argv:
     with open(os.environ["NOTES"], "a") as notes:
         print(os.getpid(), file=notes)
 """

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from massgen_mcp.home import Home
-from massgen_mcp.runs.doctor import check_all
-from massgen_mcp.runs.doctor_check import Check
-from massgen_mcp.runs.local import local_engine
-from massgen_mcp.runs.sqlite.database import SCHEMA_VERSION
+from massgen_mcp.runs.doctor.checks import check_all
+from massgen_mcp.runs.doctor.result import DoctorCheck
+from massgen_mcp.runs.store.local import local_engine
+from massgen_mcp.runs.store.sqlite.database import SCHEMA_VERSION
 from tests.harness import RUNNER_MODULE, TempHome, agent, call, end, happened, wait_until
 
 
-def found(home: TempHome, name: str, environ: dict[str, str] | None = None) -> list[Check]:
+def found(home: TempHome, name: str, environ: dict[str, str] | None = None) -> list[DoctorCheck]:
     return [check for check in check_all(local_engine(Home(home.path)), environ or {}) if check.name.startswith(name)]
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from massgen_mcp.runs.doctor_check import Check
-from massgen_mcp.runs.doctor_frameworks import check_frameworks
+from massgen_mcp.runs.doctor.frameworks import check_frameworks
+from massgen_mcp.runs.doctor.result import DoctorCheck
 
 
-async def claude(environ: dict[str, str]) -> Check:
+async def claude(environ: dict[str, str]) -> DoctorCheck:
     return (await check_frameworks(environ))[0]
 
 

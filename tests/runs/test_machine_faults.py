@@ -15,7 +15,7 @@ import anyio
 import pytest
 from mcp.client import Client
 
-from massgen_mcp.runs.sqlite.database import MIGRATIONS, SCHEMA_VERSION
+from massgen_mcp.runs.store.sqlite.database import MIGRATIONS, SCHEMA_VERSION
 from tests.faults import ROOT, can_mount
 from tests.harness import (
     RUNNER_MODULE,

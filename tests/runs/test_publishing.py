@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 import massgen_mcp
-from massgen_mcp.runs import foreground_run
+from massgen_mcp.runs.host import foreground_run
 from tests.harness import PATIENCE_SECONDS, POLL_SECONDS, TempHome, agent, call, happened, wait_until
 
 NEVER = 1e9

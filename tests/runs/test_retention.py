@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from massgen_mcp.config.loader import load_config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import DAY, HOUR, Home
-from massgen_mcp.runs.local import local_engine
-from massgen_mcp.runs.retention import MOST_CREDIT, Moment, Pruned, passed, prune
-from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.runs.service import RunService
+from massgen_mcp.runs.store.local import local_engine
+from massgen_mcp.runs.store.retention import MOST_CREDIT, ClockReadings, Pruned, passed, prune
+from massgen_mcp.runs.view.run_view import RunView
 from tests.harness import RUNNER_MODULE, TempHome, agent, call, expect_error, wait_until
 from tests.teams import asked
 
@@ -45,7 +45,7 @@ def pruned_after(home: TempHome, seconds: float, *, boot: str = "b", dry_run: bo
     """What is pruned when a machine's uptime is so many seconds."""
     engine = local_engine(Home(home.path))
     try:
-        return prune(engine, dry_run=dry_run, now=Moment(1e9 + seconds, boot, seconds))
+        return prune(engine, dry_run=dry_run, now=ClockReadings(1e9 + seconds, boot, seconds))
     finally:
         engine.close()
 
@@ -140,19 +140,21 @@ async def test_a_clock_that_jumps_a_year_ahead_and_back_takes_no_young_result(ho
         engine, year = local_engine(Home(home.path)), 365 * DAY
         for wall in (0.0, year, 0.0, year, -year, 0.0):
             for boot in ("same", "same"):
-                told = prune(engine, now=Moment(1e9 + wall, boot, 50.0))
+                told = prune(engine, now=ClockReadings(1e9 + wall, boot, 50.0))
                 assert told.removed == []
-        told = prune(engine, now=Moment(1e9 + year, "another boot", 10.0))
+        told = prune(engine, now=ClockReadings(1e9 + year, "another boot", 10.0))
         assert [each.what for each in told.removed] in ([], ["workspaces"])
         engine.close()
         assert (await service.look(view.row.run_id)).snapshot.final_answer == "kept"
 
 
-moments = st.builds(Moment, wall=st.floats(-1e10, 1e10), boot=st.sampled_from(["", "a", "b"]), uptime=st.floats(0, 1e9))
+moments = st.builds(
+    ClockReadings, wall=st.floats(-1e10, 1e10), boot=st.sampled_from(["", "a", "b"]), uptime=st.floats(0, 1e9)
+)
 
 
 @given(last=moments, now=moments)
-def test_no_pair_of_clocks_makes_time_run_backwards_or_wildly_ahead(last: Moment, now: Moment) -> None:
+def test_no_pair_of_clocks_makes_time_run_backwards_or_wildly_ahead(last: ClockReadings, now: ClockReadings) -> None:
     seconds = passed(last, now)
     within_a_boot = last.boot and last.boot == now.boot
     assert 0 <= seconds <= (max(0.0, now.uptime - last.uptime) if within_a_boot else MOST_CREDIT)

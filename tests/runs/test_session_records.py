@@ -9,13 +9,13 @@ import pytest
 from massgen_mcp.cli.massgen.sessions import open_session
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.earlier_turn import EarlierTurn
-from massgen_mcp.runs.session_records import SessionRecords, Turn
+from massgen_mcp.runs.sessions.session_records import SessionRecords, SessionTurn
 from tests.teams import run_team, silent_team, team
 
 NOON = 1_800_014_400.0
 
 
-async def one_turn(session: SessionRecords, path: Path, question: str = "Why?") -> Turn:
+async def one_turn(session: SessionRecords, path: Path, question: str = "Why?") -> SessionTurn:
     ended = await run_team(path, silent_team(2), question=question)
     return session.keep(ended.directory, ended.snapshot)
 

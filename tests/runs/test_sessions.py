@@ -14,7 +14,7 @@ import pytest
 
 import massgen_mcp as massgen
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.runs.foreground import run_here
+from massgen_mcp.runs.host.foreground import run_here
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, TempHome, agent, call
 from tests.teams import asked

@@ -22,8 +22,8 @@ from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import RunStarted
-from massgen_mcp.runs.directory import RunDirectory
-from massgen_mcp.runs.execute import execute_run
+from massgen_mcp.runs.host.execute import execute_run
+from massgen_mcp.runs.store.directory import RunDirectory
 from massgen_mcp.views.spans import Spans
 
 SECRET = "the tune of the question"
@@ -166,8 +166,8 @@ SCRIPT = """
 import anyio, sys, os
 from pathlib import Path
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.runs.directory import RunDirectory
-from massgen_mcp.runs.execute import execute_run
+from massgen_mcp.runs.store.directory import RunDirectory
+from massgen_mcp.runs.host.execute import execute_run
 config = config_from_data({"agents": [{"backend": {"type": "scripted"}}]}, "test", environ={})
 run = RunDirectory.create(Path(sys.argv[1]), "q", config)
 anyio.run(lambda: execute_run(run, "run-test", environ=dict(item.split("=", 1) for item in sys.argv[2:])))

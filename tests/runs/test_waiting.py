@@ -19,11 +19,12 @@ from massgen_mcp.home import find_home
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.request.team import Team
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs import foreground_run, looking
-from massgen_mcp.runs.foreground import run_here
-from massgen_mcp.runs.local import local_engine
-from massgen_mcp.runs.run_view import RunView
+from massgen_mcp.runs.host import foreground_run
+from massgen_mcp.runs.host.foreground import run_here
 from massgen_mcp.runs.service import RunService
+from massgen_mcp.runs.store.local import local_engine
+from massgen_mcp.runs.view import looking
+from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server import waiting
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.tools import add_tools

@@ -8,21 +8,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from massgen_mcp.sandbox import Bounds, LevelName
+from massgen_mcp.sandbox import LevelName, ResourceLimits
 from massgen_mcp.tools.base import Tool, ToolResult
 from massgen_mcp.tools.command_rules import CommandRules
-from massgen_mcp.tools.commands import CommandHost, Commands
+from massgen_mcp.tools.commands import AgentCommands, CommandHost
 from massgen_mcp.workspace.directory import Workspace
 from massgen_mcp.workspace.snapshot import remove_tree
 
-BOUNDS = Bounds(memory_bytes=256 << 20, processes=48, open_files=256, disk_bytes=64 << 20, files=2_000)
+BOUNDS = ResourceLimits(memory_bytes=256 << 20, processes=48, open_files=256, disk_bytes=64 << 20, files=2_000)
 
 
 @dataclass
 class Hands:
     """The tools of an agent, its workspace, and where that lies."""
 
-    commands: Commands
+    commands: AgentCommands
     workspace: Workspace
     place: Path
 
@@ -53,7 +53,7 @@ async def hands(
     with Workspace.create(place, context=context) as workspace:
         try:
             async with CommandHost.open() as host:
-                yield Hands(Commands(workspace, place, path / "scratch", rules, host), workspace, place)
+                yield Hands(AgentCommands(workspace, place, path / "scratch", rules, host), workspace, place)
         finally:
             for left in (place, path / "scratch"):  # much may have been written
                 remove_tree(left)

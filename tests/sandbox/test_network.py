@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from massgen_mcp.sandbox import Bounds, LevelName, Policy, SandboxFailed, Wishes, choose, spawn
+from massgen_mcp.sandbox import LevelName, Policy, ResourceLimits, SandboxFailed, Wishes, choose, spawn
 from massgen_mcp.sandbox.levels import WITH_NETWORK, interpreter
 from tests.sandbox.at_work import hands
 from tests.sandbox.table import LEVELS
@@ -137,7 +137,7 @@ async def test_a_container_has_no_network_unless_the_config_opens_it(
         return asked.read_text()
 
     closed = await options(
-        Policy(tmp_path, tmp_path, image="made", bounds=Bounds(processors=1.5, memory_bytes=1 << 29))
+        Policy(tmp_path, tmp_path, image="made", bounds=ResourceLimits(processors=1.5, memory_bytes=1 << 29))
     )
     assert "--network none" in closed
     assert "--cpus 1.5" in closed

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from massgen_mcp.sandbox import Bounds, LevelName, Policy, Shown, spawn
+from massgen_mcp.sandbox import LevelName, Policy, ResourceLimits, VisiblePath, spawn
 from tests.sandbox.table import LEVELS
 
 pytestmark = pytest.mark.parametrize("level", LEVELS)
@@ -35,7 +35,7 @@ def places(tmp_path: Path) -> tuple[Path, Path]:
 async def test_the_whole_machine_shown_is_still_without_its_processes_and_devices(
     tmp_path: Path, level: LevelName
 ) -> None:
-    policy = Policy(*places(tmp_path), shown=(Shown(Path("/"), "/context/root"),))
+    policy = Policy(*places(tmp_path), shown=(VisiblePath(Path("/"), "/context/root"),))
     assert await told(level, policy, "head -c 1 /context/root/etc/os-release > /dev/null && echo fine") == "fine\n"
     own = f"/context/root/proc/{os.getpid()}"
     deeds = f"cat {own}/environ; ls {own}/fd; ls /context/root/dev /context/root/sys /context/root/run; echo over"
@@ -47,7 +47,7 @@ async def test_what_is_hidden_stays_so_where_it_holds_the_workspace(tmp_path: Pa
     (state / "runs").mkdir(parents=True)
     (state / "other.txt").write_text("of another run\n")
     workspace, scratch = places(state / "runs")
-    policy = Policy(workspace, scratch, shown=(Shown(tmp_path, "/context/all"),), hidden=(state,))
+    policy = Policy(workspace, scratch, shown=(VisiblePath(tmp_path, "/context/all"),), hidden=(state,))
     printed = await told(level, policy, "echo mine > f; cat f; cat /context/all/state/other.txt; ls /context/all/state")
     assert "mine" in printed
     assert "of another run" not in printed
@@ -60,8 +60,8 @@ async def test_a_person_s_large_directory_may_grow_by_what_a_command_may_write(
     project = tmp_path / "project"
     project.mkdir()
     (project / "large").write_bytes(b"x" * (40 << 20))
-    bounds = Bounds(disk_bytes=32 << 20, seconds=60)
-    shown = (Shown(project, "/context/project", writable=True),)
+    bounds = ResourceLimits(disk_bytes=32 << 20, seconds=60)
+    shown = (VisiblePath(project, "/context/project", writable=True),)
     policy = Policy(*places(tmp_path), shown=shown, bounds=bounds)
     deed = "head -c 8000000 /dev/zero > /context/project/new; sleep 1; echo fine"
     try:

@@ -25,9 +25,9 @@ from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import RunCompleted, RunResumed
 from massgen_mcp.home import Home
 from massgen_mcp.run_state.status import TERMINAL_STATES
-from massgen_mcp.runs.journal import JournalReader
-from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.service import RunService
+from massgen_mcp.runs.store.journal import JournalReader
+from massgen_mcp.runs.store.local import local_engine
 from tests.harness import PATIENCE_SECONDS, RUNNER_MODULE, TempHome, end, poll_until, raw_server
 from tests.teams import asked
 

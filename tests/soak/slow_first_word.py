@@ -5,8 +5,8 @@ from pathlib import Path
 import anyio
 
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.runs.directory import RunDirectory
-from massgen_mcp.runs.execute import execute_run
+from massgen_mcp.runs.host.execute import execute_run
+from massgen_mcp.runs.store.directory import RunDirectory
 from tests.harness import TempHome
 from tests.raw_double import Flow, answering, reply
 from tests.wires.calls import load_sdks

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.runs import journal
-from massgen_mcp.runs.journal_line import SEAL_BYTES
+from massgen_mcp.runs.store import journal
+from massgen_mcp.runs.store.journal_line import SEAL_BYTES
 from tests.harness import TempHome, home
 from tests.needs import needs
 from tests.soak.charges import kill_charges

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from massgen_mcp.backends.base import JsonObject
 from massgen_mcp.tools.base import Tool, ToolRefused
-from massgen_mcp.tools.planning import NewTask, Plan, UpdateTask, planning_tools
+from massgen_mcp.tools.planning import NewTask, TaskPlan, UpdateTask, planning_tools
 from massgen_mcp.workspace.directory import Workspace
 from tests.tools.calls import ok, refused
 
@@ -204,7 +204,7 @@ CHANGES = st.lists(st.one_of(NEW, UPDATES, st.lists(NEW, max_size=6)), max_size=
 def test_no_sequence_of_changes_leads_to_an_unsound_plan(
     changes: list[NewTask | UpdateTask | list[NewTask]], limit: int
 ) -> None:
-    plan = Plan(limit)
+    plan = TaskPlan(limit)
     for change in changes:
         try:
             match change:
@@ -213,7 +213,7 @@ def test_no_sequence_of_changes_leads_to_an_unsound_plan(
                 case UpdateTask():
                     plan = plan.updated(change)
                 case list():
-                    plan = Plan(limit).added(*change)
+                    plan = TaskPlan(limit).added(*change)
         except ToolRefused:
             continue
         by_id = {task.id: task for task in plan.tasks}

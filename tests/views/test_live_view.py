@@ -18,7 +18,7 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.answer_text import as_written, outcome_line
 from massgen_mcp.views.difference import answers_to_compare, difference_lines
-from massgen_mcp.views.ending import Kept, ending_lines
+from massgen_mcp.views.ending import RemainingFiles, ending_lines
 from massgen_mcp.views.live_events import event_line
 from massgen_mcp.views.live_view import Controls, live_view
 from massgen_mcp.views.remedies import remedy
@@ -153,7 +153,7 @@ async def test_the_votes_are_told_in_sentences_with_dissent_first(tmp_path: Path
     told = [text_of(shown) for shown in votes_lines(run, 100)]
     assert told[0] == "≠ agent3 disagrees and votes for its own answer (agent3.1): It is mine."
     assert "✓ agent1 votes for agent2's answer (agent2.1): It is right." in told[1:]
-    ending = text(ending_lines(run, Kept(tmp_path, tmp_path / "answer.txt", listed=True), 100))
+    ending = text(ending_lines(run, RemainingFiles(tmp_path, tmp_path / "answer.txt", listed=True), 100))
     for part in (
         "Cost   ",
         f"Answer {tmp_path / 'answer.txt'}",

@@ -9,7 +9,7 @@ from opentelemetry.trace import NoOpTracer
 from massgen_mcp.events.parts import AgentInfo, CheckOutcome, Event
 from massgen_mcp.events.record import AnyEvent, LogRecord
 from massgen_mcp.events.run import RunStarted
-from massgen_mcp.page.history import History
+from massgen_mcp.page.history import RunHistory
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table
@@ -46,7 +46,7 @@ VIEWS: dict[str, Callable[[LogRecord], Any]] = {
     "coordination_events.json": lambda record: coordination_events(snapshot(), [record]),
     "coordination_table.txt": lambda record: coordination_table(snapshot(), [record]),
     "status": lambda record: snapshot().apply(record),
-    "page": lambda record: History().add(record),
+    "page": lambda record: RunHistory().add(record),
     "spans": Spans(NoOpTracer(), "r", (AGENT,), with_content=False).heard,
 }
 
@@ -83,7 +83,7 @@ def test_every_event_says_what_happened_in_every_view_that_shows_it(event_type: 
     shown = coordination_events(snapshot(), [record])["events"]
     assert [row["event_type"] for row in shown] == ([said.record] if said.record else [])
     assert (event_line(record, snapshot()) is None) == (said.live is None)
-    history = History()
+    history = RunHistory()
     history.add(record)
     bad = said.level in ("WARNING", "ERROR")
     assert [moment.sentence for moment in history.moments] == ([said] if said.record or said.live or bad else [])

@@ -6,9 +6,9 @@ import anyio
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from massgen_mcp.server import gate
-from massgen_mcp.server.connections import Strangers
-from massgen_mcp.server.tokens import Tokens
+from massgen_mcp.server.http import gate
+from massgen_mcp.server.http.connections import Strangers
+from massgen_mcp.server.http.tokens import Tokens
 
 TOKEN = "a-token-of-the-operator-0123456789"
 HOST = "127.0.0.1:1"

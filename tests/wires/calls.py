@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from massgen_mcp.backends.base import Backend, ModelRequest, Part, ToolSpec, UserMessage
-from massgen_mcp.backends.calling import Reply, RetryPolicy, call_model
+from massgen_mcp.backends.calling import ModelReply, RetryPolicy, call_model
 from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.errors import BackendError, DropReason
@@ -15,7 +15,7 @@ from massgen_mcp.events.coordination import AgentDropped, AnswerSubmitted
 from massgen_mcp.events.run import RunCompleted
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
-from massgen_mcp.orchestration.team import Limits, Member, RunSpec
+from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
 
 AT_ONCE = RetryPolicy(first_wait=0.0)
 """The policy of the product without its random waits; what a provider asks for is waited for."""
@@ -45,7 +45,7 @@ async def parts_of(backend: Backend, request: ModelRequest) -> list[Part]:
 class Told:
     """What one call came to. Either `reply` or `error` is set."""
 
-    reply: Reply | None = None
+    reply: ModelReply | None = None
     error: BackendError | None = None
     heard: list[str] = field(default_factory=list[str])
     retries: list[tuple[BackendError, float]] = field(default_factory=list[tuple[BackendError, float]])
@@ -98,7 +98,7 @@ async def run_alone(
 ) -> RunEnd:
     """A whole run of one agent: it coordinates with itself, or, `presenting`, only writes the final answer."""
     journal = EventList()
-    limits = Limits(call_seconds=call_seconds, retry=policy)
+    limits = TeamLimits(call_seconds=call_seconds, retry=policy)
     run_spec = RunSpec(
         "What is the capital of France?",
         (Member("agent_a", backend),),

@@ -23,7 +23,7 @@ from massgen_mcp.events.run import RunCompleted
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
-from massgen_mcp.orchestration.team import Limits, Member, RunSpec
+from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
 from tests.raw_double import Seen, answering, reply
 from tests.wires.calls import AT_ONCE, load_sdks
 from tests.wires.dialects import ABSENT
@@ -241,7 +241,7 @@ async def _play(row: Row, member: Member, cell: Cell, tally: Tally) -> None:
     policy = OrchestratorConfig(
         coordination=CoordinationConfig(enable_planning_mode=True, planning_mode_instruction="Only plan.")
     )
-    limits = Limits(call_seconds=20, retry=AT_ONCE)
+    limits = TeamLimits(call_seconds=20, retry=AT_ONCE)
     await Conductor(RunSpec("?", (member,), Rules(seed="e"), limits, NullAnswerStore(), policy), journal).conduct()
     tally.cells += 1
     where = f"{row.title}: {end.told!r}, usage {usage}, {text}"

@@ -16,7 +16,7 @@ from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import RunCompleted
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
-from massgen_mcp.orchestration.team import Limits, Member, RunSpec
+from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
 from massgen_mcp.views.activity import Activities
 from tests.raw_double import Seen, answering, raw_server, reply
 from tests.wires.calls import AT_ONCE, ask, call, parts_of
@@ -47,7 +47,7 @@ async def shown_of(row: Row, *replies: bytes, request: ModelRequest | None = Non
 async def events_of(row: Row, *replies: bytes) -> EventList:
     """A whole run of a lone agent."""
     journal = EventList()
-    limits = Limits(call_seconds=20, retry=AT_ONCE)
+    limits = TeamLimits(call_seconds=20, retry=AT_ONCE)
     async with raw_server(*replies) as server:
         backend = row.backend(server.url)
         member = Member("agent_a", backend)

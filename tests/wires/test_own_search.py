@@ -11,8 +11,8 @@ from massgen_mcp.backends.refusals import SAID, Said
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.events.agent_work import ModelCallRetried, ModelReplied
 from massgen_mcp.events.coordination import AnswerSubmitted, VoteCast
-from massgen_mcp.runs.directory import RunDirectory
-from massgen_mcp.runs.execute import execute_run
+from massgen_mcp.runs.host.execute import execute_run
+from massgen_mcp.runs.store.directory import RunDirectory
 from tests.raw_double import Seen, answering, raw_server, reply
 from tests.teams import Ended
 from tests.wire_check import check_body

@@ -47,7 +47,7 @@ _WHEN_USER = "To be chosen only when the request is answered well and nobody els
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class GroupTurn:
     """`next` None: the speaker goes on."""
 
     speaker: str
@@ -90,12 +90,12 @@ class Ag2GroupBackend:
                     case UsagePart():
                         yield replace(part, model=backend.model)
                     case StopPart("end") if not called and request.ends_with_call and speaker != AG2_USER:
-                        turn = Turn(speaker, self._next(request, speaker, "".join(said)))
+                        turn = GroupTurn(speaker, self._next(request, speaker, "".join(said)))
                         arguments = json.dumps({"name": turn.next})
                         yield ToolCallPart(ToolCall(f"turn_{uuid.uuid4().hex}", NEXT_SPEAKER, arguments))
                         yield StopPart("tool_calls", (turn.noted(),))
                     case StopPart():
-                        yield replace(part, replay=(Turn(speaker).noted(),))
+                        yield replace(part, replay=(GroupTurn(speaker).noted(),))
                     case _:
                         yield part
         finally:
@@ -155,16 +155,16 @@ class Ag2GroupBackend:
         yield f"{AG2_USER}: {self._group.user_agent.description or _WHEN_USER}"
 
 
-def _turns(messages: Sequence[Message]) -> Iterator[Turn]:
+def _turns(messages: Sequence[Message]) -> Iterator[GroupTurn]:
     for message in messages:
         if isinstance(message, AssistantMessage) and (turn := _turn_of(message)):
             yield turn
 
 
-def _turn_of(message: AssistantMessage) -> Turn | None:
+def _turn_of(message: AssistantMessage) -> GroupTurn | None:
     for item in message.replay:
         if isinstance(noted := item.get(_TURN), dict):
-            return Turn(str(noted["speaker"]), cast("str | None", noted["next"]))
+            return GroupTurn(str(noted["speaker"]), cast("str | None", noted["next"]))
     return None
 
 

@@ -24,9 +24,9 @@ from massgen_mcp.backends.base import (
 )
 from massgen_mcp.backends.frameworks.claude_code_channel import conversation
 from massgen_mcp.backends.frameworks.claude_code_process import CliBroken, CliProcess
-from massgen_mcp.backends.frameworks.claude_code_step import PREFIX, SERVER, Cli, Step, failed
+from massgen_mcp.backends.frameworks.claude_code_step import PREFIX, SERVER, ClaudeCodeStep, Cli, failed
 from massgen_mcp.backends.wiretext import clean
-from massgen_mcp.config.agent_clis import BASE_URL, CONFIG_DIRECTORY
+from massgen_mcp.config.access.agent_clis import BASE_URL, CONFIG_DIRECTORY
 from massgen_mcp.errors import BackendError
 
 _PASSED_ON = (
@@ -56,7 +56,7 @@ class ClaudeCodeBackend:
         (home / "system.md").write_text(
             clean(request.system) + (_TOOLS_NOTE if request.tools else ""), encoding="utf-8"
         )
-        step = Step(self._cli)
+        step = ClaudeCodeStep(self._cli)
         process = CliProcess(
             self._command(request, home), cwd=home, environ=self._environ(home), log=home / "stderr.log"
         )

@@ -19,7 +19,7 @@ from massgen_mcp.backends.base import (
 from massgen_mcp.backends.ends import MESSAGES, stop_of
 from massgen_mcp.backends.usage import count, member, money, usage_part
 from massgen_mcp.backends.wiretext import clean, clean_object
-from massgen_mcp.config.agent_clis import Login
+from massgen_mcp.config.access.agent_clis import Login
 from massgen_mcp.errors import BackendError, DropReason
 from massgen_mcp.redaction import NO_KEYS, Redactor
 
@@ -48,7 +48,7 @@ class Cli:
     """Takes keys out of what is quoted, before it is cut to its length."""
 
 
-class Step:
+class ClaudeCodeStep:
     """Reads what the CLI says in one step, and answers what it may do."""
 
     def __init__(self, cli: Cli) -> None:

@@ -8,7 +8,7 @@ from massgen_mcp.cli.output import print_text
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.views.answer_text import outcome_line
-from massgen_mcp.views.ending import Kept, ending_lines
+from massgen_mcp.views.ending import RemainingFiles, ending_lines
 from massgen_mcp.views.styled import Line, Span, text_of, wrap
 
 if TYPE_CHECKING:
@@ -19,10 +19,10 @@ _UNBROKEN = 10_000
 _SIGNS = "★✗≠✓•! "
 
 
-def kept_of(run: RunState, directory: RunFiles, *, copy: Path | None = None, listed: bool = True) -> Kept:
+def kept_of(run: RunState, directory: RunFiles, *, copy: Path | None = None, listed: bool = True) -> RemainingFiles:
     """What is left of a run in its directory."""
     answer = directory.final_of(run.answered_by) / "answer.txt" if run.answered_by and not run.unkept else None
-    return Kept(directory.path, answer, copy, directory.report, listed=listed)
+    return RemainingFiles(directory.path, answer, copy, directory.report, listed=listed)
 
 
 class Telling:
@@ -35,7 +35,7 @@ class Telling:
         """A sentence beside what was asked for."""
         self._lines([(Span(part, "dim"),) for part in wrap(text, self._width, indent=2)])
 
-    def ending(self, run: RunState, kept: Kept) -> None:
+    def ending(self, run: RunState, kept: RemainingFiles) -> None:
         """The answer, on standard output, and around it how the run ended. Raises as `print_text`, after the rest."""
         self._lines([(), outcome_line(run), ()])
         try:

@@ -15,8 +15,8 @@ from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.application import Application
-from massgen_mcp.runs.foreground_run import ForegroundRun
+from massgen_mcp.runs.host.foreground_run import ForegroundRun
+from massgen_mcp.runs.patches.application import Application
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.styled import Span, Style, line, text_of
 
@@ -34,7 +34,7 @@ ask.
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ApplyLine:
     """One line. `matters`: also for somebody who wants to hear of nothing but errors."""
 
     text: str
@@ -48,7 +48,7 @@ def decides(options: Options, environ: Mapping[str, str]) -> Decides:
     return "person" if sys.stdin.isatty() else "nobody"
 
 
-async def apply_at_end(run: ForegroundRun, ended: RunState, options: Options) -> list[Outcome]:
+async def apply_at_end(run: ForegroundRun, ended: RunState, options: Options) -> list[ApplyLine]:
     """What became of it; nothing if the run changed nothing that may be applied. Never raises."""
     settled: list[str] = []
     try:
@@ -57,10 +57,10 @@ async def apply_at_end(run: ForegroundRun, ended: RunState, options: Options) ->
         told = _not_applied(preview(str(error), MAX_ERROR))
     if told is None:
         return []
-    return [Outcome(" ".join([f"{told.text}.", *settled]), matters=True) if settled else told]
+    return [ApplyLine(" ".join([f"{told.text}.", *settled]), matters=True) if settled else told]
 
 
-async def _applied(run: ForegroundRun, ended: RunState, options: Options, settled: list[str]) -> Outcome | None:
+async def _applied(run: ForegroundRun, ended: RunState, options: Options, settled: list[str]) -> ApplyLine | None:
     """`settled` gets what was found half-done. Raises `MassgenError`, `OSError`."""
     who, failing = decides(options, os.environ), ended.failing_required_checks
     application = await run.apply(ended, dry_run=who != "caller" or bool(failing))
@@ -85,8 +85,8 @@ async def _applied(run: ForegroundRun, ended: RunState, options: Options, settle
     return _told(run, application)
 
 
-def _not_applied(why: str) -> Outcome:
-    return Outcome(f"NOT_APPLIED: {why}", matters=True)
+def _not_applied(why: str) -> ApplyLine:
+    return ApplyLine(f"NOT_APPLIED: {why}", matters=True)
 
 
 def _wanted(application: Application, *, although: bool) -> bool:
@@ -98,7 +98,7 @@ def _wanted(application: Application, *, although: bool) -> bool:
         return False
 
 
-def _told(run: ForegroundRun, application: Application) -> Outcome:
+def _told(run: ForegroundRun, application: Application) -> ApplyLine:
     left_out = len(application.left_out)
     beside = f"; {_files(left_out)} in directories that were given to read only left out" if left_out else ""
     match application.state:
@@ -107,12 +107,12 @@ def _told(run: ForegroundRun, application: Application) -> Outcome:
             more = f"; and {len(refused) - REASONS} more" if len(refused) > REASONS else ""
             return _not_applied(f"your files are untouched; {'; '.join(refused[:REASONS])}{more}; {_later(run)}")
         case "unchanged":
-            return Outcome(f"APPLIED: 0 files; your files have these changes already{beside}", matters=False)
+            return ApplyLine(f"APPLIED: 0 files; your files have these changes already{beside}", matters=False)
         case "clean":  # it was there to be looked at, and has gone
             return _not_applied(_later(run))
         case "applied" | "undone":
             undo = f"; `massgen-mcp apply --undo {run.run_id}` takes them back" if run.listed else ""
-            return Outcome(f"APPLIED: {_files(len(application.changes))}{undo}{beside}", matters=False)
+            return ApplyLine(f"APPLIED: {_files(len(application.changes))}{undo}{beside}", matters=False)
 
 
 def _files(count: int, what: str = "") -> str:

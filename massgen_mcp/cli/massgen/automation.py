@@ -1,6 +1,6 @@
 """What `--automation` prints: few stable lines for programs. A contract: docs/cli.md has each of them."""
 
-from massgen_mcp.cli.massgen.applying import Outcome
+from massgen_mcp.cli.massgen.applying import ApplyLine
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.output import print_error, print_line
 from massgen_mcp.config.models.config import Config
@@ -8,7 +8,7 @@ from massgen_mcp.events.parts import public_agent_name
 from massgen_mcp.events.run import RunFailed, RunTimedOut
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.runs.foreground_run import ForegroundRun
+from massgen_mcp.runs.host.foreground_run import ForegroundRun
 from massgen_mcp.views.checks import check_notes
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.spent import money_notes, spent_text
@@ -42,7 +42,7 @@ class Lines:
         """What is no line of the contract."""
         print_error(text)
 
-    def end(self, run: RunState, made: ForegroundRun, applied: list[Outcome]) -> None:
+    def end(self, run: RunState, made: ForegroundRun, applied: list[ApplyLine]) -> None:
         """Warnings, then the lines from the winner on."""
         (*closing, last) = self._closing(run, made.directory)
         closing += [*(told.text for told in applied), last]

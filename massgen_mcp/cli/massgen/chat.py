@@ -24,22 +24,22 @@ from massgen_mcp.cli.massgen.resuming import describe_interrupted, interrupted_h
 from massgen_mcp.cli.massgen.sessions import open_session
 from massgen_mcp.cli.massgen.team import find_team, given_of, look_before, output_file
 from massgen_mcp.cli.output import print_line, print_text
-from massgen_mcp.config.held_keys import redactor_for
+from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.models.agents import AgentConfig
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.build import build_request
 from massgen_mcp.request.team import Team, describe_start
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.command_sandbox import sandbox_note
+from massgen_mcp.runs.doctor.command_sandbox import sandbox_note
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.runs.foreground import continue_here, run_here, temporary_project
-from massgen_mcp.runs.foreground_run import ForegroundRun
-from massgen_mcp.runs.project import CHAT_HISTORY, own_place
-from massgen_mcp.runs.session_records import SessionRecords, Turn
+from massgen_mcp.runs.host.foreground import continue_here, run_here, temporary_project
+from massgen_mcp.runs.host.foreground_run import ForegroundRun
+from massgen_mcp.runs.sessions.project import CHAT_HISTORY, own_place
+from massgen_mcp.runs.sessions.session_records import SessionRecords, SessionTurn
 from massgen_mcp.views.answer_text import outcome_line
 from massgen_mcp.views.banner import banner, mode_of, team_box
 from massgen_mcp.views.coordination_record import coordination_table
-from massgen_mcp.views.ending import Kept
+from massgen_mcp.views.ending import RemainingFiles
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.styled import Line, Span, text_of
 
@@ -163,7 +163,7 @@ class _Conversation:
     def _show_result(self, run: RunState) -> None:
         answer = run.best_answer
         if self.terminal is not None:
-            Telling(self.terminal, print_line).ending(run, Kept())
+            Telling(self.terminal, print_line).ending(run, RemainingFiles())
             self.terminal.print([()])
         else:
             self._show([outcome_line(run)])
@@ -276,7 +276,7 @@ def _member(agent: AgentConfig) -> str:
     return f"{agent.id} ({agent.backend.model})"
 
 
-def _told(turn: Turn, width: int) -> str:
+def _told(turn: SessionTurn, width: int) -> str:
     state = f" [{turn.state}]"
     return preview(turn.question, max(10, min(80, width - len(state)))) + state
 

@@ -11,7 +11,7 @@ Action = Literal["help", "status", "config", "reset", "resume", "quit", "history
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ChatCommand:
     names: tuple[str, ...]
     action: Action
     meaning: str
@@ -20,12 +20,12 @@ class Command:
 
 
 COMMANDS = (
-    Command(("/help", "/h"), "help", "show the commands"),
-    Command(("/status",), "status", "show agents, mode, conversation and config"),
-    Command(("/config",), "config", "open the config in your editor, then take it over"),
-    Command(("/clear", "/reset"), "reset", "forget the conversation and start afresh"),
-    Command(("/resume",), "resume", "go on with an interrupted run: the newest here, or /resume ID", argument=True),
-    Command(("/quit", "/exit", "/q"), "quit", "leave"),
+    ChatCommand(("/help", "/h"), "help", "show the commands"),
+    ChatCommand(("/status",), "status", "show agents, mode, conversation and config"),
+    ChatCommand(("/config",), "config", "open the config in your editor, then take it over"),
+    ChatCommand(("/clear", "/reset"), "reset", "forget the conversation and start afresh"),
+    ChatCommand(("/resume",), "resume", "go on with an interrupted run: the newest here, or /resume ID", argument=True),
+    ChatCommand(("/quit", "/exit", "/q"), "quit", "leave"),
 )
 KEYS = (
     ("r", "the coordination history: while a turn goes on, or of the last one"),

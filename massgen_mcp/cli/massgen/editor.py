@@ -10,7 +10,7 @@ from shutil import which
 from massgen_mcp.config.examples import example_name
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.team import Team
-from massgen_mcp.runs.project import PROJECT_FILES, own_place
+from massgen_mcp.runs.sessions.project import PROJECT_FILES, own_place
 
 
 def editable(team: Team, cwd: Path) -> Path:

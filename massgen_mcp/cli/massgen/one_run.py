@@ -13,7 +13,7 @@ import anyio
 from massgen_mcp.cli.asking import on_terminal
 from massgen_mcp.cli.exits import EXIT_INTERRUPTED, exit_of_foreground
 from massgen_mcp.cli.live.display import Display
-from massgen_mcp.cli.massgen.applying import Outcome, apply_at_end, decides
+from massgen_mcp.cli.massgen.applying import ApplyLine, apply_at_end, decides
 from massgen_mcp.cli.massgen.automation import Lines
 from massgen_mcp.cli.massgen.debug_log import DebugLog
 from massgen_mcp.cli.massgen.display import choose_display
@@ -31,10 +31,10 @@ from massgen_mcp.events.record import LogRecord
 from massgen_mcp.request.build import adjusted_team, build_request
 from massgen_mcp.request.team import describe_start
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.command_sandbox import sandbox_note
-from massgen_mcp.runs.foreground import continue_here, run_here
-from massgen_mcp.runs.foreground_run import ForegroundRun
-from massgen_mcp.runs.run_handle import RunHandle
+from massgen_mcp.runs.doctor.command_sandbox import sandbox_note
+from massgen_mcp.runs.host.foreground import continue_here, run_here
+from massgen_mcp.runs.host.foreground_run import ForegroundRun
+from massgen_mcp.runs.host.run_handle import RunHandle
 from massgen_mcp.views.plain_text import plain
 
 
@@ -49,7 +49,7 @@ class Reporter(Protocol):
         """Something that a person should know."""
         ...
 
-    def end(self, run: RunState, made: ForegroundRun, applied: list[Outcome]) -> None:
+    def end(self, run: RunState, made: ForegroundRun, applied: list[ApplyLine]) -> None:
         """How the run ended. `applied`: what became of the files that it changed."""
         ...
 

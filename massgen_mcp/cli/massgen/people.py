@@ -5,15 +5,15 @@ standard output has the answer and nothing else.
 import os
 
 from massgen_mcp.cli.live.telling import Telling, kept_of
-from massgen_mcp.cli.massgen.applying import Outcome
+from massgen_mcp.cli.massgen.applying import ApplyLine
 from massgen_mcp.cli.massgen.display import shown_live
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.output import print_error, print_line
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.foreground_run import ForegroundRun
+from massgen_mcp.runs.host.foreground_run import ForegroundRun
 from massgen_mcp.views.answer_text import outcome_line
-from massgen_mcp.views.ending import Kept
+from massgen_mcp.views.ending import RemainingFiles
 from massgen_mcp.views.spent import dollars
 from massgen_mcp.views.styled import text_of
 
@@ -42,7 +42,7 @@ class Account:
     def aside(self, text: str) -> None:
         self._telling.aside(text)
 
-    def end(self, run: RunState, made: ForegroundRun, applied: list[Outcome]) -> None:
+    def end(self, run: RunState, made: ForegroundRun, applied: list[ApplyLine]) -> None:
         """The answer, and around it how the run ended."""
         self._ending(run, made)
         for told in applied:
@@ -64,7 +64,7 @@ class Account:
             print_error(text_of(outcome_line(run)))
         copy = self._options.output_file.absolute() if self._options.output_file and run.best_answer else None
         lost = self._options.no_logs
-        kept = Kept(copy=copy) if lost else kept_of(run, made.directory, copy=copy, listed=made.listed)
+        kept = RemainingFiles(copy=copy) if lost else kept_of(run, made.directory, copy=copy, listed=made.listed)
         self._telling.ending(run, kept)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.runs.project import PROJECT_FILES
-from massgen_mcp.runs.run_view import RunView
+from massgen_mcp.runs.sessions.project import PROJECT_FILES
+from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.views.plain_text import preview
 
 QUESTION_CHARACTERS = 40

@@ -9,8 +9,8 @@ from massgen_mcp.cli.output import print_line
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.nearest import did_you_mean
-from massgen_mcp.runs.project import SESSIONS, own_place
-from massgen_mcp.runs.session_records import SessionRecords, is_session_id, sessions_in
+from massgen_mcp.runs.sessions.project import SESSIONS, own_place
+from massgen_mcp.runs.sessions.session_records import SessionRecords, is_session_id, sessions_in
 from massgen_mcp.views.plain_text import preview
 
 QUESTION_CHARACTERS = 80

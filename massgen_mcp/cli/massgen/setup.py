@@ -10,14 +10,14 @@ import yaml
 from massgen_mcp.cli.asking import ask, choose, confirm, on_terminal
 from massgen_mcp.cli.massgen.choosing import ready_configs
 from massgen_mcp.cli.output import print_line
+from massgen_mcp.config.access.local_servers import LocalServer, described, find_local_servers
 from massgen_mcp.config.builder import config_from_models
 from massgen_mcp.config.default_team import chosen_models, team_of_keys, team_of_server
 from massgen_mcp.config.examples import example_path
 from massgen_mcp.config.loader import EXAMPLE_PREFIX, config_places, missing_keys, parse_config
-from massgen_mcp.config.local_servers import LocalServer, described, find_local_servers
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.orchestrator import ContextPath
-from massgen_mcp.config.providers import PROVIDERS, keys_of_default_teams
+from massgen_mcp.config.providers.catalog import PROVIDERS, keys_of_default_teams
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import write_durably
 from massgen_mcp.request.team import unused_config

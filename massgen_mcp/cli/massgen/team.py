@@ -11,14 +11,14 @@ from massgen_mcp.cli.massgen.options import AS_IT_IS, Options
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.config.models.http_backends import AUTO_MODEL
 from massgen_mcp.config.models.orchestrator import ContextPath
-from massgen_mcp.config.providers import PROVIDERS, WITHOUT_PROVIDER, named_provider
+from massgen_mcp.config.providers.catalog import PROVIDERS, WITHOUT_PROVIDER, named_provider
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import find_home
 from massgen_mcp.request.build import Given, adjusted_team
 from massgen_mcp.request.output_file import OutputFile
 from massgen_mcp.request.team import Named, Team
 from massgen_mcp.request.trust import Consent
-from massgen_mcp.runs.preflight import MODEL_LISTS, require_models, require_room
+from massgen_mcp.runs.doctor.preflight import MODEL_LISTS, require_models, require_room
 
 MODELS_ALONE = MappingProxyType(
     {

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import HTTP_TOKEN_VARIABLE, OAUTH_CLIENT_VARIABLE, OAUTH_SECRET_VARIABLE
-from massgen_mcp.server.http import HttpSettings, OwnToken
-from massgen_mcp.server.oauth import OAuthSettings, is_safe_url
+from massgen_mcp.server.http.oauth import OAuthSettings, is_safe_url
+from massgen_mcp.server.http.serving import HttpSettings, OwnToken
 
 LEAST_TOKEN = 16
 _TOKEN = re.compile(rb"[A-Za-z0-9._~+/=-]+")

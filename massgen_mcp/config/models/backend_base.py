@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field
 
 from massgen_mcp.config.models.common import Settings
 from massgen_mcp.config.models.provider_types import LISTED_TYPES
-from massgen_mcp.config.native_tools import NativeTool
+from massgen_mcp.config.providers.native_tools import NativeTool
 from massgen_mcp.nearest import nearest
 
 

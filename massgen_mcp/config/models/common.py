@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StringConstraints
 
-from massgen_mcp.config.keys import holds_credentials
+from massgen_mcp.config.providers.keys import holds_credentials
 
 
 class Settings(BaseModel, frozen=True):

@@ -7,8 +7,8 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from massgen_mcp.config.models.backend_base import ListedBackendConfig
 from massgen_mcp.config.models.common import VARIABLE_PATTERN, Address, ModelName
 from massgen_mcp.config.models.provider_types import ProviderType
-from massgen_mcp.config.native_tools import BY_HOST, NativeTool, listed, refusal
-from massgen_mcp.config.providers import tools_at
+from massgen_mcp.config.providers.catalog import tools_at
+from massgen_mcp.config.providers.native_tools import BY_HOST, NativeTool, listed, refusal
 
 AUTO_MODEL = "auto"
 """As `model` of a local server: whatever it serves."""

@@ -65,7 +65,7 @@ class StdioServer(McpServerSettings, frozen=True):
     """Files and directories that it may read in the sandbox besides the usual programs, at their own paths."""
 
 
-class HttpServer(McpServerSettings, frozen=True):
+class HttpMcpServer(McpServerSettings, frozen=True):
     """A server that is reached over Streamable HTTP."""
 
     type: Literal["streamable_http"]
@@ -76,4 +76,4 @@ class HttpServer(McpServerSettings, frozen=True):
     """Headers of every request. `${NAME}` stands for a variable of yours."""
 
 
-McpServer = Annotated[StdioServer | HttpServer, Field(discriminator="type")]
+McpServer = Annotated[StdioServer | HttpMcpServer, Field(discriminator="type")]

@@ -4,9 +4,9 @@ import json
 
 import anyio.to_thread
 
-from massgen_mcp.runs.run_view import RunView
+from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.addresses import artifact_uri
-from massgen_mcp.workspace.guard import Listing, PathMissing, PathRefused, Root, parts_of, shown
+from massgen_mcp.workspace.guard import DirectoryListing, PathMissing, PathRefused, Root, parts_of, shown
 
 MAX_BYTES = 1024 * 1024
 LISTED = 500
@@ -35,14 +35,14 @@ def _artifact(view: RunView, path: str) -> str | bytes:
         return data
 
 
-def _entries(root: Root, name: str) -> Listing:
+def _entries(root: Root, name: str) -> DirectoryListing:
     try:
         return root.list_dir(name, LISTED)
     except PathRefused:
-        return Listing(())
+        return DirectoryListing(())
 
 
-def _listed(view: RunView, *listings: Listing) -> str:
+def _listed(view: RunView, *listings: DirectoryListing) -> str:
     entries = [
         {"path": entry.path, "kind": entry.kind, "bytes": entry.size, "uri": artifact_uri(view.row.run_id, entry.path)}
         for listing in listings

@@ -5,7 +5,7 @@ import json
 import anyio.to_thread
 
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.runs.run_view import RunView
+from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.addresses import run_uri
 from massgen_mcp.workspace.guard import PathMissing, Root
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from massgen_mcp.changes.base import path_text
-from massgen_mcp.runs.application import Application, State
-from massgen_mcp.runs.working_copies import changed_file
+from massgen_mcp.runs.host.working_copies import changed_file
+from massgen_mcp.runs.patches.application import Application, State
 from massgen_mcp.server.results.files import FileLine
-from massgen_mcp.server.results.reply import MAX_BYTES, Reply, ResultPart, lines
+from massgen_mcp.server.results.reply import MAX_BYTES, ResultPart, ToolReply, lines
 
 MOST_FILES = 200
 """Of each kind in a reply."""
@@ -37,7 +37,7 @@ class RefusedFile(ResultPart):
         return f"{self.path}: {self.reason}"
 
 
-class Applied(Reply):
+class Applied(ToolReply):
     run_id: str
     """Of this run."""
     status: State

@@ -7,7 +7,7 @@ from massgen_mcp.config.loader import load_config, missing_parts
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.money.estimate import estimate
 from massgen_mcp.server.results.agent_names import team_of, team_text
-from massgen_mcp.server.results.reply import Reply, ResultPart, lines, listed
+from massgen_mcp.server.results.reply import ResultPart, ToolReply, lines, listed
 
 TO_COPY_FROM = "providers/"
 """Configs in this folder are lists to copy from, not teams."""
@@ -26,7 +26,7 @@ class ConfigLine(ResultPart):
         return "; ".join(filter(None, (self.models, missing, f"${self.usd}" if self.usd else None)))
 
 
-class ConfigList(Reply):
+class ConfigList(ToolReply):
     configs: dict[str, ConfigLine]
     """By name; those that can be run now come first. With `name` only that one."""
     copy_from: list[str] | None = None

@@ -5,12 +5,12 @@ from typing import Literal
 
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.engine.rows import Action
-from massgen_mcp.runs.run_view import RunView
-from massgen_mcp.server.results.reply import Reply, lines
+from massgen_mcp.runs.view.run_view import RunView
+from massgen_mcp.server.results.reply import ToolReply, lines
 from massgen_mcp.server.results.words import next_step
 
 
-class Controlled(Reply):
+class Controlled(ToolReply):
     run_id: str
     """Of this run."""
     status: RunStatus

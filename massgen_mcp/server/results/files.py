@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import ChangedFile, Changes
-from massgen_mcp.runs.run_view import RunView
+from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.results.reply import ResultPart
 
 MAX_PATCH_BYTES = 8 * 1024 * 1024

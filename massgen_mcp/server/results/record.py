@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from massgen_mcp.events.coordination import FilesChecked
 from massgen_mcp.money.spending import Spent
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.run_view import RunView
+from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.results.agent_names import id_of
 from massgen_mcp.server.results.reply import ResultPart, listed, number
 from massgen_mcp.server.results.words import REASON_CHARACTERS, reason_of, shortened
@@ -90,7 +90,7 @@ class CheckLine(ResultPart):
 
 
 class NestedRun(ResultPart):
-    """A run that was started inside this one. Its costs are a part of `Usage`."""
+    """A run that was started inside this one. Its costs are a part of `ResultUsage`."""
 
     run_id: str
     """Of the nested run."""
@@ -115,7 +115,7 @@ class NestedRun(ResultPart):
         )
 
 
-class Usage(ResultPart):
+class ResultUsage(ResultPart):
     model_calls: int
     """All calls of models, nested ones and those that were cut off included."""
     cut_off_calls: int | None = None
@@ -284,10 +284,10 @@ def degraded_of(view: RunView, detail: Detail, told: str | None) -> list[Dropped
     ]
 
 
-def usage_of(view: RunView) -> Usage:
+def usage_of(view: RunView) -> ResultUsage:
     spent = view.snapshot.spent
     nested = view.snapshot.budget.spending.nested if view.snapshot.nested_ends else None
-    return Usage(
+    return ResultUsage(
         model_calls=spent.calls + spent.lost_calls,
         cut_off_calls=spent.lost_calls or None,
         input_tokens=spent.input_tokens,

@@ -25,7 +25,7 @@ class ResultPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Reply(ResultPart):
+class ToolReply(ResultPart):
     def structured(self) -> Json:
         """The data, in the order in which a model should read it."""
         return cast("Json", _short(self.model_dump(mode="json", exclude_none=True)))

@@ -11,7 +11,7 @@ from typing import Literal, assert_never
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import Changes
 from massgen_mcp.run_state.status import RunStatus
-from massgen_mcp.runs.run_view import RunView
+from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.results.agent_names import find_agent, id_of, team_of_run, team_text
 from massgen_mcp.server.results.files import Files, files_of, patch_text
 from massgen_mcp.server.results.pages import page_of
@@ -23,14 +23,14 @@ from massgen_mcp.server.results.record import (
     Dissent,
     Dropped,
     NestedRun,
-    Usage,
+    ResultUsage,
     VoteLine,
     degraded_of,
     led_to_it,
     usage_of,
     votes_of,
 )
-from massgen_mcp.server.results.reply import MAX_BYTES, Reply, json_bytes, lines, listed, number
+from massgen_mcp.server.results.reply import MAX_BYTES, ToolReply, json_bytes, lines, listed, number
 from massgen_mcp.server.results.words import (
     after_the_end,
     bringing_in,
@@ -51,7 +51,7 @@ LEAST_BYTES = 400
 """Whatever else there is, a page has so much room for its text."""
 
 
-class Result(Reply):
+class Result(ToolReply):
     answer: str | None = None
     """The final answer, or the best one there was; of other views their text."""
     truncated: bool
@@ -88,7 +88,7 @@ class Result(Reply):
     """Of a nested run: the run in which it was started."""
     nested: list[NestedRun] | None = None
     """Runs that were started inside it."""
-    usage: Usage | None = None
+    usage: ResultUsage | None = None
     """What it used."""
     note: str | None = None
     """How it was decided beyond the votes, and what else is worth knowing."""

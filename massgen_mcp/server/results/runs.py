@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 
 from massgen_mcp.run_state.status import RunStatus
-from massgen_mcp.runs.run_view import RunView
+from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.results.agent_names import id_of
-from massgen_mcp.server.results.reply import MAX_BYTES, Reply, ResultPart, lines, listed, number
+from massgen_mcp.server.results.reply import MAX_BYTES, ResultPart, ToolReply, lines, listed, number
 from massgen_mcp.server.results.words import reason_of
 from massgen_mcp.views.plain_text import preview
 
@@ -41,7 +41,7 @@ class RunLine(ResultPart):
         return f"{facts}, {self.source}, {number(self.started)}: {self.question}{why}"
 
 
-class RunList(Reply):
+class RunList(ToolReply):
     runs: list[RunLine]
     """Newest first."""
     next_cursor: int | None = None

@@ -2,9 +2,9 @@
 
 from massgen_mcp.run_state.agents import AgentState, Vote
 from massgen_mcp.run_state.status import Phase, RunStatus
-from massgen_mcp.runs.run_view import RunView
+from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.results.agent_names import with_model
-from massgen_mcp.server.results.reply import Reply, lines, listed, number
+from massgen_mcp.server.results.reply import ToolReply, lines, listed, number
 from massgen_mcp.server.results.words import next_step, note_on, reason_of
 
 POLL_MS = 3_000
@@ -14,7 +14,7 @@ A_WHILE = 10.0
 """Seconds from which on tenths say nothing."""
 
 
-class Status(Reply):
+class Status(ToolReply):
     run_id: str
     """Of this run."""
     status: RunStatus

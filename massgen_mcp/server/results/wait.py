@@ -2,8 +2,8 @@
 
 from pydantic import BaseModel
 
-from massgen_mcp.runs.run_view import RunView
-from massgen_mcp.server.results.reply import Json, Reply, ResultPart, json_bytes, lines
+from massgen_mcp.runs.view.run_view import RunView
+from massgen_mcp.server.results.reply import Json, ResultPart, ToolReply, json_bytes, lines
 from massgen_mcp.server.results.result import Result, first_page
 from massgen_mcp.server.results.status import Status, status
 
@@ -15,7 +15,7 @@ class Progress(ResultPart):
     """For the next call: the number of the last event."""
 
 
-class Waited(Reply):
+class Waited(ToolReply):
     told: Status | Result
     progress: Progress
 

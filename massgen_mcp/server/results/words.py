@@ -2,10 +2,10 @@
 
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.events.run import RunCancelled, RunFailed, RunTimedOut
-from massgen_mcp.runs.by_hand import patch_command
-from massgen_mcp.runs.run_view import RunView
+from massgen_mcp.runs.patches.by_hand import patch_command
+from massgen_mcp.runs.view.run_view import RunView
+from massgen_mcp.server.client.where_keys_go import WHERE_KEYS_GO
 from massgen_mcp.server.results.agent_names import ids
-from massgen_mcp.server.where_keys_go import WHERE_KEYS_GO
 from massgen_mcp.views.checks import check_notes
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.sentences import decided_beyond_votes

@@ -39,7 +39,7 @@ class Working:
 
 
 @dataclass(frozen=True, slots=True)
-class InputRequired:
+class TaskInputRequired:
     """`requests` by names that no other request of the task ever has."""
 
     requests: Mapping[str, ElicitRequest]
@@ -65,11 +65,11 @@ class Cancelled:
     pass
 
 
-TaskState = Working | InputRequired | Completed | Failed | Cancelled
+TaskState = Working | TaskInputRequired | Completed | Failed | Cancelled
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class McpTask:
     """Times are seconds since the epoch. `ttl_ms`: for how long after `created` it can be asked for; None: no end is
     known yet.
     """
@@ -101,16 +101,16 @@ class TaskSource(Protocol):
 
     async def begin(
         self, params: CallToolRequestParams, ctx: ServerRequestContext[Any, Any], call_next: CallNext
-    ) -> Task | HandlerResult:
+    ) -> McpTask | HandlerResult:
         """Answer a call of one of `tools`: with a task that `get` knows from now on, or with the result at once."""
         ...
 
-    async def get(self, task_id: str, client: ClientCapabilities | None) -> Task:
+    async def get(self, task_id: str, client: ClientCapabilities | None) -> McpTask:
         """Raises `MassgenError` unknown_run, expired."""
         ...
 
     async def update(self, task_id: str, answers: Mapping[str, ElicitResult]) -> None:
-        """Take answers to `InputRequired`; unknown names are passed over. Raises `MassgenError` as `get` does, and
+        """Take answers to `TaskInputRequired`; unknown names are passed over. Raises `MassgenError` as `get` does, and
         invalid_arguments.
         """
         ...
@@ -156,9 +156,9 @@ class Tasks(Extension):
                 require_client_extension(ctx, TASKS)
             return await call_next(ctx)
         answer = await source.begin(params, ctx, call_next)
-        return {"resultType": "task", **_head(answer)} if isinstance(answer, Task) else answer
+        return {"resultType": "task", **_head(answer)} if isinstance(answer, McpTask) else answer
 
-    async def known(self, task_id: str, ctx: ServerRequestContext[Any, Any]) -> Task | None:
+    async def known(self, task_id: str, ctx: ServerRequestContext[Any, Any]) -> McpTask | None:
         """The task as this client may see it; None if there is none."""
         try:
             return await self._source(task_id).get(task_id, ctx.session.client_capabilities)
@@ -213,11 +213,11 @@ def declares_tasks(ctx: ServerRequestContext[Any, Any]) -> bool:
     return TASKS in ((capabilities.extensions if capabilities else None) or {})
 
 
-def detailed(task: Task) -> Json:
+def detailed(task: McpTask) -> Json:
     """The task with what its state brings, as `tasks/get` and `notifications/tasks` show it."""
     head = _head(task)
     match task.state:
-        case InputRequired(requests):
+        case TaskInputRequired(requests):
             shown = {
                 key: one.model_dump(by_alias=True, mode="json", exclude_none=True) for key, one in requests.items()
             }
@@ -230,7 +230,7 @@ def detailed(task: Task) -> Json:
             return head
 
 
-def _head(task: Task) -> Json:
+def _head(task: McpTask) -> Json:
     shown: Json = {
         "taskId": task.task_id,
         "status": _status(task.state),
@@ -249,7 +249,7 @@ def _status(state: TaskState) -> str:
     match state:
         case Working():
             return "working"
-        case InputRequired():
+        case TaskInputRequired():
             return "input_required"
         case Completed():
             return "completed"

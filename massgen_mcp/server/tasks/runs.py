@@ -18,13 +18,13 @@ from massgen_mcp.request.reach import reach_of
 from massgen_mcp.request.team import Team
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.engine.rows import RUN_ID_PREFIX
-from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.runs.service import RunService
+from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server import results
 from massgen_mcp.server.app import MassgenServer
-from massgen_mcp.server.decisions import can_be_asked, decision_in, form_of, question_key, undecided
+from massgen_mcp.server.client.decisions import can_be_asked, decision_in, form_of, question_key, undecided
 from massgen_mcp.server.results.agent_names import team_text
-from massgen_mcp.server.tasks import Cancelled, Completed, InputRequired, Json, Task, TaskState, Working
+from massgen_mcp.server.tasks import Cancelled, Completed, Json, McpTask, TaskInputRequired, TaskState, Working
 from massgen_mcp.server.waiting import standing
 from massgen_mcp.views.plain_text import preview
 
@@ -47,7 +47,7 @@ class RunTasks:
 
     async def begin(
         self, params: CallToolRequestParams, ctx: ServerRequestContext[Any, Any], call_next: CallNext
-    ) -> Task | HandlerResult:
+    ) -> McpTask | HandlerResult:
         """The tool does its work as ever; its reply becomes a task where it told of a run that goes on."""
         del params  # there is one tool only
         reply = await call_next(ctx)
@@ -61,11 +61,11 @@ class RunTasks:
         task = await self.get(run_id, ctx.session.client_capabilities)
         return replace(task, message=f"{task.message}. {_begun(facts)}")
 
-    async def get(self, task_id: str, client: ClientCapabilities | None) -> Task:
+    async def get(self, task_id: str, client: ClientCapabilities | None) -> McpTask:
         view = await self._service.look(task_id)
         state = await self._state(view, client)
         status = None if view.damage else results.status(view)
-        return Task(
+        return McpTask(
             task_id,
             state,
             created=view.row.created,
@@ -94,7 +94,7 @@ class RunTasks:
             case "cancelled":
                 return Cancelled()
             case "input_required" if (key := question_key(view)) and can_be_asked(client):
-                return InputRequired({key: form_of(view)})
+                return TaskInputRequired({key: form_of(view)})
             case _ if view.stands_still:
                 return Completed(await self._reply(view))
             case _:

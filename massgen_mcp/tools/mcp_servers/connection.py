@@ -19,7 +19,7 @@ from mcp.client.stdio import get_default_environment
 
 from massgen_mcp import __version__
 from massgen_mcp.backends.base import JsonObject
-from massgen_mcp.config.models.mcp_servers import HttpServer, McpServer, StdioServer
+from massgen_mcp.config.models.mcp_servers import HttpMcpServer, McpServer, StdioServer
 from massgen_mcp.sandbox import LevelName, Policy, SandboxFailed, spawn
 from massgen_mcp.tools.mcp_servers.framing import framed
 from massgen_mcp.tools.mcp_servers.http import over_http
@@ -129,7 +129,7 @@ async def _mended_streams(launch: Launch, ended: Callable[[str], None]) -> Async
 async def _streams(launch: Launch, ended: Callable[[str], None]) -> AsyncGenerator[TransportStreams]:
     server = launch.server
     match server:
-        case HttpServer():
+        case HttpMcpServer():
             async with over_http(server.url, launch.values, server.call_seconds) as streams:
                 yield streams
         case StdioServer():

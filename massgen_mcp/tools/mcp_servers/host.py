@@ -11,11 +11,11 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from massgen_mcp.backends.base import JsonObject
-from massgen_mcp.config.models.mcp_servers import HttpServer, McpServer, StdioServer
+from massgen_mcp.config.models.mcp_servers import HttpMcpServer, McpServer, StdioServer
 from massgen_mcp.config.variables import filled
 from massgen_mcp.home import PARENT_VARIABLE, enclosing_run
 from massgen_mcp.request.server_places import unusable
-from massgen_mcp.sandbox import Bounds, Choice, Policy
+from massgen_mcp.sandbox import Policy, ResourceLimits, SandboxChoice
 from massgen_mcp.threads import imported
 from massgen_mcp.tools.mcp_servers.programs import own_files
 
@@ -30,7 +30,7 @@ MAX_LISTINGS = 20
 LIST_SECONDS = 5.0
 _CONNECTION = "massgen_mcp.tools.mcp_servers.connection"
 DAYS = 30
-BOUNDS = Bounds(seconds=DAYS * 86_400)
+BOUNDS = ResourceLimits(seconds=DAYS * 86_400)
 
 
 Report = Callable[[str, tuple[str, ...], str], None]
@@ -42,7 +42,7 @@ class ServerFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ServerDirectories:
     """Where a server that is started here lives: its workspace, and a directory for temporary files."""
 
     workspace: Path
@@ -52,7 +52,9 @@ class Place:
 class Server:
     """One server, whoever calls it. `name` is the config's, `agents` are those that have it."""
 
-    def __init__(self, name: str, config: McpServer, place: Place, environ: Mapping[str, str], choice: Choice) -> None:
+    def __init__(
+        self, name: str, config: McpServer, place: ServerDirectories, environ: Mapping[str, str], choice: SandboxChoice
+    ) -> None:
         self.name = name
         self.agents: tuple[str, ...] = ()
         self.config = config
@@ -192,12 +194,12 @@ class Server:
         from massgen_mcp.tools.mcp_servers.connection import Launch
 
         server = self.config
-        values = server.headers if isinstance(server, HttpServer) else server.env
+        values = server.headers if isinstance(server, HttpMcpServer) else server.env
         try:
             whole = filled(values, self._environ)
         except KeyError as missing:
             raise _Unusable(f"the variable {missing.args[0]} is not set") from None
-        if isinstance(server, HttpServer):
+        if isinstance(server, HttpMcpServer):
             return Launch(server, whole, None, None)
         if why := unusable(server, self._choice):
             raise _Unusable(why)
@@ -238,7 +240,15 @@ class ServerHost:
             finally:
                 tasks.cancel_scope.cancel()
 
-    def start(self, name: str, agent: str, config: McpServer, own: Place, common: Place, choice: Choice) -> Server:
+    def start(
+        self,
+        name: str,
+        agent: str,
+        config: McpServer,
+        own: ServerDirectories,
+        common: ServerDirectories,
+        choice: SandboxChoice,
+    ) -> Server:
         """The server of that name for one agent: one of its own, or the one of all who say the same of it."""
         key = (name, config.model_dump_json())
         if config.shared and key in self._shared:

@@ -15,7 +15,7 @@ from typing import cast
 from massgen_mcp.cli.massgen_mcp.install import jsonc, toml_tables
 from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS, SCOPES, SERVER, STARTUP_SECONDS, Client, Scope, is_ours
 from massgen_mcp.cli.massgen_mcp.install.ours import own_command
-from massgen_mcp.runs.doctor_check import Check
+from massgen_mcp.runs.doctor.result import DoctorCheck
 
 MAX_BYTES = 10 * 1024 * 1024
 _INITIALIZE = {
@@ -40,9 +40,9 @@ class _Entry:
     scope: Scope
 
 
-def check_clients(cwd: Path, environ: Mapping[str, str]) -> list[Check]:
+def check_clients(cwd: Path, environ: Mapping[str, str]) -> list[DoctorCheck]:
     """One check per client that is installed; one that says so when there is none. Never raises."""
-    checks: list[Check] = []
+    checks: list[DoctorCheck] = []
     faults: dict[_Entry, str | None] = {}
     for client in CLIENTS.values():
         if shutil.which(client.program, path=environ.get("PATH")) is None:
@@ -54,17 +54,17 @@ def check_clients(cwd: Path, environ: Mapping[str, str]) -> list[Check]:
         broken = [f"{entry.file}: {fault}" for entry in entries if (fault := faults[entry])]
         checks.append(_told(client, knowing, broken))
     known = ", ".join(client.title for client in CLIENTS.values())
-    return checks or [Check("client", "ok", f"none of {known} is installed here")]
+    return checks or [DoctorCheck("client", "ok", f"none of {known} is installed here")]
 
 
-def _told(client: Client, knowing: Sequence[str], broken: Sequence[str]) -> Check:
+def _told(client: Client, knowing: Sequence[str], broken: Sequence[str]) -> DoctorCheck:
     if broken:
         message = f"{client.title} cannot start {SERVER}; {'; '.join(broken)}"
-        return Check("client", "warn", message, f"{SERVER} install {client.name}")
+        return DoctorCheck("client", "warn", message, f"{SERVER} install {client.name}")
     if knowing:
-        return Check("client", "ok", f"{client.title}: {SERVER} is in {', '.join(knowing)}")
+        return DoctorCheck("client", "ok", f"{client.title}: {SERVER} is in {', '.join(knowing)}")
     message = f"{client.title} is installed and does not know {SERVER}"
-    return Check("client", "warn", message, f"{SERVER} install {client.name}")
+    return DoctorCheck("client", "warn", message, f"{SERVER} install {client.name}")
 
 
 def _found(client: Client, cwd: Path, environ: Mapping[str, str]) -> tuple[list[str], list[_Entry]]:

@@ -28,7 +28,7 @@ CALL_SECONDS = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ServerCommand:
     """How the client starts us, by absolute paths, or by name for a file that others use, too; `passed_on` are names of
     variables of our environment.
     """
@@ -51,7 +51,7 @@ class Client:
     """What its servers stand under, in the file."""
     user_file: Callable[[Environ], str]
     project_file: str | None
-    entry: Callable[[Command], Entry]
+    entry: Callable[[ServerCommand], Entry]
     afterwards: str
     """What the person has to do then."""
 
@@ -62,14 +62,14 @@ class Client:
         return home / self.user_file(environ)
 
 
-def _stdio(command: Command) -> Entry:
+def _stdio(command: ServerCommand) -> Entry:
     return {"command": command.path, "args": list(command.arguments)}
 
 
-def _referring(form: str, *, typed: bool = False, **settings: object) -> Callable[[Command], Entry]:
+def _referring(form: str, *, typed: bool = False, **settings: object) -> Callable[[ServerCommand], Entry]:
     """An entry whose `env` refers to variables, by `form` with NAME in it."""
 
-    def entry(command: Command) -> Entry:
+    def entry(command: ServerCommand) -> Entry:
         env = {name: form.replace("NAME", name) for name in command.passed_on}
         kind: Entry = {"type": "stdio"} if typed else {}
         return {**kind, **_stdio(command), **({"env": env} if env else {}), **settings}
@@ -77,7 +77,7 @@ def _referring(form: str, *, typed: bool = False, **settings: object) -> Callabl
     return entry
 
 
-def _codex(command: Command) -> Entry:
+def _codex(command: ServerCommand) -> Entry:
     passed_on: Entry = {"env_vars": list(command.passed_on)} if command.passed_on else {}
     return {
         **_stdio(command),
@@ -88,7 +88,7 @@ def _codex(command: Command) -> Entry:
     }
 
 
-def _zed(command: Command) -> Entry:
+def _zed(command: ServerCommand) -> Entry:
     """Zed hands its whole environment on, and knows no reference to a variable."""
     return {"source": "custom", **_stdio(command), "env": {}}
 

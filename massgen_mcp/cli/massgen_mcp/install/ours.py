@@ -5,14 +5,14 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from massgen_mcp.cli.massgen_mcp.install.clients import SERVER, Command
-from massgen_mcp.config.keys import is_set
-from massgen_mcp.config.prices import PRICE_AS_VARIABLE
-from massgen_mcp.config.providers import credential_variables
+from massgen_mcp.cli.massgen_mcp.install.clients import SERVER, ServerCommand
+from massgen_mcp.config.access.prices import PRICE_AS_VARIABLE
+from massgen_mcp.config.providers.catalog import credential_variables
+from massgen_mcp.config.providers.keys import is_set
 from massgen_mcp.home import HOME_VARIABLE
 
 
-def own_command(environ: Mapping[str, str], more: Iterable[str], *, shared: bool = False) -> Command:
+def own_command(environ: Mapping[str, str], more: Iterable[str], *, shared: bool = False) -> ServerCommand:
     """`more`: names of variables that are passed on although nothing is in them here. `shared`: by name, if that is
     this installation, for a file that people on other machines use.
     """
@@ -22,9 +22,9 @@ def own_command(environ: Mapping[str, str], more: Iterable[str], *, shared: bool
     beside = Path(sys.executable).with_name(SERVER)
     named = shutil.which(SERVER, path=environ.get("PATH"))
     if shared and named and Path(named).resolve() in (Path(started or beside).resolve(), beside.resolve()):
-        return Command(SERVER, (), tuple(names))
+        return ServerCommand(SERVER, (), tuple(names))
     if started and Path(started).name == SERVER:
-        return Command(str(Path(started).absolute()), (), tuple(names))
+        return ServerCommand(str(Path(started).absolute()), (), tuple(names))
     if beside.is_file():
-        return Command(str(beside), (), tuple(names))
-    return Command(sys.executable, ("-m", "massgen_mcp.cli.massgen_mcp.main"), tuple(names))
+        return ServerCommand(str(beside), (), tuple(names))
+    return ServerCommand(sys.executable, ("-m", "massgen_mcp.cli.massgen_mcp.main"), tuple(names))

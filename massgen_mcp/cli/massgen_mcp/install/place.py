@@ -10,12 +10,12 @@ from massgen_mcp.errors import MassgenError
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class InstallTarget:
     client: Client
     file: Path
 
 
-def place_of(options: argparse.Namespace) -> Place:
+def place_of(options: argparse.Namespace) -> InstallTarget:
     """Raises `MassgenError` invalid_arguments where the client has no such scope, or the user no home."""
     client = CLIENTS[options.client]
     home = Path(os.environ.get("HOME") or "")
@@ -24,4 +24,4 @@ def place_of(options: argparse.Namespace) -> Place:
     file = client.file(options.scope, home, Path.cwd(), os.environ)
     if file is None:
         raise MassgenError("invalid_arguments", f"{client.title} has no servers of a project; use --scope user")
-    return Place(client, file)
+    return InstallTarget(client, file)

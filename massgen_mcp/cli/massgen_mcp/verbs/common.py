@@ -7,12 +7,12 @@ from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.runs.engine.rows import Action
-from massgen_mcp.runs.run_view import RunView
-from massgen_mcp.server.results import Reply, controlled
+from massgen_mcp.runs.view.run_view import RunView
+from massgen_mcp.server.results import ToolReply, controlled
 from massgen_mcp.server.results.reply import as_json
 
 
-def print_json(reply: Reply) -> None:
+def print_json(reply: ToolReply) -> None:
     """One JSON document, the only thing that this command prints: the data that the tool gives."""
     print_line(as_json(reply.structured()))
 

@@ -12,13 +12,13 @@ from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
 from massgen_mcp.cli.massgen_mcp.install.check import check_clients
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.home import find_home
-from massgen_mcp.runs.command_sandbox import sandbox_checks, server_checks
-from massgen_mcp.runs.doctor import check_all
-from massgen_mcp.runs.doctor_check import Check
-from massgen_mcp.runs.doctor_frameworks import check_frameworks
-from massgen_mcp.runs.doctor_models import check_models
-from massgen_mcp.runs.local import local_engine
-from massgen_mcp.runs.rebuild import Rebuilt, rebuild
+from massgen_mcp.runs.doctor.checks import check_all
+from massgen_mcp.runs.doctor.command_sandbox import sandbox_checks, server_checks
+from massgen_mcp.runs.doctor.frameworks import check_frameworks
+from massgen_mcp.runs.doctor.models import check_models
+from massgen_mcp.runs.doctor.result import DoctorCheck
+from massgen_mcp.runs.store.local import local_engine
+from massgen_mcp.runs.store.rebuild import Rebuilt, rebuild
 
 LOST = (
     "lost for good: marks, and the names of runs that had expired; results are kept for their whole time again,\n"
@@ -46,19 +46,19 @@ async def run(options: argparse.Namespace) -> int:
     return EXIT_FAILED if any(check.level == "fail" for check in checks) else EXIT_OK
 
 
-def _check_of(rebuilt: Rebuilt) -> Check:
+def _check_of(rebuilt: Rebuilt) -> DoctorCheck:
     """What was found again, and what is not to be found in directories."""
     told = f"{len(rebuilt.entered)} runs are in the list again"
     if rebuilt.put_away is not None:
         told += f"; the damaged store is {rebuilt.put_away.name} now"
     if not rebuilt.entered:
-        return Check("rebuild", "ok", told)
+        return DoctorCheck("rebuild", "ok", told)
     waiting = ", ".join(row.run_id for row in rebuilt.waiting)
     advice = f"nobody goes on with these before `massgen-mcp resume ID`: {waiting}\n" if waiting else ""
-    return Check("rebuild", "ok", told, f"{advice}{LOST}")
+    return DoctorCheck("rebuild", "ok", told, f"{advice}{LOST}")
 
 
-def _say(check: Check) -> None:
+def _say(check: DoctorCheck) -> None:
     print_line(f"{check.level:<4}  {check.name}: {check.message}")
     for line in check.advice.splitlines():
         print_line(f"      {line}")

@@ -19,9 +19,9 @@ from massgen_mcp.cli.massgen_mcp.awaited_runs import AwaitedRuns
 from massgen_mcp.errors import MassgenError
 
 if TYPE_CHECKING:  # nine of ten calls have nothing to wait for, and must not pay for what waiting needs
-    from massgen_mcp.runs.run_view import RunView
     from massgen_mcp.runs.service import RunService
-    from massgen_mcp.server.results import Reply
+    from massgen_mcp.runs.view.run_view import RunView
+    from massgen_mcp.server.results import ToolReply
 
 EXIT_WAKES = 2
 """A contract of Claude Code: a background hook with this code wakes the session with what is on standard error."""
@@ -137,5 +137,5 @@ def _need(awaited: AwaitedRuns, view: "RunView") -> list[str]:
     return [f"The massgen run {run_id} needs you. Its status, as get_status gives it:\n{told}"]
 
 
-def _as_json(reply: "Reply") -> str:
+def _as_json(reply: "ToolReply") -> str:
     return json.dumps(reply.structured(), ensure_ascii=False)

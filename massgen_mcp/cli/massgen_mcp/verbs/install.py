@@ -9,14 +9,14 @@ from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.massgen_mcp.install.clients import Entry
 from massgen_mcp.cli.massgen_mcp.install.config_file import Change, put_entry, shown
 from massgen_mcp.cli.massgen_mcp.install.ours import own_command
-from massgen_mcp.cli.massgen_mcp.install.place import Place, place_of
+from massgen_mcp.cli.massgen_mcp.install.place import InstallTarget, place_of
 from massgen_mcp.cli.output import print_error, print_line, print_text
 from massgen_mcp.errors import MassgenError
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    place: Place
+    place: InstallTarget
     name: str
     content: Entry
     passed_on: tuple[str, ...]

@@ -12,8 +12,8 @@ from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.errors import storage_error
 from massgen_mcp.page.report import report
 from massgen_mcp.request.output_file import OutputFile
-from massgen_mcp.runs.directory import replace_file
-from massgen_mcp.runs.run_view import RunView
+from massgen_mcp.runs.store.directory import replace_file
+from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.results.reply import as_json
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import anyio
 
 from massgen_mcp.cli.exits import EXIT_OK
-from massgen_mcp.config.held_keys import redactor_for
+from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.home import find_home
 from massgen_mcp.request.team import Team
-from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.service import RunService
+from massgen_mcp.runs.store.local import local_engine
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.build import build_server
 from massgen_mcp.server.log import start_log
@@ -33,7 +33,7 @@ async def run(options: argparse.Namespace, add: Callable[[MassgenServer], None] 
     silent = dict[tuple[str, str | None], float]()
 
     async def look_before(team: Team) -> str | None:
-        from massgen_mcp.runs.preflight import MODEL_LISTS, TOOL_SECONDS, require_models  # for who starts a run
+        from massgen_mcp.runs.doctor.preflight import MODEL_LISTS, TOOL_SECONDS, require_models  # for who starts a run
 
         with anyio.move_on_after(LOOK_SECONDS):
             async with asking:  # whoever comes second finds the list that the first one has read
@@ -46,7 +46,7 @@ async def run(options: argparse.Namespace, add: Callable[[MassgenServer], None] 
     add(built.server)
     if options.transport == "http":
         from massgen_mcp.cli.massgen_mcp.http_settings import http_settings  # a stdio server needs no web server
-        from massgen_mcp.server.http import serve_http
+        from massgen_mcp.server.http.serving import serve_http
 
         await serve_http(built.server, home, http_settings(options, os.environ), on_leaving=built.stop_waiting)
     else:

@@ -16,12 +16,12 @@ from massgen_mcp.request.output_file import OutputFile
 from massgen_mcp.server.results.reply import as_json
 from massgen_mcp.statistics.sums import Statistics
 from massgen_mcp.statistics.text import statistics_lines
-from massgen_mcp.statistics.wanted import Wanted
+from massgen_mcp.statistics.wanted import StatisticsFilter
 
 
 async def run(options: argparse.Namespace) -> int:
     output = _output(options)
-    wanted = Wanted(options.since, options.config, options.team, options.model)
+    wanted = StatisticsFilter(options.since, options.config, options.team, options.model)
     with run_service() as service:
         statistics = await service.statistics(wanted)
     if output is not None:

@@ -6,7 +6,7 @@ from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.massgen_mcp.verbs.common import print_json
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.cli.run_service import run_service
-from massgen_mcp.runs.run_view import RunView
+from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server import results
 from massgen_mcp.views.spent import spent_text
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from massgen_mcp.cli.asking import confirm, on_terminal
 from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
 from massgen_mcp.cli.output import print_error, print_line
-from massgen_mcp.config.acceptances import acceptance_of, acceptances, forget
+from massgen_mcp.config.access.acceptances import acceptance_of, acceptances, forget
 from massgen_mcp.config.loader import EXAMPLE_PREFIX, config_path, config_places
 from massgen_mcp.request.harm import outside
 from massgen_mcp.request.trust import ConfigFile, new_since, project_of, read_file, remember

@@ -5,10 +5,10 @@ import os
 
 from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.output import print_error, print_line
-from massgen_mcp.config.held_keys import redactor_for
+from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.home import find_home
-from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.service import RunService
+from massgen_mcp.runs.store.local import local_engine
 from massgen_mcp.server.build import build_server
 from massgen_mcp.server.log import start_log
 from massgen_mcp.server.results.reply import as_json

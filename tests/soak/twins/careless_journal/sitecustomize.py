@@ -5,7 +5,7 @@
 import os
 from contextlib import suppress
 
-from massgen_mcp.runs import journal
+from massgen_mcp.runs.store import journal
 
 
 def _write(self: journal.JournalWriter, lines: bytes) -> None:

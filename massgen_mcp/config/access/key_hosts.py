@@ -1,0 +1,160 @@
+"""Which key may go to which host. Holds for every config, wherever it came from, and at every call of a model.
+
+A key goes to the hosts of its own provider, to the address that the operator set in the environment, to this machine,
+or where a person accepted that very pair of variable and host. What looks like no key of a model goes nowhere else.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from urllib.parse import urlsplit
+
+from massgen_mcp.config.access.acceptances import PAIRS_FILE, Pair, accepted_pairs
+from massgen_mcp.config.access.backend_providers import key_required, key_variables, provider_for
+from massgen_mcp.config.models.ag2 import Ag2BackendConfig
+from massgen_mcp.config.models.backends import BackendConfig
+from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
+from massgen_mcp.config.models.http_backends import HttpBackend
+from massgen_mcp.config.models.scripted import ScriptedBackendConfig
+from massgen_mcp.config.providers.addresses import is_loopback
+from massgen_mcp.config.providers.catalog import PROVIDERS, Provider, named_provider, operators_rows, owner_of
+from massgen_mcp.config.providers.keys import check_address, is_set, read_key
+
+CLAUDE_URL = "https://api.anthropic.com"
+"""Whom the Claude Code CLI asks."""
+CLAUDE_URL_VARIABLE = "ANTHROPIC_BASE_URL"
+_FURTHER_KEYS = {"CLAUDE_CODE_OAUTH_TOKEN": "claude", "ANTHROPIC_AUTH_TOKEN": "claude"}
+"""Variables of a provider that the table of providers does not know, with its row."""
+
+_KEY_LIKE = re.compile(r"(?:.*_)?(?:APIKEY|KEY|TOKEN)_?\d*")
+_NO_MODEL = re.compile(
+    r"(?:AWS|GITHUB|GH|GITLAB|BITBUCKET|CI|ACTIONS|RUNNER|JENKINS|BUILDKITE|CIRCLE|SSH|GPG|GNUPG|NPM|NODE_AUTH|YARN"
+    r"|PYPI|TWINE|UV|POETRY|PIP|CARGO|RUBYGEMS|DOCKER|KUBE\w*|HELM|VAULT|CONSUL|NOMAD|TF|TERRAFORM|PULUMI|ARM"
+    r"|AZURE_(?:CLIENT|STORAGE|DEVOPS|TENANT|SUBSCRIPTION|AD)|GOOGLE_(?:APPLICATION|CLIENT|OAUTH)|GCP|GCLOUD|CLOUDSDK"
+    r"|FIREBASE|SUPABASE|CLOUDFLARE|CF|DIGITALOCEAN|HEROKU|NETLIFY|VERCEL|FLY|LINODE|HCLOUD|STRIPE|PAYPAL|TWILIO"
+    r"|SENDGRID|MAILGUN|SLACK|DISCORD|TELEGRAM|JIRA|ATLASSIAN|LINEAR|NOTION|SENTRY|DATADOG|DD|NEW_RELIC|SNYK|SONAR"
+    r"|CODECOV|DATABASE|DB|PG\w*|POSTGRES\w*|MYSQL|MONGO\w*|REDIS|MASSGEN_MCP)_.*"
+    r"|.*(?:SECRET|PASSWORD|PASSWD|PASSPHRASE|PRIVATE|CREDENTIAL|ACCESS_KEY|SIGNING|ENCRYPTION|MASTER_KEY|DEPLOY"
+    r"|WEBHOOK|COOKIE|SESSION|JWT|REFRESH).*"
+)
+
+
+def host_of(url: str) -> str:
+    """The host of an address as people are shown it: with its port unless it is the usual one; what is not encrypted
+    begins with http://."""
+    parts = urlsplit(url)
+    host = (parts.hostname or "").rstrip(".")
+    shown = f"[{host}]" if ":" in host else host
+    encrypted = parts.scheme.lower() == "https"
+    if parts.port is not None and parts.port != (443 if encrypted else 80):
+        shown = f"{shown}:{parts.port}"
+    return shown if encrypted else f"http://{shown}"
+
+
+def is_model_key(variable: str) -> bool:
+    """Whether a variable of this name holds the key of a model, as far as a name can tell: the providers' own, and
+    names that end in KEY or TOKEN and do not speak of something else."""
+    if _rows_of(variable):
+        return True
+    return _KEY_LIKE.fullmatch(variable) is not None and _NO_MODEL.fullmatch(variable) is None
+
+
+def is_own_key(variable: str, url: str, environ: Mapping[str, str]) -> bool:
+    """Whether the variable is the one of the provider at this address, or of the row whose address the operator set."""
+    return any(row.type in _rows_of(variable) for row in _rows_at(url, environ))
+
+
+def may_go(variable: str, url: str, environ: Mapping[str, str]) -> bool:
+    """Whether the key in this variable may be sent to this address. Reads what was accepted only if it must."""
+    if is_model_key(variable):
+        if is_loopback(url) or is_own_key(variable, url, environ):
+            return True
+        if not _rows_of(variable) and _rows_at(url, environ):
+            return True  # a name of the user's own for the key of whoever is there
+    return Pair(key=variable, host=host_of(url)) in accepted_pairs(environ)
+
+
+def find_key(backend: HttpBackend, environ: Mapping[str, str]) -> str | None:
+    """The key to send with this backend's requests. None: there is none, or none may go to that host. Raises as
+    `read_key` does.
+    """
+    if refused_pair(backend, environ) is not None:
+        return None
+    values = (read_key(environ, name) for name in key_variables(backend, environ))
+    return next((value for value in values if value), None)
+
+
+def check_credentials(backend: HttpBackend, environ: Mapping[str, str]) -> None:
+    """Raises `MassgenError` config_invalid if the key that would be sent is unusable, or if the operator's address
+    holds credentials.
+    """
+    variable = named_provider(backend.type).base_url_variable
+    if variable and provider_for(backend, environ).base_url == environ.get(variable, "").strip():
+        check_address(environ, variable)
+    find_key(backend, environ)
+
+
+def missing_variables(backend: HttpBackend, environ: Mapping[str, str]) -> list[tuple[str, ...]]:
+    """What keeps a run with this backend from starting: groups of variables, of each of which one has to be set."""
+    missing: list[tuple[str, ...]] = []
+    provider = provider_for(backend, environ)
+    if not provider.base_url and provider.base_url_variable:
+        missing.append((provider.base_url_variable,))
+    names = key_variables(backend, environ)
+    if key_required(backend, environ) and not any(is_set(environ, name) for name in names):
+        missing.append(names)
+    return missing
+
+
+AskedBackend = HttpBackend | ClaudeCodeBackendConfig
+"""What asks one address with one key."""
+
+
+def asked_by(backends: Iterable[BackendConfig]) -> tuple[AskedBackend, ...]:
+    """Whom these backends ask, for the models of which they ask themselves: nobody, somebody, or several."""
+    return tuple(asked for backend in backends for asked in _asked(backend))
+
+
+def _asked(backend: BackendConfig) -> tuple[AskedBackend, ...]:
+    match backend:
+        case ScriptedBackendConfig():
+            return ()
+        case Ag2BackendConfig():
+            return backend.asked
+        case _:
+            return (backend,)
+
+
+def address_of(asked: AskedBackend, environ: Mapping[str, str]) -> str | None:
+    """Where it is asked; None if nobody has said where."""
+    if isinstance(asked, ClaudeCodeBackendConfig):
+        return environ.get(CLAUDE_URL_VARIABLE, "").strip() or CLAUDE_URL
+    return provider_for(asked, environ).base_url or None
+
+
+def refused_pair(backend: AskedBackend, environ: Mapping[str, str]) -> Pair | None:
+    """The pair of variable and host that is needed and that nobody accepted."""
+    variable, url = backend.api_key_env, address_of(backend, environ)
+    if variable is None or url is None or may_go(variable, url, environ):
+        return None
+    return Pair(key=variable, host=host_of(url))
+
+
+def describe_refusal(refused: Sequence[Pair]) -> str:
+    """What is refused, and who can allow it."""
+    listed = "; ".join(f"{pair.key} to {pair.host}" for pair in refused)
+    return (
+        f"these keys may not go there: {listed}. A key goes to its own provider, to an address that the environment "
+        "sets, or to this machine, unless you accept the pair: `massgen-mcp trust CONFIG`, or a line in "
+        f"{PAIRS_FILE} of your config directory."
+    )
+
+
+def _rows_of(variable: str) -> frozenset[str]:
+    """The rows of the table whose key this is."""
+    rows = [row.type for row in PROVIDERS if variable in row.key_variables]
+    return frozenset([*rows, *([_FURTHER_KEYS[variable]] if variable in _FURTHER_KEYS else ())])
+
+
+def _rows_at(url: str, environ: Mapping[str, str]) -> list[Provider]:
+    owner = owner_of(url)
+    return [*([owner] if owner else ()), *operators_rows(url, environ)]

@@ -1,0 +1,139 @@
+"""MassGen's spelling of a `backend` section, brought to ours. Pure."""
+
+from dataclasses import dataclass, field
+from typing import get_args
+
+from massgen_mcp.config.diagnostics import Problem
+from massgen_mcp.config.massgen import claude_code_agents
+from massgen_mcp.config.models.http_backends import LocalBackendConfig
+from massgen_mcp.config.providers.addresses import is_loopback
+from massgen_mcp.config.yaml_reader import Place, Plain
+
+SYSTEM_KEYS = ("system_prompt", "append_system_prompt", "system_message")
+"""What becomes the agent's system message, in this order."""
+LENGTH_KEYS = ("max_tokens", "max_completion_tokens")
+"""Other names of `max_output_tokens`."""
+TO_THE_PROVIDER = (
+    *("top_k", "min_p", "seed", "stop", "frequency_penalty", "presence_penalty", "repetition_penalty", "logit_bias"),
+    *("service_tier", "parallel_tool_calls", "thinking", "metadata", "user", "store"),
+)
+"""Settings of providers that MassGen hands on as they are; here `extra_body` does."""
+_NO_KEY = frozenset(
+    {"", "empty", "none", "dummy", "local", "not-needed", "no-key", "no-key-required", "lm-studio", "ollama"}
+)
+"""What people write where a server wants no key, but a library insists on one."""
+_LOCAL_TYPES = get_args(LocalBackendConfig.model_fields["type"].annotation)
+VERBOSE_TYPES = ("openai", "chatcompletion", "azure_openai", "openrouter")
+
+_NO_SUMMARY = "thoughts are shown as the provider sends them"
+_NO_VERBOSITY = "this provider has no such setting; say it in system_message"
+_CONFINED = "Claude Code has the team's tools here, for files in its workspace and commands in the sandbox"
+
+
+@dataclass(slots=True)
+class Spelled:
+    """What was said of a backend beside its section, which is in our spelling now."""
+
+    system_message: str | None = None
+    ignored: list[tuple[str, Place]] = field(default_factory=list[tuple[str, Place]])
+    problems: list[Problem] = field(default_factory=list[Problem])
+    moved: dict[Place, Place] = field(default_factory=dict[Place, Place])
+
+
+def take(backend: dict[str, Plain], place: Place) -> Spelled:
+    """Bring `backend`, the caller's own copy at `place`, to our spelling."""
+    spelled, kind = Spelled(), backend.get("type")
+    if kind == "scripted" or kind == "ag2":
+        return spelled
+    _take_system_message(backend, spelled)
+    if kind == "claude_code":
+        _take_claude_code(backend, place, spelled)
+        return spelled
+    _take_length(backend, place, spelled)
+    _take_reasoning(backend, place, spelled)
+    _take_verbosity(backend, place, spelled)
+    _take_placeholder(backend)
+    extra = backend.get("extra_body", {})
+    for key in TO_THE_PROVIDER:
+        if key in backend and isinstance(extra, dict):
+            value = backend.pop(key)
+            extra = extra if value is None else {key: value, **extra}
+            backend["extra_body"] = extra
+    if backend.get("extra_body") == {}:
+        del backend["extra_body"]
+    return spelled
+
+
+def _take_system_message(backend: dict[str, Plain], spelled: Spelled) -> None:
+    texts = [backend.pop(key) for key in SYSTEM_KEYS if isinstance(backend.get(key, ""), str | None) and key in backend]
+    spelled.system_message = "\n\n".join(text for text in texts if isinstance(text, str) and text) or None
+
+
+def _take_claude_code(backend: dict[str, Plain], place: Place, spelled: Spelled) -> None:
+    plain, problems = claude_code_agents.translated(backend)
+    for key in claude_code_agents.KEYS:
+        if key in backend and key not in problems and key != "allowed_tools":
+            spelled.ignored.append((_CONFINED, (*place, key)))
+    spelled.problems += [Problem((*place, key), message) for key, message in problems.items()]
+    backend.clear()
+    backend.update(plain)
+
+
+def _take_length(backend: dict[str, Plain], place: Place, spelled: Spelled) -> None:
+    for key in LENGTH_KEYS:
+        if key not in backend:
+            continue
+        value = backend.pop(key)
+        if value is None:
+            continue
+        if backend.setdefault("max_output_tokens", value) != value:
+            spelled.problems.append(Problem((*place, key), "max_output_tokens means the same and has another value"))
+        spelled.moved.setdefault((*place, "max_output_tokens"), (*place, key))
+
+
+def _take_reasoning(backend: dict[str, Plain], place: Place, spelled: Spelled) -> None:
+    """`reasoning: {effort, summary}`, or `reasoning: high`."""
+    if "reasoning" not in backend:
+        return
+    reasoning = backend.pop("reasoning")
+    settings = dict(reasoning) if isinstance(reasoning, dict) else {"effort": reasoning}
+    effort = settings.pop("effort", None)
+    if effort is not None:
+        if backend.setdefault("reasoning_effort", effort) != effort:
+            message = "reasoning_effort means the same and has another value"
+            spelled.problems.append(Problem((*place, "reasoning", "effort"), message))
+        spelled.moved[(*place, "reasoning_effort")] = (*place, "reasoning", "effort")
+    for key in ("summary", "generate_summary"):
+        if settings.pop(key, None) is not None:
+            spelled.ignored.append((_NO_SUMMARY, (*place, "reasoning", key)))
+    spelled.problems += [
+        Problem((*place, "reasoning", key), "unknown key; known here: effort, summary") for key in settings
+    ]
+
+
+def _take_verbosity(backend: dict[str, Plain], place: Place, spelled: Spelled) -> None:
+    """`text: {verbosity}`; there is nothing else to say of texts."""
+    if "text" in backend:
+        text = backend.pop("text")
+        settings = dict(text) if isinstance(text, dict) else {}
+        if not isinstance(text, dict | None):
+            spelled.problems.append(Problem((*place, "text"), "expected a mapping"))
+        verbosity = settings.pop("verbosity", None)
+        if verbosity is not None:
+            backend["verbosity"] = verbosity
+            spelled.moved[(*place, "verbosity")] = (*place, "text", "verbosity")
+        spelled.problems += [Problem((*place, "text", key), "unknown key; known here: verbosity") for key in settings]
+    if backend.get("verbosity") is not None and backend.get("type") not in VERBOSE_TYPES:
+        written = spelled.moved.pop((*place, "verbosity"), (*place, "verbosity"))
+        spelled.ignored.append((_NO_VERBOSITY, written))
+        del backend["verbosity"]
+
+
+def _take_placeholder(backend: dict[str, Plain]) -> None:
+    """A key that is none, for a server of one's own."""
+    key, address = backend.get("api_key"), backend.get("base_url")
+    if key is None:
+        backend.pop("api_key", None)
+    at_home = backend.get("type") in _LOCAL_TYPES or (isinstance(address, str) and is_loopback(address))
+    if at_home and isinstance(key, str) and key.strip().lower() in _NO_KEY:
+        del backend["api_key"]

@@ -1,0 +1,152 @@
+"""MassGen's keys for commands and Docker in a `backend` section, brought to the agent's `commands`. Pure."""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from massgen_mcp.config.diagnostics import Problem
+from massgen_mcp.config.yaml_reader import Place, Plain
+
+SWITCH, MODE = "enable_mcp_command_line", "command_line_execution_mode"
+MODES: Mapping[str, str] = {"local": "auto", "srt": "auto", "docker": "docker"}
+"""The sandbox that stands for a mode: no command runs without one."""
+DEFAULT_IMAGE = "ghcr.io/massgen/mcp-runtime:latest"
+SUDO_IMAGE = "ghcr.io/massgen/mcp-runtime-sudo:latest"
+"""MassGen's own images: of a config that names none, and of `use_docker`."""
+_OF_DOCKER, _OF_SRT = "command_line_docker_", "command_line_srt_"
+IGNORED: Mapping[str, str] = {
+    f"{_OF_DOCKER}enable_sudo": "a command has no more rights than its agent; what it needs belongs into the image",
+    f"{_OF_SRT}deny_read": "commands read the workspace, context paths and programs, and nothing else",
+    f"{_OF_SRT}read_mode": "commands read the workspace, context paths and programs, and nothing else",
+    "enable_code_based_tools": "agents call their tools by name, and write code for commands",
+}
+"""Why a key means nothing where an agent has commands."""
+REFUSED: Mapping[str, str] = {
+    f"{_OF_DOCKER}packages": "nothing is installed for commands; build an image that has these packages and name it",
+    f"{_OF_DOCKER}credentials": "commands are given no keys; leave this out",
+    f"{_OF_SRT}allow_unix_sockets": "commands reach no sockets of this machine; leave this out",
+}
+"""What cannot be had, and the way out."""
+_NOT_SWITCHED_ON = "nothing in this file switches on what they belong to"
+_OTHER_MODE = "of another command_line_execution_mode"
+MAX_SIZE = 30
+"""Characters of a size."""
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([bkmg]?)b?", re.IGNORECASE)
+_UNITS = {"b": 2**20, "": 2**20, "k": 2**10, "m": 1, "g": 1 / 2**10}
+"""So many of them are a mebibyte."""
+_ARCHIVE = re.compile(r"(?:(?:oci|oci-archive|docker-archive):)(.+)|((?:/|\./|\.\./|~/).*)")
+
+
+@dataclass(slots=True)
+class ConvertedCommands:
+    """What an agent's commands are, in our spelling; `settings` is None for an agent without any."""
+
+    settings: dict[str, Plain] | None = None
+    ignored: list[tuple[str, Place]] = field(default_factory=list[tuple[str, Place]])
+    problems: list[Problem] = field(default_factory=list[Problem])
+    keys: dict[str, str] = field(default_factory=dict[str, str])
+    """Where the user wrote what now has another name, by that name."""
+
+
+def take(backend: dict[str, Plain], place: Place) -> ConvertedCommands:
+    """Take MassGen's keys out of `backend`, the caller's own copy at `place`."""
+    wanted, mode = backend.pop(SWITCH, None), backend.get(MODE)
+    known = (*_SETTINGS, *IGNORED, *REFUSED, MODE)
+    given = {key: backend[key] for key in known if key in backend}
+    code = given.pop("enable_code_based_tools", None)
+    found = ConvertedCommands()
+    for key in given:
+        del backend[key]
+    given = {key: value for key, value in given.items() if value not in (None, False, [], {}, "")}
+    if not wanted and (mode != "docker" or wanted is False):
+        found.ignored = [(_NOT_SWITCHED_ON, (*place, key)) for key in given]
+        return found
+    if mode is not None and not (isinstance(mode, str) and mode in MODES):
+        found.problems.append(Problem((*place, MODE), f"expected {', '.join(MODES)}"))
+    if wanted not in (None, True):
+        found.problems.append(Problem((*place, SWITCH), "expected true or false"))
+    if mode == "docker" and code:
+        del backend["enable_code_based_tools"]
+        given["enable_code_based_tools"] = code
+    _sort_out(given, str(mode), place, found)
+    return found
+
+
+def _sort_out(given: Mapping[str, Plain], mode: str, place: Place, found: ConvertedCommands) -> None:
+    found.settings = {"enabled": True, "sandbox": MODES.get(mode, "auto")}
+    found.keys |= {"enabled": SWITCH, "sandbox": MODE}
+    for key, value in given.items():
+        if key.startswith(_OF_DOCKER) and mode != "docker":
+            found.ignored.append((_OTHER_MODE, (*place, key)))
+        elif key in IGNORED:
+            found.ignored.append((IGNORED[key], (*place, key)))
+        elif key in REFUSED:
+            found.problems.append(Problem((*place, key), REFUSED[key]))
+        elif key in _SETTINGS:
+            try:
+                made = _SETTINGS[key](value)
+            except ValueError as error:
+                found.problems.append(Problem((*place, key), str(error)))
+                continue
+            found.settings |= made
+            found.keys |= dict.fromkeys(made, key)
+    if mode == "docker" and "image_archive" not in found.settings:
+        found.settings.setdefault("image", DEFAULT_IMAGE)
+
+
+def _image(value: Plain) -> dict[str, Plain]:
+    """A name, or where on this machine the image lies, also in Podman's spelling."""
+    archive = _ARCHIVE.fullmatch(value) if isinstance(value, str) else None
+    return {"image": value} if archive is None else {"image_archive": archive[1] or archive[2]}
+
+
+def _memory(value: Plain) -> dict[str, Plain]:
+    size = _SIZE.fullmatch(str(value)[:MAX_SIZE])
+    if size is None or isinstance(value, bool):
+        raise ValueError("expected a size such as 512m or 2g")
+    return {"max_memory_mb": math.ceil(float(size[1]) / _UNITS[size[2].lower()])}
+
+
+def _network(value: Plain) -> dict[str, Plain]:
+    if value not in ("none", "bridge"):
+        raise ValueError("expected none or bridge; no command shares this machine's own network")
+    return {"open_network": value == "bridge"}
+
+
+def _domains(value: Plain) -> dict[str, Plain]:
+    hosts = value if isinstance(value, list) else [value]
+    if not all(isinstance(host, str) and "*" not in host for host in hosts):
+        raise ValueError("expected names of single hosts; a host is reached at its ports 80 and 443")
+    return {"network": [f"{host}:{port}" for host in hosts for port in (443, 80)]}
+
+
+def _as(name: str) -> Callable[[Plain], dict[str, Plain]]:
+    return lambda value: {name: value}
+
+
+_SETTINGS: Mapping[str, Callable[[Plain], dict[str, Plain]]] = {
+    f"{_OF_DOCKER}image": _image,
+    f"{_OF_DOCKER}memory_limit": _memory,
+    f"{_OF_DOCKER}cpu_limit": _as("max_cpus"),
+    f"{_OF_DOCKER}network_mode": _network,
+    f"{_OF_SRT}network_allowed_domains": _domains,
+    f"{_OF_SRT}allow_read": _as("readable"),
+    "command_line_allowed_commands": _as("allowed"),
+    "command_line_blocked_commands": _as("blocked"),
+    "command_line_timeout": _as("timeout_seconds"),
+}
+"""What becomes of a key: settings of `commands`. Raises `ValueError` for a value that has no meaning."""
+MEANINGS: tuple[tuple[str, str], ...] = (
+    (f"`{SWITCH}: true`", "the agent's `commands: {enabled: true}`, in a [sandbox](commands.md)"),
+    (f"`{MODE}: local`, `srt`", "`sandbox: auto`: no command runs without a sandbox, and none has a network by itself"),
+    (f"`{MODE}: docker`", f"`sandbox: docker`; without a named image `{DEFAULT_IMAGE}`"),
+    (f"`{_OF_DOCKER}image`", "`image`; a path (also as `oci:PATH`, `docker-archive:PATH`) is `image_archive`"),
+    (f"`{_OF_DOCKER}memory_limit: 2g`, `{_OF_DOCKER}cpu_limit: 2`", "`max_memory_mb: 2048`, `max_cpus: 2`"),
+    (f"`{_OF_DOCKER}network_mode: bridge`", "`open_network: true`; `none` is how it is anyway, `host` is refused"),
+    ("`command_line_allowed_commands`, `command_line_blocked_commands`", "`allowed`, `blocked`"),
+    ("`command_line_timeout`", "`timeout_seconds`"),
+    (f"`{_OF_SRT}network_allowed_domains: [HOST]`", "`network: [HOST:443, HOST:80]`; no patterns"),
+    (f"`{_OF_SRT}allow_read`", "`readable`"),
+)
+"""For the page on MassGen's configs."""

@@ -1,0 +1,38 @@
+"""Which provider a model is of, by its name."""
+
+import re
+
+from massgen_mcp.config.providers.catalog import PROVIDERS, WITHOUT_PROVIDER, named_provider, provider_names
+from massgen_mcp.errors import MassgenError
+
+_OPEN_MODELS = re.compile(r"(?i)(llama|qwen|mistral|gemma|phi|deepseek|gpt-oss|codellama|mixtral|smollm|granite)")
+
+
+def detect_backend(model: str) -> tuple[str, str]:
+    """Split `provider/model`, or recognise a plain model name; returns the backend's type and the model.
+
+    Raises `MassgenError("config_invalid")` when the provider is unknown or cannot be told from the name.
+    """
+    prefix, slash, name = model.strip().partition("/")
+    if slash and prefix and name:
+        if prefix in WITHOUT_PROVIDER:
+            return prefix, name
+        return named_provider(prefix).type, name
+    for row in PROVIDERS:
+        if row.plain_models and re.fullmatch(row.plain_models, prefix) and not slash:
+            return row.type, prefix
+    raise MassgenError(
+        "config_invalid",
+        f"model {model[:80]!a}: its provider is not clear from the name; {_meant(model)}write provider/model, "
+        f"with one of: {', '.join(provider_names())}",
+    )
+
+
+def _meant(model: str) -> str:
+    """The model that was most likely meant, as words that end in a blank; nothing where none is near."""
+    hyphened = re.sub(r"^([A-Za-z]+)(?=\d)", r"\1-", model[:80].lower())
+    if any(row.plain_models and re.fullmatch(row.plain_models, hyphened) for row in PROVIDERS):
+        return f"did you mean {hyphened}? Else "
+    if _OPEN_MODELS.match(model):
+        return f"did you mean ollama/{model[:80]}? Else "
+    return ""

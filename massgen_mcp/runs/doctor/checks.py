@@ -1,0 +1,228 @@
+"""Is everything there that runs need? Each check looks, changes nothing, and says what to do about what it found.
+
+For a person whose run store misbehaves, so no check relies on another one having gone well.
+"""
+
+import os
+import platform
+import resource
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+
+from massgen_mcp import __version__
+from massgen_mcp.config.installed import wrong_versions
+from massgen_mcp.config.providers.catalog import PROVIDERS, keys_of_default_teams
+from massgen_mcp.config.providers.keys import REMEDY, key_fault
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.file_systems import LOCAL_ADVICE, network_message, network_type
+from massgen_mcp.home import HOME_VARIABLE, Home
+from massgen_mcp.runs.doctor.preflight import LEAST_FREE_BYTES
+from massgen_mcp.runs.doctor.result import DoctorCheck
+from massgen_mcp.runs.engine import Engine
+
+LOW_BYTES = 1 << 30
+LOW_INODES = 10_000
+LOW_OPEN_FILES = 1_024
+LONG_RUN_SECONDS = 24 * 3600
+AGAIN = "`massgen-mcp doctor --rebuild` makes the list of runs again from their directories"
+
+
+def check_all(engine: Engine, environ: Mapping[str, str]) -> list[DoctorCheck]:
+    """Every check, in the order in which a person would fix things. Never raises."""
+    home = engine.home
+    looks: dict[str, Callable[[], list[DoctorCheck]]] = {
+        "version": lambda: _version(engine),
+        "packages": _packages,
+        "keys": lambda: _keys(environ),
+        "state directory": lambda: _state_directory(home),
+        "file system": lambda: _file_system(home),
+        "writable": lambda: _writable(home),
+        "free space": lambda: _free_space(home),
+        "open files": _open_files,
+        "store": lambda: _store(engine),
+        "runs": lambda: _runs(engine),
+        "runners": lambda: _runners(engine),
+    }
+    return [check for name, look in looks.items() for check in _guarded(name, look, home)]
+
+
+def _guarded(name: str, look: Callable[[], list[DoctorCheck]], home: Home) -> list[DoctorCheck]:
+    try:
+        return look()
+    except OSError as error:
+        return [DoctorCheck(name, "fail", f"cannot look: {error}", f"make {home.path} readable for this user")]
+    except MassgenError as error:
+        return [DoctorCheck(name, "fail", f"cannot look: {error}", "see the check of the run store")]
+
+
+def _version(engine: Engine) -> list[DoctorCheck]:
+    told = f"massgen-mcp {__version__}, Python {platform.python_version()}, {engine.store.described()}"
+    return [DoctorCheck("version", "ok", told)]
+
+
+def _packages() -> list[DoctorCheck]:
+    wrong = wrong_versions()
+    if not wrong:
+        return [DoctorCheck("packages", "ok", "those that massgen-mcp needs are here in versions that it works with")]
+    return [DoctorCheck("packages", "fail", str(one), "") for one in wrong]
+
+
+def _keys(environ: Mapping[str, str]) -> list[DoctorCheck]:
+    """Names of variables only."""
+    names = sorted({name for provider in PROVIDERS for name in provider.key_variables})
+    present = [name for name in names if environ.get(name)]
+    blank = [name for name in names if environ.get(name, "").strip() != environ.get(name, "")]
+    checks = [DoctorCheck("keys", "ok", f"set: {', '.join(present)}")]
+    if not present:
+        first = " or ".join(keys_of_default_teams())
+        advice = f"set {first}, or start a model server; docs/backends.md names the keys of other providers"
+        checks = [DoctorCheck("keys", "warn", "no provider's key is set", advice)]
+    if blank:
+        told = f"{', '.join(blank)}: blanks around the value"
+        checks.append(DoctorCheck("keys", "warn", told, "remove them; they belong to no key"))
+    faults = {name: fault for name in present if (fault := key_fault(environ, name))}
+    checks += [
+        DoctorCheck("keys", "fail", f"{name} holds no usable key: {fault}", REMEDY) for name, fault in faults.items()
+    ]
+    return checks
+
+
+def _state_directory(home: Home) -> list[DoctorCheck]:
+    if not home.path.exists():
+        return [DoctorCheck("state directory", "ok", f"{home.path} does not exist yet; the first run makes it")]
+    checks: list[DoctorCheck] = []
+    for directory in (home.path, home.runs, home.runners):
+        try:
+            found = directory.stat()
+        except FileNotFoundError:
+            continue
+        if not stat.S_ISDIR(found.st_mode):
+            advice = f"move it away, or set {HOME_VARIABLE} to another directory"
+            checks.append(DoctorCheck("state directory", "fail", f"{directory} is not a directory", advice))
+        elif found.st_uid != os.geteuid():
+            advice = f"chown -R {os.geteuid()} {home.path}, or set {HOME_VARIABLE} to a directory of your own"
+            checks.append(DoctorCheck("state directory", "fail", f"{directory} belongs to user {found.st_uid}", advice))
+        elif found.st_mode & 0o077:
+            checks.append(
+                DoctorCheck("state directory", "warn", f"other users may enter {directory}", f"chmod 700 {directory}")
+            )
+    return checks or [DoctorCheck("state directory", "ok", str(home.path))]
+
+
+def _file_system(home: Home) -> list[DoctorCheck]:
+    if kind := network_type(home.path):
+        return [DoctorCheck("file system", "fail", network_message(home.path, kind), LOCAL_ADVICE)]
+    return [DoctorCheck("file system", "ok", "no other machine can share the state directory")]
+
+
+def _writable(home: Home) -> list[DoctorCheck]:
+    checks: list[DoctorCheck] = []
+    for directory in (home.path, home.runs, home.runners):
+        nearest = next(path for path in (directory, *directory.parents) if path.exists())
+        try:
+            with tempfile.TemporaryFile(dir=nearest) as file:
+                file.write(b"x" * 4096)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            advice = f"make room or fix the permissions of {nearest}, or set {HOME_VARIABLE} to another directory"
+            checks.append(DoctorCheck("writable", "fail", f"cannot write in {nearest}: {error.strerror}", advice))
+    return checks or [DoctorCheck("writable", "ok", "files can be written and synced")]
+
+
+def _free_space(home: Home) -> list[DoctorCheck]:
+    nearest = next(path for path in (home.path, *home.path.parents) if path.exists())
+    free = shutil.disk_usage(nearest).free
+    inodes = os.statvfs(nearest)
+    told = f"{free / 1e9:.1f} GB free at {nearest}"
+    advice = "free some space; `massgen-mcp prune` removes old runs"
+    if inodes.f_files and inodes.f_favail < LOW_INODES:
+        return [DoctorCheck("free space", "warn", f"{told}, but only {inodes.f_favail} files more can be made", advice)]
+    if free < LOW_BYTES:
+        return [DoctorCheck("free space", "fail" if free < LEAST_FREE_BYTES else "warn", told, advice)]
+    return [DoctorCheck("free space", "ok", told)]
+
+
+def _open_files() -> list[DoctorCheck]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < LOW_OPEN_FILES:
+        return [
+            DoctorCheck(
+                "open files", "warn", f"at most {hard} per process", f"ulimit -n {LOW_OPEN_FILES} before the server"
+            )
+        ]
+    raised = f"; a runner raises that to {hard}" if soft < hard else ""
+    return [DoctorCheck("open files", "ok", f"{soft} per process{raised}")]
+
+
+def _store(engine: Engine) -> list[DoctorCheck]:
+    if not engine.store.exists():
+        kept = engine.files.with_events()
+        if not kept:
+            return [DoctorCheck("run store", "ok", "there are no runs yet")]
+        return [DoctorCheck("run store", "fail", f"runs.sqlite3 is missing, but there are {len(kept)} runs", AGAIN)]
+    problem = engine.store.examine()
+    if problem is None:
+        kept = engine.files.with_events()
+        if kept and not engine.store.overview():
+            return [
+                DoctorCheck("run store", "fail", f"the list of runs was lost: {len(kept)} runs are in no list", AGAIN)
+            ]
+        return [DoctorCheck("run store", "ok", "runs.sqlite3 is whole")]
+    message, _, advice = problem.partition("; ")
+    return [DoctorCheck("run store", "fail", message, advice)]
+
+
+def _runs(engine: Engine) -> list[DoctorCheck]:
+    """Runs that want attention: waiting for somebody, going on for long, without their files, or unknown."""
+    rows = engine.store.overview()
+    checks: list[DoctorCheck] = []
+    if interrupted := [row.run_id for row in rows if row.state == "interrupted"]:
+        advice = "with the keys it was started with `massgen-mcp resume ID` goes on; `massgen-mcp cancel ID` ends it"
+        checks.append(DoctorCheck("runs", "warn", f"interrupted: {_named(interrupted)}", advice))
+    now = time.time()
+    long = [row.run_id for row in rows if row.state == "running" and row.started < now - LONG_RUN_SECONDS]
+    if long:
+        checks.append(
+            DoctorCheck(
+                "runs",
+                "warn",
+                f"running for more than a day: {_named(long)}",
+                "look at `massgen-mcp status ID`, or cancel it",
+            )
+        )
+    missing = [row.run_id for row in rows if row.kept in ("all", "results") and not engine.files.of(row).path.is_dir()]
+    if missing:
+        advice = "nothing brings their files back; they are dropped when they expire"
+        checks.append(DoctorCheck("runs", "warn", f"without a directory: {_named(missing)}", advice))
+    known = {row.run_id for row in rows}
+    if unknown := [run_id for run_id in engine.files.with_events() if run_id not in known]:
+        checks.append(DoctorCheck("runs", "warn", f"in no list: {_named(unknown)}", AGAIN))
+    return checks or [DoctorCheck("runs", "ok", f"{len(rows)} known")]
+
+
+def _runners(engine: Engine) -> list[DoctorCheck]:
+    """Per set of credentials: does somebody work, and is there work for nobody?"""
+    rows = [row for row in engine.store.overview() if not row.foreground]
+    checks: list[DoctorCheck] = []
+    for fingerprint in sorted({row.fingerprint for row in rows} | engine.liveness.runners()):
+        states = [row.state for row in rows if row.fingerprint == fingerprint]
+        running, queued = states.count("running"), states.count("queued")
+        alive = engine.liveness.runner_alive(fingerprint)
+        told = f"{'alive' if alive else 'none'}, {running} running, {queued} queued"
+        name = f"runner {fingerprint[:8]}"
+        if alive or not (running or queued):
+            if alive:
+                checks.append(DoctorCheck(name, "ok", told))
+            continue
+        advice = "`massgen-mcp wait ID` on one of them, with the keys they were started with, starts a runner"
+        checks.append(DoctorCheck(name, "warn", told, advice))
+    return checks or [DoctorCheck("runner", "ok", "none is needed now")]
+
+
+def _named(runs: list[str]) -> str:
+    shown = ", ".join(runs[:5])
+    return shown if len(runs) <= 5 else f"{shown} and {len(runs) - 5} more"

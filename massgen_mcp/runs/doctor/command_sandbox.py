@@ -1,0 +1,84 @@
+"""What is told of the sandbox that the commands of a run get on this machine."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from massgen_mcp.config.loader import config_places, is_config, load_config
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.request.hindrances import hindrances
+from massgen_mcp.request.sandboxes import chosen_sandboxes, sandbox_of_checks, sandboxes_of_servers
+from massgen_mcp.request.server_places import servers_told
+from massgen_mcp.runs.doctor.result import DoctorCheck
+from massgen_mcp.sandbox import HOW_TO_GET_ONE, LevelReport, SandboxChoice, survey
+
+
+def told_of(choices: Iterable[SandboxChoice]) -> str:
+    """In words, for the record of a run and for whoever starts it; empty where there are no commands."""
+    return ", ".join(dict.fromkeys(_told(choice) for choice in choices))
+
+
+def _told(choice: SandboxChoice) -> str:
+    if choice.level is None:
+        return f"none: {choice.why}"
+    return f"{choice.level}, with the programs of an image" if choice.image else choice.level
+
+
+async def sandbox_note(config: Config, environ: Mapping[str, str]) -> str:
+    """For whoever starts a run: where its commands and checks run and what does not work there, or why they do not and
+    how to get them; where its MCP servers do; and what else stands in the way. Empty where there is nothing to say.
+    Raises `MassgenError` for an unusable variable.
+    """
+    choices = (await chosen_sandboxes(config, environ)).values()
+    there = [choice for choice in choices if choice.level is not None]
+    told = [f"Agents cannot run commands: {choice.why}." for choice in choices if choice.level is None]
+    if there:
+        told.append(f"Agents run commands in the sandbox {_with_what_is_broken(there)}.")
+    if config.orchestrator.checks:
+        checking = await sandbox_of_checks(config, environ)
+        where = (
+            f"run in the sandbox {_with_what_is_broken([checking])}"
+            if checking.level
+            else f"cannot run: {checking.why}"
+        )
+        told.append(f"Checks {where}.")
+    servers = servers_told(config, await sandboxes_of_servers(config, environ))
+    told += [f"MCP servers: {'; '.join(servers)}."] if servers else []
+    told += hindrances(config, environ)
+    return " ".join(told)
+
+
+def _with_what_is_broken(choices: list[SandboxChoice]) -> str:
+    broken = "; ".join(dict.fromkeys(note for choice in choices for note in choice.broken))
+    return f"{told_of(choices)}{f'; {broken}' if broken else ''}"
+
+
+async def sandbox_checks() -> list[DoctorCheck]:
+    """For `doctor`: each level that this machine could have is tried now, whatever is known of it."""
+    reports = await survey(None)
+    if not any(report.holds for report in reports):
+        missing = "; ".join(f"{report.level}: {report.why}" for report in reports)
+        return [DoctorCheck("commands of agents", "warn", f"no sandbox holds here ({missing})", HOW_TO_GET_ONE)]
+    return [_check(report) for report in reports if report.holds or report.outcomes]
+
+
+def _check(report: LevelReport) -> DoctorCheck:
+    if not report.holds:
+        return DoctorCheck("commands of agents", "ok", f"{report.level} does not hold, so it is not used: {report.why}")
+    tried = len(report.outcomes)
+    noted = f"; {'; '.join(report.notes)}" if report.notes else ""
+    seen = f"; can be seen: {', '.join(report.seen)}" if report.seen else ""
+    return DoctorCheck("commands of agents", "ok", f"{report.level} holds, {tried} attempts made{seen}{noted}")
+
+
+async def server_checks(cwd: Path, environ: Mapping[str, str]) -> list[DoctorCheck]:
+    """For `doctor`: where the MCP servers of the project's config run, or of the user's own, or why they cannot."""
+    for path in filter(is_config, config_places(cwd, environ)):
+        try:
+            config = load_config(path, environ=environ, base_dir=cwd)
+        except MassgenError:
+            return []  # whoever starts a run with it is told what is wrong
+        told = servers_told(config, await sandboxes_of_servers(config, environ))
+        level = "warn" if any("(not started: " in one for one in told) else "ok"
+        return [DoctorCheck("MCP servers", level, f"{path}: {'; '.join(told)}", "")] if told else []
+    return []

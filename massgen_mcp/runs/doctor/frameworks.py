@@ -1,0 +1,51 @@
+"""Which agents that are programs or frameworks of their own can work here. Part of the doctor."""
+
+import importlib.metadata
+from collections.abc import Mapping
+
+import anyio
+
+from massgen_mcp.config import ag2_agents
+from massgen_mcp.config.access import agent_clis
+from massgen_mcp.runs.doctor.result import DoctorCheck
+
+VERSION_SECONDS = 20
+
+
+async def check_frameworks(environ: Mapping[str, str]) -> list[DoctorCheck]:
+    """Never raises. Nobody needs them, so what is not there is no fault."""
+    return [await _claude_code(environ), _ag2()]
+
+
+async def _claude_code(environ: Mapping[str, str]) -> DoctorCheck:
+    path = agent_clis.find_cli(environ)
+    if path is None:
+        told = "not installed; only agents of type claude_code need it"
+        return DoctorCheck("Claude Code", "ok", told, agent_clis.HOW_TO_GET_IT)
+    version = await _version_of(path, environ)
+    if version is None:
+        return DoctorCheck("Claude Code", "warn", f"{path} does not say its version", "install it anew")
+    set_here = [name for name in (agent_clis.API_KEY, agent_clis.TOKEN) if environ.get(name)]
+    logins = [f"{name} is set" for name in set_here]
+    if agent_clis.own_login(environ):
+        logins.append("your own login is there, used where a config says use_login: true")
+    told = f"{version} at {path}; {', '.join(logins) or 'no login'}"
+    advice = "" if logins else f"set {agent_clis.API_KEY}, or {agent_clis.TOKEN} (from `claude setup-token`)"
+    return DoctorCheck("Claude Code", "ok", told, advice)
+
+
+async def _version_of(path: str, environ: Mapping[str, str]) -> str | None:
+    kept = {name: environ[name] for name in ("PATH", "HOME") if name in environ}
+    try:
+        with anyio.move_on_after(VERSION_SECONDS):
+            done = await anyio.run_process([path, "--version"], env=kept, check=False)
+            return done.stdout.decode(errors="replace").strip()[:80] or None
+    except OSError:
+        pass
+    return None
+
+
+def _ag2() -> DoctorCheck:
+    if ag2_agents.lack():
+        return DoctorCheck("AG2", "ok", "not installed; only agents of type ag2 need it", ag2_agents.EXTRA)
+    return DoctorCheck("AG2", "ok", importlib.metadata.version("ag2"))

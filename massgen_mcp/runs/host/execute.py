@@ -1,0 +1,266 @@
+"""Executes one run in this process: builds the team from the frozen config, puts journal, views and files around it.
+
+The composition root of a run; the runner, the command line and Python all come through here.
+"""
+
+import math
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+
+from massgen_mcp.backends.base import Backend
+from massgen_mcp.backends.limiter import ProviderLimiter, ProviderLimiters
+from massgen_mcp.backends.registry import destination_of, make_backend
+from massgen_mcp.backends.unusable import UnusableBackend
+from massgen_mcp.config.access.held_keys import redactor_for
+from massgen_mcp.config.access.limits import limits_of
+from massgen_mcp.config.models.backends import BackendConfig
+from massgen_mcp.config.models.commands import CommandsConfig
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.errors import storage_fault
+from massgen_mcp.events.coordination import FilesChecked
+from massgen_mcp.events.parts import public_agent_name
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import TERMINAL, BaseTaken
+from massgen_mcp.home import find_home, inside_run
+from massgen_mcp.money.tariff import tariff_of
+from massgen_mcp.orchestration.conduct import Conductor
+from massgen_mcp.orchestration.faults import fault_of
+from massgen_mcp.orchestration.nested_runs import NestedHost
+from massgen_mcp.orchestration.team import Member, RunSpec
+from massgen_mcp.redaction import Redactor
+from massgen_mcp.request.sandboxes import chosen_sandboxes
+from massgen_mcp.request.server_places import servers_told
+from massgen_mcp.run_state.state import RunState, folded
+from massgen_mcp.runs.engine import EventWriter, RunFiles
+from massgen_mcp.runs.engine.rows import Request
+from massgen_mcp.runs.host.agent_servers import ServerLosses, opened_servers
+from massgen_mcp.runs.host.assembly import CommandAccess, assemble
+from massgen_mcp.runs.host.failing import failure_of
+from massgen_mcp.runs.host.judging import Judging, prepare_judging
+from massgen_mcp.runs.host.publishing import Publisher, write_status
+from massgen_mcp.runs.host.run_handle import RunHandle
+from massgen_mcp.runs.host.run_log import RunLog, guarded, told_in
+from massgen_mcp.runs.host.run_metadata import agent_infos, run_metadata, started_event
+from massgen_mcp.runs.host.tracing import trace_of
+from massgen_mcp.runs.host.working_copies import prepare_copies
+from massgen_mcp.sandbox import SandboxChoice
+from massgen_mcp.tools.commands import CommandHost
+from massgen_mcp.views.coordination_record import coordination_events, coordination_table, is_recorded
+
+
+async def execute_run(
+    run: RunFiles,
+    run_id: str,
+    *,
+    environ: Mapping[str, str],
+    on_start: Callable[[RunHandle], None] = lambda _: None,
+    on_record: Callable[[LogRecord], None] = lambda _: None,
+    on_news: Callable[[bool], None] = lambda _: None,
+    heartbeat: float = math.inf,
+    limiters: ProviderLimiters | None = None,
+    nested_host: Callable[[Request], NestedHost] | None = None,
+) -> RunState:
+    """Take a run from its stored request, or from where its journal ends, to its terminal event; returns what it looks
+    like then.
+
+    `on_news` and `heartbeat` as `Publisher` has them. Runs that are given the same `limiters` spare the providers
+    together; without it a run does so alone. `nested_host`: who executes runs that are started inside this one; without
+    it none can be.
+    Raises `MassgenError` for a damaged run directory or a store that fails, and `JournalNewer` for a run that a newer
+    version worked on; nothing is changed then.
+    """
+    request = run.read_request()
+    config = request.config
+    backends_of = [agent.backend for agent in config.agents]
+    redactor = redactor_for(environ, backends_of, config.server_variables)
+    async with AsyncExitStack() as cleanup:
+        past, journal = await anyio.to_thread.run_sync(_opened, run, redactor)
+        cleanup.callback(journal.close)
+        log = cleanup.enter_context(RunLog.open(run.log, redactor))
+        if past and isinstance(past[-1].event, TERMINAL):
+            state = await anyio.to_thread.run_sync(folded, past)
+            # The process was lost after the run had ended.
+            await anyio.to_thread.run_sync(_write_records, run, state, _Recorded(past), log)
+            return state
+        backends = [
+            _backend(agent.backend, environ, run.private_of(public_agent_name(place)), redactor, log)
+            for place, agent in enumerate(config.agents)
+        ]
+        for backend in backends:
+            cleanup.push_async_callback(_quietly, backend.aclose, log)
+        chosen = _limiters(config, environ, limiters or ProviderLimiters(), cleanup)
+        tariffs = [tariff_of(agent.backend, environ) for agent in config.agents]
+        choices = await chosen_sandboxes(config, environ)
+        access = await _command_access(run, choices, environ, cleanup)
+        losses = ServerLosses(log)
+        servers = await opened_servers(config, inside_run(environ, run_id), redactor, losses.heard, cleanup)
+        where = servers_told(config, servers.choices) if servers else ()
+        host = nested_host and nested_host(request)
+        hidden = (find_home(environ).path,)
+        prepare = partial(prepare_copies, run, config, begun=bool(past), hidden=hidden)
+        copies, base_taken = await anyio.to_thread.run_sync(prepare)
+        judging = await prepare_judging(run, config, environ, copies)
+        team = assemble(run, run_id, request, backends, chosen, tariffs, access, servers, host, copies, judging.judge)
+        run_spec = replace(team, report=log.report)
+        _open_workspaces(run_spec, cleanup)
+
+        def begun() -> tuple[RunState, _Recorded]:
+            with told_in(log):
+                run.write_metadata(run_metadata(run_id, request, choices, where))
+            return run_spec.begin(past), _Recorded(past)
+
+        state, recorded = await anyio.to_thread.run_sync(begun)
+        conductor = Conductor(run_spec, journal, past, state)
+        for listener in (log.heard, recorded.heard, on_record):
+            journal.listen(guarded(listener, log))
+        await _trace(run_id, config, environ, journal, log, cleanup)
+        on_start(RunHandle(conductor, state, tuple(past)))
+        publisher = Publisher(run, state, journal, log, on_news=on_news, heartbeat=heartbeat)
+        journal.listen(publisher.heard)
+        async with anyio.create_task_group() as tasks:
+            _accompany(tasks, publisher, run_spec)
+            try:
+                if past:
+                    await conductor.resume()
+                else:
+                    journal.record(started_event(run_id, request, choices, where))
+                _tell_of_base(journal, state, base_taken)
+                losses.record_in(journal, state)
+                await _conduct(conductor, journal, state, judging, run_spec.team)
+            except Exception as error:  # the boundary of a run: it ends, whoever runs it goes on
+                if storage_fault(error) is not None:
+                    raise  # nothing can be told now; its journal is whole, so it can go on later
+                told = log.report(error)
+                if state.end is None:
+                    journal.record(failure_of(state, told))
+                await journal.settle()
+            tasks.cancel_scope.cancel()
+        if state.end is not None:
+            await anyio.to_thread.run_sync(_write_records, run, state, recorded, log)
+    return state
+
+
+def _opened(run: RunFiles, redactor: Redactor) -> tuple[list[LogRecord], EventWriter]:
+    return run.event_log.read_to_continue(), run.event_log.append(redactor=redactor)
+
+
+def _accompany(tasks: anyio.abc.TaskGroup, publisher: Publisher, run_spec: RunSpec) -> None:
+    """What goes on beside the run, as long as it does."""
+    tasks.start_soon(publisher.publish)
+    if run_spec.nested_runs is not None:
+        tasks.start_soon(run_spec.nested_runs.attend)
+
+
+def _tell_of_base(journal: EventWriter, state: RunState, taken: BaseTaken | None) -> None:
+    if taken is not None and state.base is None:
+        journal.record(taken)
+
+
+async def _conduct(
+    conductor: Conductor, journal: EventWriter, state: RunState, judging: Judging, team: Iterable[Member]
+) -> None:
+    """To the run's end; at once, where its checks have no sandbox, as they do not run without, or where an MCP server
+    that is required is not there.
+    """
+    denied, reason = judging.denied, "sandbox_denied"
+    if not denied:
+        denied, reason = await _lacking(team), "config_invalid"
+    if denied:
+        journal.record(failure_of(state, denied, reason))
+        await journal.settle()
+        return
+    if judging.problem and state.checked_base is None:
+        journal.record(FilesChecked(subject="base", problem=judging.problem))
+    await conductor.conduct()
+
+
+async def _lacking(team: Iterable[Member]) -> str | None:
+    for member in team:
+        if member.toolbox is not None and (lacks := await member.toolbox.lacking()):
+            return f"{member.name}: {lacks}"
+    return None
+
+
+def _backend(
+    config: BackendConfig, environ: Mapping[str, str], private: Path, redactor: Redactor, log: RunLog
+) -> Backend:
+    """One agent's backend; if it cannot be made, one that says why when it is called."""
+    try:
+        return make_backend(config, environ, private, redactor)
+    except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
+        return UnusableBackend(config.model, fault_of(error, log.report))
+
+
+async def _trace(
+    run_id: str,
+    config: Config,
+    environ: Mapping[str, str],
+    journal: EventWriter,
+    log: RunLog,
+    cleanup: AsyncExitStack,
+) -> None:
+    """Send the run's spans to where the operator wants them, if anywhere."""
+    with told_in(log):
+        if trace := await trace_of(run_id, agent_infos(config), environ):
+            journal.listen(guarded(trace.heard, log))
+            cleanup.push_async_callback(_quietly, trace.flush, log)
+
+
+async def _quietly(close: Callable[[], Awaitable[None]], log: RunLog) -> None:
+    with told_in(log):
+        await close()
+
+
+def _open_workspaces(run_spec: RunSpec, cleanup: AsyncExitStack) -> None:
+    """They are closed with the run."""
+    for member in run_spec.team:
+        if member.workspace is not None:
+            cleanup.callback(member.workspace.close)
+
+
+def _write_records(run: RunFiles, state: RunState, recorded: "_Recorded", log: RunLog) -> None:
+    """What is written once, when everything has happened."""
+    with told_in(log):
+        run.write_record(coordination_events(state, recorded.records), coordination_table(state, recorded.records))
+    with told_in(log):
+        write_status(run, state)
+
+
+class _Recorded:
+    """The events that the coordination's records tell of, `past` included."""
+
+    def __init__(self, past: Iterable[LogRecord]) -> None:
+        self.records = list(filter(is_recorded, past))
+
+    def heard(self, record: LogRecord) -> None:
+        if is_recorded(record):
+            self.records.append(record)
+
+
+async def _command_access(
+    run: RunFiles, choices: Mapping[CommandsConfig, SandboxChoice], environ: Mapping[str, str], cleanup: AsyncExitStack
+) -> CommandAccess | None:
+    """No command sees the state directory or the run's own, even where a person named a directory that holds them."""
+    if not any(choice.level for choice in choices.values()):
+        return None
+    host = await cleanup.enter_async_context(CommandHost.open())
+    return CommandAccess(host, choices, (find_home(environ).path, run.path))
+
+
+def _limiters(
+    config: Config, environ: Mapping[str, str], limiters: ProviderLimiters, cleanup: AsyncExitStack
+) -> list[ProviderLimiter | None]:
+    """One per agent; None for those that call nobody."""
+    chosen: list[ProviderLimiter | None] = []
+    for agent in config.agents:
+        destination = destination_of(agent.backend, environ)
+        limits = limits_of(config, agent.backend, environ)
+        chosen.append(destination and cleanup.enter_context(limiters.limiter(destination, limits)))
+    return chosen

@@ -1,0 +1,224 @@
+"""A run that the process of a person or a program executes itself: in the run store like any other.
+
+The process holds a lock in the run's directory while it works; when the lock is gone and the run has not ended, the run
+is interrupted, and goes on as soon as somebody resumes it: in a runner, or in a process like the first one. What this
+process does with the run is in `foreground_run`.
+"""
+
+from collections.abc import Generator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import mkdtemp
+
+from massgen_mcp.config.diagnostics import show_name
+from massgen_mcp.config.loader import require_keys
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.file_systems import refuse_network
+from massgen_mcp.home import enclosing_run, find_home
+from massgen_mcp.orchestration.nested_runs import NestedHost
+from massgen_mcp.request.earlier_turn import EarlierTurn
+from massgen_mcp.request.run_request import RunRequest
+from massgen_mcp.runs.engine import Engine, NewsHost, RunFiles, RunStore
+from massgen_mcp.runs.engine.rows import Nesting, NewRun, Request, RunRow, SessionMoved, new_run_id
+from massgen_mcp.runs.host.foreground_run import ForegroundRun, Listing
+from massgen_mcp.runs.host.nested import NestedRunHost
+from massgen_mcp.runs.service import RunService
+from massgen_mcp.runs.sessions.project import LOGS, SESSIONS, own_place
+from massgen_mcp.runs.sessions.session_records import SessionRecords
+from massgen_mcp.runs.sessions.turns import SessionTurns
+from massgen_mcp.runs.store.credentials import identity
+from massgen_mcp.runs.store.directory import RunDirectory, timestamp
+from massgen_mcp.runs.store.local import local_engine
+from massgen_mcp.runs.view.run_view import RunView
+from massgen_mcp.runs.within import ask_to_admit, config_within, enclosing
+from massgen_mcp.workspace.snapshot import remove_tree
+
+
+@contextmanager
+def run_here(request: RunRequest) -> Generator[ForegroundRun]:
+    """A new run in a directory of its own, to be executed by this process while the context lasts. Where the store
+    cannot be used the run works all the same, and its `note` says that it is in no list.
+
+    As a turn of a session it knows the turns before it, and its agents begin with the files that those left. In a
+    process that works inside a run it is nested in that one, and begins when that one admits it.
+
+    Raises `MassgenError` unsafe_path, session_busy, nesting_refused, config_invalid, disk_full, store_unavailable.
+    """
+    if not request.listed and (outer := enclosing_run(request.team.environ)):
+        raise MassgenError("nesting_refused", f"inside run {outer} only runs are started that are in the list of runs")
+    with ExitStack() as cleanup:
+        project = request.project or cleanup.enter_context(temporary_project())
+        _require_utf8(project)
+        run, note = None, ""
+        if request.listed:
+            try:
+                run = _listed(request, project, cleanup)
+            except MassgenError as error:
+                if error.code == "session_busy" or enclosing_run(request.team.environ):
+                    raise
+                note = f"this run is in no list: {error}"
+        run = run or _unlisted(request, project, note)
+        yield cleanup.enter_context(run.reported())
+
+
+def _require_utf8(project: Path) -> None:
+    """Records, store and replies are UTF-8, and all of them name the run's directory."""
+    try:
+        str(project).encode()
+    except UnicodeEncodeError:
+        raise MassgenError(
+            "unsafe_path",
+            f"{show_name(str(project))}: the path is not UTF-8, so no record could name it; work in another directory, "
+            "or keep no files (--no-logs)",
+        ) from None
+
+
+@contextmanager
+def continue_here(row: RunRow, *, environ: Mapping[str, str]) -> Generator[ForegroundRun]:
+    """An interrupted run of the store, taken over by this process with the keys of `environ`: it goes on in its own
+    directory, from where its journal ends.
+
+    Raises `MassgenError` missing_key, key_refused, config_invalid, run_damaged, journal_newer, session_busy, disk_full,
+    store_unavailable, and invalid_action if another process was faster.
+    """
+    home = find_home(environ).ensure()
+    engine = local_engine(home)
+    directory = engine.files.of(row)
+    refuse_network(directory.path)
+    config = directory.read_request().config
+    require_keys(config, environ)
+    with ExitStack() as cleanup:
+        cleanup.callback(engine.close)
+        held = cleanup.enter_context(engine.liveness.hold_foreground(directory))
+        if not held or not engine.store.take_foreground(row.run_id, identity(config, environ, home)):
+            raise MassgenError("invalid_action", f"another process has taken over run {row.run_id} just now")
+        project = directory.path.parents[2]
+        records = SessionRecords(own_place(project, SESSIONS) / row.session_id) if row.session_id else None
+        news = engine.liveness.foreground_news(directory, row.run_id, environ)
+        listing = _listing(engine, RunService(engine, environ), environ, row.run_id, news)
+        run = ForegroundRun(row.run_id, directory, environ, session=records, listing=listing)
+        yield cleanup.enter_context(run.reported())
+
+
+@contextmanager
+def temporary_project() -> Generator[Path]:
+    """A directory for runs that leave nothing behind."""
+    path = Path(mkdtemp(prefix="massgen-"))
+    try:
+        yield path
+    finally:
+        remove_tree(path)
+
+
+def _listed(request: RunRequest, project: Path, cleanup: ExitStack) -> ForegroundRun:
+    """Its directory is locked first, then it is entered: who sees it sees whether it is alive."""
+    environ = request.team.environ
+    home = find_home(environ).ensure()
+    engine = local_engine(home)
+    cleanup.callback(engine.close)
+    service = RunService(engine, environ)
+    sessions = service.sessions
+    outer = enclosing(engine, environ)
+    config, nesting = (request.config, None) if outer is None else config_within(outer, request.config, environ)
+    fingerprint, run_id = identity(config, environ, home), new_run_id()
+    while True:
+        with ExitStack() as attempt:
+            records = _records(request, project, sessions)
+            if records and request.begins_session:
+                attempt.callback(records.path.rmdir)
+            session_id = records.session_id if records else None
+            history, over = sessions.told(session_id)
+            directory = _new_directory(request, project, records, history.turns, config, nesting)
+            attempt.callback(remove_tree, directory.path)
+            refuse_network(directory.path)
+            held = cleanup.enter_context(ExitStack())
+            held.enter_context(engine.liveness.hold_foreground(directory))
+            run = NewRun(run_id, request.question, request.source, fingerprint, "", None, session_id, over)
+            if outer is not None:
+                run = replace(run, parent=outer.row.run_id, admitted=False)
+            if _entered(engine.store, run, directory, begins_session=request.begins_session):
+                attempt.pop_all()
+                news = engine.liveness.foreground_news(directory, run_id, environ)
+                listing = _listing(engine, service, environ, run_id, news, outer)
+                if outer is not None:
+                    ask_to_admit(engine, environ, outer, run_id)
+                return ForegroundRun(run_id, directory, environ, session=records, listing=listing)
+            held.close()
+
+
+def _listing(
+    engine: Engine,
+    service: RunService,
+    environ: Mapping[str, str],
+    run_id: str,
+    news: NewsHost,
+    outer: RunView | None = None,
+) -> Listing:
+    def nested_host(request: Request) -> NestedHost:
+        return NestedRunHost(engine, service, environ, run_id, request)
+
+    def files_of(run_id: str) -> RunFiles:
+        return engine.files.of(engine.store.get(run_id))
+
+    return Listing(engine.store, service.sessions, news, nested_host, files_of, outer)
+
+
+def _entered(store: RunStore, run: NewRun, directory: RunDirectory, *, begins_session: bool) -> bool:
+    """False if its session has moved meanwhile, or is another one that began in the same moment somewhere else."""
+    try:
+        store.add_foreground(run, directory.path)
+    except SessionMoved:
+        return False
+    except MassgenError as error:
+        if begins_session and error.code == "session_busy":
+            return False
+        raise
+    return True
+
+
+def _unlisted(request: RunRequest, project: Path, note: str) -> ForegroundRun:
+    records = _records(request, project)
+    directory = _new_directory(request, project, records, (), request.config)
+    temporary = None if request.listed else project
+    return ForegroundRun(new_run_id(), directory, request.team.environ, note, records, temporary=temporary)
+
+
+def _records(request: RunRequest, project: Path, sessions: SessionTurns | None = None) -> SessionRecords | None:
+    """Those of the run's session; a new one has an id that nobody uses, here and in the store."""
+    if not request.begins_session:
+        return SessionRecords(own_place(project, SESSIONS) / request.session_id) if request.session_id else None
+    taken: list[SessionRecords] = []
+    while True:
+        records = SessionRecords.create(own_place(project, SESSIONS))
+        if sessions is None or not sessions.runs(records.session_id):
+            break
+        taken.append(records)
+    for one in taken:
+        one.path.rmdir()
+    return records
+
+
+def _new_directory(
+    request: RunRequest,
+    project: Path,
+    session: SessionRecords | None,
+    told: tuple[EarlierTurn, ...],
+    config: Config,
+    nesting: Nesting | None = None,
+) -> RunDirectory:
+    """A directory of this run alone, however many are started in the same moment. `told`: what the store knows of the
+    session; of one that it does not know there may be records, as of another machine. `config`: what is executed.
+    """
+    history = request.history or told or (session.history if session else ())
+    logs = own_place(project, LOGS)
+    while True:
+        try:
+            path = logs / f"log_{timestamp()}"
+            run = RunDirectory.create(path, request.question, config, history, request.redactor, nesting)
+        except FileExistsError:
+            continue
+        if session and request.config.orchestrator.enable_filesystem:
+            session.lay_out_files(run, len(request.config.agents))
+        return run

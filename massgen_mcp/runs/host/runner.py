@@ -1,0 +1,331 @@
+"""The runner: a detached process that executes many runs at once, outlives whoever started it, and leaves when idle.
+
+One per fingerprint of credentials (see `runner_endpoint`). It takes queued runs from the store, executes each as a
+task, and carries out their controls. `python -m massgen_mcp.runs.host.runner FINGERPRINT LOCK`, where LOCK is the
+inherited descriptor of the lock that says that it is starting.
+"""
+
+import os
+import sys
+
+if __name__ == "__main__" and os.fork():
+    os._exit(0)  # before anything is imported: whoever started us must not wait for us, nor reap us later
+
+import logging
+import math
+import secrets
+import signal
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import ExitStack, suppress
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+
+from massgen_mcp.backends.limiter import ProviderLimiters
+from massgen_mcp.config.access.held_keys import redactor_for
+from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
+from massgen_mcp.home import find_home
+from massgen_mcp.open_files import allow_open_files
+from massgen_mcp.redaction import redacted_output
+from massgen_mcp.run_state.state import RunState
+from massgen_mcp.runs.engine import Engine, NewsHost, RunFiles, Waking
+from massgen_mcp.runs.engine.rows import RunRow
+from massgen_mcp.runs.host.capacity import Capacity, Load
+from massgen_mcp.runs.host.execute import execute_run
+from massgen_mcp.runs.host.failing import break_off
+from massgen_mcp.runs.host.nested import NestedRunHost
+from massgen_mcp.runs.host.run_handle import RunHandle
+from massgen_mcp.runs.service import RunService
+from massgen_mcp.runs.store.local import local_engine
+from massgen_mcp.runs.store.retention import prune
+
+logger = logging.getLogger("massgen_mcp.runner")
+
+MAX_RESUMES = 20
+"""A run that has been with so many runners that were lost is given up."""
+CLAIM_SECONDS = 0.1
+"""While runs are held back, the queue is looked at no sooner than this after the last time."""
+HEARTBEAT = 1.0
+"""Seconds after which the store is looked at even without news."""
+PRUNE_INTERVAL = 3600.0
+REST_SECONDS = 5.0
+
+
+class Runner:
+    def __init__(self, engine: Engine, fingerprint: str, environ: Mapping[str, str], news_host: NewsHost) -> None:
+        self._engine = engine
+        self._news_host = news_host
+        self._store, self._liveness = engine.store, engine.liveness
+        self._fingerprint = fingerprint
+        self._environ = environ
+        self._id = f"{os.getpid()}-{secrets.token_hex(4)}"
+        self._limiters = ProviderLimiters()
+        self._service = RunService(engine, environ)
+        self._active: dict[str, RunHandle | None] = {}
+        self._ended: dict[str, RunState] = {}
+        """Runs whose end the store does not know yet."""
+        self._resting: set[str] = set()
+        """Active runs that wait until their storage has room again."""
+        self._news = anyio.Event()
+        self._capacity = Capacity(engine.files, environ)
+        self._left = False
+        """Not all of the queue could be taken, however many places there are."""
+        self._held_back: frozenset[str] = frozenset()
+        """Runs that wait because of the limits of their providers."""
+        self._claimed_at = -math.inf
+        self._reports = anyio.CapacityLimiter(1)
+        self._unreported = 0
+        """Runs that have ended and have no report yet."""
+
+    async def work(self, listening: Waking) -> None:
+        """Execute runs until there has been nothing to do for the idle time."""
+        lost = await anyio.to_thread.run_sync(self._store.interrupt, self._fingerprint)
+        if lost:
+            logger.warning("going on with the runs of a lost runner: %s", ", ".join(lost))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._hear, listening)
+            tasks.start_soon(self._prune_regularly)
+            idle_since = time.monotonic()
+            while True:
+                self._news = anyio.Event()
+                try:
+                    await self._index_ended()
+                    await self._take_runs(tasks)
+                    await self._heed_controls()
+                except MassgenError as error:  # a store that is full or locked away: what runs goes on
+                    logger.warning("%s", error)
+                if self._active or self._ended or self._unreported:
+                    idle_since = time.monotonic()
+                left = self._engine.home.runner_idle_seconds - (time.monotonic() - idle_since)
+                if left <= 0:
+                    break
+                with anyio.move_on_after(min(HEARTBEAT, left)):
+                    await self._news.wait()
+            tasks.cancel_scope.cancel()
+
+    async def _hear(self, listening: Waking) -> None:
+        while True:
+            await listening.woken()
+            self._news.set()
+
+    async def _prune_regularly(self) -> None:
+        while True:
+            try:
+                pruned = await anyio.to_thread.run_sync(prune, self._engine)
+            except MassgenError as error:
+                logger.warning("%s", error)
+            else:
+                for removed in pruned.removed:
+                    logger.info("pruned the %s of %s, %d bytes", removed.what, removed.run_id, removed.bytes)
+                for run_id, cause in pruned.failed:
+                    logger.warning("cannot prune %s: %s", run_id, cause)
+            await anyio.sleep(PRUNE_INTERVAL)
+
+    async def _take_runs(self, tasks: anyio.abc.TaskGroup) -> None:
+        runs = {
+            run_id: handle and handle.state for run_id, handle in self._active.items() if run_id not in self._resting
+        }
+        load = self._capacity.load(runs)
+        self._claimed_at = time.monotonic()
+        for row in await anyio.to_thread.run_sync(self._claim, load):
+            if row.run_id in self._active or row.run_id in self._ended:
+                continue  # its row was lost and made again: it goes on here
+            self._active[row.run_id] = None
+            self._news_host.tell(row.run_id)
+            tasks.start_soon(self._execute, row)
+
+    def _claim(self, load: Load) -> list[RunRow]:
+        """The queued runs whose turn it is. Places of runners that were lost are free again."""
+        self._left, held_before, self._held_back = False, self._held_back, frozenset()
+        at_work = self._store.at_work()
+        if not any(fingerprint == self._fingerprint and state != "running" for fingerprint, state, _ in at_work):
+            return []
+        others = {fingerprint for fingerprint, _, _ in at_work} - {self._fingerprint}
+        absent = {fingerprint for fingerprint in others if not self._liveness.runner_alive(fingerprint)}
+        for fingerprint, state, runner in at_work:
+            if state == "running" and fingerprint in absent:
+                self._store.interrupt(fingerprint, of_runner=runner)
+        queue = self._store.queue(self._fingerprint)
+        choice = self._capacity.choose(queue, load)
+        self._left = len(choice.chosen) < len(queue)
+        claimed = self._store.claim(
+            self._fingerprint,
+            self._id,
+            max_running=self._engine.home.limits.running,
+            absent=absent,
+            among=choice.chosen,
+            held_back=choice.held_back,
+        )
+        self._held_back = frozenset(choice.held_back)
+        if self._held_back - held_before:
+            self._wake_others()  # the places that were kept for these are theirs now
+        return claimed
+
+    def _tell(self, run_id: str, *, milestone: bool) -> None:
+        """Something has happened in a run. It may be the end of a call that makes room for a run that waits; nobody
+        looks more often than that is worth.
+        """
+        self._news_host.tell(run_id, milestone=milestone)
+        if self._left and time.monotonic() > self._claimed_at + CLAIM_SECONDS:
+            self._news.set()
+
+    async def _index_ended(self) -> None:
+        """Tell the store how runs ended, and those who wait for a place that there is one."""
+        if not self._ended:
+            return
+        for run_id, snapshot in list(self._ended.items()):
+            try:
+                await anyio.to_thread.run_sync(self._store.end, run_id, snapshot)
+            except MassgenError as error:
+                if error.code != "unknown_run":
+                    raise
+                logger.warning("run %s has ended, and the store does not know it any more", run_id)
+            del self._ended[run_id]
+            self._news_host.tell(run_id)
+        await anyio.to_thread.run_sync(self._wake_others)
+
+    def _wake_others(self) -> None:
+        for fingerprint in {fingerprint for fingerprint, state, _ in self._store.at_work() if state != "running"}:
+            if fingerprint != self._fingerprint:
+                self._liveness.wake(fingerprint)
+
+    async def _heed_controls(self) -> None:
+        started = {run_id: handle for run_id, handle in self._active.items() if handle is not None}
+        controls = await anyio.to_thread.run_sync(self._store.controls, list(started))
+        for run_id in dict.fromkeys(control.run_id for control in controls):
+            if done := await started[run_id].heed(control for control in controls if control.run_id == run_id):
+                await anyio.to_thread.run_sync(self._store.done, done)
+                self._news_host.tell(run_id)
+
+    async def _execute(self, row: RunRow) -> None:
+        """One run. Whatever goes wrong in it ends this run, and no other."""
+        run_id = row.run_id
+        directory = self._engine.files.of(row)
+
+        def started(handle: RunHandle) -> None:
+            self._active[run_id] = handle
+            self._news.set()
+
+        try:
+            if row.resumes > MAX_RESUMES:
+                told = f"{row.resumes} runners were lost with this run"
+                self._ended[run_id] = await break_off(directory, "runner_lost", told, self._environ)
+            else:
+                self._ended[run_id] = await execute_run(
+                    directory,
+                    run_id,
+                    environ=self._environ,
+                    on_start=started,
+                    on_news=lambda milestone: self._tell(run_id, milestone=milestone),
+                    limiters=self._limiters,
+                    nested_host=lambda request: NestedRunHost(
+                        self._engine, self._service, self._environ, run_id, request
+                    ),
+                )
+        except JournalNewer as error:
+            logger.warning("run %s is left as it is: %s", run_id, error)
+            await self._set_aside(run_id)
+            self._leave(run_id)
+            return
+        except Exception as error:
+            if (fault := storage_fault(error)) is not None:
+                logger.warning("run %s has to wait: %s", run_id, fault)
+                await self._rest(directory, run_id)
+                return
+            logger.exception("run %s broke", run_id)
+            told = f"{type(error).__name__}: {error}"
+            self._ended[run_id] = await break_off(directory, "internal", told, self._environ)
+        snapshot = self._ended[run_id]
+        self._leave(run_id)
+        await self._report(run_id, directory, snapshot)
+
+    async def _report(self, run_id: str, directory: RunFiles, snapshot: RunState) -> None:
+        """Write the report of a run whose end is known; one at a time, so that other runs are not slowed."""
+
+        def write() -> None:
+            from massgen_mcp.runs.view.reporting import write_report  # no runner starts with it
+
+            write_report(
+                directory, snapshot, lambda nested: self._engine.files.of(self._store.get(nested)), self._environ
+            )
+
+        self._unreported += 1
+        try:
+            await anyio.to_thread.run_sync(write, limiter=self._reports)
+        except Exception as error:  # noqa: BLE001 - what only looks at a run must not end it
+            logger.warning("run %s has no report: %s", run_id, error)
+        finally:
+            self._unreported -= 1
+
+    def _leave(self, run_id: str) -> None:
+        """The run goes on here no more."""
+        del self._active[run_id]
+        self._news.set()
+
+    async def _set_aside(self, run_id: str) -> None:
+        while True:
+            with suppress(MassgenError):
+                await anyio.to_thread.run_sync(self._store.set_aside, run_id)
+                return self._news_host.tell(run_id)
+            await anyio.sleep(REST_SECONDS)
+
+    async def _rest(self, directory: RunFiles, run_id: str) -> None:
+        """Let a run that the machine's storage refused go on from its journal as soon as there is room again."""
+        self._active[run_id] = None
+        self._resting.add(run_id)
+        while True:
+            await anyio.sleep(REST_SECONDS)
+            try:
+                await anyio.to_thread.run_sync(directory.probe)
+                await anyio.to_thread.run_sync(self._store.pause, run_id, self._id)
+            except (OSError, MassgenError):
+                continue
+            break
+        self._news_host.tell(run_id)
+        self._resting.discard(run_id)
+        self._leave(run_id)
+
+
+async def _serve(engine: Engine, fingerprint: str, listens: Callable[[], None]) -> None:
+    """Be the runner for this fingerprint as long as there is work; leave it only when the queue is certainly empty.
+    `listens` is called as soon as it can be woken.
+    """
+    with engine.liveness.hold(fingerprint) as held:
+        if not held:
+            return  # somebody else does the work
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+            news_host = engine.liveness.runner_news(fingerprint, os.environ)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_leave_on_signal, signals, tasks.cancel_scope)
+                tasks.start_soon(news_host.serve)
+                while True:
+                    with engine.liveness.listen(fingerprint) as listening:
+                        listens()
+                        await Runner(engine, fingerprint, os.environ, news_host).work(listening)
+                    # Wakers are refused from here on and start a successor; what came before that is in the queue.
+                    if not await anyio.to_thread.run_sync(engine.store.queue, fingerprint):
+                        break
+                tasks.cancel_scope.cancel()
+    engine.close()
+
+
+async def _leave_on_signal(signals: AsyncIterator[signal.Signals], scope: anyio.CancelScope) -> None:
+    async for _ in signals:
+        scope.cancel()
+
+
+def main() -> None:
+    os.umask(0o077)
+    allow_open_files()  # each run has a journal, a log, workspaces and connections open
+    fingerprint, lock = sys.argv[1], int(sys.argv[2])
+    os.set_inheritable(lock, False)
+    with redacted_output(redactor_for(os.environ)), ExitStack() as starting:
+        logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+        starting.callback(os.close, lock)
+        anyio.run(_serve, local_engine(find_home(os.environ)), fingerprint, starting.close)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""The copies of the caller's directories that the agents of one run work on, and what becomes of them, as events."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from massgen_mcp.changes.base import Base, ContextDirectory, Refused, path_text
+from massgen_mcp.changes.differences import FileChange
+from massgen_mcp.changes.git import GitFailed
+from massgen_mcp.changes.repository import TreeId
+from massgen_mcp.changes.run_changes import RunChanges
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.events.parts import ChangedFile, Changes, CopiedDirectory, public_agent_name
+from massgen_mcp.events.run import BaseTaken
+from massgen_mcp.runs.engine import RunFiles
+from massgen_mcp.sandbox import WORKSPACE, VisiblePath
+from massgen_mcp.workspace.directory import unique_names
+
+SINGLE_FILE = "it is a single file; name its directory to have it changed"
+MAX_LISTED = 200
+"""Changed files that an event names one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkingCopies:
+    """All methods block."""
+
+    run: RunFiles
+    kept: RunChanges
+    base: Base
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the directories in every workspace."""
+        return tuple(directory.name for directory in self.base.directories)
+
+    @property
+    def shared(self) -> tuple[VisiblePath, ...]:
+        """What is in no copy, such as what git ignores, as the caller has it: its place in a workspace."""
+        return tuple(
+            VisiblePath(Path(directory.path, below), f"{WORKSPACE}/{directory.name}/{below}")
+            for directory in self.base.directories
+            for below in directory.shared
+        )
+
+    def changes(self, agent: str) -> Changes:
+        """What an agent's copies are now, without a patch. Raises `GitFailed`, `OSError`."""
+        outcome = self.kept.outcome(self.base, self.run.workspace_of(agent))
+        files = [changed_file(change) for change in outcome.files]
+        return Changes(
+            tree=outcome.tree,
+            files=tuple(files[:MAX_LISTED]),
+            more=max(0, len(files) - MAX_LISTED),
+            added=sum(file.added or 0 for file in files),
+            removed=sum(file.removed or 0 for file in files),
+            notes=outcome.notes,
+        )
+
+    def write_patch(self, changes: Changes, into: Path) -> Changes:
+        """Write the whole difference to a file; none is left there where nothing is changed. Returns the changes with
+        that. Raises `GitFailed`, `OSError`.
+        """
+        if not changes.files:
+            into.unlink(missing_ok=True)
+            return changes
+        size = self.kept.repository.write_patch(self.base.id, TreeId(changes.tree), into)
+        kept = into.relative_to(self.run.path).as_posix()
+        return changes.model_copy(update={"patch": kept, "patch_bytes": size})
+
+    def lay_out_changed(self, changes: Changes, into: Path) -> None:
+        """Lay out the files that are changed or new."""
+        differing = self.kept.repository.changes(self.base.id, TreeId(changes.tree))
+        self.kept.lay_out_changed(differing, into)
+
+    def restore(self, agent: str, changes: Changes) -> None:
+        """Make an agent's copies be what they were when it gave the answer with these changes."""
+        self.kept.restore(self.base, self.run.workspace_of(agent), TreeId(changes.tree))
+
+
+def prepare_copies(
+    run: RunFiles, config: Config, *, begun: bool, hidden: tuple[Path, ...] = ()
+) -> tuple[WorkingCopies | None, BaseTaken | None]:
+    """The copies of a run, which are made if the run has not `begun`, and what is to be told of them. None: there are
+    none, or nothing to tell. `hidden`: what no agent may see, besides the run's own directory.
+
+    Raises `MassgenError` run_damaged, `OSError`.
+    """
+    kept = RunChanges(run.changes)
+    try:
+        base = kept.base()
+    except GitFailed as damage:
+        raise MassgenError("run_damaged", str(damage)) from damage
+    if base is not None:
+        return WorkingCopies(run, kept, base), _told_of(base, [])
+    workspaces = [
+        run.workspace_of(public_agent_name(place))
+        for place, agent in enumerate(config.agents)
+        if config.has_workspace(agent)
+    ]
+    given, files = _directories(config, (*hidden, run.path)) if workspaces else ([], [])
+    if begun or not (given or files):
+        return None, None
+    for workspace in workspaces:
+        workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        base, refused = kept.begin(given, workspaces)
+    except GitFailed as failed:
+        base, refused = None, [Refused(one.name, str(failed)) for one in given]
+    told = _told_of(base, [*refused, *(Refused(name, SINGLE_FILE) for name in files)])
+    return WorkingCopies(run, kept, base) if base is not None else None, told
+
+
+def _told_of(base: Base | None, refused: Sequence[Refused]) -> BaseTaken:
+    directories = [
+        CopiedDirectory(name=one.name, path=one.path, writable=one.writable, files=one.files, notes=one.notes)
+        for one in (base.directories if base is not None else ())
+    ]
+    told = [f"context/{one.name} can only be read: {one.why}" for one in refused]
+    return BaseTaken(tree=base and base.tree, directories=tuple(directories), refused=tuple(told))
+
+
+def _directories(config: Config, hidden: Sequence[Path]) -> tuple[list[ContextDirectory], list[str]]:
+    """The directories among the context paths, and the names of files that were to be changed."""
+    contexts = config.orchestrator.context_paths if config.orchestrator.enable_filesystem else ()
+    unseen = tuple(one.resolve() for one in hidden)
+    directories: list[ContextDirectory] = []
+    files: list[str] = []
+    for context, name in zip(contexts, unique_names([Path(one.path) for one in contexts]), strict=True):
+        place, writable = Path(context.path).resolve(), context.permission == "write"
+        if place.is_dir():
+            directories.append(ContextDirectory(name, place, writable, context.copy_ignored, unseen))
+        elif writable:
+            files.append(name)
+    return directories, files
+
+
+def changed_file(change: FileChange) -> ChangedFile:
+    """A change as events and replies tell it."""
+    return ChangedFile(
+        path=path_text(change.path),
+        kind=change.kind,
+        added=change.added,
+        removed=change.removed,
+        earlier_path=None if change.earlier_path is None else path_text(change.earlier_path),
+    )

@@ -1,0 +1,239 @@
+"""A run's patch and the person's directories: brought in, put on a branch, taken back. One at a time on this machine.
+
+Before anything else, what a process that ended in the middle has left behind is settled: see `changes.transaction`.
+"""
+
+import os
+import secrets
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from massgen_mcp.changes.applied import AppliedRecord, AppliedRecords, permissions_of_removed
+from massgen_mcp.changes.apply import ApplyPlan, plan
+from massgen_mcp.changes.base import path_text
+from massgen_mcp.changes.branch import make_branch, plan_branch
+from massgen_mcp.changes.files import TooLarge
+from massgen_mcp.changes.git import GitFailed, GitUnusable
+from massgen_mcp.changes.intent import Intent, IntentPart
+from massgen_mcp.changes.obstacles import Obstacle
+from massgen_mcp.changes.repository import PrivateRepository, TreeId
+from massgen_mcp.changes.transaction import ChangedMeanwhile, Settled, Unsettled, perform, settle
+from massgen_mcp.errors import MassgenError, storage_error
+from massgen_mcp.home import Home
+from massgen_mcp.runs.patches.application import Application, State, note_on
+from massgen_mcp.runs.patches.by_hand import patch_command
+from massgen_mcp.runs.patches.run_patch import RunPatch
+from massgen_mcp.runs.store.locks import acquire
+from massgen_mcp.runs.view.run_view import RunView
+from massgen_mcp.views.plain_text import preview
+
+PATIENCE_SECONDS = 20.0
+"""So long an apply waits for another one to end."""
+
+SUBJECT_CHARACTERS = 72
+"""Of the question in a commit's message."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Earlier:
+    """What was found half-done, as `Application` has it."""
+
+    settled: tuple[Settled, ...]
+    unsettled: tuple[str, ...]
+
+
+def apply_run(
+    home: Home,
+    view: RunView,
+    *,
+    dry_run: bool,
+    paths: Sequence[str] = (),
+    branch: str | None = None,
+    undo: bool = False,
+) -> Application:
+    """Apply what the winner of a run changed, put it on a new branch, or take back what was applied last.
+
+    Raises `MassgenError` not_finished, and as `apply_patch`.
+    """
+    if not view.ended:
+        raise MassgenError("not_finished", f"run {view.row.run_id} is {view.state}; wait for its end")
+    made = RunPatch.of(view.row.run_id, view.directory, view.snapshot)
+    if made is None:
+        raise MassgenError("invalid_action", f"run {view.row.run_id} has changed no files of yours")
+    if command := patch_command(view.snapshot, view.directory.path):
+        told = "the run was given the changed directory without permission write, so apply leaves it alone; by hand:"
+        raise MassgenError("invalid_action", f"{told} {command}")
+    if undo:
+        return undo_patch(home, made, dry_run=dry_run)
+    if branch is not None:
+        subject = preview(view.row.question, SUBJECT_CHARACTERS)
+        return branch_patch(home, made, branch, f"{subject}\n\nRun: {made.run_id}", dry_run=dry_run, paths=paths)
+    return apply_patch(home, made, dry_run=dry_run, paths=paths)
+
+
+def apply_patch(home: Home, made: RunPatch, *, dry_run: bool, paths: Sequence[str] = ()) -> Application:
+    """Bring the patch into the directories as they are now: all that was chosen of it, or nothing.
+
+    Raises `MassgenError` invalid_arguments, invalid_action, disk_full, store_unavailable, run_damaged.
+    """
+    with _alone(home, made) as earlier:
+        AppliedRecords(made.changes.directory).read()  # what could not be written down is not done
+        found, parts = plan(made.changes.repository, made.patch, paths=paths)
+        application = _of(found, earlier)
+        if dry_run or application.state != "clean":
+            return application
+        _keep_for_undo(made.changes.repository, found)
+        record = AppliedRecord(
+            id=secrets.token_hex(8),
+            time=time.time(),
+            before=found.before,
+            after=found.after,
+            permissions=permissions_of_removed(parts),
+        )
+        return _carried_out(home, made, parts, record, replace(application, state="applied"))
+
+
+def _keep_for_undo(repository: PrivateRepository, found: ApplyPlan) -> None:
+    """What it takes to take it back is kept in the run, whatever the person does to the repository meanwhile."""
+    files = [file for change in found.changes for file in (change.before, change.after) if file is not None]
+    trees = [one for tree in (found.before, found.after) for one in repository.trees(tree)]
+    repository.own([*trees, *(file.blob for file in files)])
+
+
+def undo_patch(home: Home, made: RunPatch, *, dry_run: bool) -> Application:
+    """Take back what was applied last, and keep what was changed since. Raises as `apply_patch`."""
+    with _alone(home, made) as earlier:
+        records = AppliedRecords(made.changes.directory).read()
+        if not records:
+            raise MassgenError("invalid_action", "nothing of this run is applied to the working tree")
+        last = records[-1]
+        back = replace(made.patch, base=TreeId(last.after), theirs=TreeId(last.before))
+        found, parts = plan(made.changes.repository, back, permissions=last.permissions)
+        application = _of(found, earlier)
+        if dry_run or application.state == "conflicts":
+            return application
+        return _carried_out(home, made, parts, last, replace(application, state="undone"))
+
+
+def branch_patch(
+    home: Home, made: RunPatch, branch: str, message: str, *, dry_run: bool, paths: Sequence[str] = ()
+) -> Application:
+    """Put the patch on a new branch of the person's repository, as one commit. Raises as `apply_patch`."""
+    repository = made.changes.repository
+    with _alone(home, made) as earlier:
+        found, new = plan_branch(repository, made.patch, branch, paths=paths)
+        application = replace(_of(found, earlier), branch=branch)
+        if dry_run or application.state != "clean":
+            return application
+        return replace(application, state="applied", commit=make_branch(repository, new, message))
+
+
+def _of(found: ApplyPlan, earlier: _Earlier) -> Application:
+    state: State = "conflicts" if found.refused else "clean" if found.changes else "unchanged"
+    return Application(
+        state,
+        found.changes,
+        found.refused,
+        found.left_out,
+        found.before,
+        found.after,
+        settled=earlier.settled,
+        unsettled=earlier.unsettled,
+    )
+
+
+def _carried_out(
+    home: Home, made: RunPatch, parts: tuple[IntentPart, ...], record: AppliedRecord, done: Application
+) -> Application:
+    told = {
+        "run_id": made.run_id,
+        "changes": str(made.changes.directory),
+        "record": record.model_dump(),
+        "undo": done.state == "undone",
+    }
+    try:
+        with made.changes.repository.reading() as contents:
+            file = _intents(home) / f"{secrets.token_hex(8)}.json"
+            settled = perform(Intent(parts, told), file, contents, _note)
+    except ChangedMeanwhile as error:
+        return replace(done, state="conflicts", changes=(), refused=(Obstacle(error.path, str(error)),))
+    return replace(done, kept=settled.kept) if settled is not None else done
+
+
+def _note(intent: Intent) -> None:
+    """What has happened is written down in the run. Safe to repeat. A record that was damaged meanwhile stays so: it
+    keeps nobody from applying another run.
+    """
+    records = AppliedRecords(Path(intent.told["changes"]))
+    record = AppliedRecord.model_validate(intent.told["record"])
+    with suppress(MassgenError):
+        if intent.told["undo"]:
+            records.drop(record)
+        else:
+            records.add(record)
+
+
+def _intents(home: Home) -> Path:
+    return home.path / "applying"
+
+
+@contextmanager
+def _alone(home: Home, made: RunPatch) -> Generator[_Earlier]:
+    """While nobody else of this user applies anything; with what was settled before, which an error tells as well. What
+    cannot be settled is in nobody's way but that of an apply to the same files.
+    """
+    settled: list[Settled] = []
+    unsettled: list[str] = []
+    try:
+        with _faults_as_errors(), _locked(home):
+            for file in sorted(_intents(home).glob("[!.]*.json")):
+                try:
+                    settled += filter(None, [settle(file, _note)])
+                except Unsettled as error:
+                    if any(_overlap(root, place.path) for root in error.roots for place in made.patch.places):
+                        raise
+                    unsettled.append(str(error))
+                except MassgenError as damage:
+                    if damage.code != "store_unavailable":
+                        raise
+                    unsettled.append(str(damage))
+            yield _Earlier(tuple(settled), tuple(unsettled))
+    except MassgenError as error:
+        if (note := note_on(settled, unsettled)) is None:
+            raise
+        raise MassgenError(error.code, f"{error}. {note}") from error
+
+
+def _overlap(one: str, other: str) -> bool:
+    return Path(one).is_relative_to(other) or Path(other).is_relative_to(one)
+
+
+@contextmanager
+def _locked(home: Home) -> Generator[None]:
+    home.ensure()
+    _intents(home).mkdir(mode=0o700, exist_ok=True)
+    lock = acquire(home.path / "apply.lock", patience=PATIENCE_SECONDS)
+    if lock is None:
+        raise MassgenError("invalid_action", "another apply is going on; try again when it has ended")
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+@contextmanager
+def _faults_as_errors() -> Generator[None]:
+    try:
+        yield
+    except GitUnusable as error:
+        raise MassgenError("invalid_action", str(error)) from error
+    except Unsettled as error:
+        raise MassgenError("store_unavailable", str(error)) from error
+    except (GitFailed, TooLarge) as error:
+        raise MassgenError("store_unavailable", f"nothing was changed: {error}") from error
+    except OSError as error:
+        where = f": {path_text(os.fsencode(error.filename))}" if isinstance(error.filename, str) else ""
+        raise storage_error(f"nothing was changed{where}", error) from error

@@ -1,0 +1,122 @@
+"""Sessions: the runs of the store with the same session id are the turns of a conversation.
+
+The team of a new turn reads question and answer of the earlier ones, as many of the newest as fit.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain
+
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.request.earlier_turn import EarlierTurn
+from massgen_mcp.runs.engine import RunStore
+from massgen_mcp.runs.engine.rows import RunRow
+from massgen_mcp.runs.view.run_view import RunView
+
+MAX_TURNS = 100_000
+MAX_TURNS_RECALLED = 200
+
+MAX_HISTORY_CHARACTERS = 100_000
+"""Of all questions and answers together; agents read them before every first step."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionHistory:
+    """Earlier turns, oldest first. `left_out`: how many are missing, too long for the limit or lost."""
+
+    turns: tuple[EarlierTurn, ...] = ()
+    left_out: int = 0
+
+    @property
+    def note(self) -> str:
+        """What the one who starts the turn should know."""
+        count = len(self.turns)
+        told = f"The team sees {count} earlier turn{'' if count == 1 else 's'} of this session" if count else ""
+        if self.left_out:
+            told = told or "The team sees no earlier turn of this session"
+            return f"{told}; {self.left_out} older or lost one{'' if self.left_out == 1 else 's'} left out. "
+        return f"{told}. " if told else ""
+
+
+class SessionTurns:
+    """The turns of sessions: the runs of the store with that session id. `glance` may give less of a run that has
+    ended than `look`.
+    """
+
+    def __init__(self, store: RunStore, glance: Callable[[RunRow], RunView], look: Callable[[str], RunView]) -> None:
+        self._store = store
+        self._glance = glance
+        self.look = look
+
+    def runs(self, session_id: str) -> list[RunView]:
+        """Oldest first; none of a session that the store does not know. Raises `MassgenError` store_unavailable."""
+        rows = self._store.recent(session_id=session_id, limit=MAX_TURNS)
+        return [self._glance(row) for row in reversed(rows)]
+
+    def told(self, session_id: str | None) -> tuple[SessionHistory, frozenset[int]]:
+        """What the next turn of the session is told, and the numbers of the turns that are over: the turns of the last
+        runs, and before them what its first run was told.
+        """
+        if session_id is None:
+            return SessionHistory(), frozenset()
+        rows = self._store.recent(session_id=session_id, limit=MAX_TURNS_RECALLED)
+        views = [self._glance(row) for row in rows]
+        over = [view for view in views if view.ended]
+        first = views[-1:] if len(views) < MAX_TURNS_RECALLED else []
+        turns = recall(chain(self._turns(over), _told_at_first(first)))
+        return turns, frozenset(view.row.number for view in over)
+
+    def _turns(self, views: list[RunView]) -> Iterator[EarlierTurn | None]:
+        """The turns that have an answer; None for one whose answer is gone."""
+        for listed in views:
+            if listed.state == "failed":
+                continue
+            try:
+                view = self.look(listed.row.run_id)
+            except MassgenError:
+                yield None
+                continue
+            if view.damage is not None:
+                yield None
+            elif answer := view.snapshot.best_answer:
+                yield EarlierTurn(question=view.snapshot.question, answer=answer)
+
+
+def _told_at_first(first: list[RunView]) -> Iterator[EarlierTurn]:
+    """What was said before a session began, newest first."""
+    for view in first:
+        with suppress(MassgenError):
+            yield from reversed(view.directory.read_request().history)
+
+
+def recall(newest_first: Iterable[EarlierTurn | None]) -> SessionHistory:
+    """The newest turns that fit; a turn that is None is lost. The newest is cut rather than left out."""
+    kept: list[EarlierTurn] = []
+    room, left_out, full = MAX_HISTORY_CHARACTERS, 0, False
+    for turn in newest_first:
+        if turn is None:
+            left_out += 1
+            continue
+        if not kept and not full:
+            turn = _cut(turn)  # noqa: PLW2901 - the newest
+        size = len(turn.question) + len(turn.answer)
+        full = full or size > room
+        if full:
+            left_out += 1
+            continue
+        kept.append(turn)
+        room -= size
+    kept.reverse()
+    if kept and left_out:
+        kept[0] = kept[0].model_copy(update={"question": f"[{left_out} turns are left out]\n\n{kept[0].question}"})
+    return SessionHistory(tuple(kept), left_out)
+
+
+def _cut(turn: EarlierTurn) -> EarlierTurn:
+    quarter = MAX_HISTORY_CHARACTERS // 4
+    return EarlierTurn(question=_shortened(turn.question, quarter), answer=_shortened(turn.answer, 3 * quarter - 100))
+
+
+def _shortened(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 50]}\n[{len(text) - limit + 50} characters left out]"

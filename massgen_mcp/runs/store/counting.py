@@ -1,0 +1,48 @@
+"""The runs that have ended, for statistics. A record is read once: what statistics need of it is in the store then."""
+
+from contextlib import suppress
+
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.run_state.state import folded
+from massgen_mcp.runs.engine import Engine
+from massgen_mcp.runs.engine.rows import EndedRow
+from massgen_mcp.runs.store.records import whole_records
+from massgen_mcp.statistics.digest import RunDigest, digest_of
+from massgen_mcp.statistics.sums import CountedRun
+
+BATCH = 200
+"""So many runs are read before what is known of them is written down."""
+
+
+def counted_runs(
+    engine: Engine, *, since: float | None = None, config: str | None = None, run_id: str | None = None
+) -> tuple[list[CountedRun], int]:
+    """Also how many further runs there were of which no record can be read. Runs that were never begun are not counted,
+    nor are nested ones: what they cost is a part of the run that started them. `run_id`: this run alone, nested or not.
+    Raises `MassgenError`.
+    """
+    found = engine.store.ended(since=since, config=config, run_id=run_id)
+    digests = {ended.row.number: ended.digest for ended in found}
+    missing = [ended for ended in found if not ended.digested and not ended.row.expired]
+    for first in range(0, len(missing), BATCH):
+        read: dict[int, RunDigest | None] = {}
+        for ended in missing[first : first + BATCH]:
+            with suppress(MassgenError, LookupError):  # it cannot be read now
+                read[ended.row.number] = digest_of(folded(whole_records(engine.files.of(ended.row))))
+        engine.store.keep_digests(read)
+        digests |= read
+    runs = [_counted(ended, digest) for ended in found if (digest := digests[ended.row.number]) is not None]
+    begun = sum(ended.row.started is not None for ended in found)
+    return runs, max(0, begun - len(runs))
+
+
+def _counted(ended: EndedRow, digest: RunDigest) -> CountedRun:
+    row = ended.row
+    return CountedRun(
+        run_id=row.run_id,
+        state=row.state,
+        config=row.config,
+        created=row.created,
+        digest=digest,
+        marks=ended.marks,
+    )

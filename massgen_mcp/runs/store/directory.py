@@ -1,0 +1,181 @@
+"""A run's directory: where everything about it lies on disk, and how it gets there.
+
+One writer per file: the process that runs the run.
+"""
+
+import json
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from pydantic import ValidationError
+
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.errors import JournalNewer, MassgenError, storage_error
+from massgen_mcp.home import sync_directory, write_durably
+from massgen_mcp.redaction import NO_KEYS, Redactor
+from massgen_mcp.request.earlier_turn import EarlierTurn
+from massgen_mcp.runs.engine.rows import Nesting, NewRun, Request
+from massgen_mcp.runs.store.journal import JournalLog, make_journal
+
+PROBE_BYTES = 256 * 1024
+REQUEST_VERSION = 1
+"""Of the `config.json` that this program writes, and the highest that it can execute. 0: one that names none."""
+ENTRY_KEYS = ("config", "fingerprint", "request_hash", "idempotency_key", "session_id")
+REQUEST_KEYS = {"v", "question", "config", "history", "nesting", "entry"}
+"""`nesting` is there in a nested run alone; `entry`, these parts of its `NewRun`, in no run of the foreground."""
+
+
+class RunDirectory:
+    """See `engine.RunFiles`. `create` a new one or name an existing one."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.status = path / "status.json"
+        self.log = path / "massgen.log"
+        self.report = path / "report.html"
+        self.event_log = JournalLog(path)
+        self.request = path / "config.json"
+
+    @classmethod
+    def create(
+        cls,
+        path: Path,
+        question: str,
+        config: Config,
+        history: Sequence[EarlierTurn] = (),
+        redactor: Redactor = NO_KEYS,
+        nesting: Nesting | None = None,
+        entry: NewRun | None = None,
+    ) -> "RunDirectory":
+        """Make the directory with the frozen request in it, durably. The run is asked what is frozen: `redactor` takes
+        keys out before.
+
+        Raises `FileExistsError` if there is one already, `MassgenError` disk_full or store_unavailable.
+        """
+        run = cls(path)
+        try:
+            path.mkdir(mode=0o700, parents=True)
+            make_journal(path)
+            document: dict[str, Any] = {
+                "v": REQUEST_VERSION,
+                "question": question,
+                "config": config.model_dump(mode="json"),
+                "history": [turn.model_dump(mode="json") for turn in history],
+            }
+            if nesting is not None:
+                document["nesting"] = asdict(nesting)
+            if entry is not None:
+                document["entry"] = {name: getattr(entry, name) for name in ENTRY_KEYS}
+            document = redactor.value(document)
+            sealed = {**document, "crc": _checksum(document)}
+            write_durably(run.request, json.dumps(sealed, indent=2).encode())
+            sync_directory(path.parent)
+        except FileExistsError:
+            raise
+        except OSError as error:
+            raise storage_error("cannot create the run directory", error) from error
+        return run
+
+    def read_request(self) -> Request:
+        with self._request_read() as document:
+            history = tuple(EarlierTurn.model_validate(turn) for turn in document["history"])
+            nesting = Nesting(**document["nesting"]) if "nesting" in document else None
+            return Request(str(document["question"]), Config.model_validate(document["config"]), history, nesting)
+
+    def read_entry(self) -> NewRun:
+        with self._request_read() as document:
+            entry = dict.fromkeys(("config", "fingerprint", "request_hash"), "") | document.get("entry", {})
+            nesting = document.get("nesting", {})
+            return NewRun(self.path.name, str(document["question"]), **entry, parent=nesting.get("parent"))
+
+    @contextmanager
+    def _request_read(self) -> Generator[dict[str, Any]]:
+        try:
+            document = json.loads(self.request.read_bytes())
+            if document.pop("crc") != _checksum(document):
+                raise MassgenError("run_damaged", "the run's config.json is not what was written")
+            if document.get("v", 0) > REQUEST_VERSION or document.keys() - REQUEST_KEYS:
+                raise JournalNewer("the run's config.json")
+            yield document
+        except FileNotFoundError as error:
+            raise MassgenError("run_damaged", "the run's config.json is missing") from error
+        except OSError as error:
+            raise storage_error("cannot read the run's config.json", error) from error
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise JournalNewer(f"the run's config.json ({'.'.join(map(str, first['loc']))}: {first['msg']})") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise MassgenError("run_damaged", f"the run's config.json cannot be read: {error}") from error
+
+    def attempt_of(self, attempt: int) -> Path:
+        return self.path / "turn_1" / f"attempt_{attempt}"
+
+    def workspace_of(self, agent: str) -> Path:
+        return self.path / "workspaces" / agent
+
+    def scratch_of(self, agent: str) -> Path:
+        return self.path / "workspaces" / f".{agent}.scratch"
+
+    @property
+    def changes(self) -> Path:
+        return self.path / "changes"
+
+    def private_of(self, agent: str) -> Path:
+        return self.path / "private" / agent
+
+    def final_of(self, agent: str) -> Path:
+        return self.path / "final" / agent
+
+    def write_final(self, agent: str, answer: str) -> Path:
+        directory = self.final_of(agent)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        target = directory / "answer.txt"
+        write_durably(target, answer.encode("utf-8", "replace"))
+        return target
+
+    def write_status(self, status: dict[str, Any]) -> None:
+        replace_file(self.status, json.dumps(status, indent=2).encode())
+
+    def write_record(self, events: dict[str, Any], table: str) -> None:
+        replace_file(self.path / "coordination_events.json", json.dumps(events, indent=2).encode())
+        replace_file(self.path / "coordination_table.txt", table.encode("utf-8", "replace"))
+
+    def write_report(self, html: bytes) -> None:
+        replace_file(self.report, html)
+
+    def write_metadata(self, metadata: dict[str, Any]) -> None:
+        import yaml  # the server process never writes it
+
+        quickest = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # not every platform has libyaml
+        text: str = yaml.dump(metadata, Dumper=quickest, sort_keys=False)
+        replace_file(self.path / "execution_metadata.yaml", text.encode())
+
+    def probe(self) -> None:
+        file = self.path / ".room"
+        try:
+            write_durably(file, bytes(PROBE_BYTES))
+        finally:
+            for path in (file, file.with_name(f".{file.name}.new")):
+                path.unlink(missing_ok=True)
+
+
+def _checksum(document: dict[str, Any]) -> str:
+    """Of a JSON document's content, however it is laid out."""
+    return f"{crc32(json.dumps(document, sort_keys=True).encode()):08x}"
+
+
+def timestamp() -> str:
+    """Now, as YYYYMMDD_HHMMSS_ffffff in UTC."""
+    return datetime.now(UTC).strftime("%Y%m%d_%H%M%S_%f")
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Readers see the old content or the new one, never a half; not durable against a power cut."""
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.write_bytes(data)
+    temporary.replace(path)

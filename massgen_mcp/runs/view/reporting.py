@@ -1,0 +1,113 @@
+"""The page of a run, from its own record and those of the runs inside it, and its `report.html`.
+
+Imported when there is a page to draw, never when a process starts.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+from massgen_mcp.config.access.held_keys import redactor_for
+from massgen_mcp.config.models.backends import BackendConfig
+from massgen_mcp.config.models.orchestrator import ChecksPolicy
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.events.parts import Changes
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.page.build import NestedRuns, Told, run_page, smaller_pages
+from massgen_mcp.page.data import RunPage
+from massgen_mcp.page.growing import GrowingPage
+from massgen_mcp.page.report import report
+from massgen_mcp.page.texts import Most
+from massgen_mcp.run_state.state import RunState
+from massgen_mcp.runs.engine import DamagedJournal, EventReader, RunFiles
+from massgen_mcp.runs.store.records import whole_records
+
+FilesOf = Callable[[str], RunFiles]
+"""The files of another run, by its id. Raises `MassgenError`."""
+
+
+def page_of(
+    run: RunFiles,
+    state: RunState,
+    files_of: FilesOf | None,
+    environ: Mapping[str, str],
+    *,
+    redacted: bool = False,
+) -> RunPage:
+    """The page of a run that stands as in `state`, without the keys of `environ`. A damaged record is drawn as far as
+    it is whole. `files_of`: of nested runs; None where there can be none. Raises `MassgenError` store_unavailable.
+    """
+    return run_page(_told(run, state, environ), _nested(files_of, environ), redacted=redacted)
+
+
+def smaller_pages_of(
+    run: RunFiles, state: RunState, files_of: FilesOf, environ: Mapping[str, str], sizes: Iterable[Most]
+) -> Iterator[RunPage]:
+    """As `page_of`, in each of these sizes."""
+    return smaller_pages(_told(run, state, environ), _nested(files_of, environ), sizes)
+
+
+def growing_page(run: RunFiles, state: RunState, files_of: FilesOf, environ: Mapping[str, str]) -> GrowingPage:
+    """The page of a run that is looked at while it goes on, without the keys of `environ`."""
+    return GrowingPage(_told(run, state, environ), _nested(files_of, environ))
+
+
+def write_report(run: RunFiles, state: RunState, files_of: FilesOf | None, environ: Mapping[str, str]) -> None:
+    """Raises `MassgenError` store_unavailable, `OSError`."""
+    run.write_report(report(page_of(run, state, files_of, environ)))
+
+
+def _nested(files_of: FilesOf | None, environ: Mapping[str, str]) -> NestedRuns:
+    """Each is read once, and then what is new in it, however often it is drawn."""
+    known: dict[str, _Nested] = {}
+
+    def nested(run_id: str) -> Told | None:
+        if files_of is None:
+            return None
+        try:
+            run = known[run_id] = known.get(run_id) or _Nested(files_of(run_id), environ)
+            return run.told()
+        except (MassgenError, LookupError):  # it is not there any more, or cannot be read
+            known.pop(run_id, None)
+            return None
+
+    return nested
+
+
+class _Nested:
+    """A run inside another one, as far as it was read."""
+
+    def __init__(self, files: RunFiles, environ: Mapping[str, str]) -> None:
+        self._reader: EventReader | None = files.event_log.follow(text=False)
+        self._state = RunState()
+        self._records: list[LogRecord] = []
+        self._told = replace(_told(files, self._state, environ), records=self._records)
+
+    def told(self) -> Told:
+        """Raises `MassgenError` store_unavailable, `LookupError`."""
+        for record in self._new():
+            self._state.apply(record)
+            self._records.append(record)
+        return self._told
+
+    def _new(self) -> list[LogRecord]:
+        """Those before a damage, if there is one."""
+        try:
+            return self._reader.read() if self._reader else []
+        except DamagedJournal as damage:
+            self._reader = None
+            return damage.intact
+
+
+def _told(run: RunFiles, state: RunState, environ: Mapping[str, str]) -> Told:
+    def patch_of(changes: Changes, most: int) -> bytes:
+        with suppress(OSError), (run.path / (changes.patch or "")).open("rb") as file:
+            return file.read(most)
+        return b""
+
+    policy: ChecksPolicy = "informative"
+    backends: Iterable[BackendConfig] = ()
+    with suppress(MassgenError):
+        config = run.read_request().config
+        policy, backends = config.orchestrator.checks_policy, [agent.backend for agent in config.agents]
+    return Told(state, whole_records(run), patch_of, redactor_for(environ, backends), policy)

@@ -1,0 +1,199 @@
+"""A run as it is at one moment, for whoever looks at it from outside: its row, its events, its files."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from copy import copy, deepcopy
+from dataclasses import dataclass, replace
+from threading import Lock
+
+from massgen_mcp.errors import JournalNewer, MassgenError
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.run_state.state import RunState
+from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
+from massgen_mcp.runs.engine import DamagedJournal, Engine, EventReader, RunFiles
+from massgen_mcp.runs.engine.rows import RunRow, unknown_run
+from massgen_mcp.runs.store.retention import expired_run
+from massgen_mcp.workspace.guard import safe_id
+
+BATCH = 2000
+"""So many events are in memory at once while they are folded."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """A run at one moment: its row, its snapshot, its files.
+
+    `damage`: what is wrong with its record; the snapshot holds what came before that. `ahead`: how many queued runs are
+    before this one while it is queued itself. `note`: what its start had to say about its session.
+    """
+
+    row: RunRow
+    snapshot: RunState
+    directory: RunFiles
+    held_up_by: str | None = None
+    """Why an interrupted run does not go on by itself; None where a new runner is on its way."""
+    damage: MassgenError | None = None
+    ahead: int = 0
+    note: str = ""
+    newer: JournalNewer | None = None
+    """Why nobody here may work on it: a newer version did, and the snapshot may lack what only that one knows."""
+
+    @property
+    def state(self) -> RunStatus:
+        return self.snapshot.state
+
+    @property
+    def ended(self) -> bool:
+        return self.state in TERMINAL_STATES
+
+    @property
+    def held_back_by(self) -> str | None:
+        """Why its runner leaves a run that could go on in the queue; None if it does not."""
+        return self.row.held_back_by if self.row.state in ("queued", "interrupted") else None
+
+    @property
+    def stands_still(self) -> bool:
+        """Whether waiting for it is in vain, for now: it has ended, or needs something from the caller first."""
+        return self.ended or self.state == "input_required" or self.held_up_by is not None
+
+    @property
+    def max_usd(self) -> float | None:
+        """The cap as it stands, also of a run that nobody has begun; None where the run has none, or cannot be read."""
+        if self.snapshot.started_at is not None:
+            return self.snapshot.max_usd
+        with suppress(MassgenError):
+            return self.directory.read_request().config.budget.max_usd
+        return None
+
+    @property
+    def elapsed(self) -> float:
+        return self.snapshot.elapsed(self.snapshot.now(time.monotonic(), time.time()))
+
+
+class RunWatch:
+    """Looks at one run again and again, reading only what is new in its journal. From any thread."""
+
+    def __init__(self, engine: Engine, run_id: str, held_up: Callable[[RunRow], str | None]) -> None:
+        try:
+            self._run_id = safe_id(run_id, "run id")
+        except MassgenError:
+            raise unknown_run(run_id) from None
+        self._store, self._files, self._liveness = engine.store, engine.files, engine.liveness
+        self._held_up = held_up
+        self._reader: EventReader | None = None
+        self._folded = RunState()
+        self._shown = RunState()
+        """What was folded at the last look: whoever was given it reads it while more is folded in."""
+        self._damage: MassgenError | None = None
+        self._over = False
+        self._looking = Lock()
+
+    def row(self) -> RunRow:
+        """As the store knows it, once it knows whether somebody works on it."""
+        row = self._store.get(self._run_id)
+        if row.state == "running" and self._is_lost(row):
+            row = self._store.get(self._run_id)
+        return row
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is to be read here: the run has ended, or its record is damaged."""
+        return self._over
+
+    def look(self) -> RunView:
+        with self._looking:
+            return self._look()
+
+    def _look(self) -> RunView:
+        row = self.row()
+        directory = self._files.of(row)
+        if row.expired:
+            raise expired_run(row)
+        self._read(directory)
+        snapshot = copy(self._shown)
+        newer = self._newer(row, directory)
+        if snapshot.state in TERMINAL_STATES:
+            if row.state == "interrupted" and (newer or self._held_up(row)):
+                self._store.end(self._run_id, snapshot)  # nobody comes to write the last of its files
+        elif row.state != "running" or snapshot.state == "queued":
+            snapshot.store_state = row.state  # a running run knows better itself what it does
+            if row.state in TERMINAL_STATES:
+                snapshot.lose_calls()  # cancelled when nobody worked on it: no event says so
+        if snapshot.input_required and any(control.action != "steer" for control in self._store.controls([row.run_id])):
+            snapshot.store_state = row.state
+            snapshot.caller = replace(snapshot.caller, asked=None)  # decided, and about to be heard
+        held_up_by = None
+        if snapshot.state == "interrupted":
+            held_up_by = str(newer) if newer else self._held_up(row)
+        damage = self._damage
+        if damage is None and row.events is not None and snapshot.seq < row.events:
+            damage = MassgenError("run_damaged", f"the run's journal was cut off after event {snapshot.seq}")
+        self._over = damage is not None or self._folded.end is not None or row.state in TERMINAL_STATES
+        snapshot.run_id, snapshot.question = row.run_id, snapshot.question or row.question
+        ahead = self._store.ahead(row) if row.state == "queued" else 0
+        return RunView(row, snapshot, directory, held_up_by, damage, ahead, newer=newer)
+
+    def _newer(self, row: RunRow, directory: RunFiles) -> JournalNewer | None:
+        read = self._reader.newer if self._reader else None
+        if read is None and row.state == "interrupted":
+            try:
+                directory.read_request()
+            except JournalNewer as newer:
+                return newer
+        return read
+
+    def _is_lost(self, row: RunRow) -> bool:
+        """Whether the process that worked on a running run is gone; the store knows it then, too."""
+        if row.foreground:
+            if self._liveness.foreground_alive(self._files.of(row)):
+                return False
+            self._store.lose(row.run_id)
+            return True
+        if self._liveness.runner_alive(row.fingerprint):
+            return False
+        self._store.interrupt(row.fingerprint, of_runner=row.runner)
+        return True
+
+    def _read(self, directory: RunFiles) -> None:
+        """Fold in what is new; a damaged record is folded as far as it is whole."""
+        reader = self._reader = self._reader or directory.event_log.follow(text=False)
+        seen = self._folded.seq
+        while records := self._new(reader):
+            for record in records:
+                try:
+                    self._folded.apply(record)
+                except LookupError:
+                    if reader.newer is None:
+                        raise  # otherwise it is about something that an unread event brought in
+        if self._folded.seq > seen:
+            self._shown = deepcopy(self._folded)
+
+    def _new(self, reader: EventReader) -> list[LogRecord]:
+        try:
+            return reader.read(BATCH)
+        except DamagedJournal as damage:
+            self._damage = damage
+            return damage.intact
+
+
+class KeptWatches:
+    """The watches of runs that go on, so that a look reads only what is new; at most `most`. From any thread."""
+
+    def __init__(self, make: Callable[[str], RunWatch], most: int) -> None:
+        self._make = make
+        self._most = most
+        self._watches: OrderedDict[str, RunWatch] = OrderedDict()
+        self._changing = Lock()
+
+    def of(self, run_id: str) -> RunWatch:
+        """Raises `MassgenError` unknown_run for what cannot be an id."""
+        with self._changing:
+            watch = self._watches.pop(run_id, None)
+            if watch is None or watch.over:
+                watch = self._make(run_id)  # read anew: its files may be mended, moved or deleted
+            self._watches[run_id] = watch
+            while len(self._watches) > self._most:
+                self._watches.popitem(last=False)
+        return watch

@@ -1,0 +1,251 @@
+"""Tokens of an OAuth 2 authorization server: signed ones (JWT, with the server's published keys) or opaque ones, which
+the server is asked about (introspection, RFC 7662).
+
+Right is a token that this issuer gave out for our URL, to a subject that the operator named, with the scopes wanted,
+and that has not run out.
+"""
+
+import json
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import anyio
+import httpx2
+import jwt
+from mcp.server.auth.provider import AccessToken
+
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.server.http.tokens import TokensUnknowable
+
+ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+"""Only those whose keys may be published."""
+LEEWAY_SECONDS = 30
+KEYS_SECONDS = 600.0
+"""So long the issuer's keys are used before they are fetched again ..."""
+KEYS_AGAIN_SECONDS = 30.0
+"""... and not before this for a token that names an unknown key ..."""
+RETRY_SECONDS = 3.0
+"""... nor before this where that failed; keys that are known serve meanwhile."""
+TOLD_SECONDS = 30.0
+"""What the authorization server says of a token holds so long."""
+ASKED_SECONDS = 5.0
+ASKED_AT_ONCE = 16
+MAX_TOKEN = 8192
+MAX_DOCUMENT = 1024 * 1024
+KEPT = 1024
+HTTP_OK = 200
+
+
+@dataclass(frozen=True, slots=True)
+class OAuthSettings:
+    """`resource`: our URL, as clients know it. `introspection`: where opaque tokens are asked about, with the
+    `client`'s id and secret; without it tokens are signed. `jwks`: where the keys are, else the issuer says it.
+    """
+
+    issuer: str
+    resource: str
+    subjects: Sequence[str]
+    scopes: Sequence[str] = ()
+    jwks: str | None = None
+    introspection: str | None = None
+    client: tuple[str, str] | None = None
+
+    def check(self) -> None:
+        """Raises `MassgenError` invalid_arguments."""
+        for option, url in (
+            ("--oauth-issuer", self.issuer),
+            ("--public-url", self.resource),
+            ("--oauth-jwks-url", self.jwks),
+            ("--oauth-introspection-url", self.introspection),
+        ):
+            if url is not None and not is_safe_url(url):
+                raise MassgenError("invalid_arguments", f"{option}: expected an https:// URL, without a query")
+        if not self.subjects:
+            raise MassgenError(
+                "invalid_arguments",
+                "--oauth-issuer needs --oauth-subject: whoever is let in acts as you, with your keys and files",
+            )
+        if self.introspection and not self.client:
+            raise MassgenError(
+                "invalid_arguments",
+                "--oauth-introspection-url needs MASSGEN_MCP_OAUTH_CLIENT_ID and MASSGEN_MCP_OAUTH_CLIENT_SECRET",
+            )
+
+
+def is_safe_url(url: str) -> bool:
+    """Encrypted, or within this machine."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return False
+    if not host or "@" in parts.netloc or parts.query or parts.fragment:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and host in ("127.0.0.1", "localhost", "::1"))
+
+
+class OAuthTokens:
+    def __init__(self, settings: OAuthSettings) -> None:
+        self.issuer = settings.issuer
+        self.scopes = settings.scopes
+        self._settings = settings
+        self.asks = settings.introspection is not None
+        self._source = _Asked(settings) if settings.introspection else _Signed(settings)
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """None for a token that is not right. Raises `TokensUnknowable`."""
+        if len(token) > MAX_TOKEN or not token.isascii():
+            return None
+        claims = await self._source.claims(token)
+        return self._access(token, claims) if claims is not None else None
+
+    def _access(self, token: str, claims: Mapping[str, Any]) -> AccessToken | None:
+        subject, ends = claims.get("sub"), claims.get("exp")
+        if subject not in self._settings.subjects or not isinstance(ends, int | float):
+            return None
+        if claims.get("iss", self.issuer) != self.issuer or self._settings.resource not in _audience(claims):
+            return None
+        given = claims.get("scope", claims.get("scp", ""))
+        scopes = given.split() if isinstance(given, str) else [str(scope) for scope in cast("list[object]", given)]
+        return AccessToken(
+            token=token,
+            client_id=str(claims.get("client_id") or claims.get("azp") or subject),
+            scopes=scopes,
+            expires_at=int(ends) + LEEWAY_SECONDS,
+            resource=self._settings.resource,
+            subject=str(subject),
+            claims={"iss": self.issuer},
+        )
+
+
+def _audience(claims: Mapping[str, Any]) -> list[object]:
+    told = claims.get("aud", [])
+    return cast("list[object]", told) if isinstance(told, list) else [told]
+
+
+class _Signed:
+    """JWTs, by the keys that the issuer publishes."""
+
+    def __init__(self, settings: OAuthSettings) -> None:
+        self._settings = settings
+        self._keys: dict[str | None, jwt.PyJWK] = {}
+        self._fetched = self._tried = -math.inf
+        self._fetching = anyio.Lock()
+
+    async def claims(self, token: str) -> Mapping[str, Any] | None:
+        try:
+            header = jwt.get_unverified_header(token)
+            if (key := await self._key(header.get("kid"))) is None:
+                return None
+            return jwt.decode(
+                token,
+                key,
+                algorithms=[name for name in ALGORITHMS if name == header.get("alg")],
+                audience=self._settings.resource,
+                issuer=self._settings.issuer,
+                leeway=LEEWAY_SECONDS,
+                options={"require": ["exp", "iss", "aud", "sub"]},
+            )
+        except jwt.PyJWTError:
+            return None
+
+    async def _key(self, kid: str | None) -> jwt.PyJWK | None:
+        async with self._fetching:
+            now = time.monotonic()
+            known = kid in self._keys or (kid is None and len(self._keys) == 1)
+            if now - self._fetched > (KEYS_SECONDS if known else KEYS_AGAIN_SECONDS):
+                await self._fetch_unless_just_tried(now, known=known)
+        if kid is None and len(self._keys) == 1:
+            return next(iter(self._keys.values()))
+        return self._keys.get(kid)
+
+    async def _fetch_unless_just_tried(self, now: float, *, known: bool) -> None:
+        if now - self._tried > RETRY_SECONDS:
+            self._tried = now
+            try:
+                return await self._fetch()
+            except TokensUnknowable:
+                if not known:
+                    raise
+        if not known:
+            raise TokensUnknowable("the issuer's keys could not be fetched a moment ago")
+        return None
+
+    async def _fetch(self) -> None:
+        async with _client() as http:
+            url = self._settings.jwks or await self._published(http)
+            document = await _document(http, url)
+        try:
+            self._keys = {key.key_id: key for key in jwt.PyJWKSet.from_dict(document)}
+        except jwt.PyJWTError as error:
+            raise TokensUnknowable(f"{url} holds no keys") from error
+        self._fetched = time.monotonic()
+
+    async def _published(self, http: httpx2.AsyncClient) -> str:
+        """Where the issuer says that its keys are (RFC 8414, OpenID Connect Discovery)."""
+        parts = urlsplit(self._settings.issuer)
+        base, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
+        for url in (
+            f"{base}/.well-known/oauth-authorization-server{path}",
+            f"{base}{path}/.well-known/openid-configuration",
+        ):
+            try:
+                document = await _document(http, url)
+            except TokensUnknowable:
+                continue
+            where = document.get("jwks_uri")
+            if document.get("issuer") == self._settings.issuer and isinstance(where, str) and is_safe_url(where):
+                return where
+        raise TokensUnknowable(f"{self._settings.issuer} does not say where its keys are")
+
+
+class _Asked:
+    """Opaque tokens, of which the authorization server says what they are good for."""
+
+    def __init__(self, settings: OAuthSettings) -> None:
+        self._settings = settings
+        self._told: OrderedDict[bytes, tuple[float, Mapping[str, Any] | None]] = OrderedDict()
+        self._asking = anyio.CapacityLimiter(ASKED_AT_ONCE)
+
+    async def claims(self, token: str) -> Mapping[str, Any] | None:
+        digest = sha256(token.encode()).digest()
+        known = self._told.get(digest)
+        if known is not None and time.monotonic() - known[0] < TOLD_SECONDS:
+            return known[1]
+        async with self._asking, _client() as http:
+            url = self._settings.introspection or ""
+            form = {"token": token, "token_type_hint": "access_token"}
+            document = await _document(http, url, form=form, client=self._settings.client)
+        claims = document if document.get("active") is True else None
+        self._told.pop(digest, None)
+        self._told[digest] = (time.monotonic(), claims)
+        if len(self._told) > KEPT:
+            self._told.popitem(last=False)
+        return claims
+
+
+def _client() -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(timeout=ASKED_SECONDS, follow_redirects=False)
+
+
+async def _document(
+    http: httpx2.AsyncClient, url: str, *, form: Mapping[str, str] | None = None, client: tuple[str, str] | None = None
+) -> dict[str, Any]:
+    """The JSON object at `url`. Raises `TokensUnknowable`."""
+    try:
+        with anyio.fail_after(ASKED_SECONDS):
+            reply = await (http.post(url, data=form, auth=client) if form and client else http.get(url))
+        if reply.status_code != HTTP_OK or len(reply.content) > MAX_DOCUMENT:
+            raise TokensUnknowable(f"{url} answered {reply.status_code}")
+        document = json.loads(reply.content)
+    except (httpx2.HTTPError, TimeoutError, ValueError) as error:
+        raise TokensUnknowable(f"{url} cannot be asked: {type(error).__name__}") from error
+    if not isinstance(document, dict):
+        raise TokensUnknowable(f"{url} answered no object")
+    return cast("dict[str, Any]", document)
