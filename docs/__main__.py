@@ -11,6 +11,7 @@ import anyio
 from docs import (
     config_reference,
     default_teams,
+    events_schema,
     first_answers,
     index,
     massgen_configs,
@@ -28,6 +29,7 @@ PAGES: Mapping[str, Callable[[], str | Awaitable[str]]] = {
     "backends": tables.page,
     "config": config_reference.page,
     "default-teams": default_teams.page,
+    "events.schema": events_schema.page,
     "first-answers": first_answers.page,
     "massgen-configs": massgen_configs.page,
     "python": python_blocks.page,
@@ -41,7 +43,14 @@ PAGES: Mapping[str, Callable[[], str | Awaitable[str]]] = {
 
 
 def place_of(name: str) -> Path:
-    return front.ANSWERS if name == "first-answers" else DOCS / f"{name}.md"
+    """The file of a page, or of what else is made from the code."""
+    match name:
+        case "first-answers":
+            return front.ANSWERS
+        case "events.schema":
+            return DOCS / "events.schema.json"
+        case _:
+            return DOCS / f"{name}.md"
 
 
 async def text_of(name: str) -> str:

@@ -57,8 +57,8 @@ HEAD = f"""\
 {WRITTEN}
 Every key of a config: where it stands, what it may be, its default and its meaning. A config is YAML or JSON, at
 `.massgen/config.yaml` of a project, at `~/.config/massgen/config.yaml`, or wherever `--config` or `team` of
-`start_run` says ([trust.md](trust.md)). `massgen --validate FILE` names every error of a file at once, with its line.
-An unknown key is an error, never ignored. A key without a default here may be left out, unless it says *required*.
+`start_run` says ([security.md](security.md#configs)). `massgen --validate FILE` names every error of a file at once,
+with its line. An unknown key is an error. A key without a default here may be left out, unless it says *required*.
 
 The examples of this page are loaded when it is written, each as a file of its own.
 

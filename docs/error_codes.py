@@ -40,7 +40,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
     ),
     "config_untrusted": Meaning(
         "The config asks for what a person has to allow first.",
-        "A person runs `massgen-mcp trust PATH`, which shows what that is ([trust](trust.md)).",
+        "A person runs `massgen-mcp trust PATH`, which shows what that is ([trust](security.md#configs)).",
         _START,
     ),
     "missing_key": Meaning(
@@ -142,11 +142,11 @@ CODES: Mapping[ErrorCode, Meaning] = {
 
 
 def codes_table(*, of_tools: bool) -> str:
-    """`of_tools`: only those that a tool answers with, and which tools."""
+    """`of_tools`: which tools answer with it, in place of what it means."""
     if not of_tools:
         return table(["code", "meaning", "what to do"], [[f"`{code}`", one.what, one.to_do] for code, one in _sorted()])
-    lines = [[f"`{code}`", _named(one.tools), one.what, one.to_do] for code, one in _sorted() if one.tools]
-    return table(["code", "from", "meaning", "what to do"], lines)
+    lines = [[f"`{code}`", _named(one.tools)] for code, one in _sorted() if one.tools]
+    return table(["code", "from"], lines)
 
 
 def codes_of(tool: str) -> set[str]:

@@ -13,16 +13,16 @@ DOCS = Path(__file__).parent
 PAGE = DOCS / "README.md"
 
 GROUPS: Mapping[str, Sequence[str]] = {
-    "The first hour": ("tutorial", "clients", "default-teams", "local-models", "keys", "troubleshooting"),
+    "The first hour": ("tutorial", "clients", "default-teams", "local-models", "troubleshooting"),
     "Using it": (
         *("cli", "interactive", "run-page", "web", "mcp-app", "python", "agents-api", "code-work", "commands"),
         *("mcp-servers", "nested-runs", "claude-code", "ag2", "massgen-configs"),
         *("budget", "costs", "stats", "comparison"),
     ),
-    "Running it for others": ("serving", "http", "security", "trust", "what-agents-may-touch", "providers-traffic"),
-    "Reference": ("tools", "replies", "mcp", "config", "backends", "records", "runs", "coordination"),
+    "Running it for others": ("security", "serving", "providers-traffic"),
+    "Reference": ("tools", "mcp", "config", "backends", "records", "runs", "coordination"),
     "Inside": ("architecture", "wires", "simulation"),
-    "Decisions": ("decisions/*",),
+    "Decisions": ("decisions",),
 }
 """Pages by name, in the order in which they are read."""
 

@@ -1,42 +1,26 @@
-"""Writes docs/records.md: the files of a run, every field of `status.json` and every event of `events.jsonl`.
+"""Writes docs/records.md: the files of a run, every field of `status.json`, and when each event happens.
 
-Events are told by their models. `status.json` has no model, so its words stand here; a key without words is an error.
+Events are described by their models; their fields are in docs/events.schema.json. `status.json` has no model, so its
+words stand here; a key without words is an error.
 """
 
 import json
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from pydantic import BaseModel, TypeAdapter
-
-from docs.kinds import kind, said
-from docs.markdown import WRITTEN, anchor, block, table
-from docs.steady import RUN_ID, as_json, steady
-from massgen_mcp.config.schema import about, meanings
-from massgen_mcp.events.agent_work import AgentEvent, BallotChanged, ModelCallAdmitted, ModelCallWaiting, ToolStarted
-from massgen_mcp.events.coordination import (
-    AnswerSubmitted,
-    CheckFinished,
-    CoordinationEvent,
-    FilesChecked,
-    FirstAnswersClosed,
-)
-from massgen_mcp.events.parts import BallotEntry, CheckOutcome, Event, NestedSpending
-from massgen_mcp.events.record import JOURNAL_VERSION, AnyEvent, LogRecord
-from massgen_mcp.events.run import (
-    BudgetMark,
-    BudgetReached,
-    NestedRunEnded,
-    NestedRunStarted,
-    ReservationExceeded,
-    RunEvent,
-    ServerLost,
-)
+from docs.events_schema import meaning, type_of
+from docs.markdown import WRITTEN, block, table
+from docs.steady import as_json, steady
+from massgen_mcp.config.schema import meanings
+from massgen_mcp.events.agent_work import AgentEvent
+from massgen_mcp.events.coordination import CoordinationEvent
+from massgen_mcp.events.record import JOURNAL_VERSION, LogRecord
+from massgen_mcp.events.run import RunEvent
 from massgen_mcp.run_state.status import AgentStatus
-from tests.harness import ROOT
-from tests.teams import Act, Ended, run_team, team
+from tests.teams import Ended, run_team, team
 
 HEAD = f"""\
 # Records of a run
@@ -134,7 +118,7 @@ the epoch. These keys are a contract: none of them goes away or changes its mean
 """
 
 USED_HEAD = """
-Whatever was used, by a model, by an agent or by nested runs, is told in these fields:
+What a model, an agent or nested runs have used:
 
 """
 
@@ -145,6 +129,9 @@ One JSON object a line, only ever appended to. The last line may be cut off by a
 happened. A reader can follow the file while the run goes on; `massgen-mcp watch ID --json` prints the same lines'
 events, `massgen://runs/ID/events` serves them in pages. After `run_completed`, `run_failed`, `run_cancelled` or
 `run_timed_out` nothing more happens.
+
+[events.schema.json](events.schema.json) is the JSON Schema of a line: every field of every event with its meaning, and
+an example of each event. Here stands when each happens.
 
 """
 
@@ -160,76 +147,20 @@ VERSIONS = f"""
   `run_damaged`.
 """
 
-SAME_EVERYWHERE: Mapping[str, str] = {
-    "agent": "Whose event it is, by public name.",
-    "answer": "The answer; of a run that did not complete the best one there was, or null.",
-    "call_id": "Id of the model call.",
-    "cost": "What that cost.",
-    "form": "How the model acted: by a tool call, in text, or by a line of text.",
-    "label": "The label of the answer, `agent1.2`: of the first agent the second answer.",
-    "message": "In words.",
-    "name": "The neutral name on the reader's ballot.",
-    "opening": "Nonce of the markers around the question.",
-    "outcome": "How good the agreement was.",
-    "purpose": "To answer and vote, to write the final answer, or to judge it.",
-    "reason": "Why, in one word of a closed list.",
-    "revision": "Number of the state of the ballot; every new answer raises it.",
-    "run_id": "Of this run.",
-    "winner": "The agent whose answer it is, or null.",
-}
-"""For fields whose model says nothing of them."""
-
 GROUPS = {"The run": RunEvent, "One agent's work": AgentEvent, "The coordination": CoordinationEvent}
-EVENTS = cast("tuple[type[Event], ...]", get_args(get_args(AnyEvent)[0]))
-
-PASSED = CheckOutcome(command="pytest -q", result="passed", how="exit code 0", code=0, seconds=3.1)
-BY_HAND: tuple[Event, ...] = (
-    BudgetMark(percent=75, usd=3.75, tokens=412_000),
-    BudgetReached(agent="agent_b", message="a call may cost $1.31, and $1.25 of max_usd 5 are left"),
-    ServerLost(server="tickets", agents=("agent_a",), message="MCP server tickets ended by itself"),
-    ReservationExceeded(
-        agent="agent_a", call_id="agent_a-1", reserved_usd=0.06, usd=0.09, reserved_tokens=20_000, tokens=31_000
-    ),
-    NestedRunStarted(
-        agent="agent_a",
-        key="call_7",
-        run_id=RUN_ID,
-        question="Which of the two is faster?",
-        source="@examples/basic_multi",
-        max_usd=2.5,
-        max_tokens=1_000_000,
-    ),
-    NestedRunEnded(
-        run_id=RUN_ID, state="completed", spent=NestedSpending(calls=5, input_tokens=9_000, output_tokens=700, usd=0.08)
-    ),
-    BallotChanged(
-        agent="agent_b", revision=2, ballot=(BallotEntry(name="agent1", label="agent1.1"),), nonce="5f0c9a1be27d4368"
-    ),
-    ModelCallWaiting(agent="agent_a", call_id="agent_a-1", obstacle="concurrency"),
-    ModelCallAdmitted(agent="agent_a", call_id="agent_a-1", queued_seconds=0.8),
-    ToolStarted(agent="agent_a", call_id="call_3", name="run_command", shown="pytest -q"),
-    CheckFinished(tree="9ae1f0c5d27b4e6380f1a2b3c4d5e6f708192a3b", outcome=PASSED),
-    FilesChecked(subject="answer", agent="agent_a", label="agent1.1", outcomes=(PASSED,)),
-)
-"""What needs a provider, a sandbox or good luck to happen."""
 
 
 async def page() -> str:
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         usual = await _usual(place / "usual")
-        seen = {
-            type(event): event
-            for event in reversed([*_golden(), *[e for run in await _runs(place) for e in run.events]])
-        }
         places = {str(place): "/home/ada"}
         return "".join(
             [
                 HEAD,
                 "".join(f"| `{name}` | {whom} | {what} |\n" for name, (whom, what) in FILES.items()),
                 *(_status(usual, places), _journal(usual, places)),
-                *(_group(title, seen, places) for title in GROUPS),
-                *("\n## Parts of events\n", *map(_part, _parts())),
+                *(_group(title) for title in GROUPS),
             ]
         )
 
@@ -241,10 +172,10 @@ def _status(run: Ended, places: Mapping[str, str]) -> str:
     status = json.loads(run.directory.status.read_text(encoding="utf-8"))
     if unsaid := set(keys_of(status)) - {*STATUS, *USED}:
         raise KeyError(f"docs/records_page.py has no words for {', '.join(sorted(unsaid))}")
-    told = table(["key", "meaning"], [[f"`{key}`", text] for key, text in STATUS.items()])
+    meant = table(["key", "meaning"], [[f"`{key}`", text] for key, text in STATUS.items()])
     used = table(["key", "meaning"], [[f"`{key}`", text] for key, text in USED.items()])
     example = block("json", as_json(steady(status, places)))
-    return f"{STATUS_HEAD}{told}{USED_HEAD}{used}\nA run that has ended, in which one agent was dropped:\n\n{example}"
+    return f"{STATUS_HEAD}{meant}{USED_HEAD}{used}\nA run that has ended, in which one agent was dropped:\n\n{example}"
 
 
 def keys_of(status: Mapping[str, Any], above: str = "") -> Iterator[str]:
@@ -285,75 +216,16 @@ def _journal(run: Ended, places: Mapping[str, str]) -> str:
     return f"{EVENTS_HEAD}{members}\n{example}{VERSIONS}"
 
 
-def _group(title: str, seen: Mapping[type[Event], Event], places: Mapping[str, str]) -> str:
-    told = "".join(_event(event, seen, places) for event in get_args(GROUPS[title]))
-    return f"\n## {title}\n{told}"
+def _group(title: str) -> str:
+    lines = [[f"`{type_of(event)}`", _first_sentence(meaning(event))] for event in get_args(GROUPS[title])]
+    return f"\n### {title}\n\n{table(['event', 'when'], lines)}"
 
 
-def _event(event: type[Event], seen: Mapping[type[Event], Event], places: Mapping[str, str]) -> str:
-    if event in seen:
-        shown, whence = steady(seen[event].model_dump(mode="json"), places), ""
-    else:
-        shown = next(one for one in BY_HAND if isinstance(one, event)).model_dump(mode="json")
-        whence = " (written by hand)"
-    example = block("json", as_json(shown))
-    return f"\n### {_type(event)}\n\n{_about(event)}{_fields(event)}For example{whence}:\n\n{example}"
-
-
-def _type(event: type[Event]) -> str:
-    return str(event.model_fields["type"].default)
-
-
-def _part(model: type[BaseModel]) -> str:
-    return f"\n### {model.__name__}\n\n{_about(model)}{_fields(model)}".removesuffix("\n")
-
-
-def _about(model: type[BaseModel]) -> str:
-    return f"{text}\n\n" if (text := _named(about(model))) else ""
-
-
-def _fields(model: type[BaseModel]) -> str:
-    properties = cast("dict[str, Any]", model.model_json_schema(mode="serialization")["properties"])
-    told = {**SAME_EVERYWHERE, **meanings(model)}
-    lines = [
-        [f"`{name}`", kind(one, _linked, with_null=True), _named(said(model, name, told))]
-        for name, one in properties.items()
-        if name != "type"
-    ]
-    return table(["field", "is", "meaning"], lines) + "\n" if lines else ""
-
-
-def _named(text: str) -> str:
-    """Events by the names that stand in the file."""
-    for event in EVENTS:
-        text = text.replace(f"`{event.__name__}`", f"`{_type(event)}`").replace(
-            f"`{event.__name__}.", f"`{_type(event)}."
-        )
-    return text
-
-
-def _linked(name: str) -> str:
-    return f"[{name}](#{anchor(name)})"
-
-
-def _parts() -> list[type[BaseModel]]:
-    """The models that events are made of, in the order of the module."""
-    defined = TypeAdapter(AnyEvent).json_schema()["$defs"]
-    return [each for each in Event.__subclasses__() if each.__name__ in defined and each not in EVENTS]
+def _first_sentence(text: str) -> str:
+    return re.split(r"(?<=[.:])\s", text, maxsplit=1)[0].rstrip(":.") + "."
 
 
 # -- runs -------------------------------------------------------------------------------------------------------------
-
-
-def _golden() -> list[Event]:
-    """Those of the newest journals that are kept."""
-    lines = [
-        line
-        for path in sorted((ROOT / "tests" / "golden" / f"journal_{JOURNAL_VERSION}" / "runs").glob("*/events.jsonl"))
-        for line in path.read_text().splitlines()
-    ]
-    kept = [json.loads(line) for line in lines]
-    return [LogRecord.model_validate({k: v for k, v in one.items() if k != "crc"}).event for one in kept]
 
 
 async def _usual(place: Path) -> Ended:
@@ -363,22 +235,3 @@ async def _usual(place: Path) -> Ended:
         [mends, {"answer": "Forty-two."}, {"vote": "own"}], [{"answer": "42"}, {"vote": "Forty"}], [{"fail": "auth"}]
     )
     return await run_team(place, config)
-
-
-async def _runs(place: Path) -> list[Ended]:
-    """What the kept journals have not."""
-    shop = place / "shop"
-    shop.mkdir()
-    (shop / "total.py").touch()
-    hang: list[dict[str, Any]] = [{"hang": True}]
-    quick = team([{"answer": "42"}], hang, orchestrator={"first_answer_wait_seconds": 0.05})
-    copied = team([{"answer": "42"}], orchestrator={"context_paths": [{"path": str(shop), "permission": "write"}]})
-    tied = team([{"answer": "42"}, {"vote": "own"}], [{"answer": "41"}, {"vote": "own"}])
-    unable = team([{"answer": "42"}, {"vote": "own"}, {"fail": "auth"}], [{"answer": "41"}, {"vote": "42"}])
-    return [
-        await run_team(place / "quick", quick, act=Act(FirstAnswersClosed, "cancel")),
-        await run_team(place / "copied", copied),
-        await run_team(place / "tied", tied),
-        await run_team(place / "unable", unable),
-        await run_team(place / "finished", team([{"answer": "42"}], hang), act=Act(AnswerSubmitted, "finish_now")),
-    ]

@@ -47,14 +47,14 @@ HEAD = f"""\
 What `type:` of a backend may be, besides `scripted`, which calls no model. On the command line and in tools a model is
 written as `TYPE/NAME`. A key goes only to its provider's own hosts, or to the address that is set in the environment.
 For any other `base_url` name the variable with `api_key_env`, and accept that its key goes there
-([keys.md](keys.md#which-server-a-key-may-go-to)).
+([security.md](security.md#which-server-a-key-may-go-to)).
 
 """
 
 TAIL = """\
 
 - `chatcompletion` is any server with an OpenAI-compatible API at `base_url`; the key is chosen by the host.
-- What a key and an address may be, and what is taken out of logs and replies: [keys.md](keys.md).
+- What a key and an address may be, and what is taken out of logs and replies: [security.md](security.md#keys).
 - The last five are model servers of your own ([local-models.md](local-models.md)): `model` may be left out, and for
   a name that the server does not have the error names the nearest one that it has.
 - `claude_code` is not an API but the Claude Code CLI: [claude-code.md](claude-code.md).

@@ -32,12 +32,34 @@ HEAD = f"""\
 # The tools
 
 {WRITTEN}
-What an MCP client can call: arguments, replies and errors of the eight tools, as the server publishes them. How replies
-are built is in [replies.md](replies.md), what else a client finds in [mcp.md](mcp.md).
+What an MCP client can call: arguments, replies and errors of the eight tools, as the server publishes them. What else a
+client finds is in [mcp.md](mcp.md).
 
 Arguments that are not listed are refused, with the nearest name. An argument without a default may be left out, unless
-it is *required*. In a reply, what is not known or not there is left out; there are no nulls. The examples are from real
-runs with scripted agents; times, tokens, ids and paths were made the same for every reader.
+it is *required*. The examples are from real runs with scripted agents; times, tokens, ids and paths were made the same
+for every reader.
+"""
+
+REPLIES_HEAD = """
+## How replies are built
+
+- Every reply has two forms: data (`structuredContent`) and a shorter text. Claude Code and Codex show their model
+  only the data, Gemini CLI only the text, so each form has every fact, and the next step. What is not known, or does
+  not exist, is left out of both; there are no nulls. `massgen-mcp VERB --json` prints the same data, without limits
+  of size.
+- An agent is named by its id in the config, also as an argument: `get_result(view="agent", agent="ada")`. `agent2.1`
+  is the label of the first answer of the second agent. Files and records call agents `agent_a`, `agent_b`, …; that is
+  taken as an argument, too, unless an agent has it as its id.
+- Each form has at most 10,000 bytes **as it is sent**: the data as compact JSON in UTF-8, the text as a JSON string
+  with its escapes. A long answer comes in pages: `next_offset` (in characters) is where the next one begins. A page
+  ends with a line or a word. The pages joined are exactly the answer.
+- The first page has the answer, then how the team came to it; later pages have the answer alone. `truncated` is true
+  when any text in a reply is cut. Reasons of votes, dissent and errors are shortened when there is no room;
+  `next_step` then says which view has them whole: `view=votes`, or `view=full` if they are longer than a reply.
+- `limit` makes pages smaller; `list_runs` continues with `next_cursor`.
+- Tests hold the tokens (o200k) of the data: all tools in `tools/list` below 2,500, with room for applying results,
+  checks and diffs; a status of three agents below 150, of ten below 300; `list_configs` below 900. `start_run` of
+  three agents takes about 130, an answer of 100 words with three votes and dissent about 550.
 """
 
 HINTS = (
@@ -57,7 +79,7 @@ UNSAID: Mapping[tuple[str, str], str] = {
 
 REPLIES: Mapping[str, tuple[type[BaseModel], ...]] = {
     "start_run": (Waiting, Begun),
-    "wait_run": (Status, Progress),
+    "wait_run": (Progress,),
     "get_status": (Status,),
     "get_result": (Result,),
     "control_run": (Controlled,),
@@ -67,7 +89,8 @@ REPLIES: Mapping[str, tuple[type[BaseModel], ...]] = {
 }
 GOES_ON = {
     "start_run": "When `wait_seconds` saw the end of the run: the fields of `get_result` in place of the first ones.",
-    "wait_run": "When the run has ended: the fields of `get_result`, and `changed` and `cursor`.",
+    "wait_run": "Besides, the fields of [`get_status`](#get_status); when the run has ended, those of "
+    "[`get_result`](#get_result) instead.",
 }
 PARTS: Mapping[str, type[BaseModel]] = {
     "A vote": VoteLine,
@@ -99,12 +122,15 @@ async def page() -> str:
         refused = await expect_error(client, "get_status", run_id="run-of-yesterday")
     contents = "".join(f"- [`{tool.name}`](#{tool.name}): {tool.title}\n" for tool in tools)
     parts = "".join(f"\n### {title}\n\n{_about(model)}{_reply(model)}" for title, model in PARTS.items())
-    errors = f"An error is a text and no data:\n\n{block('text', f'ERROR {refused[0]}: {refused[1]}')}"
+    errors = (
+        f"An error is a text and no data:\n\n{block('text', f'ERROR {refused[0]}: {refused[1]}')}\n"
+        "What each code means and what to do: [troubleshooting.md](troubleshooting.md#codes-of-errors)."
+    )
     return "".join(
         [
             *(HEAD, "\n", contents, *(_tool(tool, calls[tool.name]) for tool in tools)),
-            *("\n## Parts of a reply\n", parts),
-            *(f"\n## Errors\n\n{errors}\n", codes_table(of_tools=True)),
+            *(REPLIES_HEAD, "\n## Parts of a reply\n", parts),
+            *(f"\n## Errors\n\n{errors}\n\n", codes_table(of_tools=True)),
         ]
     )
 

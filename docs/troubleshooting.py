@@ -54,12 +54,12 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         Entry(
             "… holds no usable key: …",
             "The value has a line break, white space, quotation marks, or is a placeholder.",
-            "Set it again, without them ([keys](keys.md)).",
+            "Set it again, without them ([keys](security.md#keys)).",
         ),
         Entry(
             "these keys may not go there: …",
             "A config sends a key to a host that is not its provider's.",
-            "Correct `base_url`, or accept the pair with `massgen-mcp trust CONFIG` ([trust](trust.md)).",
+            "Correct `base_url`, or accept the pair with `massgen-mcp trust CONFIG` ([trust](security.md#configs)).",
         ),
         Entry(
             "…: an address must not hold a user name, a password or a key, …",
@@ -139,7 +139,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         Entry(
             "came with this directory",
             "The directory's own config asks for what could harm: it came from whoever wrote the directory.",
-            "Read what it asks for, then `massgen-mcp trust PATH`, or `--trust` ([trust](trust.md)).",
+            "Read what it asks for, then `massgen-mcp trust PATH`, or `--trust` ([trust](security.md#configs)).",
         ),
         Entry(
             "… came with this directory and reaches out of it; nothing was started. …",
@@ -422,7 +422,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         Entry(
             "--host …: others can reach it, so it needs a token of yours: …",
             "Only loopback addresses get a token that is made for them.",
-            "Give one ([over HTTP](http.md)).",
+            "Give one ([over HTTP](serving.md)).",
         ),
         Entry("cannot listen on …:…: …", "The port is taken, or needs more rights.", "Take another `--port`."),
         Entry(
@@ -484,7 +484,8 @@ others go on; the agent's answers stay.
 ENDS_HEAD = """
 ## Why a run ended
 
-`reason` of `get_result` and the event `run_failed` say one of these words. The best answer there was is kept.
+`reason` of `get_result` and the event `run_failed` have one of these words, or one of those above if all agents failed
+for it. The best answer there was is kept.
 
 """
 WHY: Mapping[FailureReason | DropReason, str] = {
@@ -532,7 +533,11 @@ def page() -> str:
     groups = [f"\n## {title}\n\n{_said(entries)}" for title, entries in GROUPS.items()]
     installed = [[one.title, f"`massgen-mcp install {one.name}`", one.afterwards] for one in CLIENTS.values()]
     dropped = [[f"`{reason}`", WHY[reason], remedy(reason)] for reason in get_args(DropReason)]
-    failed = [[f"`{reason}`", WHY[reason], remedy(reason)] for reason in get_args(FailureReason)]
+    failed = [
+        [f"`{reason}`", WHY[reason], remedy(reason)]
+        for reason in get_args(FailureReason)
+        if reason not in get_args(DropReason)
+    ]
     others = [[f"`{state}`", why, to_do] for state, (why, to_do) in ENDS.items()]
     return "".join(
         [

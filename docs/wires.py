@@ -5,6 +5,8 @@ The checks are those of the tests (tests/wires); the providers are doubles on th
 
 import sys
 import tempfile
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from docs.markdown import table
@@ -22,14 +24,12 @@ HEAD = """\
 
 <!-- Written by `make docs` from a run of tests/wires; do not edit. -->
 
-The outcome of every check and every fault on every wire: a wire is a protocol in which models are asked. They were run
-against local doubles of the providers: aimock, and a server that breaks the rules on purpose. Every request body of a
-check was valid by the types of the provider's SDK; for Gemini, which is asked without an SDK, by its API's rules as the
-tests have them. The tests run the same checks on every change. No real provider was asked.
+A wire is a protocol in which models are asked. This page has the outcome of every check and fault on every wire, played
+against local doubles of the providers; the tests play the same on every change. No real provider was asked. Every
+request of a check was valid by the types of the provider's SDK, or by the rules of its API.
 
-Chat Completions stands for every server with an OpenAI-compatible API; Google's compatible endpoint, Azure and
-OpenRouter speak it in ways of their own, and xAI the Responses API, which these doubles imitate. Ollama has an API of
-its own, whose double follows `api/types.go`.
+Chat Completions stands for every server with an OpenAI-compatible API. Google's compatible endpoint, Azure and
+OpenRouter speak it in ways of their own, and xAI the Responses API. Ollama's double follows `api/types.go`.
 
 ## What every wire does
 
@@ -38,12 +38,12 @@ its own, whose double follows `api/types.go`.
 FAULTS_HEAD = """
 ## What every wire stands
 
-A cell tells how three runs of one agent ended, and after how many requests: the fault stayed; it came once and the next
+A cell shows how three runs of one agent ended, and after how many requests: the fault stayed; it came once and the next
 reply was good; it stayed in place of the final answer. One entry stands for three that are the same. A run that did not
 answer ended for the reason that is named.
 
 - No run took a part of a faulty reply for an answer.
-- Every request was one that the API allows, with what the model had said wrong before.
+- Every request was one that the API allows, with the model's mistake in it.
 - Gemini sends no malformed call: it ends the reply with `MALFORMED_FUNCTION_CALL`, which is tried again.
 - No request went to another host, and none without the key of its own.
 - No run took more than 64 MiB of memory beyond what the process had.
@@ -55,10 +55,9 @@ ENDS_HEAD = """
 ## How a reply may end
 
 Only ends that are known to be good make an answer: those of the SDKs' own types, and those that servers and providers
-add to them (`backends/ends.py` names who says what). A refusal, a filter and an output limit are told as such; after a
-refusal nothing is asked again. Every other word (`abort`, `cancelled`, `error`, none at all) is an error that is tried
-again, and so is an invented one, unless it ends tool calls whose arguments are whole. Whatever a server says for its
-usage costs no reply: what is no number of tokens is estimated.
+add to them (`backends/ends.py` names which). After a refusal nothing is asked again. Every other word (`abort`,
+`cancelled`, `error`, none at all) is an error that is tried again, and so is an unknown one, unless it ends tool calls
+whose arguments are whole. A wrong usage costs no reply: the tokens are estimated.
 
 A run of each cell gets its first answer with that end, then a good one, and every try to write the final answer with
 that end again. `python -m tests.wires.ends` plays every end with every usage and every text.
@@ -69,10 +68,9 @@ that end again. `python -m tests.wires.ends` plays every end with every usage an
 MANNERS_HEAD = """
 ## How a model may act
 
-Not every model calls tools as it is asked to. What each of these doubles came to, over Chat Completions: a team of
-three without other tools, one with file tools, and an agent alone. 2N+1 is 7 calls, 3N+1 is 10. Every answer and vote
-is recorded with the form in which it came. A request that is refused is no call: it is asked again without what was
-refused, which is remembered for the address and the model as long as the process lives.
+Not every model calls tools as it is asked to. So these doubles act over Chat Completions: in a team of three, in one
+with file tools, and alone. 2N+1 is 7 calls, 3N+1 is 10. A refused request is no call: it is sent again without what was
+refused. That is remembered for the address and the model as long as the process lives.
 
 A first word that takes 150 seconds is waited for with `call_timeout_seconds: 300`, in one call, on every wire
 (`make soak ONLY=slow-first-word`; the tests play it with a shorter silence).
@@ -82,8 +80,8 @@ A first word that takes 150 seconds is waited for with `call_timeout_seconds: 30
 SAID_HEAD = """
 ### What servers say
 
-Words of real servers, by which a refusal of tools or of `tool_choice`, too small a context, and a content filter are
-recognized (`backends/refusals.py`). The tests play each of them.
+Words of real servers, by which refused tools, a refused `tool_choice`, too small a context and a content filter are
+recognized (`backends/refusals.py`). The source of each stands there.
 
 """
 
@@ -91,8 +89,7 @@ recognized (`backends/refusals.py`). The tests play each of them.
 SERVERS_HEAD = """
 ## What model servers say they have
 
-Servers of one's own are asked for their models in their own words ([local-models.md](local-models.md)). What each of
-these doubles was asked, and what was found there; embedding models are left out.
+Your own servers are asked for their models ([local-models.md](local-models.md)); embedding models are left out.
 
 """
 
@@ -112,8 +109,8 @@ async def _manners() -> tuple[str, int]:
             except AssertionError as error:
                 lines.append([manner.title, *[_failed(error)] * 3])
     text = MANNERS_HEAD + table(["model or server", "three agents", "three with files", "one alone"], lines)
-    said = [[row.who, str(row.status), f"`{row.message}`", row.means.replace("_", " "), row.thread] for row in SAID]
-    text += SAID_HEAD + table(["server", "status", "words", "meaning", "reported in"], said)
+    said = [[row.who, str(row.status), f"`{row.message}`", row.means.replace("_", " ")] for row in SAID]
+    text += SAID_HEAD + table(["server", "status", "words", "meaning"], said)
     return text, sum("FAILED" in cell for line in lines for cell in line) // 3
 
 
@@ -135,7 +132,9 @@ async def page() -> str:
         checks = [[row.title, *[await _check(check, row, aimock) for check in CHECKS]] for row in ROWS]
     faults = [[fault.title, *[await _fault(fault, row) for row in ROWS]] for fault in FAULTS]
     failed = sum(cell.startswith("FAILED") for line in (*checks, *faults) for cell in line)
-    text = HEAD + table(["wire", *(check.title for check in CHECKS)], checks)
+    text = HEAD + by_wire(
+        "check", list(zip([check.title for check in CHECKS], *(line[1:] for line in checks), strict=True))
+    )
     ends, wrong = await _ends()
     failed, text = failed + wrong, text + ends
     manners, wrong = await _manners()
@@ -143,7 +142,24 @@ async def page() -> str:
     text += await _servers()
     if failed:
         sys.stderr.write(f"{failed} cells of docs/wires.md FAILED\n")
-    return text + FAULTS_HEAD + table(["fault", *(row.title for row in ROWS)], faults)
+    return text + FAULTS_HEAD + by_wire("fault", faults)
+
+
+def by_wire(what: str, lines: Sequence[Sequence[str]]) -> str:
+    """A table with what most wires do, and what others do. A line: the title, then what was seen on each wire."""
+    return table([what, "seen", "except"], [by_wire_line(*line) for line in lines])
+
+
+def by_wire_line(title: str, *seen: str) -> list[str]:
+    """The title, what most wires do, and what the others do."""
+    usual, count = Counter(seen).most_common(1)[0]
+    if count == 1:
+        usual = ""
+    wires: dict[str, list[str]] = {}
+    for row, one in zip(ROWS, seen, strict=True):
+        wires.setdefault(one, []).append(row.title)
+    others = [f"{', '.join(titles)}: {one}" for one, titles in wires.items() if one != usual]
+    return [title, usual, "; ".join(others)]
 
 
 async def _check(check: Check, row: Row, aimock: Aimock) -> str:

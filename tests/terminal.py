@@ -139,7 +139,6 @@ class Terminal:
         self.type("\r")
 
     def resize(self, columns: int, rows: int) -> None:
-        self.pump(0)
         self.screen.become(columns, rows, self._resizing)
         self.child.setwinsize(rows, columns)
 

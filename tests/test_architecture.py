@@ -236,7 +236,7 @@ def test_every_file_that_decides_by_wire_is_listed() -> None:
 
 def test_the_folders_of_contributing_are_the_layers_of_the_import_contract() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    (layers,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
+    (layers,) = (each["layers"] for each in contracts if each.get("containers") == ["massgen_mcp"])
     table = (ROOT / "CONTRIBUTING.md").read_text().split("\n## Where things are\n")[1].split("\n## ")[0]
     listed: list[tuple[int, str]] = []
     for number, names, *_ in rows(table):
@@ -244,3 +244,22 @@ def test_the_folders_of_contributing_are_the_layers_of_the_import_contract() -> 
     expected = [(number, name) for number, layer in enumerate(layers, 1) for name in re.split(r" [|:] ", layer)]
     assert sorted(listed) == sorted(expected)
     assert [number for number, _ in listed] == sorted(number for number, _ in listed)
+
+
+def public_classes() -> dict[str, list[str]]:
+    """The files that define each public class, by its name."""
+    found: dict[str, list[str]] = {}
+    for file in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.parse(file.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(str(file.relative_to(PACKAGE)))
+    return found
+
+
+def test_no_two_public_classes_have_the_same_name_but_those_of_massgens_own_python_api() -> None:
+    assert {name: files for name, files in public_classes().items() if len(files) > 1} == {
+        "AgentConfig": ["agents/config.py", "config/models/agents.py"],
+        "CoordinationConfig": ["agents/settings.py", "config/models/orchestrator.py"],
+        "MessageTemplates": ["agents/templates.py", "config/models/agents.py"],
+        "TimeoutConfig": ["agents/settings.py", "config/models/limits.py"],
+    }

@@ -109,7 +109,7 @@ SHOWN_ONLY: Mapping[str, str] = {
 """Languages of blocks that no test runs, and why. Blocks of YAML, JSON and Python are always tried."""
 
 NO_TEAM: Mapping[str, str] = {
-    "docs/keys.md": "the file of what an operator accepts",
+    "docs/security.md": "the file of what an operator accepts",
 }
 """Pages with YAML that is no config. Fragments of a config are loaded with a team of one around them."""
 
@@ -199,3 +199,25 @@ def test_a_test_that_the_table_names_exists(name: str) -> None:
 @pytest.mark.parametrize("file", sorted(set(re.findall(r"`([\w/]+/test_\w+\.py)`", PAGE))))
 def test_a_file_that_the_table_names_exists(file: str) -> None:
     assert (ROOT / "tests" / file).is_file()
+
+
+# -- the schema of events ---------------------------------------------------------------------------------------------
+
+SCHEMA = json.loads((DOCS / "events.schema.json").read_text(encoding="utf-8"))
+
+
+def test_the_schema_of_events_takes_kept_journals_and_its_own_examples_and_nothing_else() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    kept = [
+        json.loads(text)
+        for path in (ROOT / "tests" / "golden").glob("journal_*/runs/*/events.jsonl")
+        for text in path.read_text(encoding="utf-8").splitlines()
+    ]
+    examples = [example for part in SCHEMA["$defs"].values() for example in part.get("examples", ())]
+    lines = [{"v": 1, "seq": 1, "time": 0, "event": example, "crc": "5d41402a"} for example in examples]
+    assert {one["type"] for one in examples} == SCHEMA["properties"]["event"]["discriminator"]["mapping"].keys()
+    for line in (*kept, *lines):
+        jsonschema.validate(line, SCHEMA, jsonschema.Draft202012Validator)
+    for strange in ({"type": "never_heard_of"}, {**examples[0], "type": "vote_cast"}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({**lines[0], "event": strange}, SCHEMA, jsonschema.Draft202012Validator)

@@ -1,6 +1,6 @@
 """Google's own API for Gemini. A reply's parts are sent back as they came, with the signatures of its thoughts.
 
-No SDK: the requests are made with the HTTP client that every wire uses (docs/decisions/0017-geminis-own-api.md).
+No SDK: the requests are made with the HTTP client that every wire uses (docs/decisions.md).
 """
 
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence

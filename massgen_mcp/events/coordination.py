@@ -33,7 +33,7 @@ class AnswerSubmitted(Event):
 
 
 class VoteCast(Event):
-    """`label` is the answer that stood under the chosen name on the ballot that the voter saw."""
+    """An agent voted. `label` is the answer that stood under the chosen name on the ballot that the voter saw."""
 
     type: Literal["vote_cast"] = "vote_cast"
     agent: str
@@ -135,6 +135,8 @@ class WinnerChosen(Event):
 
 
 class PresentationStarted(Event):
+    """The winner begins to write the final answer."""
+
     type: Literal["presentation_started"] = "presentation_started"
     agent: str
     heard: int = 0

@@ -217,7 +217,7 @@ class RunCompleted(Event):
 
 
 class RunFailed(Event):
-    """`answer` is the best one there was, by `winner`; it is no final answer."""
+    """The run cannot go on. `answer` is the best one there was, by `winner`; it is no final answer."""
 
     type: Literal["run_failed"] = "run_failed"
     reason: FailureReason
@@ -228,7 +228,7 @@ class RunFailed(Event):
 
 
 class RunCancelled(Event):
-    """`answer` is the best one there was, by `winner`; it is no final answer."""
+    """Somebody cancelled the run. `answer` is the best one there was, by `winner`; it is no final answer."""
 
     type: Literal["run_cancelled"] = "run_cancelled"
     winner: str | None = None

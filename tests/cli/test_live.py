@@ -1,6 +1,7 @@
 """The live view of a run, on the screen of a real pseudo-terminal."""
 
 import json
+import os
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -191,26 +192,51 @@ def test_a_mentioned_file_is_given_to_the_agents_and_images_and_other_places_are
 @pytest.mark.parametrize("resizing", ["crop", "push"])
 def test_a_changed_window_leaves_no_frame_behind(home: TempHome, resizing: Resizing) -> None:
     with watched(home, size=(100, 24), **TMUX[resizing]) as window:
+        window.wait_until(lambda _: _rests(window, resizing))
         for columns, rows in [(96, 24), (92, 24), (88, 24), (60, 24), (90, 12), (40, 20), (120, 40), (80, 24)]:
             window.resize(columns, rows)
-            window.wait_until(lambda _, wide=columns: _framed(window, wide) and frames(window) == 1)
+            window.wait_until(lambda _: _framed(window) and frames(window) == 1 and _rests(window, resizing))
         assert window.everything.count("◆ new answer agent1.1") == 1, "what stood above the frame is gone"
         window.type("\x03")
         assert window.leave() == INTERRUPTED
 
 
-def _framed(window: Terminal, columns: int) -> bool:
+def test_in_tmux_the_frame_keeps_away_from_the_edge_of_the_window_when_the_run_is_slow_to_begin(home: TempHome) -> None:
+    gate = home.work / "gate"
+    os.mkfifo(gate)
+    slow = {"command": "sh", "args": ["-c", f"read go < {gate}"], "sandbox": False, "start_seconds": 300}
+    config = home.config("slow", agent("ada", HANG, mcp_servers={"slow": slow}))
+    with terminal(home, "--config", config, "What is it?", size=(100, 24), **TMUX["push"]) as window:
+        where = re.compile(rb"\x1b\[6n.*\n.*(\x1b\[\?7h.*){3}", re.DOTALL)
+        window.wait_until(lambda _: where.search(window.bytes) is not None)  # where it is has been asked, and was heard
+        gate.write_text("go\n")
+        window.wait_until(lambda _: _rests(window, "push"))
+
+
+def _framed(window: Terminal) -> bool:
     """Whether the frame fits the window: its upper edge reaches the last column, and it is whole."""
+    columns = window.screen.columns
     return any(len(row) == columns and row.startswith(FRAME) for row in window.rows) and "└─ " in window.text
+
+
+def _rests(window: Terminal, resizing: Resizing) -> bool:
+    """Whether the cursor rests on the first row of a whole frame; in tmux, away from the upper edge of the window."""
+    rows = [row[:1] for row in window.screen.display]
+    if not {"┌", "└"} <= set(rows):
+        return False
+    top = rows.index("┌")
+    high = rows.index("└") - top + 1
+    room = min(2 * high, window.screen.lines - high) if resizing == "push" else 0
+    return window.screen.cursor.y == top >= room
 
 
 def test_a_naive_frame_would_be_left_behind(home: TempHome) -> None:
     """The known-bad twin: a frame that is erased from below, as many rows up as it was high."""
     with terminal(home, python=NAIVE_FRAME, size=(100, 24), **TMUX["push"]) as window:
-        window.wait_until(lambda _: _framed(window, 100))
+        window.wait_until(lambda _: _framed(window))
         for columns, rows in [(60, 24), (90, 12), (40, 24), (120, 40)]:
             window.resize(columns, rows)
-            window.wait_until(lambda _, wide=columns: _framed(window, wide))
+            window.wait_until(lambda _: _framed(window))
         assert frames(window) > 1
 
 

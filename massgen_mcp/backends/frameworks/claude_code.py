@@ -2,7 +2,7 @@
 
 The tools of the request are an MCP server behind the CLI's own channel; a call of one of them ends the run of the CLI
 and goes to the round, as every other model's does. The CLI sees a home of its own and none of the user's settings. See
-docs/decisions/0006 and 0022.
+docs/decisions.md.
 """
 
 import json

@@ -195,9 +195,9 @@ class LiveView(Display):
         self._placed_by = anyio.current_time() + PLACE_SECONDS
 
     def _keep_from_edge(self, app: Application[None]) -> None:
-        """As soon as the terminal has told where the frame is, after the start and after each change of the window."""
-        if self._kept_from_edge or not app.renderer.height_is_known:
-            return
+        """Once there is a run and the terminal has told where its frame is, and after each change of the window."""
+        if self._kept_from_edge or self._run is None or not app.renderer.height_is_known:
+            return  # before the run is there nobody knows how high the frame will be
         self._kept_from_edge = True
         self._room_above = min(self._room_above, app.renderer.rows_above_layout)
         rows = len(self._lines())
