@@ -12,9 +12,7 @@ from typing import NamedTuple, get_args
 
 from docs.error_codes import codes_table
 from docs.markdown import WRITTEN, table
-from massgen_mcp.cli.massgen.options import MANUAL as MANUAL_OF_MASSGEN
 from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS
-from massgen_mcp.cli.massgen_mcp.options import MANUAL as MANUAL_OF_VERBS
 from massgen_mcp.errors import DropReason, FailureReason
 from massgen_mcp.views.remedies import remedy
 
@@ -524,7 +522,8 @@ ENDS: Mapping[str, tuple[str, str]] = {
 CODES_HEAD = """
 ## Codes of errors
 
-Every refusal begins with `ERROR CODE:`, at every door; Python has it as `code` of `MassgenError`.
+Every refusal begins with `ERROR CODE:`, at every door; Python has it as `code` of `MassgenError`. Exit codes are in
+[cli.md](cli.md#exit-codes-of-massgen).
 
 """
 
@@ -545,7 +544,7 @@ def page() -> str:
             *(CLIENT_HEAD, _table(IN_CLIENTS), AFTERWARDS_HEAD, table(["client", "command", "then"], installed)),
             *(REASONS_HEAD, table(["reason", "meaning", "what to do"], dropped)),
             *(ENDS_HEAD, table(["reason or state", "meaning", "what to do"], [*failed, *others])),
-            *(CODES_HEAD, codes_table(of_tools=False), _exit_codes()),
+            *(CODES_HEAD, codes_table(of_tools=False)),
         ]
     )
 
@@ -563,20 +562,6 @@ def _verbatim(text: str) -> str:
 
 def _table(entries: Iterable[Entry]) -> str:
     return table(["what you see", "why", "what to do"], entries)
-
-
-def _exit_codes() -> str:
-    parts = [f"\n### Of {name}\n\n{_codes_in(text)}" for name, text in _MANUALS.items()]
-    return "\n## Exit codes\n\nMore of them in [cli.md](cli.md).\n" + "".join(parts)
-
-
-_MANUALS = {"massgen": MANUAL_OF_MASSGEN, "massgen-mcp": MANUAL_OF_VERBS}
-
-
-def _codes_in(manual: str) -> str:
-    section = manual.partition("exit codes:\n")[2].partition("\n\n")[0]
-    rows = [line.split(maxsplit=1) for line in section.splitlines()]
-    return table(["code", "meaning"], rows)
 
 
 # -- what the code says -----------------------------------------------------------------------------------------------

@@ -213,6 +213,28 @@ def test_in_tmux_the_frame_keeps_away_from_the_edge_of_the_window_when_the_run_i
         window.wait_until(lambda _: _rests(window, "push"))
 
 
+def test_an_answer_of_tmux_to_an_earlier_question_does_not_misplace_the_frame(home: TempHome) -> None:
+    """Where it is, is asked at each change of the window."""
+    with watched(home, size=(100, 24), **TMUX["push"]) as window:
+        window.wait_until(lambda _: _rests(window, "push"))
+        held = list[str]()
+        answer = window.screen.write_process_input
+
+        def hold(data: str) -> None:
+            held.append(data)
+
+        window.screen.write_process_input = hold
+        for asked, columns in ((1, 96), (2, 92)):
+            window.resize(columns, 24)
+            window.wait_until(lambda _, asked=asked: len(held) >= asked)
+        window.screen.write_process_input = answer
+        for one in held:
+            answer(one)
+            drawn = window.bytes.count(b"\x1b[?7h")
+            window.wait_until(lambda _, drawn=drawn: window.bytes.count(b"\x1b[?7h") > drawn + 3)
+        window.wait_until(lambda _: _framed(window) and _rests(window, "push"))
+
+
 def _framed(window: Terminal) -> bool:
     """Whether the frame fits the window: its upper edge reaches the last column, and it is whole."""
     columns = window.screen.columns

@@ -5,7 +5,7 @@ import subprocess
 
 from tests.clients.places import OURS, hold, new_place, say
 from tests.needs import node, npm_tool
-from tests.server.test_inspector import ERAS
+from tests.server.test_inspector import ERAS, PATIENT
 
 LAUNCHER = "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 
@@ -14,7 +14,7 @@ def show() -> None:
     with new_place() as place:
         variable = f"MASSGEN_MCP_HOME={place.home.path}"
         for era in ERAS:
-            command = [node(), npm_tool(LAUNCHER), "--cli", "-e", variable, str(OURS), "--protocol-era", era]
+            command = [node(), npm_tool(LAUNCHER), "--cli", "-e", variable, str(OURS), "--protocol-era", era, *PATIENT]
             done = subprocess.run(
                 [*command, "--method", "tools/list", "--strict"],
                 cwd=place.work,

@@ -463,6 +463,17 @@ async def test_what_nested_runs_may_still_spend_is_left_to_them(seed: int) -> No
     assert 0 < sum(provider.billed_usd for provider in providers) <= 1.0 - aside
 
 
+@pytest.mark.parametrize(("max_usd", "announced", "due"), [(2.05, 90, ()), (2.4, 75, (90,)), (3.0, 50, (75, 90))])
+def test_a_mark_that_is_still_passed_after_a_raise_is_not_announced_again(
+    max_usd: float, announced: int, due: tuple[int, ...]
+) -> None:
+    budget = Budget(max_usd=2.0, spending=Spending(Spent(usd=1.9)), announced=90)
+    budget.apply(BudgetRaised(control=1, max_usd=max_usd))
+    assert (budget.due_marks, budget.announced) == ((), announced)
+    budget.spending = Spending(Spent(usd=max_usd))
+    assert budget.due_marks == due, "what is passed only now"
+
+
 def test_tokens_grow_with_the_money() -> None:
     budget = Budget(max_usd=2.0, max_tokens=1_000, spending=Spending(Spent(usd=1.9)), announced=90)
     budget.apply(BudgetRaised(control=1, max_usd=8.0))

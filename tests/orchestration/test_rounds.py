@@ -1,6 +1,7 @@
 """What happens in a run of several agents, told by its own journal."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ from massgen_mcp.events.coordination import (
 from massgen_mcp.events.parts import Event, EventT
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import FinishRequested, RunCancelled, RunCompleted, RunFailed, RunTimedOut
+from massgen_mcp.orchestration import model_calls
 from massgen_mcp.orchestration.in_memory import EventList
 from tests.stage import perform
 from tests.teams import Act, Script, run_team, silent_team, team
@@ -71,6 +73,15 @@ async def test_what_a_broken_stream_had_said_is_not_shown_after_it_is_void(tmp_p
     retried = ended.events.index(ended.of(ModelCallRetried)[0])
     shown = [event.text for event in ended.events[retried:] if isinstance(event, TextDelta)]
     assert "".join(shown) == ended.snapshot.final_answer == "It is 42."
+
+
+async def test_what_nobody_had_seen_of_a_stream_when_it_broke_is_never_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_calls, "DELTA_SECONDS", math.inf)  # also on a slow machine
+    script = [{"answer": "42"}, {"vote": "own"}, {"fail": "broken_stream"}, {"say": "It is 42."}]
+    ended = await run_team(tmp_path, team(script, [{"answer": "41"}, {"vote": "42"}]))
+    assert [event.text for event in ended.of(TextDelta)] == ["It is 42."]
 
 
 async def test_a_changed_ballot_is_shown_at_the_next_step_and_the_round_goes_on(tmp_path: Path) -> None:

@@ -8,11 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from massgen_mcp.backends.base import ReasoningPart
+from massgen_mcp.backends.base import ReasoningPart, UserMessage
 from massgen_mcp.backends.thoughts import ThoughtsApart, thoughts_apart
 from massgen_mcp.events.parts import WrittenForm
-from massgen_mcp.orchestration.written_calls import WrittenCall, read_calls
+from massgen_mcp.markers import marked
+from massgen_mcp.orchestration.prompts import caller_block, question_block
+from massgen_mcp.orchestration.written_calls import WrittenCall, read_calls, shown_texts
 
+NONCE = "0123456789abcdef"
 NAMES = ("new_answer", "vote", "read_file", "list_files")
 Write = Callable[[str, dict[str, Any]], str]
 
@@ -116,6 +119,13 @@ def test_a_call_that_stands_in_an_answer_of_the_ballot_is_no_call_in_whatever_fo
     text = FORMS[form][1]("vote", json.loads(VOTE)["arguments"])
     assert read_calls(text, NAMES, [shown]).calls == ()
     assert read_calls(text, NAMES, ["Another answer about the vote of agent2."]).calls
+
+
+def test_a_call_that_the_caller_asks_for_is_no_quotation_of_the_caller() -> None:
+    for asked in (question_block(VOTE, NONCE), caller_block([VOTE], NONCE)):
+        assert read_calls(VOTE, NAMES, shown_texts([UserMessage(asked)])).calls
+    result = marked("result", VOTE, NONCE)
+    assert not read_calls(VOTE, NAMES, shown_texts([UserMessage(result)])).calls, "the words of a tool"
 
 
 @pytest.mark.parametrize(

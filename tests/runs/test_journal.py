@@ -75,6 +75,8 @@ async def test_a_torn_last_line_of_a_long_journal_costs_nothing_but_that_line(tm
     again = await execute_run(ended.directory, "run-test", environ={})
     assert (again.state, again.resumed, again.final_answer) == ("completed", 1, long)
     assert again.spent.calls == ended.snapshot.spent.calls
+    kept = whole[: whole.rindex(b"\n", 0, -1) + 1]
+    assert journal.read_bytes().startswith(kept), "the journal lost more than its torn line"
 
 
 async def test_a_reader_gives_what_is_new_also_while_a_line_is_being_written(

@@ -12,6 +12,7 @@ import pytest
 
 from massgen_mcp.runs.store import news
 from massgen_mcp.runs.store.news import SocketNewsHost, following, wake
+from tests.harness import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.usefixtures("runtime")
 
@@ -34,7 +35,7 @@ async def host(links: Path, name: str = "runner", **environ: str) -> AsyncGenera
     serving = SocketNewsHost(links, name, environ)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(serving.serve)
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_SECONDS):
             while not (links / f"{name}.news").exists():
                 await anyio.sleep(0.001)
         yield serving
@@ -42,7 +43,7 @@ async def host(links: Path, name: str = "runner", **environ: str) -> AsyncGenera
 
 
 async def test_a_follower_hears_of_its_run_and_of_no_other(tmp_path: Path) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE_SECONDS):
         async with host(tmp_path) as serving:
             with following(tmp_path, "runner", "run-a") as follower:
                 assert follower
@@ -56,7 +57,7 @@ async def test_a_follower_hears_of_its_run_and_of_no_other(tmp_path: Path) -> No
 
 
 async def test_news_that_come_faster_than_they_are_read_are_one(tmp_path: Path) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE_SECONDS):
         async with host(tmp_path) as serving:
             with following(tmp_path, "runner", "run-a") as follower:
                 assert follower
@@ -70,7 +71,7 @@ async def test_news_that_come_faster_than_they_are_read_are_one(tmp_path: Path) 
 
 
 async def test_followers_of_a_host_that_leaves_are_told_so(tmp_path: Path, runtime: Path) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE_SECONDS):
         told: list[bool] = []
         async with anyio.create_task_group() as tasks:
 
@@ -92,7 +93,7 @@ async def test_followers_of_a_host_that_leaves_are_told_so(tmp_path: Path, runti
 
 
 async def test_clients_that_talk_nonsense_or_nothing_disturb_nobody(tmp_path: Path) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE_SECONDS):
         async with host(tmp_path) as serving:
             for said in (b"", b"\xff" * 5000, b"x" * 127, b"\n\n\n"):
                 client = socket.socket(socket.AF_UNIX)
@@ -108,7 +109,7 @@ async def test_clients_that_talk_nonsense_or_nothing_disturb_nobody(tmp_path: Pa
 
 async def test_a_host_is_woken(tmp_path: Path) -> None:
     assert not wake(tmp_path, "runner", "run-a")
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE_SECONDS):
         async with host(tmp_path) as serving:
             assert await anyio.to_thread.run_sync(wake, tmp_path, "runner", "run-a")
             await serving.woken()
@@ -138,7 +139,7 @@ async def test_a_runtime_directory_that_is_no_good_is_passed_over(tmp_path: Path
         case _:
             directory.mkdir()
             (directory / "massgen-mcp").write_text("")
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE_SECONDS):
         async with host(tmp_path, XDG_RUNTIME_DIR=str(directory)):
             path = socket_of(tmp_path, "runner")
             assert path.is_relative_to(runtime)
@@ -151,14 +152,14 @@ async def test_a_runtime_directory_that_is_no_good_is_passed_over(tmp_path: Path
 async def test_what_a_killed_host_left_is_removed_by_the_next_one(tmp_path: Path, runtime: Path) -> None:
     script = f"""
 import anyio, pathlib
-from massgen_mcp.runs.store.news import NewsHost
-anyio.run(NewsHost(pathlib.Path({str(tmp_path)!r}), "killed", {{}}).serve)
+from massgen_mcp.runs.store.news import SocketNewsHost
+anyio.run(SocketNewsHost(pathlib.Path({str(tmp_path)!r}), "killed", {{}}).serve)
 """
     environ = {"TMPDIR": str(runtime), "PATH": os.environ["PATH"]}
     async with await anyio.open_process(
         [sys.executable, "-c", script], env=environ, stdout=None, stderr=None
     ) as killed:
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_SECONDS):
             while not (tmp_path / "killed.news").exists():
                 await anyio.sleep(0.01)
         killed.kill()

@@ -82,12 +82,19 @@ MOST_MEMORY, MOST_DISK = 60 * MIB, 30 * MIB
 async def greedy(
     directory: Path, level: LevelName, names: tuple[str, ...], *, memory: int = MOST_MEMORY, disk: int = MOST_DISK
 ) -> dict[str, str]:
-    """What an agent is told of each of these commands, by name."""
+    """What an agent is told of each of these commands, by name. They are mostly waited for, so a few go at once."""
     told: dict[str, str] = {}
-    for number, name in enumerate(names):
-        async with hands(directory / str(number), level, memory_bytes=memory, disk_bytes=disk, processes=200) as agent:
+    few = anyio.Semaphore(4)
+
+    async def one(number: int, name: str) -> None:
+        place = directory / str(number)
+        async with few, hands(place, level, memory_bytes=memory, disk_bytes=disk, processes=200) as agent:
             agent.workspace.root.write_bytes("greedy.py", (_BEGINNING + {**MEMORY, **DISK}[name] + _END).encode())
             told[name] = await agent.run("python3 -I -S greedy.py 2>&1")
+
+    async with anyio.create_task_group() as tasks:
+        for number, name in enumerate(names):
+            tasks.start_soon(one, number, name)
     return told
 
 

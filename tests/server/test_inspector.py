@@ -12,6 +12,8 @@ from tests.needs import node, npm_tool
 
 ERAS = ("legacy", "modern")
 EXIT_TOOL_ERROR = 5
+PATIENT = ("--connect-timeout", "60000")
+"""Its own 15 s for a connection are short on a busy machine."""
 
 
 def inspect(home: TempHome, era: str, *arguments: str, code: int = 0) -> dict[str, Any]:
@@ -19,7 +21,8 @@ def inspect(home: TempHome, era: str, *arguments: str, code: int = 0) -> dict[st
     launcher = npm_tool("@modelcontextprotocol/inspector/clients/launcher/build/index.js")
     ours = {name: value for name, value in home.environ.items() if name.startswith("MASSGEN_")}
     server = [home.python, "-m", SERVER_MODULE]
-    command = [node(), launcher, "--cli", *variables(ours), *server, "--protocol-era", era, "--format", "json", "-q"]
+    options = ("--protocol-era", era, *PATIENT, "--format", "json", "-q")
+    command = [node(), launcher, "--cli", *variables(ours), *server, *options]
     environ = {**os.environ, "HOME": str(home.work), "NO_COLOR": "1"}
     done = subprocess.run([*command, *arguments], env=environ, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == code, done.stdout + done.stderr
@@ -40,16 +43,14 @@ def test_the_inspector_takes_the_tools_and_finds_their_schemas_portable(home: Te
 
 @pytest.mark.parametrize("era", ERAS)
 def test_the_inspector_drives_a_run_to_its_final_answer(home: TempHome, era: str) -> None:
-    run_id = call(home, era, "start_run", question="q", config="scripted")["run_id"]
-    assert call(home, era, "wait_run", run_id=run_id, timeout_seconds=30)["status"] == "completed"
-    result = call(home, era, "get_result", run_id=run_id)
+    result = call(home, era, "start_run", question="q", config="scripted", wait_seconds=50)
+    assert result["status"] == "completed"
     assert result["answer"].startswith("Neither")
     assert result["winner"] == "bo"
 
 
-@pytest.mark.parametrize("era", ERAS)
-def test_the_inspector_sees_a_refusal_as_a_tool_error(home: TempHome, era: str) -> None:
+def test_the_inspector_sees_a_refusal_as_a_tool_error(home: TempHome) -> None:
     wrong = ("--method", "tools/call", "--tool-name", "get_status", "--tool-args-json", '{"run_id": "../x"}')
-    result = inspect(home, era, *wrong, code=EXIT_TOOL_ERROR)["result"]
+    result = inspect(home, "modern", *wrong, code=EXIT_TOOL_ERROR)["result"]
     assert result["isError"] is True
     assert result["content"][0]["text"].startswith("ERROR unknown_run: ")

@@ -44,6 +44,21 @@ async def test_a_key_that_an_agent_took_out_of_a_file_is_in_no_page(home: TempHo
         assert (patch["left_out"], KEY in json.dumps(data)) == (0, False)
 
 
+async def test_runs_are_listed_that_were_begun_from_one_moment_on_and_before_another(home: TempHome) -> None:
+    async with visitor(home) as http:
+        run_id = await started(http, config=home.config("one", agent("ada", {"answer": "Fine."})))
+        (run,) = (await http.get("/api/runs")).json()["runs"]
+        created: float = run["started"]
+        for bounds, listed in (
+            ({"before": created + 60}, [run_id]),
+            ({"before": created - 60}, []),
+            ({"since": created - 60}, [run_id]),
+            ({"since": created + 60}, []),
+        ):
+            found = (await http.get("/api/runs", params=bounds)).json()["runs"]
+            assert [one["run_id"] for one in found] == listed, bounds
+
+
 async def test_a_run_whose_record_is_damaged_or_cut_off_is_drawn_as_far_as_it_is_whole_and_says_so(
     home: TempHome,
 ) -> None:

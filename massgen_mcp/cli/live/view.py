@@ -196,8 +196,10 @@ class LiveView(Display):
 
     def _keep_from_edge(self, app: Application[None]) -> None:
         """Once there is a run and the terminal has told where its frame is, and after each change of the window."""
-        if self._kept_from_edge or self._run is None or not app.renderer.height_is_known:
-            return  # before the run is there nobody knows how high the frame will be
+        if self._kept_from_edge or self._run is None:  # nobody knows how high the frame of no run will be
+            return
+        if app.renderer.waiting_for_cpr or not app.renderer.height_is_known:
+            return  # an answer still to come tells where the frame was before it is moved
         self._kept_from_edge = True
         self._room_above = min(self._room_above, app.renderer.rows_above_layout)
         rows = len(self._lines())
