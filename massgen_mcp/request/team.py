@@ -19,7 +19,7 @@ from massgen_mcp.request.reach import on_one_line, reach_of
 from massgen_mcp.request.trust import Consent, Origin, read_file, require_trust
 
 Door = Literal["agent", "command line", "Python"]
-"""Who reads what is said of a team: an agent that calls a tool, a person at a command line, who wrote a program."""
+"""Who reads what is said of a team: an agent that calls a tool, a person at a command line, an author of a program."""
 
 
 @dataclass(frozen=True, slots=True)
