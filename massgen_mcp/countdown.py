@@ -6,6 +6,7 @@ late means that the process was not there, and what it missed is given back.
 """
 
 import asyncio
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -23,8 +24,10 @@ MARGIN = 0.001
 class Countdown:
     """A cancel scope that ends after `seconds` of the time in which its clock runs. Use it as a context manager."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, returned: Callable[[float], None] = lambda _: None) -> None:
+        """`returned` hears how many seconds are given back."""
         self._left = seconds
+        self._returned = returned
         self._since: float | None = None
         """When the clock was started; None while it stands."""
         self._scope = anyio.CancelScope()
@@ -73,10 +76,13 @@ class Countdown:
 
     def _give_back(self, planned: float) -> None:
         late = anyio.current_time() - planned
-        if late > LATE_SECONDS and self._since is not None:
-            self._since += late
-            self._scope.deadline += late
+        if late <= LATE_SECONDS or self._since is None:
+            self._plan_look()
+            return
+        self._since += late
+        self._scope.deadline += late
         self._plan_look()
+        self._returned(late)
 
     def _end_looks(self) -> None:
         if self._look is not None:

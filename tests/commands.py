@@ -22,7 +22,8 @@ ROOM = "x" * 100_000
 """For the arguments, and once more for the variables, that a copy shows."""
 COUNTED = "COVERAGE_PROCESS_CONFIG"
 """The variable by which coverage counts a process."""
-_COUNTED_HERE = {COUNTED: os.environ[COUNTED]} if COUNTED in os.environ else {}
+_OURS = dict(os.environ)
+"""What this process was started with: a test may have others in their place, not be counted, and end what has them."""
 
 
 def run_command(
@@ -56,7 +57,7 @@ def python() -> str:
     server = subprocess.Popen(
         [sys.executable, "-m", "tests.command_server", address, str(command), ROOM],
         cwd=ROOT,
-        env={**os.environ, **_COUNTED_HERE, "ROOM": ROOM},  # also if a test that is not counted comes first
+        env={**_OURS, "ROOM": ROOM},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import python
 from tests.harness import PATIENCE_SECONDS, TempHome, end, home, poll_until
 
 __all__ = ["home"]
@@ -52,6 +53,18 @@ def test_what_has_variables_for_an_interpreter_starts_anew(home: TempHome) -> No
         for each in (home, home.with_variables(PYTHONPATH=str(home.work)))
     ]
     assert [text.startswith("heard\n") for text in told] == [False, True]
+
+
+def test_copies_are_made_also_after_the_end_of_a_home_whose_variables_the_first_of_them_came_by(
+    home: TempHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as other:
+        other.setattr(os, "environ", home.environ)
+        command = python.__wrapped__()
+    home.close()
+    start = [command, "-m", "tests.surroundings", "0"]
+    done = subprocess.run(start, env=home.environ, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    assert done.returncode == 3
 
 
 @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=lambda sign: sign.name)

@@ -17,6 +17,7 @@ import httpx2
 from massgen_mcp.backends.base import JsonObject, JsonValue
 from massgen_mcp.backends.event_stream import EventDecoder, ServerEvent
 from massgen_mcp.backends.fields import fields_or_none, parsed
+from massgen_mcp.backends.sending import heard_by
 from massgen_mcp.config.providers.catalog import CostField
 from massgen_mcp.config.providers.native_tools import NativeTool
 from massgen_mcp.errors import BackendError
@@ -89,6 +90,7 @@ def http_client(api_key: str, key_header: KeyHeader = "authorization") -> httpx2
         for name in set(request.headers) - allowed:
             del request.headers[name]
         request.headers[key_header] = f"Bearer {api_key}" if key_header == "authorization" else api_key
+        _say_when_sent(request)
 
     return httpx2.AsyncClient(
         verify=_tls(),
@@ -97,6 +99,17 @@ def http_client(api_key: str, key_header: KeyHeader = "authorization") -> httpx2
         follow_redirects=False,
         event_hooks={"request": [send_only_ours], "response": [_guard]},
     )
+
+
+def _say_when_sent(request: httpx2.Request) -> None:
+    say = heard_by.get()
+    say(False)
+
+    async def trace(name: str, _: object) -> None:
+        if name.endswith(".send_request_headers.started"):
+            say(True)
+
+    request.extensions["trace"] = trace
 
 
 def listing_client(api_key: str) -> httpx2.AsyncClient:

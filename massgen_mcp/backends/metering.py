@@ -19,6 +19,7 @@ from massgen_mcp.backends.base import (
     ToolCallPart,
     UsagePart,
 )
+from massgen_mcp.backends.sending import heard_by
 from massgen_mcp.errors import BackendError, DropReason
 from massgen_mcp.events.parts import Usage
 
@@ -57,7 +58,9 @@ def _message_tokens(message: Message) -> int:
 
 
 class Meter:
-    """Hears every part of a try; `begin` it anew with each, and tell it when there will be another one."""
+    """Hears every part of a try; `begin` it anew with each, where it is made, and tell it when there will be another
+    one.
+    """
 
     def __init__(self, request: ModelRequest) -> None:
         self.input_tokens = request_tokens(request)
@@ -65,7 +68,8 @@ class Meter:
         self._trying = False
 
     def begin(self) -> None:
-        self._trying = True
+        self._trying = self._sent = True
+        heard_by.set(self._hear_sent)
         self._streamed = 0
         self._drafted = 0
         """Of a call that is being written."""
@@ -75,6 +79,9 @@ class Meter:
     def wait(self) -> None:
         """The try has failed, and the next one has not begun."""
         self._trying = False
+
+    def _hear_sent(self, sent: bool) -> None:
+        self._sent = sent
 
     def hear(self, part: Part) -> None:
         self._begun = True
@@ -108,4 +115,4 @@ class Meter:
 
     def billed(self, error: BackendError | None) -> bool:
         """Whether a try that `error` ended, or that we cut off (None), has to be paid for as far as we know."""
-        return self._trying and (self._begun or error is None or error.reason not in _NOT_BILLED)
+        return self._trying and self._sent and (self._begun or error is None or error.reason not in _NOT_BILLED)

@@ -133,6 +133,14 @@ class RunResumed(Event):
     """Ids of the model calls that had been made and not replied to: these are made once more."""
 
 
+class TimeReturned(Event):
+    """The process of the run stood still, as in a paused container; that time counts for no limit of the run."""
+
+    type: Literal["time_returned"] = "time_returned"
+    seconds: float
+    """How long, as far as it was noticed."""
+
+
 class CallerSaid(Event):
     """The caller sent the team a message; every agent is shown it at its next step."""
 
@@ -250,6 +258,7 @@ RunEvent = (
     | AttemptStarted
     | ServerLost
     | FinishRequested
+    | TimeReturned
     | BudgetMark
     | BudgetReached
     | BudgetRaised

@@ -23,6 +23,7 @@ from massgen_mcp.events.run import (
     RunCompleted,
     RunFailed,
     RunResumed,
+    TimeReturned,
 )
 from massgen_mcp.orchestration.answer_checks import AnswerChecks
 from massgen_mcp.orchestration.attempt import Attempt, Briefing
@@ -61,7 +62,7 @@ class Conductor:
             run_spec.nested_runs.open(self._live_run, workspaces)
         judge = run_spec.judge
         self._checks = None if judge is None else AnswerChecks(judge, self._live_run)
-        self._run = Countdown(run_spec.limits.run_seconds - self.state.resume_point.seconds)
+        self._run = Countdown(run_spec.limits.run_seconds - self.state.resume_point.seconds, self._note_returned)
         self._cancel_requested = False
 
     async def resume(self) -> None:
@@ -151,6 +152,11 @@ class Conductor:
             )
         with anyio.CancelScope(shield=True):
             await self._live_run.settle()
+
+    def _note_returned(self, seconds: float) -> None:
+        """For the process that goes on with the run after this one."""
+        if self.state.end is None:
+            self._live_run.record(TimeReturned(seconds=seconds))
 
     @asynccontextmanager
     async def _checking(self) -> AsyncGenerator[None]:

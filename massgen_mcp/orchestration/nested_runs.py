@@ -249,11 +249,10 @@ class NestedRuns:
         """`state`: None, or of a run that has not ended: what it cost is unknown, so its caps stand for it."""
         if started.run_id in self._live_run.state.nested_ends:
             return
-        if state is None or state.state not in ("completed", "failed", "cancelled", "timed_out"):
+        ended = None if state is None else state.as_nested()
+        if ended is None:
             spent = NestedSpending(usd=started.max_usd, input_tokens=started.max_tokens)
             ended = NestedRunEnded(run_id=started.run_id, state="cancelled", spent=spent)
-        else:
-            ended = NestedRunEnded(run_id=started.run_id, state=state.state, spent=state.spent.as_nested())
         self._live_run.record(ended)
         self._live_run.reservations.wake()
         for mark in self._live_run.reservations.due():

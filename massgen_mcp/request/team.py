@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, assert_never
 
 from massgen_mcp.config.builder import config_from_models
 from massgen_mcp.config.diagnostics import show_name
@@ -17,6 +17,9 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.harm import Granted
 from massgen_mcp.request.reach import on_one_line, reach_of
 from massgen_mcp.request.trust import Consent, Origin, read_file, require_trust
+
+Door = Literal["agent", "command line", "Python"]
+"""Who reads what is said of a team: an agent that calls a tool, a person at a command line, an author of a program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ async def choose_team(
         return _from_file(named.config, origin, named.shown or named.config, cwd, environ, consent, granted)
     if is_config(project):
         return _from_file(str(project), "found", f"the project's config {project}", cwd, environ, consent, granted)
-    unused = unused_config(cwd, by_agent=named.by_agent)
+    unused = unused_config(cwd, _door(named, consent))
     if is_config(own):
         team = _from_file(str(own), "person", f"your own config {own}", cwd, environ, consent, granted)
         return replace(team, note=" ".join(filter(None, (team.note, unused))) or None)
@@ -82,9 +85,15 @@ async def choose_team(
     return Team(team.config, team.told, environ, is_default=True, note=unused)
 
 
-def unused_config(cwd: Path, *, by_agent: bool) -> str | None:
-    """Which config of the repository around `cwd` is not taken, why, and how to take it, in one sentence: for an agent
-    or for a person at a command line. None: there is none.
+def _door(named: Named, consent: Consent) -> Door:
+    if named.by_agent:
+        return "agent"
+    return "command line" if consent.options else "Python"
+
+
+def unused_config(cwd: Path, door: Door) -> str | None:
+    """Which config of the repository around `cwd` is not taken, why, and how to take it at this door, in one sentence.
+    None: there is none.
     """
     here = cwd.absolute()
     found: Path | None = None
@@ -99,7 +108,17 @@ def unused_config(cwd: Path, *, by_agent: bool) -> str | None:
         return None
     project = on_one_line(shlex.quote(os.path.relpath(found.parent.parent, here)))
     named = on_one_line(shlex.quote(os.path.relpath(found, here)))
-    way = f"`config: {on_one_line(found)}`" if by_agent else f"`--config {named}`, or `cd {project}`"
+    match door:
+        case "agent":
+            way = f"`team: {on_one_line(found)}`"
+        case "command line":
+            way = f"`--config {named}`, or `cd {project}`"
+        case "Python":
+            way = (
+                f"name {on_one_line(found)} as `config`, with LiteLLM as the model `massgen/path:{on_one_line(found)}`"
+            )
+        case _:
+            assert_never(door)
     return f"{on_one_line(found)} is not used, because only the working directory is searched; to use it: {way}."
 
 

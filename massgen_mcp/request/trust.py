@@ -151,7 +151,12 @@ def _demands(file: ConfigFile, origin: Origin, environ: Mapping[str, str], grant
 
 def _reaches_out(file: ConfigFile, demands: Sequence[str], consent: Consent) -> MassgenError:
     path = _quoted(file.path)
-    way = f"--config {path}" if consent.options else f"as `config` (over MCP after `massgen-mcp trust {path}`)"
+    if consent.options:
+        way = f"--config {path}"
+    elif consent.grants_paths:
+        way = f"as `team`, after `massgen-mcp trust {path}`"
+    else:
+        way = "as `config`, with LiteLLM as the model `massgen/path:FILE`"
     listed = "\n".join(_listed(file, demands))
     return MassgenError(
         "config_untrusted",

@@ -278,7 +278,7 @@ class RunFacts:
 
     @property
     def unreviewed(self) -> bool:
-        """Whether the run ended with an answer that nobody voted on, though others might have."""
+        """Whether the run ended with an answer for which no vote stands, though there were others to vote."""
         return self.best_answer is not None and self.voted == 0 and len(self.agents) > 1
 
     @property

@@ -32,7 +32,7 @@ from massgen_mcp.events.coordination import (
 )
 from massgen_mcp.events.parts import Event
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.events.run import AttemptStarted, RunResumed
+from massgen_mcp.events.run import AttemptStarted, RunResumed, TimeReturned
 
 
 @dataclass
@@ -55,8 +55,8 @@ class ResumePoint:
     queued: set[str] = field(default_factory=set[str])
     """Agents whose call waits in our own queue to the provider."""
     seconds: float = 0.0
-    """How long the run has been worked on; the time it lay interrupted, or waited only for our own queue, does not
-    count.
+    """How long the run has been worked on; the time it lay interrupted or its process stood still, or it waited only
+    for our own queue, does not count.
     """
     elapsed: float = 0.0
     """The same with the time in our own queue."""
@@ -78,6 +78,8 @@ class ResumePoint:
         if last is None or isinstance(record.event, RunResumed):
             return
         passed = max(0.0, _seconds(last, record))
+        if isinstance(record.event, TimeReturned):
+            passed -= record.event.seconds
         self.elapsed += passed
         if not self.only_queued:
             self.seconds += passed

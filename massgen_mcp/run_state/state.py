@@ -62,6 +62,7 @@ from massgen_mcp.events.run import (
     RunStarted,
     RunTimedOut,
     ServerLost,
+    TimeReturned,
 )
 from massgen_mcp.money.budget import Budget
 from massgen_mcp.run_state.agents import AgentState, Vote
@@ -115,6 +116,19 @@ class RunState(RunFacts):
             self.budget.spending.add_lost_call(call, self.agents[agent].info.model)
         self.resume_point.under_way = {}
 
+    def as_nested(self) -> NestedRunEnded | None:
+        """How the run that this one is nested in hears of its end; None as long as it goes on."""
+        match self.state:
+            case "completed" | "failed" | "cancelled" | "timed_out" as over:
+                return NestedRunEnded(run_id=self.run_id, state=over, spent=self.spent.as_nested())
+            case _:
+                return None
+
+    def end_nested(self, event: NestedRunEnded) -> None:
+        """A nested run has ended: what it cost is a part of what this one did."""
+        self.budget.apply(event)
+        self.nested_ends[event.run_id] = event
+
     def _apply(self, event: AnyEvent | UnknownEvent, time: float) -> None:  # noqa: C901 - one case per event, nothing else
         match event:
             case BaseTaken():
@@ -158,7 +172,7 @@ class RunState(RunFacts):
             case RunCompleted() | RunFailed() | RunCancelled() | RunTimedOut():
                 self.end_with(event)
                 self.ended_at = time
-            case RunStarted() | WinnerChosen() | FirstAnswersClosed() | FinishRequested():
+            case RunStarted() | WinnerChosen() | FirstAnswersClosed() | FinishRequested() | TimeReturned():
                 pass  # what there is to know of it, a part has folded in
             case RunOffStarted():
                 pass  # what there is to know of it, a part has folded in

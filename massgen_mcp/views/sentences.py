@@ -62,6 +62,7 @@ from massgen_mcp.events.run import (
     RunStarted,
     RunTimedOut,
     ServerLost,
+    TimeReturned,
 )
 from massgen_mcp.views.spent import dollars
 
@@ -121,6 +122,8 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             repeated = f"; model calls to repeat: {', '.join(event.in_flight)}" if event.in_flight else ""
             text = f"the run continues in another process{repeated}"
             return Sentence(text, level="WARNING", record="session_resumed", live="busy")
+        case TimeReturned():
+            return Sentence(f"its process stood still for {event.seconds:.0f} s, which count for no limit of the run")
         case RunCompleted():
             text = f"completed with the answer of {event.winner} ({_words(event.outcome)}){_changing(event.changes)}"
             if event.failing_checks:

@@ -64,6 +64,7 @@ from massgen_mcp.events.run import (
     RunStarted,
     RunTimedOut,
     ServerLost,
+    TimeReturned,
 )
 
 _PROVIDERS = {
@@ -117,7 +118,7 @@ class Spans:
                 pass
             case AttemptStarted() | RunResumed() | FinishRequested() | CallerSaid() | InputRequired() | InputGiven():
                 pass  # neither begins nor ends anything that takes time
-            case BudgetMark() | BudgetReached() | BudgetRaised() | ReservationExceeded():
+            case BudgetMark() | BudgetReached() | BudgetRaised() | ReservationExceeded() | TimeReturned():
                 pass
             case MessagesShown() | BallotChanged() | TextDelta() | RuleViolated() | ToolStarted():
                 pass

@@ -33,7 +33,11 @@ def votes_won(run: RunState) -> str | None:
 
 def nobody_voted(run: RunState) -> str | None:
     """That an ended run's answer is one agent's alone, where it is; None otherwise."""
-    return f"Nobody voted: this is {run.author}'s answer alone, reviewed by nobody." if run.unreviewed else None
+    if not run.unreviewed:
+        return None
+    if run.coordination.run_off is not None:
+        return f"The votes were tied, and nobody was left for the run-off: this is {run.author}'s answer alone."
+    return f"Nobody voted: this is {run.author}'s answer alone, reviewed by nobody."
 
 
 def name_of(run: RunState, agent: str) -> str:

@@ -79,9 +79,23 @@ async def test_an_answer_that_nobody_could_vote_on_is_no_success_at_any_door(
         rest = await call(client, "get_result", run_id=row["run_id"], offset=500)
     assert (result["answer"], result["outcome"]) == ("ada says 42.", "best_so_far")
     assert result["note"].startswith("Nobody voted: this is ada's answer alone, reviewed by nobody.")
-    assert result["next_step"].startswith("The answer is whole, and nobody voted on it;")
-    assert "nobody voted on" in standing["next_step"]
+    assert result["next_step"].startswith("The answer is whole, and no vote stands for it;")
+    assert "no vote stands for" in standing["next_step"]
     assert rest["next_step"].startswith("There is nothing at this offset: ")
+
+
+def test_after_a_tie_whose_voters_fell_out_it_is_not_said_that_nobody_voted(
+    home: TempHome, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "environ", home.environ)
+    monkeypatch.chdir(home.work)
+    team = [agent(name, {"answer": name}, {"vote": name}, {"fail": "auth"}) for name in ("ada", "bo")]
+    with pytest.raises(SystemExit) as end:
+        main(["--config", home.config("team", *team), "What is it?"])
+    told = "".join(capsys.readouterr())
+    assert end.value.code == 2
+    assert "The votes were tied, and nobody was left for the run-off: this is " in told
+    assert "Nobody voted" not in told
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,15 @@
 """A call that brought no reply may still have to be paid for: then it is in the sums, by our estimate."""
 
-from collections.abc import AsyncGenerator
+import socket
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import anyio
 import pytest
 
-from massgen_mcp.backends.base import ModelRequest, Part, StopPart, TextPart, ToolCall, ToolCallPart, UsagePart
+from massgen_mcp.backends.base import Backend, ModelRequest, Part, StopPart, TextPart, ToolCall, ToolCallPart, UsagePart
 from massgen_mcp.backends.calling import RetryPolicy
 from massgen_mcp.config.models.backend_base import Price
 from massgen_mcp.coordination.state import Rules
@@ -26,11 +29,16 @@ from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
 from massgen_mcp.run_state.state import RunState, folded
+from tests.backends.wires import WIRES, Wire
+from tests.harness import wait_until
+from tests.raw_double import Flow, answering
 
 PRICE = Price(input_usd_per_million=1000, output_usd_per_million=10_000)
 BEGUN = RunStarted(
     run_id="r", question="q?", agents=(AgentInfo(name="agent_a", id="a", backend="scripted", model="faulty"),)
 )
+SYN_SENT = "02"
+"""In `/proc/net/tcp`."""
 ANSWER = ToolCallPart(ToolCall("c", "new_answer", '{"content": "42"}'))
 
 
@@ -143,6 +151,53 @@ async def test_a_call_that_is_cut_off_is_paid_for() -> None:
     assert aborted.cost is not None
     assert aborted.cost.usd is not None
     assert aborted.cost.usd > 0
+
+
+def connecting(port: int) -> int:
+    """How many wait on this machine for a connection to this port."""
+    rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return sum(row[2].endswith(f":{port:04X}") and row[3] == SYN_SENT for row in rows)
+
+
+@contextmanager
+def full() -> Generator[int]:
+    """The port of a server to which no further connection comes about."""
+    with ExitStack() as sockets:
+        server = sockets.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(4):
+            other = sockets.enter_context(socket.socket())
+            other.setblocking(False)
+            other.connect_ex(server.getsockname())
+        yield server.getsockname()[1]
+
+
+@pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
+async def test_a_call_that_is_cut_off_while_its_connection_is_made_costs_nothing(wire: Wire) -> None:
+    with full() as port:
+        before = connecting(port)
+        assert before > 0
+        aborted = await cut_off(wire.backend(f"http://127.0.0.1:{port}"), lambda: connecting(port) > before)
+    assert (aborted.usage, aborted.cost) == (None, None)
+
+
+@pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
+async def test_a_call_that_is_cut_off_when_it_was_sent_is_paid_for(wire: Wire) -> None:
+    async with answering(lambda _, number: Flow(tuple, silence_seconds=1000 + number)) as double:
+        aborted = await cut_off(wire.backend(double.url), lambda: bool(double.requests))
+    assert aborted.usage is not None
+
+
+async def cut_off(backend: Backend, when: Callable[[], bool]) -> ModelCallAborted:
+    member = Member("agent_a", backend, tariff=Tariff("some-model", PRICE))
+    journal = EventList()
+    conductor = Conductor(RunSpec("q?", (member,), Rules(seed="s"), TeamLimits(), NullAnswerStore()), journal)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(conductor.conduct)
+        await wait_until(when)
+        conductor.cancel()
+    await backend.aclose()
+    (aborted,) = [event for event in journal.events if isinstance(event, ModelCallAborted)]
+    return aborted
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """A process that stood still (a paused container, a snapshot of its machine) has that time back."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import anyio
@@ -17,7 +17,7 @@ from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
 from massgen_mcp.run_state.state import folded
-from tests.orchestration.test_own_queue import ALONE, Slow
+from tests.orchestration.test_own_queue import ALONE, Clocked, Slow
 from tests.virtual_time import VIRTUAL_TIME, VirtualTimeLoop
 
 LIMIT = 120.0
@@ -61,6 +61,32 @@ async def test_a_limit_does_not_count_the_time_in_which_its_process_was_frozen(l
         freeze()
     assert conductor.state.state == "completed"
     assert not [event for event in journal.events if isinstance(event, AgentDropped)]
+
+
+async def test_who_goes_on_with_a_run_does_not_count_the_time_in_which_the_process_before_was_frozen() -> None:
+    limits = TeamLimits(LIMIT, 10_000.0, call_seconds=10_000.0)
+
+    def conductor(past: Sequence[LogRecord] = ()) -> Conductor:
+        team = (Member("agent_a", Steady(10)), Member("agent_b", Steady(10)))
+        return Conductor(RunSpec("?", team, Rules(seed="q"), limits, NullAnswerStore(), ALONE), journal, past)
+
+    journal, clocked = EventList(), Clocked()
+    first = conductor()
+    journal.listen(clocked.heard)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(first.conduct)
+        await anyio.sleep(9.5)
+        freeze()
+        await anyio.sleep(3)
+        tasks.cancel_scope.cancel()  # the process is gone
+    assert first.state.end is None
+    journal = EventList()
+    rest = conductor(clocked.records)
+    assert rest.state.resume_point.seconds < 30, "it was noticed with the next look"
+    assert rest.state.elapsed(0.0) < 30
+    await rest.resume()
+    await rest.conduct()
+    assert rest.state.state == "completed"
 
 
 @pytest.mark.parametrize("begins", [0.0, 1.0, 60.0, 119.0, 119.99])

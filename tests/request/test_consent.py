@@ -433,7 +433,7 @@ def below(place: Scene, monkeypatch: pytest.MonkeyPatch) -> Scene:
 async def test_below_a_repositorys_config_an_agent_reads_that_it_is_there_and_how_to_use_it(
     below: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = UNUSED.format(below.found, f"`config: {below.found}`.")
+    words = UNUSED.format(below.found, f"`team: {below.found}`.")
     async with tools() as client:
 
         async def ignored(**arguments: Any) -> object:

@@ -24,6 +24,7 @@ from tests.harness import (
     events_of,
     expect_error,
     happened,
+    spawned,
     wait_until,
 )
 
@@ -358,6 +359,32 @@ async def test_a_run_of_the_command_line_delegates_too(home: TempHome) -> None:
     assert status["telemetry"]["nested"]["calls"] == 1
     inner = json.loads((home.run_directory(inner_id) / "status.json").read_text())
     assert inner["meta"]["parent_run_id"]
+
+
+async def test_what_runs_cost_that_are_cancelled_with_an_interrupted_one_is_a_part_of_its_cost(home: TempHome) -> None:
+    ask = agent("inner", {"call": "list_files", "arguments": {}}, {"hang": True})
+    config = home.config("outer", agent("solo", *written(ask), WAIT), nested=NESTED)
+
+    def inner() -> str | None:
+        two = [run for run in home.runs if len(of_type(home, run.name, "model_call_started")) == 2]
+        return two[0].name if two else None
+
+    command = [home.python, "-m", COMMAND_MODULE, "--automation", "--config", config, "q"]
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    async with spawned(home, *command, cwd=home.work, **pipes) as outer:
+        inner_id = await wait_until(inner)
+        outer.kill()
+        await outer.wait()
+    async with home.client() as client:
+        (row,) = (await call(client, "list_runs", state="interrupted"))["runs"]
+        await call(client, "control_run", run_id=row["run_id"], action="cancel")
+        assert (await call(client, "wait_run", run_id=inner_id))["status"] == "cancelled"
+        alone = (await call(client, "get_result", run_id=inner_id))["usage"]
+        result = await call(client, "get_result", run_id=row["run_id"], view="votes")
+    assert result["status"] == "cancelled"
+    assert [(one["run_id"], one["status"]) for one in result["nested"]] == [(inner_id, "cancelled")]
+    assert result["usage"]["nested_calls"] == alone["model_calls"] == 2
+    assert result["usage"]["input_tokens"] > alone["input_tokens"]
 
 
 # -- over MCP ---------------------------------------------------------------------------------------------------------

@@ -30,6 +30,12 @@ async def begun(client: Client, home: TempHome) -> str:
     return run_id
 
 
+def lose_list(home: TempHome) -> None:
+    for path in home.path.glob("runs.sqlite3*"):
+        if "damaged" not in path.name:
+            path.unlink()
+
+
 @pytest.mark.parametrize("how", ["deleted", "emptied", "garbage"])
 async def test_a_lost_list_is_made_again_and_no_run_is_executed_twice(home: TempHome, how: str) -> None:
     database = home.path / "runs.sqlite3"
@@ -37,8 +43,7 @@ async def test_a_lost_list_is_made_again_and_no_run_is_executed_twice(home: Temp
         done = (await call(client, "start_run", **DONE, wait_seconds=30))["run_id"]
         going = await begun(client, home)
         before = await rows(client)
-        for path in home.path.glob("runs.sqlite3*"):
-            path.unlink()
+        lose_list(home)
         if how != "deleted":
             database.write_bytes(b"" if how == "emptied" else b"no SQLite file" * 500)
         check = rebuild(home)
@@ -55,16 +60,35 @@ async def test_a_lost_list_is_made_again_and_no_run_is_executed_twice(home: Temp
         assert (kinds.count("model_call_started"), "run_resumed" in kinds) == (1, False)
 
 
+async def test_a_key_that_was_used_again_meanwhile_stays_with_the_later_run_and_damaged_lists_are_kept(
+    home: TempHome,
+) -> None:
+    asked = {"question": "Is it done?", "models": ["scripted/x"], "idempotency_key": "once", "wait_seconds": 30}
+    garbage = [b"no SQLite file" * 500, b"nor is this" * 500]
+    async with home.client() as client:
+        first = (await call(client, "start_run", **asked))["run_id"]
+        before = [_kept(row) for row in await rows(client)]
+        lose_list(home)
+        later = (await call(client, "start_run", **asked))["run_id"]
+        before += [_kept(row) for row in await rows(client)]
+        for found, damage in zip((1, 2, 2), (*garbage, None), strict=True):
+            assert rebuild(home)["message"].startswith(f"{found} runs are in the list again")
+            assert sorted(map(_kept, await rows(client)), key=lambda row: row["run_id"] == later) == before
+            assert (await call(client, "start_run", **asked))["run_id"] == later != first
+            if damage is not None:
+                lose_list(home)
+                (home.path / "runs.sqlite3").write_bytes(damage)
+    assert [path.read_bytes() for path in sorted(home.path.glob("runs.sqlite3.damaged-*"))] == garbage
+
+
 async def test_a_runner_whose_list_was_lost_ends_later_runs_all_the_same(home: TempHome) -> None:
     async with home.client() as client:
         going = await begun(client, home)
-        for path in home.path.glob("runs.sqlite3*"):
-            path.unlink()
+        lose_list(home)
         later = await begun(client, home)
         rebuild(home)
         await wait_until(lambda: _running(home, going))
-        for path in home.path.glob("runs.sqlite3*"):
-            path.unlink()
+        lose_list(home)
         assert rebuild(home)["message"] == "2 runs are in the list again"
         for run_id in (going, later):
             await call(client, "control_run", run_id=run_id, action="cancel")
@@ -77,8 +101,7 @@ async def test_a_run_that_had_not_begun_waits_for_somebody_to_resume_it(home: Te
     async with one.client() as client:
         going = await begun(client, one)
         waiting = (await call(client, "start_run", question="Later?", models=["scripted/x"]))["run_id"]
-        for path in home.path.glob("runs.sqlite3*"):
-            path.unlink()
+        lose_list(home)
         assert waiting in rebuild(one)["advice"]
         await call(client, "control_run", run_id=going, action="cancel")
         assert (await call(client, "get_status", run_id=waiting))["status"] == "interrupted"

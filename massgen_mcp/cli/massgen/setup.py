@@ -31,7 +31,7 @@ def set_up(*, cwd: Path, environ: Mapping[str, str]) -> Path:
     if not on_terminal():
         raise MassgenError("invalid_arguments", "--init needs a terminal; write a config by hand or copy a ready one")
     print_line("Set up a team for massgen. Ctrl-C leaves without saving anything.")
-    if unused := unused_config(cwd, by_agent=False):
+    if unused := unused_config(cwd, "command line"):
         print_line(unused)
     keys = dict.fromkeys(name for row in PROVIDERS for name in row.key_variables if environ.get(name, "").strip())
     servers = anyio.run(find_local_servers, environ)

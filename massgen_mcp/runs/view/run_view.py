@@ -80,6 +80,7 @@ class RunWatch:
             self._run_id = safe_id(run_id, "run id")
         except MassgenError:
             raise unknown_run(run_id) from None
+        self._engine = engine
         self._store, self._files, self._liveness = engine.store, engine.files, engine.liveness
         self._held_up = held_up
         self._reader: EventReader | None = None
@@ -121,6 +122,7 @@ class RunWatch:
             snapshot.store_state = row.state  # a running run knows better itself what it does
             if row.state in TERMINAL_STATES:
                 snapshot.lose_calls()  # cancelled when nobody worked on it: no event says so
+                self._end_nested(snapshot)
         if snapshot.input_required and any(control.action != "steer" for control in self._store.controls([row.run_id])):
             snapshot.store_state = row.state
             snapshot.caller = replace(snapshot.caller, asked=None)  # decided, and about to be heard
@@ -134,6 +136,14 @@ class RunWatch:
         snapshot.run_id, snapshot.question = row.run_id, snapshot.question or row.question
         ahead = self._store.ahead(row) if row.state == "queued" else 0
         return RunView(row, snapshot, directory, held_up_by, damage, ahead, newer=newer)
+
+    def _end_nested(self, snapshot: RunState) -> None:
+        """What the runs cost that were cancelled with this one; of one that cannot be read any more nobody knows."""
+        for started in snapshot.open_nested_runs:
+            with suppress(MassgenError):
+                nested = RunWatch(self._engine, started.run_id, self._held_up).look().snapshot
+                if (ended := nested.as_nested()) is not None:
+                    snapshot.end_nested(ended)
 
     def _newer(self, row: RunRow, directory: RunFiles) -> JournalNewer | None:
         read = self._reader.newer if self._reader else None

@@ -303,7 +303,7 @@ class _Pages:
             return "The diff is whole." if self.offset == 0 else "This is the end."
         led = longer or "view=full or view=votes has what led to it."
         alone = self.what != "agent" and self.view.snapshot.unreviewed
-        return f"The answer is whole, and nobody voted on it; {led}" if alone else f"The answer is whole; {led}"
+        return f"The answer is whole, and no vote stands for it; {led}" if alone else f"The answer is whole; {led}"
 
     def _longer(self) -> View:
         """Where everything that was shortened on this page is whole."""

@@ -25,10 +25,10 @@ def next_step(view: RunView) -> str:
         return salvage(view)
     match view.state:
         case "completed":
-            alone = "Nobody voted on its answer. " if view.snapshot.unreviewed else ""
+            alone = "No vote stands for its answer. " if view.snapshot.unreviewed else ""
             return f"{alone}Call get_result for the answer." if view.snapshot.final_answer else "Nothing more to do."
         case "failed" | "cancelled" | "timed_out" if view.snapshot.best_answer is not None:
-            best = "an answer that nobody voted on" if view.snapshot.unreviewed else "the best answer so far"
+            best = "an answer that no vote stands for" if view.snapshot.unreviewed else "the best answer so far"
             return f"get_result has {best}. {after_the_end(view)}".rstrip()
         case _:
             return after_the_end(view) if view.ended else meanwhile(view)
