@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from docs.markdown import table
-from massgen_mcp.backends.refusals import SAID
+from massgen_mcp.backends.refusals import REFUSALS
 from tests.model_servers import LISTINGS
 from tests.wire_double import Aimock, running_aimock
 from tests.wires.checks import CHECKS, Check
@@ -109,7 +109,7 @@ async def _manners() -> tuple[str, int]:
             except AssertionError as error:
                 lines.append([manner.title, *[_failed(error)] * 3])
     text = MANNERS_HEAD + table(["model or server", "three agents", "three with files", "one alone"], lines)
-    said = [[row.who, str(row.status), f"`{row.message}`", row.means.replace("_", " ")] for row in SAID]
+    said = [[row.who, str(row.status), f"`{row.message}`", row.means.replace("_", " ")] for row in REFUSALS]
     text += SAID_HEAD + table(["server", "status", "words", "meaning"], said)
     return text, sum("FAILED" in cell for line in lines for cell in line) // 3
 

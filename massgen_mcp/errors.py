@@ -125,16 +125,18 @@ FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 def storage_error(what: str, error: OSError) -> MassgenError:
     """`what` failed on disk: disk_full or store_unavailable, with what to do about it."""
-    told = f"{what}: {error.strerror or error}"
+    message = f"{what}: {error.strerror or error}"
     match error.errno:
         case code if code in FULL:
-            return MassgenError("disk_full", f"{told}; free some space (`massgen-mcp prune` removes old runs)")
+            return MassgenError("disk_full", f"{message}; free some space (`massgen-mcp prune` removes old runs)")
         case errno.EMFILE | errno.ENFILE:
-            return MassgenError("store_unavailable", f"{told}; close other programs, or raise the limit (ulimit -n)")
+            return MassgenError("store_unavailable", f"{message}; close other programs, or raise the limit (ulimit -n)")
         case errno.EACCES | errno.EPERM | errno.EROFS:
-            return MassgenError("store_unavailable", f"{told}; `massgen-mcp doctor` says which permission is missing")
+            return MassgenError(
+                "store_unavailable", f"{message}; `massgen-mcp doctor` says which permission is missing"
+            )
         case _:
-            return MassgenError("store_unavailable", f"{told}; `massgen-mcp doctor` says more")
+            return MassgenError("store_unavailable", f"{message}; `massgen-mcp doctor` says more")
 
 
 def root_causes(error: BaseException) -> tuple[BaseException, ...]:

@@ -75,8 +75,8 @@ class Home:
             for directory in (self.path, self.runs, self.runners):
                 _make_durably(directory)
         except OSError as error:
-            told = f"cannot create {self.path}: {error.strerror}; set {HOME_VARIABLE} to a writable directory"
-            raise MassgenError("disk_full" if error.errno in FULL else "store_unavailable", told) from error
+            message = f"cannot create {self.path}: {error.strerror}; set {HOME_VARIABLE} to a writable directory"
+            raise MassgenError("disk_full" if error.errno in FULL else "store_unavailable", message) from error
         return self
 
     def secret(self, name: str) -> bytes:

@@ -210,7 +210,7 @@ async def all_servers(*kinds: str) -> AsyncGenerator[list[LocalServer]]:
     async with AsyncExitStack() as stack:
         urls = {kind: (await stack.enter_async_context(serving(kind))).url for kind in kinds}
         closed = f"http://127.0.0.1:{await closed_port()}"
-        yield [LocalServer(row.type, urls.get(row.type, closed), told=False) for row in PROVIDERS if row.is_local]
+        yield [LocalServer(row.type, urls.get(row.type, closed), named=False) for row in PROVIDERS if row.is_local]
 
 
 async def closed_port() -> int:

@@ -32,8 +32,8 @@ def check_types(arguments: Mapping[str, object]) -> None:
     try:
         _Types.model_validate(arguments)
     except ValidationError as error:
-        told = {str(detail["loc"][0]): detail["type"] for detail in error.errors(include_input=False)}
-        raise MassgenError("invalid_arguments", "; ".join(map(_problem, told, told.values()))) from None
+        faults = {str(detail["loc"][0]): detail["type"] for detail in error.errors(include_input=False)}
+        raise MassgenError("invalid_arguments", "; ".join(map(_problem, faults, faults.values()))) from None
 
 
 def _problem(name: str, kind: str) -> str:

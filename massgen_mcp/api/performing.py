@@ -49,15 +49,15 @@ async def _applied(run: ForegroundRun, ended: RunState) -> dict[str, Any]:
         return {}
     files = [path_text(change.path) for change in application.changes]
     conflicts = [{"path": path_text(os.fsencode(one.path)), "reason": one.reason} for one in application.refused]
-    told: dict[str, Any] = {"status": application.state, "files": files, "conflicts": conflicts}
+    fields: dict[str, Any] = {"status": application.state, "files": files, "conflicts": conflicts}
     if application.left_out:
-        told["left_out"] = [path_text(path) for path in application.left_out]
+        fields["left_out"] = [path_text(path) for path in application.left_out]
     notes = [application.note] if application.note else []
     if application.state == "clean":
         notes.append(f"The final files fail {', '.join(failing)}, so nothing was applied.")
     if notes:
-        told["note"] = " ".join(notes)
-    return {"applied": told}
+        fields["note"] = " ".join(notes)
+    return {"applied": fields}
 
 
 def _result(prepared: PreparedRequest, run: RunState, directory: RunFiles | None) -> dict[str, Any]:

@@ -137,11 +137,11 @@ def _context_paths(paths: Paths) -> tuple[ContextPath, ...]:
 
 def _session(given: RunOptions, *, keep_logs: bool) -> tuple[str, tuple[EarlierTurn, ...]]:
     """The session, and what was said before, unless the run store says it."""
-    session_id, said = given.get("session_id"), given.get("conversation_history")
-    if session_id is not None and said is not None:
+    session_id, conversation = given.get("session_id"), given.get("conversation_history")
+    if session_id is not None and conversation is not None:
         raise MassgenError("invalid_arguments", "session_id and conversation_history each say what came before")
     if session_id is None:
-        return new_session_id(), turns_of(said or ())
+        return new_session_id(), turns_of(conversation or ())
     if (history := SESSIONS.history(session_id)) is not None:
         return session_id, history
     if (turns := kept_turns(session_id)) is None:

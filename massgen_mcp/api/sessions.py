@@ -48,7 +48,7 @@ def kept_turns(session_id: str) -> tuple[EarlierTurn, ...] | None:
         return None
     try:
         sessions = RunService(engine, os.environ).sessions
-        return sessions.told(session_id)[0].turns if sessions.runs(session_id) else None
+        return sessions.history(session_id)[0].turns if sessions.runs(session_id) else None
     finally:
         engine.close()
 

@@ -160,7 +160,7 @@ class StopPart:
     reason: StopReason | Literal["refusal"]
     """`refusal`: a content filter, or the model itself, ended it. Then it is no reply."""
     replay: tuple[JsonObject, ...] = field(default=())
-    told: str = ""
+    provider_word: str = ""
     """The provider's own word for the reason, where there is one."""
 
 

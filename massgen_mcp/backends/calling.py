@@ -156,8 +156,8 @@ def _out_of_time(seconds: float, *, heard: bool) -> BackendError:
     return BackendError("timeout", message)
 
 
-def _filtered(told: str) -> BackendError:
-    word = f" ({told})" if told else ""
+def _filtered(provider_word: str) -> BackendError:
+    word = f" ({provider_word})" if provider_word else ""
     message = f"the provider's content filter, or the model itself, refused to go on{word}; no part of the reply counts"
     return BackendError("content_filter", message)
 
@@ -246,7 +246,7 @@ class ReplyParts:
         if self._stop is None:
             raise BackendError("provider_error", "the reply ended before the model did", retryable=True)
         if self._stop.reason == "refusal":
-            raise _filtered(self._stop.told)
+            raise _filtered(self._stop.provider_word)
         text, reasoning = "".join(self._texts), "".join(self._reasoning)
         if not reasoning:
             reasoning, text = thoughts_apart(text)

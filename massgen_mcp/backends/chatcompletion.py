@@ -88,7 +88,7 @@ def stop_part(finish: object, endpoint: Endpoint, base_url: str, calls: Collecti
     stop = stop_of(CHAT, finish, calls)
     if stop is None:
         raise broken_off(f"finish_reason {finish}", endpoint, base_url)
-    return StopPart(stop, told=str(finish))
+    return StopPart(stop, provider_word=str(finish))
 
 
 def _effort(endpoint: Endpoint) -> JsonObject:
@@ -177,7 +177,7 @@ class _Reply:
         called = [call.arguments for call in self._calls]
         stop = stop_part(self._finish, self._endpoint, self._base_url, called)
         if self._refused:
-            stop = StopPart("refusal", told="refusal")
+            stop = StopPart("refusal", provider_word="refusal")
         calls = [
             ToolCall(self._ids.take(call.given_id), clean(call.name), clean(call.arguments)) for call in self._calls
         ]
@@ -210,9 +210,9 @@ class _Reply:
 
     def _choice(self, choice: Fields) -> Iterator[Part]:
         self._finish = choice.get("finish_reason") or self._finish
-        if (told := choice.get("delta")) is None:
+        if (raw := choice.get("delta")) is None:
             return
-        delta = fields_of(told, "delta")
+        delta = fields_of(raw, "delta")
         if reasoning := self._reasoning(delta):
             yield ReasoningPart(clean(reasoning))
         if content := text_in(delta, "content"):
@@ -241,8 +241,8 @@ class _Reply:
 
     def _fragment(self, fragment: Fields) -> str:
         """Returns what it adds to a text that is shown."""
-        told = fragment.get("function")
-        function: Fields = {} if told is None else fields_of(told, "function")
+        raw = fragment.get("function")
+        function: Fields = {} if raw is None else fields_of(raw, "function")
         index, call_id, name = fragment.get("index"), text_in(fragment, "id"), text_in(function, "name")
         call = self._by_index.get(index)
         if call is None or not call.goes_on_with(call_id, name):

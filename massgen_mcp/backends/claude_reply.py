@@ -77,12 +77,12 @@ class MessagesReply:
         self._model: object = None
         self._citations: list[Citation] = []
 
-    def read(self, told: ServerEvent) -> Iterator[Part]:
-        if told.name == "error":
-            raise self._error(told.data)
-        if told.name in ("", "ping"):
+    def read(self, sent: ServerEvent) -> Iterator[Part]:
+        if sent.name == "error":
+            raise self._error(sent.data)
+        if sent.name in ("", "ping"):
             return
-        event = fields_of(parsed(told.data), "an event")
+        event = fields_of(parsed(sent.data), "an event")
         match event.get("type"):
             case "message_start":
                 self._model = member(event, "message", "model")
@@ -131,15 +131,15 @@ class MessagesReply:
             yield CitationsPart(tuple(self._citations))
         yield self._total()
         if self.paused:
-            told = f"{self._base_url} paused the reply more than {MAX_PAUSES} times"
-            raise failure("bad_reply", told, self._endpoint)
+            message = f"{self._base_url} paused the reply more than {MAX_PAUSES} times"
+            raise failure("bad_reply", message, self._endpoint)
         stop = stop_of(MESSAGES, self._stop_reason, self._called)
         # LMDeploy calls what it broke off a `stop_sequence`, and names none; who has met one names it.
         if stop is None or (stop == "end" and self._stop_reason == "stop_sequence" and not self._sequence):
             raise broken_off(f"stop_reason {self._stop_reason}", self._endpoint, self._base_url)
         # Without thinking or tools of the API there is nothing that the plain messages do not tell as well.
         replay = tuple(self._blocks) if self._thought or self._served else ()
-        yield StopPart(stop, replay, told=str(self._stop_reason))
+        yield StopPart(stop, replay, provider_word=str(self._stop_reason))
 
     def _start(self, index: int, block: Fields) -> Iterator[Part]:
         self._open[index] = opened = _OpenBlock(block)
@@ -224,9 +224,9 @@ class MessagesReply:
     def _count(self, usage: object) -> None:
         """Counts are running totals; some servers set back to 0 what they have told."""
         for path in _COUNTS:
-            if told := count(member(usage, *path)):
-                self._counts[path[-1]] = told
-            elif told == 0:
+            if number := count(member(usage, *path)):
+                self._counts[path[-1]] = number
+            elif number == 0:
                 self._counts.setdefault(path[-1], 0)
 
 

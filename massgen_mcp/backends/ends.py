@@ -101,15 +101,15 @@ _BROKEN_OFF = (
 """What is in the words of servers for a reply that is not whole, or of which they do not know how it ended."""
 
 
-def stop_of(table: Mapping[str, End], told: object, calls: Collection[str]) -> End | None:
+def stop_of(table: Mapping[str, End], reason: object, calls: Collection[str]) -> End | None:
     """The end that a server told; None if it is none that we know.
 
     `calls`: the arguments of the reply's calls. A reply that ended in order and calls some has ended for them; one that
     says so and calls none is not whole.
     """
-    if not isinstance(told, str):
+    if not isinstance(reason, str):
         return None
-    word = told.partition(":")[0].strip().lower()
+    word = reason.partition(":")[0].strip().lower()
     stop = table.get(word)
     invented = stop is None and word and not any(bad in word for bad in _BROKEN_OFF)
     if calls and (stop == "end" or (invented and all(map(is_object, calls)))):

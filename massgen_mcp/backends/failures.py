@@ -18,7 +18,7 @@ import anyio
 import httpx2
 
 from massgen_mcp.backends.http import Endpoint
-from massgen_mcp.backends.refusals import reason_told, refused_part
+from massgen_mcp.backends.refusals import reason_in_words, refused_part
 from massgen_mcp.backends.wiretext import clean
 from massgen_mcp.errors import BackendError, DropReason
 
@@ -122,14 +122,14 @@ def translate(error: Exception, endpoint: Endpoint, base_url: str) -> BackendErr
 
 def of_event(body: object, message: str, endpoint: Endpoint, base_url: str) -> BackendError:
     """An error told inside a stream, by its code or type; an unknown one may pass, as most of them do."""
-    told = _detail(body) or message
-    refused = refused_part(400, told)
+    detail = _detail(body) or message
+    refused = refused_part(400, detail)
     reason, retryable = _by_code(body) or ("provider_error", True)
-    if in_words := reason_told(told):
+    if in_words := reason_in_words(detail):
         reason, retryable = in_words, False
     elif refused is not None:
         reason, retryable = "tools_unsupported", False
-    error = failure(reason, f"{base_url} broke off: {told}", endpoint, retryable=retryable)
+    error = failure(reason, f"{base_url} broke off: {detail}", endpoint, retryable=retryable)
     error.refused = refused
     return error
 
@@ -183,7 +183,7 @@ def _of_status(
     detail = _detail(body) or message
     refused = refused_part(status, detail)
     reason, retryable = ("tools_unsupported", False) if refused else _by_status(status, body)
-    if status >= 400 and reason in ("bad_request", "provider_error") and (in_words := reason_told(detail)):
+    if status >= 400 and reason in ("bad_request", "provider_error") and (in_words := reason_in_words(detail)):
         reason, retryable = in_words, False
     text = f"{base_url} answered {status}: {detail}"
     if status < 400:
@@ -191,25 +191,25 @@ def _of_status(
     elif reason == "model_not_found":
         text = f"{base_url} answered {status}; it has no model {endpoint.model!r}, or base_url is wrong: {detail}"
     translated_error = failure(reason, text, endpoint, retryable=retryable)
-    told = retry_after(headers, datetime.now(UTC))
-    translated_error.retry_after = told if told is not None else _retry_delay(body)
+    seconds = retry_after(headers, datetime.now(UTC))
+    translated_error.retry_after = seconds if seconds is not None else _retry_delay(body)
     translated_error.refused = refused
     return translated_error
 
 
 def _by_status(status: int, body: object) -> _Verdict:
-    told = _by_code(body)
-    if status == 402 or (told is not None and told[0] == "quota_exhausted"):
+    by_code = _by_code(body)
+    if status == 402 or (by_code is not None and by_code[0] == "quota_exhausted"):
         return "quota_exhausted", False
     if status in (401, 403):
-        return told if told is not None and told[0] in ("bad_request", "content_filter") else ("auth", False)
+        return by_code if by_code is not None and by_code[0] in ("bad_request", "content_filter") else ("auth", False)
     if status == 404:
         return "model_not_found", False
     if status == 429:
         return "rate_limited", True
     if status in MAY_PASS or status >= 500:
         return "provider_error", True
-    return (told or ("bad_request", False)) if status >= 400 else ("provider_error", False)
+    return (by_code or ("bad_request", False)) if status >= 400 else ("provider_error", False)
 
 
 def _by_code(body: object) -> _Verdict | None:
@@ -301,8 +301,8 @@ def _detail(body: object, depth: int = 0) -> str:
             return "; ".join(filter(None, texts))
         case Mapping() if depth < MAX_DEPTH:
             fields = cast("Mapping[str, object]", body)
-            told = next(filter(None, (_detail(fields.get(name), depth + 1) for name in _DETAIL)), "")
-            return told or ("" if depth or not fields else json.dumps(fields)[:MAX_MESSAGE])
+            detail = next(filter(None, (_detail(fields.get(name), depth + 1) for name in _DETAIL)), "")
+            return detail or ("" if depth or not fields else json.dumps(fields)[:MAX_MESSAGE])
         case _:
             return ""
 
@@ -312,5 +312,5 @@ def _text(error: BaseException) -> str:
 
 
 def _presentable(message: str, endpoint: Endpoint, way_out: str = "") -> str:
-    told = endpoint.redactor.text(clean(message))[: MAX_MESSAGE - len(way_out)]
-    return f"{told}{way_out}"
+    text = endpoint.redactor.text(clean(message))[: MAX_MESSAGE - len(way_out)]
+    return f"{text}{way_out}"

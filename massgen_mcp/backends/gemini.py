@@ -182,15 +182,15 @@ def function_call(call: ToolCall) -> JsonObject:
 
 def _calls_in(calls: Sequence[ToolCall], parts: Sequence[JsonValue]) -> dict[str, _Sent]:
     called = [part["functionCall"] for part in parts if isinstance(part, dict) and "functionCall" in part]
-    told = [call for call in called if isinstance(call, dict)]
+    calls_sent = [call for call in called if isinstance(call, dict)]
     return {
         call.id: _Sent(str(one.get("name", call.name)), cast("str | None", one.get("id")))
-        for call, one in zip(calls, told, strict=False)
+        for call, one in zip(calls, calls_sent, strict=False)
     }
 
 
 def _result(message: ToolResultMessage, sent: _Sent | None) -> JsonValue:
     sent = sent or _Sent(tool_name(message.name), message.call_id)
     response: JsonObject = {"error" if message.is_error else "output": message.text}
-    told: JsonObject = {"name": sent.name, "response": response}
-    return {"functionResponse": {"id": sent.call_id, **told} if sent.call_id else told}
+    fields: JsonObject = {"name": sent.name, "response": response}
+    return {"functionResponse": {"id": sent.call_id, **fields} if sent.call_id else fields}

@@ -59,8 +59,8 @@ class GeminiReply:
         self._sources: object = None
         self._queries: object = None
 
-    def read(self, told: ServerEvent) -> Iterator[Part]:
-        event = fields_of(parsed(told.data), "an event")
+    def read(self, sent: ServerEvent) -> Iterator[Part]:
+        event = fields_of(parsed(sent.data), "an event")
         if event.get("error"):
             raise of_event(event, "an error event", self._endpoint, self._base_url)
         self._model = event.get("modelVersion") or self._model
@@ -69,8 +69,8 @@ class GeminiReply:
             yield from self._candidate(candidate)
         if blocked := member(event, "promptFeedback", "blockReason"):
             yield from self._counted()
-            told_reason = f"{self._base_url} blocked the request: {blocked}"
-            raise failure("content_filter", told_reason, self._endpoint)
+            message = f"{self._base_url} blocked the request: {blocked}"
+            raise failure("content_filter", message, self._endpoint)
 
     def finish(self) -> Iterator[Part]:
         if not self._finish:
@@ -82,7 +82,7 @@ class GeminiReply:
         if citations := tuple(self._citations()):
             yield CitationsPart(citations)
         yield from self._counted()
-        yield StopPart(stop, tuple(self._parts) if self._signed else (), told=str(self._finish))
+        yield StopPart(stop, tuple(self._parts) if self._signed else (), provider_word=str(self._finish))
 
     def _candidate(self, candidate: Fields) -> Iterator[Part]:
         self._finish = candidate.get("finishReason") or self._finish
@@ -143,10 +143,10 @@ class GeminiReply:
         if usage is None:
             return
         asked, looked_up = count(member(usage, "promptTokenCount")), count(member(usage, "toolUsePromptTokenCount"))
-        said, thought = count(member(usage, "candidatesTokenCount")), count(member(usage, "thoughtsTokenCount"))
+        answered, thought = count(member(usage, "candidatesTokenCount")), count(member(usage, "thoughtsTokenCount"))
         # What its own tools came to is input as well, thoughts are output; the API counts them apart.
         read = None if asked is None else asked + (looked_up or 0)
-        written = None if said is None and thought is None else (said or 0) + (thought or 0)
+        written = None if answered is None and thought is None else (answered or 0) + (thought or 0)
         yield usage_part(
             self._model,
             read=read,
@@ -158,19 +158,19 @@ class GeminiReply:
 
     def _searches(self) -> int:
         """What is billed: every query, by Gemini 2 every request that searched."""
-        made = len(_listed(self._queries))
+        made = len(_as_list(self._queries))
         return min(made, 1) if self._endpoint.model.rpartition("/")[2].startswith("gemini-2") else made
 
     def _citations(self) -> Iterator[Citation]:
         """The pages that the reply rests on; all that were found, if the API does not say on which."""
-        found = _listed(member(self._sources, "groundingChunks"))
-        supports = _listed(member(self._sources, "groundingSupports"))
-        named = chain.from_iterable(_listed(member(support, "groundingChunkIndices")) for support in supports)
+        found = _as_list(member(self._sources, "groundingChunks"))
+        supports = _as_list(member(self._sources, "groundingSupports"))
+        named = chain.from_iterable(_as_list(member(support, "groundingChunkIndices")) for support in supports)
         places = [place for place in dict.fromkeys(map(count, named)) if place is not None and place < len(found)]
         for place in places or range(len(found)):
             if cited := citation(member(found[place], "web", "uri"), member(found[place], "web", "title")):
                 yield cited
 
 
-def _listed(value: object) -> list[object]:
+def _as_list(value: object) -> list[object]:
     return cast("list[object]", value) if isinstance(value, list) else []

@@ -132,8 +132,8 @@ def _encodings() -> frozenset[str]:
 
 async def _guard(response: httpx2.Response) -> None:
     # A hook and not a transport of our own: with a transport httpx2 would ignore the proxies of the environment.
-    told = response.headers.get_list("content-encoding", split_commas=True)
-    encodings = [name.strip().lower() for name in told if name.strip().lower() not in ("", "identity")]
+    named = response.headers.get_list("content-encoding", split_commas=True)
+    encodings = [name.strip().lower() for name in named if name.strip().lower() not in ("", "identity")]
     if len(encodings) > 1 or not _encodings().issuperset(encodings):
         unreadable = f"{', '.join(encodings)} data that was not asked for and cannot be read"
         raise BackendError("bad_reply", f"{response.url} answered with {unreadable}")

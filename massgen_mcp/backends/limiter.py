@@ -133,7 +133,7 @@ class ProviderLimiter:
             self._under_way += 1
             self._last_sent = anyio.current_time()
             self._sent.append(self._last_sent)
-        if place.told:
+        if place.announced:
             on_wait(None)
         try:
             yield self._answered
@@ -246,12 +246,12 @@ class _Place:
     """One call's place in the line."""
 
     def __init__(self) -> None:
-        self.told: Obstacle | None = None
+        self.announced: Obstacle | None = None
         self._woken = anyio.Event()
 
     def tell(self, obstacle: Obstacle, on_wait: Callable[[Obstacle | None], None]) -> None:
-        if obstacle != self.told:
-            self.told = obstacle
+        if obstacle != self.announced:
+            self.announced = obstacle
             on_wait(obstacle)
 
     def wake(self) -> None:

@@ -84,7 +84,7 @@ class LocalServerBackend:
         if not models:
             with translated(self._endpoint, self._base_url):
                 raise await self._why_nothing()
-        best = chosen_models(LocalServer(self._type, self._base_url, told=True, models=tuple(models)))
+        best = chosen_models(LocalServer(self._type, self._base_url, named=True, models=tuple(models)))
         return replace(self._endpoint, model=(best or models)[0].name)
 
     async def _meant(self, asked: Backend, error: BackendError) -> Backend:

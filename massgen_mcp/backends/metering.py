@@ -100,16 +100,16 @@ class Meter:
 
     def usage(self) -> Usage:
         """The provider's numbers; our estimate of those it did not tell. Nothing is read or written for no tokens."""
-        told = self.reported or UsagePart()
+        reported = self.reported or UsagePart()
         streamed = self._streamed + self._drafted
-        no_input, no_output = not told.input_tokens, not told.output_tokens and streamed > 0
+        no_input, no_output = not reported.input_tokens, not reported.output_tokens and streamed > 0
         return Usage(
-            input_tokens=told.input_tokens or self.input_tokens,
-            cached_input_tokens=told.cached_input_tokens,
-            cache_write_tokens=told.cache_write_tokens,
-            output_tokens=told.output_tokens or streamed,
-            reasoning_tokens=told.reasoning_tokens,
-            web_searches=told.web_searches,
+            input_tokens=reported.input_tokens or self.input_tokens,
+            cached_input_tokens=reported.cached_input_tokens,
+            cache_write_tokens=reported.cache_write_tokens,
+            output_tokens=reported.output_tokens or streamed,
+            reasoning_tokens=reported.reasoning_tokens,
+            web_searches=reported.web_searches,
             estimated=no_input or no_output,
         )
 

@@ -192,11 +192,11 @@ class _Reply:
         if text := text_in(message, "content"):
             self._texts.append(text)
             yield from self._apart.add(clean(text))
-        for told in objects_in(message, "tool_calls"):
-            function = fields_of(told.get("function"), "function")
+        for raw in objects_in(message, "tool_calls"):
+            function = fields_of(raw.get("function"), "function")
             arguments = function.get("arguments")
             written = arguments if isinstance(arguments, str) else json.dumps({} if arguments is None else arguments)
-            call = ToolCall(self._ids.take(text_in(told, "id")), clean(text_in(function, "name")), clean(written))
+            call = ToolCall(self._ids.take(text_in(raw, "id")), clean(text_in(function, "name")), clean(written))
             self._calls.append(call)
             draft = self._drafts.begin(call.name)
             if draft and (shown := draft.add(call.arguments)):  # at once: calls come whole
@@ -206,11 +206,11 @@ class _Reply:
 
     def finish(self) -> Iterator[Part]:
         """Raises `BackendError` if the model did not come to an end."""
-        if self._last is None or not (told := self._last.get("done_reason")):
+        if self._last is None or not (reason := self._last.get("done_reason")):
             raise cut_off(self._endpoint, self._base_url)
-        stop = stop_of(CHAT, told, [call.arguments for call in self._calls])
+        stop = stop_of(CHAT, reason, [call.arguments for call in self._calls])
         if stop is None:
-            raise broken_off(f"done_reason {told}", self._endpoint, self._base_url)
+            raise broken_off(f"done_reason {reason}", self._endpoint, self._base_url)
         yield from self._apart.end()
         yield from map(ToolCallPart, self._calls)
         yield usage_part(
@@ -218,7 +218,7 @@ class _Reply:
             read=count(self._last.get("prompt_eval_count")),
             written=count(self._last.get("eval_count")),
         )
-        yield StopPart(stop, self._replay(), told=str(told))
+        yield StopPart(stop, self._replay(), provider_word=str(reason))
 
     def _replay(self) -> tuple[JsonObject, ...]:
         """The reply with its thoughts, which some models read again; empty when there are none."""

@@ -132,8 +132,8 @@ class _Reply:
         self._end: Fields | None = None
         self._status: object = None
 
-    def read(self, told: object) -> Iterator[Part]:
-        event = fields_of(told, "an event")
+    def read(self, sent: object) -> Iterator[Part]:
+        event = fields_of(sent, "an event")
         match event.get("type"):
             case "response.output_text.delta":
                 yield TextPart(clean(needed_text(event, "delta")))
@@ -173,18 +173,18 @@ class _Reply:
             stop = stop_of(RESPONSES_INCOMPLETE, reason, ())
             if stop is None:
                 raise broken_off(f"incomplete_details {reason}", self._endpoint, self._base_url)
-            return StopPart(stop, told=str(reason))
+            return StopPart(stop, provider_word=str(reason))
         stop = stop_of(RESPONSES, self._status, self._called)
         if stop is None:
             raise broken_off(f"status {self._status}", self._endpoint, self._base_url)
         if self._refused:
-            return StopPart("refusal", told="refusal")
+            return StopPart("refusal", provider_word="refusal")
         return StopPart(stop)
 
     def _ended(self, event: Fields) -> None:
-        if (told := event.get("response")) is None:
+        if (raw := event.get("response")) is None:
             return
-        response = fields_of(told, "response")
+        response = fields_of(raw, "response")
         match event["type"]:
             case "response.failed":
                 raise of_event(response.get("error"), "the response failed", self._endpoint, self._base_url)
@@ -252,14 +252,14 @@ def _is_search(item: object) -> bool:
 
 
 def _citations(end: Fields) -> Iterator[Citation]:
-    for item in _listed(end.get("output")):
-        for part in _listed(member(item, "content")):
-            for note in _listed(member(part, "annotations")):
+    for item in _as_list(end.get("output")):
+        for part in _as_list(member(item, "content")):
+            for note in _as_list(member(part, "annotations")):
                 if cited := citation(member(note, "url"), member(note, "title")):
                     yield cited
 
 
-def _listed(value: object) -> list[object]:
+def _as_list(value: object) -> list[object]:
     return cast("list[object]", value) if isinstance(value, list) else []
 
 
@@ -274,7 +274,7 @@ def _usage(end: Fields, endpoint: Endpoint) -> UsagePart | None:
         cached=count(member(usage, "input_tokens_details", "cached_tokens")),
         cache_written=count(member(usage, "input_tokens_details", "cache_write_tokens")),
         reasoning=count(member(usage, "output_tokens_details", "reasoning_tokens")),
-        searches=_searches_at_xai(usage) if endpoint.of_xai else sum(map(_is_search, _listed(end.get("output")))),
+        searches=_searches_at_xai(usage) if endpoint.of_xai else sum(map(_is_search, _as_list(end.get("output")))),
         cost_usd=reported_usd(usage, endpoint.cost_field),
     )
 

@@ -27,7 +27,7 @@ from massgen_mcp.backends.base import (
 from massgen_mcp.errors import BackendError
 from massgen_mcp.redaction import RedactedText, Redactor
 
-_Said = TextPart | ReasoningPart | DraftPart
+_Words = TextPart | ReasoningPart | DraftPart
 
 
 def without_keys(backend: Backend, redactor: Redactor) -> Backend:
@@ -84,7 +84,7 @@ class _Reply:
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
-        self._streams: dict[type[_Said], RedactedText] = {
+        self._streams: dict[type[_Words], RedactedText] = {
             kind: redactor.stream() for kind in (TextPart, ReasoningPart, DraftPart)
         }
 
@@ -108,7 +108,7 @@ class _Reply:
             case _:
                 assert_never(part)
 
-    def _rest(self, kind: type[_Said]) -> Iterator[Part]:
+    def _rest(self, kind: type[_Words]) -> Iterator[Part]:
         """What was held back."""
         if rest := self._streams[kind].end():
             yield kind(rest)

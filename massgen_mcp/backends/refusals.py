@@ -14,7 +14,7 @@ Meaning = RefusedPart | Literal["too_long", "filtered"]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Refusal:
     """`status` and `message` are what a server answers; `pattern` is what tells its meaning, in any case of letters."""
 
     who: str
@@ -25,8 +25,8 @@ class Said:
     thread: str
 
 
-SAID = (
-    Said(
+REFUSALS = (
+    Refusal(
         "Ollama",
         400,
         "registry.ollama.ai/library/gemma3:4b does not support tools",
@@ -34,7 +34,7 @@ SAID = (
         r"(?:does not|doesn't|not) support (?:tool(?:s\b| use| calls?| calling)|function(?:s\b| calls?| calling))",
         "https://github.com/ollama/ollama/issues/6027",
     ),
-    Said(
+    Refusal(
         "vLLM",
         400,
         '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
@@ -42,7 +42,7 @@ SAID = (
         r"requires --(?:enable-auto-tool-choice|tool-call-parser)",
         "https://github.com/vllm-project/vllm/issues/9986",
     ),
-    Said(
+    Refusal(
         "SGLang",
         400,
         "Unsupported tool_call_parser: None",
@@ -50,7 +50,7 @@ SAID = (
         r"unsupported tool_call_parser",
         "https://github.com/sgl-project/sglang/issues/9102",
     ),
-    Said(
+    Refusal(
         "llama.cpp",
         500,
         "tools param requires --jinja flag",
@@ -58,7 +58,7 @@ SAID = (
         r"tools param requires --jinja",
         "https://github.com/containers/ramalama/issues/988",
     ),
-    Said(
+    Refusal(
         "llama.cpp of 2024",
         500,
         "Unsupported param: tools",
@@ -66,7 +66,7 @@ SAID = (
         r"unsupported param(?:eter)?: '?tools\b",
         "https://github.com/ggml-org/llama.cpp/issues/10920",
     ),
-    Said(
+    Refusal(
         "OpenRouter",
         404,
         "No endpoints found that support tool use. To learn more about provider routing, visit: "
@@ -75,7 +75,7 @@ SAID = (
         r"no endpoints found that support tool use",
         "https://github.com/dnakov/anon-kode/issues/2",
     ),
-    Said(
+    Refusal(
         "Gemini",
         400,
         "Function calling is not enabled for models/gemma-3-12b-it",
@@ -83,7 +83,7 @@ SAID = (
         r"(?:function|tool) calling[`'\"]? is (?:not enabled|not supported|unsupported)",
         "https://github.com/agno-agi/agno/issues/3505",
     ),
-    Said(
+    Refusal(
         "Gemini 2 with its own search",
         400,
         "Tool use with function calling is unsupported",
@@ -91,7 +91,7 @@ SAID = (
         r"tool use with function calling is unsupported",
         "https://github.com/googleapis/go-genai/issues/323",
     ),
-    Said(
+    Refusal(
         "Gemini 2 with its own search",
         400,
         "Tool call context circulation is not enabled for models/gemini-2.5-flash",
@@ -99,7 +99,7 @@ SAID = (
         r"tool call context circulation is not enabled",
         "https://github.com/egonSchiele/agency-lang/issues/495",
     ),
-    Said(
+    Refusal(
         "Gemini with its own search",
         400,
         "Built-in tools ({google_search}) and Custom tools (Function Calling) cannot be combined in the same request. "
@@ -108,7 +108,7 @@ SAID = (
         r"built-in tools.{0,60}function calling.{0,3}cannot be combined",
         "https://github.com/lbjlaq/Antigravity-Manager/issues/2241",
     ),
-    Said(
+    Refusal(
         "DeepSeek",
         400,
         "Thinking mode does not support this tool_choice",
@@ -116,7 +116,7 @@ SAID = (
         r"not support this tool_choice",
         "https://github.com/deepseek-ai/DeepSeek-V3/issues/1376",
     ),
-    Said(
+    Refusal(
         "Qwen at Alibaba",
         400,
         "<400> InternalError.Algo.InvalidParameter: The tool_choice parameter does not support being set to required "
@@ -125,7 +125,7 @@ SAID = (
         r"tool_choice parameter does not support",
         "https://github.com/cloudwego/eino/issues/994",
     ),
-    Said(
+    Refusal(
         "LM Studio",
         400,
         "Invalid tool_choice type: 'object'. Supported string values: none, auto, required",
@@ -133,7 +133,7 @@ SAID = (
         r"(?:invalid|unsupported|unknown|unexpected|unrecognized)[^.]{0,40}\btool_choice",
         "https://github.com/lmstudio-ai/lmstudio-bug-tracker/issues/670",
     ),
-    Said(
+    Refusal(
         "OpenRouter",
         404,
         "No endpoints found that support the provided 'tool_choice' value. To learn more about provider routing, "
@@ -142,7 +142,7 @@ SAID = (
         r"support the provided 'tool_choice'",
         "https://github.com/zed-industries/zed/issues/36094",
     ),
-    Said(
+    Refusal(
         "vLLM",
         400,
         "This model's maximum context length is 16384 tokens. However, you requested 122946 tokens (112946 in the "
@@ -151,7 +151,7 @@ SAID = (
         r"maximum (?:context|prompt) length",
         "https://github.com/vllm-project/vllm/issues/20409",
     ),
-    Said(
+    Refusal(
         "llama.cpp",
         400,
         "request (4390 tokens) exceeds the available context size (4096 tokens), try increasing it",
@@ -159,7 +159,7 @@ SAID = (
         r"exceeds the available context size",
         "https://github.com/ggml-org/llama.cpp/issues/19774",
     ),
-    Said(
+    Refusal(
         "llama.cpp",
         500,
         "Context size has been exceeded.",
@@ -167,7 +167,7 @@ SAID = (
         r"context (?:size|length|window) (?:has been )?exceeded",
         "https://github.com/ggml-org/llama.cpp/issues/19774",
     ),
-    Said(
+    Refusal(
         "Ollama",
         400,
         "the input length exceeds the context length",
@@ -175,7 +175,7 @@ SAID = (
         r"input (?:length )?exceeds (?:the |maximum )?context length",
         "https://github.com/ollama/ollama/blob/main/llm/llama_server.go",
     ),
-    Said(
+    Refusal(
         "LM Studio",
         400,
         "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: 13055>= "
@@ -184,7 +184,7 @@ SAID = (
         r"greater than the context length",
         "https://github.com/Gitlawb/openclaude/issues/353",
     ),
-    Said(
+    Refusal(
         "LM Studio",
         400,
         "Trying to keep the first 10136 tokens when context the overflows. However, the model is loaded with context "
@@ -193,7 +193,7 @@ SAID = (
         r"loaded with context length of only",
         "https://github.com/lmstudio-ai/lmstudio-bug-tracker/issues/546",
     ),
-    Said(
+    Refusal(
         "SGLang",
         400,
         "The input (61709 tokens) is longer than the model's context length (40960 tokens).",
@@ -201,7 +201,7 @@ SAID = (
         r"longer than the model's context length",
         "https://github.com/QwenLM/Qwen3/issues/1321",
     ),
-    Said(
+    Refusal(
         "SGLang",
         400,
         "Input length (160062 tokens) exceeds the maximum allowed length (59862 tokens).",
@@ -209,7 +209,7 @@ SAID = (
         r"exceeds the maximum (?:allowed length|number of tokens allowed)",
         "https://github.com/sgl-project/sglang/issues/4048",
     ),
-    Said(
+    Refusal(
         "Anthropic",
         400,
         "Output blocked by content filtering policy",
@@ -221,7 +221,7 @@ SAID = (
 
 _REFUSING = frozenset({400, 404, 422, 500, 501})
 _MEANINGS: list[tuple[Meaning, re.Pattern[str]]] = [
-    (said.means, re.compile(said.pattern, re.IGNORECASE)) for said in SAID
+    (refusal.means, re.compile(refusal.pattern, re.IGNORECASE)) for refusal in REFUSALS
 ]
 
 
@@ -231,7 +231,7 @@ def refused_part(status: int, message: str) -> RefusedPart | None:
     return None if meant in ("too_long", "filtered") or status not in _REFUSING else meant
 
 
-def reason_told(message: str) -> Literal["context_too_small", "content_filter"] | None:
+def reason_in_words(message: str) -> Literal["context_too_small", "content_filter"] | None:
     """Why a request failed for good, if that is what the message says."""
     match _meaning(message):
         case "too_long":

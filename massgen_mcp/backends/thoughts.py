@@ -85,10 +85,10 @@ class ThoughtsApart:
 def thoughts_apart(text: str) -> tuple[str, str]:
     """The thoughts that a whole reply begins with, and the reply."""
     split = ThoughtsApart()
-    thoughts, said = list[str](), list[str]()
+    thoughts, texts = list[str](), list[str]()
     for part in (*split.add(text), *split.end()):
-        (thoughts if isinstance(part, ReasoningPart) else said).append(part.text)
-    reply = "".join(said)
+        (thoughts if isinstance(part, ReasoningPart) else texts).append(part.text)
+    reply = "".join(texts)
     if reply == text and (lone := _LONE_END.search(reply)):
         before = reply[: lone.start()]
         if "<think>" not in before.lower() and before.count("```") % 2 == 0:

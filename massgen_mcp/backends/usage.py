@@ -24,14 +24,14 @@ TICKS = 10_000_000_000
 
 def count(value: object) -> int | None:
     """A number of tokens, a broken one rounded up; None for everything else."""
-    told = _number(value, MAX_TOKENS)
-    return None if told is None else math.ceil(told)
+    number = _number(value, MAX_TOKENS)
+    return None if number is None else math.ceil(number)
 
 
 def money(value: object, *, unit: float = 1.0) -> float | None:
     """A sum in US dollars, told in units of so many to the dollar; None for what can be no such sum."""
-    told = _number(value, MAX_USD * unit)
-    return None if told is None else told / unit
+    number = _number(value, MAX_USD * unit)
+    return None if number is None else number / unit
 
 
 def _number(value: object, most: float) -> float | None:
@@ -105,10 +105,10 @@ def written_tokens(read: int | None, written: int | None, total: int | None, rea
 
 def reported_usd(usage: object, cost_field: CostField | None) -> float | None:
     """What a provider says in its usage that the call cost; None where it says nothing that can be a sum of money."""
-    told = member(usage, cost_field) if cost_field else None
+    cost = member(usage, cost_field) if cost_field else None
     if cost_field == "cost_in_usd_ticks":
-        return money(told, unit=TICKS)
-    charged = money(told)
+        return money(cost, unit=TICKS)
+    charged = money(cost)
     if charged is None:
         return None
     # With a key of the user's own OpenRouter charges a fee, and the model's provider bills the rest.

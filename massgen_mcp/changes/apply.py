@@ -74,8 +74,8 @@ def choose(repository: PrivateRepository, patch: Patch, paths: Sequence[str]) ->
     which it changes nothing.
     """
     if not patch.writable:
-        told = "the run was given no directory with permission write, so nothing of it may be applied"
-        raise MassgenError("invalid_action", told)
+        message = "the run was given no directory with permission write, so nothing of it may be applied"
+        raise MassgenError("invalid_action", message)
     changes = _at(repository.changes(patch.base, patch.theirs), patch.places, paths)
     base = repository.combined({place.name: repository.part(patch.base, place.name) for place in patch.writable})
     files = repository.files(base)

@@ -47,8 +47,8 @@ def take_over(source: int, target: int, path: str) -> None:
         try:
             _set(target, name, value)
         except OSError as error:
-            told = f"has the attribute {name}, which a changed file cannot be given"
-            raise NotKept(error.errno, told, path) from error
+            message = f"has the attribute {name}, which a changed file cannot be given"
+            raise NotKept(error.errno, message, path) from error
 
 
 def inherit(directory: int, target: int) -> None:

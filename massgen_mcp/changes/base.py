@@ -170,14 +170,14 @@ def _shared(given: ContextDirectory, written: Written) -> Iterator[str]:
 
 def _notes(written: Written, absent: int) -> Iterator[str]:
     left_out = written.left_out
-    told = (
+    groups = (
         (left_out.repositories, "repositories of their own, to be read only"),
         (written.lfs_pointers, "pointers of Git LFS, whose contents are not on this machine"),
         (left_out.too_large, "left out, too large"),
         (left_out.unreadable, "left out, not readable"),
         (left_out.special, "left out, no regular files"),
     )
-    for paths, what in told:
+    for paths, what in groups:
         if paths:
             more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
             yield f"{what}: {', '.join(map(path_text, paths[:_NAMED]))}{more}"

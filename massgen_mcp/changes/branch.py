@@ -137,12 +137,12 @@ def _converted(
     """The files whose content the repository's attributes would change on the way into a commit."""
     files = {_in_repository(one.path, prefixes): one for one in plan.changes if one.after is not None}
     asked = ("check-attr", "-z", "--stdin", *(name.decode() for name in (*_CONVERTING, *_ENDS_OF_LINES)))
-    said = Git(user.git_dir).run(*_UNTOUCHED, *asked, given=b"\0".join(files), work_tree=user.top).split(b"\0")
-    for path, attribute, value in zip(said[::3], said[1::3], said[2::3], strict=False):
+    fields = Git(user.git_dir).run(*_UNTOUCHED, *asked, given=b"\0".join(files), work_tree=user.top).split(b"\0")
+    for path, attribute, value in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
         after = files[path].after
         if value in _NO or after is None:
             continue
         if attribute in _CONVERTING or b"\r\n" in repository.content(after):
-            told = f"{attribute.decode()}={value.decode(errors='replace')}"
-            reason = f"git converts it when it is committed ({told}); {_INSTEAD}"
+            setting = f"{attribute.decode()}={value.decode(errors='replace')}"
+            reason = f"git converts it when it is committed ({setting}); {_INSTEAD}"
             yield Obstacle(os.fsdecode(files[path].path), reason)

@@ -82,10 +82,10 @@ class _Talk:
     def ask(self, lines: bytes, replies: int) -> list[bytes]:
         self.tell(lines)
         self._stdin.flush()
-        told = [self._stdout.readline().rstrip(b"\n") for _ in range(replies)]
-        if not all(told):
+        replied = [self._stdout.readline().rstrip(b"\n") for _ in range(replies)]
+        if not all(replied):
             raise GitFailed(f"git {self._name} ended before its time")
-        return told
+        return replied
 
     def read(self, line: bytes) -> bytes:
         """The one content that is asked for."""

@@ -120,7 +120,8 @@ class Git:
         except OSError as error:
             raise GitFailed(f"git {_named(arguments)} could not be started: {error.strerror}") from error
         if done.returncode not in accepted:
-            raise GitFailed(f"git {_named(arguments)} failed: {told(done.stderr) or f'exit code {done.returncode}'}")
+            why = last_line(done.stderr) or f"exit code {done.returncode}"
+            raise GitFailed(f"git {_named(arguments)} failed: {why}")
         return done.returncode, done.stdout
 
     def write(self, *arguments: str, into: Path) -> int:
@@ -140,7 +141,7 @@ class Git:
             except subprocess.TimeoutExpired as error:
                 raise GitFailed(f"git {_named(arguments)} took longer than {MAX_SECONDS:g} s") from error
             except subprocess.CalledProcessError as error:
-                raise GitFailed(f"git {_named(arguments)} failed: {told(error.stderr)}") from error
+                raise GitFailed(f"git {_named(arguments)} failed: {last_line(error.stderr)}") from error
             return file.tell()
 
     def command(self, *arguments: str | bytes | Path) -> list[str | bytes | Path]:
@@ -206,18 +207,18 @@ def _program_on(path: str) -> str:
     if found is None:
         raise GitUnusable(f"git is not installed; version {needed} or newer is needed to work on files")
     try:
-        said = subprocess.run(  # noqa: S603 - a program of our own choice, no shell
+        printed = subprocess.run(  # noqa: S603 - a program of our own choice, no shell
             [found, "--version"], capture_output=True, env=dict(_environ()), timeout=MAX_SECONDS, check=True
         ).stdout.decode(errors="replace")
     except (OSError, subprocess.SubprocessError) as error:
         raise GitUnusable(f"{found} does not work: {error}") from error
-    version = re.search(r"(\d+)\.(\d+)", said)
+    version = re.search(r"(\d+)\.(\d+)", printed)
     if version is None or (int(version[1]), int(version[2])) < LEAST_VERSION:
-        raise GitUnusable(f"{said.strip()} is too old; {needed} or newer is needed to work on files")
+        raise GitUnusable(f"{printed.strip()} is too old; {needed} or newer is needed to work on files")
     return found
 
 
-def told(stderr: bytes) -> str:
+def last_line(stderr: bytes) -> str:
     """What git said of a failure, short enough for a message."""
     return ascii(stderr.decode(errors="replace").strip()[:300])[1:-1]
 

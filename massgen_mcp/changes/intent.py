@@ -61,10 +61,10 @@ class IntentPart:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """`told` goes along unread: it is what the caller needs once the change has happened."""
+    """`facts` go along unread: it is what the caller needs once the change has happened."""
 
     parts: tuple[IntentPart, ...]
-    told: dict[str, Any]
+    facts: dict[str, Any]
     phase: Phase = "staging"
 
 
@@ -87,7 +87,7 @@ def _as_it_is(held: HeldDirectory, step: ChangeStep) -> ChangeStep:
 
 def write_intent(file: Path, intent: Intent) -> None:
     parts = [{**asdict(part), "steps": [as_row(step) for step in part.steps]} for part in intent.parts]
-    document = {"v": INTENT_VERSION, "phase": intent.phase, "parts": parts, "told": intent.told}
+    document = {"v": INTENT_VERSION, "phase": intent.phase, "parts": parts, "told": intent.facts}
     write_durably(file, json.dumps(document).encode())
 
 
@@ -103,8 +103,8 @@ def read_intent(file: Path) -> Intent | None:
     except FileNotFoundError:
         return None
     except (ValueError, TypeError, LookupError, AttributeError) as error:
-        told = f"{file}, the record of an apply that was cut off, cannot be read"
-        raise MassgenError("store_unavailable", told) from error
+        message = f"{file}, the record of an apply that was cut off, cannot be read"
+        raise MassgenError("store_unavailable", message) from error
 
 
 def _part(document: dict[str, Any]) -> IntentPart:

@@ -246,8 +246,8 @@ def _conflicts(printed: bytes) -> tuple[Conflict, ...]:
         if not count:
             break
         paths = [_MOVED_ASIDE.sub(b"", next(parts)) for _ in range(int(count))]
-        kind, told = (next(parts).decode(errors="replace") for _ in range(2))
-        if reason := _CONFLICT.match(told) or _CONFLICT.match(kind):
+        kind, text = (next(parts).decode(errors="replace") for _ in range(2))
+        if reason := _CONFLICT.match(text) or _CONFLICT.match(kind):
             reasons = dict.fromkeys(paths, reason[1]) | reasons
     named = (_MOVED_ASIDE.sub(b"", entry.split(b"\t", 1)[1]) for entry in _records(entries))
     reasons = dict.fromkeys(named, "content") | reasons

@@ -44,7 +44,7 @@ class ChangedMeanwhile(Exception):
     """A file is no longer what it was when the change was planned. `kept` as in `Settled`."""
 
     def __init__(self, path: str, kept: tuple[str, ...] = ()) -> None:
-        stay = f"; these stay as others have left them: {_listed(kept)}" if kept else ""
+        stay = f"; these stay as others have left them: {_paths_text(kept)}" if kept else ""
         super().__init__(f"changed while this was being applied{stay}")
         self.path = path
 
@@ -96,14 +96,14 @@ def perform(intent: Intent, file: Path, contents: Contents, when_done: Callable[
         if settled is None or not isinstance(error, Exception):
             raise
         if settled.lost:
-            raise Unsettled(f"{_UNSETTLED['changing']}: {_listed(settled.lost)}") from error
+            raise Unsettled(f"{_UNSETTLED['changing']}: {_paths_text(settled.lost)}") from error
         if settled.happened and isinstance(error, OSError):
             return settled  # it is written down by now that it has happened; a first try to do that failed
         if settled.kept and isinstance(error, ChangedMeanwhile):
             raise ChangedMeanwhile(error.path, settled.kept) from error
         if settled.kept:
             raise Unsettled(
-                f"it was taken back, but these stay as others have left them: {_listed(settled.kept)}"
+                f"it was taken back, but these stay as others have left them: {_paths_text(settled.kept)}"
             ) from error
         raise
     return settle(file, when_done)
@@ -120,7 +120,7 @@ def _carry_out(intent: Intent, held: Held, file: Path, contents: Contents) -> No
     write_intent(file, replace(intent, phase="done"))
 
 
-def _listed(paths: Sequence[str]) -> str:
+def _paths_text(paths: Sequence[str]) -> str:
     more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
     return ", ".join(path_text(os.fsencode(path)) for path in paths[:_NAMED]) + more
 
@@ -155,8 +155,8 @@ def settle(file: Path, when_done: Callable[[Intent], None]) -> Settled | None:
         return Settled(intent, file, lost=(missing.filename,)) if phase == "changing" else None
     except OSError as error:
         where = f": {path_text(os.fsencode(error.filename))}" if isinstance(error.filename, str) else ""
-        told = f"{_UNSETTLED[phase]}; the next apply tries again ({error.strerror}{where})"
-        raise Unsettled(told, tuple(part.root for part in intent.parts)) from error
+        message = f"{_UNSETTLED[phase]}; the next apply tries again ({error.strerror}{where})"
+        raise Unsettled(message, tuple(part.root for part in intent.parts)) from error
     return Settled(intent, file, tuple(sorted(kept)))
 
 

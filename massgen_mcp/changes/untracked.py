@@ -131,8 +131,8 @@ class _Walk:
         given = b"".join(b"./%b\0" % path for path in paths)  # else a colon at the beginning has a meaning of its own
         ignore = b"core.excludesFile=" + os.fsencode(self._image.with_name("ignore"))
         asked = ("--no-literal-pathspecs", "-c", ignore, "check-ignore", "--no-index", "-z", "--stdin")
-        said = self._git.run(*asked, given=given, accepted=(0, 1), work_tree=self._image)
-        return frozenset(path.removeprefix(b"./") for path in said.split(b"\0"))
+        listed = self._git.run(*asked, given=given, accepted=(0, 1), work_tree=self._image)
+        return frozenset(path.removeprefix(b"./") for path in listed.split(b"\0"))
 
     def _is_repository(self, directory: bytes) -> bool:
         with suppress(OSError), self._opened(directory) as fd:

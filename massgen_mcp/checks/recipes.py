@@ -246,10 +246,10 @@ def _of_taskfile(text: str) -> dict[str, Recipe]:
 
 def _task(task: object) -> Recipe:
     members = cast("dict[str, object]", task) if isinstance(task, dict) else {"cmds": task}
-    run = [one for key in ("cmds", "cmd") for one in _listed(members.get(key))]
+    run = [one for key in ("cmds", "cmd") for one in _as_list(members.get(key))]
     commands = [one if isinstance(one, str) else _member_text(one, "cmd") for one in run]
-    needs = [one for one in _listed(members.get("deps")) if isinstance(one, str)]
-    needs += [_member_text(one, "task") for one in (*run, *_listed(members.get("deps")))]
+    needs = [one for one in _as_list(members.get("deps")) if isinstance(one, str)]
+    needs += [_member_text(one, "task") for one in (*run, *_as_list(members.get("deps")))]
     return Recipe(tuple(_FUNCTION.sub("", command) for command in commands), tuple(needs))
 
 
@@ -267,7 +267,7 @@ def _of_composer(text: str) -> dict[str, Recipe]:
         document = json.loads(text)
     recipes: dict[str, Recipe] = {}
     for name, listed in _member(document, "scripts").items():
-        run = [one for one in _listed(listed) if isinstance(one, str)]
+        run = [one for one in _as_list(listed) if isinstance(one, str)]
         commands = [one.removeprefix("@") for one in run if not one.startswith("@") or one.startswith("@php ")]
         needs = [one.removeprefix("@") for one in run if one.startswith("@")]
         recipes[name] = Recipe(tuple(commands), tuple(needs))
@@ -306,7 +306,7 @@ def _member_text(document: object, name: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _listed(value: object) -> list[object]:
+def _as_list(value: object) -> list[object]:
     if value is None:
         return []
     return cast("list[object]", value) if isinstance(value, list) else [value]

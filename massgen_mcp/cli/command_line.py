@@ -32,8 +32,8 @@ class Parser(argparse.ArgumentParser):
     def parse(self, arguments: Sequence[str] | None) -> argparse.Namespace:
         """As `parse_args`, with other words for what is left over."""
         given, rest = self.parse_known_args(arguments)
-        if told := self.fault(given, rest):
-            self.of_verb(given).error(told)
+        if fault := self.fault(given, rest):
+            self.of_verb(given).error(fault)
         return given
 
     def of_verb(self, given: argparse.Namespace) -> "Parser":

@@ -48,8 +48,8 @@ def given_path(path: str, permission: Literal["read", "write"] = "read") -> Cont
     try:
         return ContextPath(path=path, permission=permission)
     except ValidationError as error:
-        told = error.errors()[0]["msg"].removeprefix("Value error, ")
-        raise MassgenError("invalid_arguments", f"context path {show_name(path)}: {told}") from error
+        message = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise MassgenError("invalid_arguments", f"context path {show_name(path)}: {message}") from error
 
 
 def with_context_paths(config: Config, paths: Sequence[ContextPath]) -> Config:
@@ -138,8 +138,8 @@ def rechecked(config: Config) -> Config:
     try:
         return Config.model_validate(config.model_dump(mode="json"))
     except ValidationError as error:
-        told = "; ".join(f"{show_place(problem.place)}: {problem.message}" for problem in problems_of(error))
-        raise MassgenError("config_invalid", told) from None
+        message = "; ".join(f"{show_place(problem.place)}: {problem.message}" for problem in problems_of(error))
+        raise MassgenError("config_invalid", message) from None
 
 
 def _with_orchestrator(config: Config, **changes: object) -> Config:

@@ -41,8 +41,8 @@ def config_from_models(models: Sequence[str], *, num_agents: int | None, base_ur
 def backend_of(provider: str, model: str, *, base_url: str | None = None) -> BackendConfig:
     """The backend that asks `model` at `provider` (a name of the provider table, or `scripted`)."""
     if not 1 <= len(model) <= MAX_MODEL_NAME or not model.isprintable():
-        told = f"a model's name has 1 to {MAX_MODEL_NAME} characters, and no line breaks or control characters"
-        raise MassgenError("config_invalid", f"{show_name(model[:MAX_MODEL_NAME])}: {told}")
+        message = f"a model's name has 1 to {MAX_MODEL_NAME} characters, and no line breaks or control characters"
+        raise MassgenError("config_invalid", f"{show_name(model[:MAX_MODEL_NAME])}: {message}")
     asked: dict[str, str] = {"model": model} if base_url is None else {"model": model, "base_url": base_url}
     wrong = f"{provider} at {base_url!a}: not a usable address"
     match provider:

@@ -38,7 +38,7 @@ Source = Literal["keys", "server", "claude_code"]
 class DefaultTeam:
     config: Config
     source: Source
-    told: str
+    description: str
     """In words, what it is made of."""
 
 
@@ -75,10 +75,10 @@ def team_of(
     claude_code = ClaudeCodeBackendConfig(type="claude_code")
     if agent_clis.lack(environ) is None and agent_clis.find_login(claude_code, environ) is not None:
         config = Config(agents=(AgentConfig(id="claude_code-1", backend=claude_code),))
-        told = (
+        description = (
             "default team: Claude Code as installed here; no key of a provider is set, no model server has a fit model"
         )
-        return DefaultTeam(config, "claude_code", told)
+        return DefaultTeam(config, "claude_code", description)
     raise _nobody(places, servers)
 
 
@@ -91,11 +91,11 @@ def team_of_keys(environ: Mapping[str, str]) -> DefaultTeam | None:
             return None
         case [one]:
             config = config_from_models([one], num_agents=AGENTS)
-            told = f"default team of the key that is set: {one} from {AGENTS} views"
+            description = f"default team of the key that is set: {one} from {AGENTS} views"
         case _:
             config = config_from_models(reachable, num_agents=None)
-            told = "default team of the keys that are set"
-    return DefaultTeam(config, "keys", told)
+            description = "default team of the keys that are set"
+    return DefaultTeam(config, "keys", description)
 
 
 def best_team(servers: Iterable[LocalServer], memory_bytes: int | None = None) -> DefaultTeam | None:
@@ -119,8 +119,8 @@ def team_of_server(server: LocalServer, models: Sequence[ListedModel]) -> Defaul
         for place, name in enumerate(names, start=1)
     )
     asked = ", ".join(model.name for model in models) if len(models) > 1 else f"{names[0]} from {AGENTS} views"
-    told = f"default team: {server.type} at {server.place} ({asked}); no key of a provider is set"
-    return DefaultTeam(Config(agents=agents), "server", told)
+    description = f"default team: {server.type} at {server.place} ({asked}); no key of a provider is set"
+    return DefaultTeam(Config(agents=agents), "server", description)
 
 
 def chosen_models(server: LocalServer, memory_bytes: int | None = None) -> list[ListedModel]:

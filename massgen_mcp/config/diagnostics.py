@@ -174,8 +174,8 @@ def _kinds(known: FieldInfo) -> Mapping[str, type[BaseModel]]:
 def _kinds_of_item(annotation: object) -> Mapping[str, type[BaseModel]]:
     """Of what a list or a mapping holds, where that is one of several models."""
     union, *about = get_args(annotation) if get_origin(annotation) is Annotated else (None,)
-    told = any(isinstance(each, FieldInfo) and each.discriminator is not None for each in about)
-    return _kinds_of(union) if told else {}
+    discriminated = any(isinstance(each, FieldInfo) and each.discriminator is not None for each in about)
+    return _kinds_of(union) if discriminated else {}
 
 
 def _kinds_of(union: object) -> Mapping[str, type[BaseModel]]:

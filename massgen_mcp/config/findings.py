@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-MAX_TOLD = 5
+MAX_LISTED = 5
 """So many of the things that are wrong with a document are told at once."""
 _FENCED = re.compile(r"\A```(?:json)?[ \t]*\n(.*)\n```\Z", re.DOTALL)
 
@@ -40,7 +40,7 @@ def as_findings(text: str) -> str:
     try:
         document = Findings.model_validate_json(found[1] if found else text)
     except ValidationError as error:
-        wrong = error.errors(include_url=False, include_input=False)[:MAX_TOLD]
-        told = [f"{'.'.join(map(str, one['loc'])) or 'the document'}: {one['msg']}" for one in wrong]
-        raise ValueError("; ".join(told)) from None
+        wrong = error.errors(include_url=False, include_input=False)[:MAX_LISTED]
+        faults = [f"{'.'.join(map(str, one['loc'])) or 'the document'}: {one['msg']}" for one in wrong]
+        raise ValueError("; ".join(faults)) from None
     return document.model_dump_json(indent=1)

@@ -190,11 +190,11 @@ def require_keys(config: Config, environ: Mapping[str, str]) -> None:
     for agent, names in without:
         lacking.setdefault(f"{' or '.join(names)}{_or_a_login(agent)}", []).append(f"'{agent.id}'")
     if lacking:
-        told = [
+        listed = [
             f"agent {ids[0]} needs {key}" if len(ids) == 1 else f"agents {', '.join(ids)} need {key}"
             for key, ids in lacking.items()
         ]
-        message = f"{'; '.join(told)}. Set it in the environment, or remove the agent from the config."
+        message = f"{'; '.join(listed)}. Set it in the environment, or remove the agent from the config."
         raise MassgenError("missing_key", message)
 
 
@@ -237,8 +237,8 @@ def _parsed(located: Located, environ: Mapping[str, str], base_dir: Path | None)
     try:
         config = Config.model_validate_json(json.dumps(shaped.data), strict=True)
     except ValidationError as error:
-        told = [*problems_of(error), *_problems_of_likely_types(shaped.data, error)]
-        found = [Problem(shaped.as_written(problem.place), problem.message) for problem in told]
+        faults = [*problems_of(error), *_problems_of_likely_types(shaped.data, error)]
+        found = [Problem(shaped.as_written(problem.place), problem.message) for problem in faults]
         known = {problem.place for problem in problems}
         same_ids = any(place[-1:] == ("id",) for place in known)
         problems += [one for one in found if one.place not in known and not (same_ids and one.place == ("agents",))]

@@ -37,11 +37,11 @@ def about(model: type[BaseModel]) -> str:
 
 def meanings(model: type[BaseModel]) -> dict[str, str]:
     """What each field means, in one paragraph, as far as the source says it; those of base classes included."""
-    told: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for kind in reversed(model.__mro__):
         if issubclass(kind, BaseModel) and kind is not BaseModel:
-            told |= _of_module(kind.__module__).get(kind.__name__, {})
-    return {name: text for name, text in told.items() if name in model.model_fields}
+            texts |= _of_module(kind.__module__).get(kind.__name__, {})
+    return {name: text for name, text in texts.items() if name in model.model_fields}
 
 
 @cache
@@ -55,8 +55,8 @@ def _texts(node: ast.ClassDef) -> "list[tuple[str, str]]":
     found: list[tuple[str, str]] = []
     for field, text in zip(node.body, node.body[1:], strict=False):
         match field, text:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(said))):
-                found.append((name, _in_files(said)))
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(words))):
+                found.append((name, _in_files(words)))
             case _:
                 pass
     return found

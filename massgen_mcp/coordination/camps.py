@@ -47,10 +47,10 @@ class Opinion:
 
 def opinions(labels: Sequence[str], choices: Sequence[StandingVote]) -> Iterator[tuple[str, str, Opinion]]:
     """Of every two of the answers."""
-    said = [(choice.voter, {choice.label, *choice.same_as}) for choice in choices if choice.same_as is not None]
+    groups = [(choice.voter, {choice.label, *choice.same_as}) for choice in choices if choice.same_as is not None]
     for one, other in combinations(labels, 2):
-        same = frozenset(voter for voter, named in said if one in named and other in named)
-        apart = sum((one in named) != (other in named) for _, named in said)
+        same = frozenset(voter for voter, named in groups if one in named and other in named)
+        apart = sum((one in named) != (other in named) for _, named in groups)
         yield one, other, Opinion(same, apart)
 
 

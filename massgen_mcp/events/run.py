@@ -141,7 +141,7 @@ class TimeReturned(Event):
     """How long, as far as it was noticed."""
 
 
-class CallerSaid(Event):
+class CallerMessage(Event):
     """The caller sent the team a message; every agent is shown it at its next step."""
 
     type: Literal["asker_said"] = "asker_said"
@@ -264,7 +264,7 @@ RunEvent = (
     | BudgetRaised
     | ReservationExceeded
     | RunResumed
-    | CallerSaid
+    | CallerMessage
     | InputRequired
     | InputGiven
     | NestedRunStarted

@@ -58,12 +58,12 @@ async def request_of(call: LiteLLMCall) -> PreparedRequest:
     sampling = _sampling(parameters, drop=call.drop_unsupported)
     question, earlier, system = conversation(call.messages)
     options = cast("RunArguments", {name: parameters.pop(name) for name in RUN_OPTIONS if name in parameters})
-    said = [text for text in (system, options.get("system_message")) if text]
+    texts = [text for text in (system, options.get("system_message")) if text]
     given: RunArguments = {
         **options,
         **_team(call, parameters),
         "conversation_history": earlier or None,
-        "system_message": "\n\n".join(said) or None,
+        "system_message": "\n\n".join(texts) or None,
     }
     seconds = None if call.timeout == DEFAULT_TIMEOUT else call.timeout
     run = await prepared(question, given, sampling=sampling, at_most_seconds=seconds)
@@ -132,23 +132,23 @@ def _used(call: LiteLLMCall, run: PreparedRequest) -> str:
 def conversation(messages: Sequence[Mapping[str, Any]]) -> tuple[str, list[dict[str, str]], str]:
     """The question (what the user said last), the turns before it, and the system's words."""
     system: list[str] = []
-    said: list[dict[str, str]] = []
+    turns: list[dict[str, str]] = []
     for message in messages:
         role = message.get("role")
         text = _text(message.get("content"))
         if role in ("system", "developer"):
             system.append(text)
         elif role in ("user", "assistant") and not message.get("tool_calls"):
-            said.append({"role": str(role), "content": text})
+            turns.append({"role": str(role), "content": text})
         else:
             raise MassgenError("invalid_arguments", "messages: only texts of system, user and assistant are understood")
-    last = len(said)
-    while last and said[last - 1]["role"] == "user":
+    last = len(turns)
+    while last and turns[last - 1]["role"] == "user":
         last -= 1
-    if last == len(said):
+    if last == len(turns):
         raise MassgenError("invalid_arguments", "messages: the last one must be the user's question")
-    question = "\n\n".join(message["content"] for message in said[last:])
-    return question, said[:last], "\n\n".join(filter(None, system))
+    question = "\n\n".join(message["content"] for message in turns[last:])
+    return question, turns[:last], "\n\n".join(filter(None, system))
 
 
 def _text(content: object) -> str:

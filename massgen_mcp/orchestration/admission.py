@@ -40,11 +40,11 @@ async def admit(
         elif (
             reservations.asks_first and not live_run.coordination.finish_requested and not live_run.state.budget_reached
         ):
-            await _ask(live_run, _told(live_run, estimate))
+            await _ask(live_run, _question(live_run, estimate))
         else:
             if live_run.state.budget_reached:
                 raise BackendError("budget", "the budget had been reached (max_usd or max_tokens)")
-            message = _told(live_run, estimate)
+            message = _question(live_run, estimate)
             live_run.record(BudgetReached(agent=member.name, message=message))
             raise BackendError("budget", message)
 
@@ -56,13 +56,13 @@ def share_of(live_run: LiveRun, member: Member, purpose: CallPurpose) -> float:
     return ANSWERS_SHARE if live_run.coordination.may_answer(member.name) else VOTES_SHARE
 
 
-async def _ask(live_run: LiveRun, told: str) -> None:
+async def _ask(live_run: LiveRun, question: str) -> None:
     """Have the caller raise the budget or finish."""
-    live_run.record(InputRequired(kind="budget_reached", text=told))
+    live_run.record(InputRequired(kind="budget_reached", text=question))
     await live_run.settle()
 
 
-def _told(live_run: LiveRun, estimate: CallEstimate) -> str:
+def _question(live_run: LiveRun, estimate: CallEstimate) -> str:
     """With caps that would do for short replies: an answer and a vote of each agent, and the final answer."""
     budget, least = live_run.state.budget, estimate.least
     calls = (2 * len(live_run.coordination.seats) + 1) / ANSWERS_SHARE

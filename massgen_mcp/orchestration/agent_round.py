@@ -241,8 +241,8 @@ class Round:
         if reply.unreadable_call:
             self._violated("unreadable_call", prompts.UNREADABLE)
             return False
-        told_how_to_vote = self._reminded or self._writes or reply.tools_as_text
-        if text and self._ballot.entries and told_how_to_vote:
+        knows_how_to_vote = self._reminded or self._writes or reply.tools_as_text
+        if text and self._ballot.entries and knows_how_to_vote:
             vote = read_vote(text, self._names, shown_texts(self._talk.messages, of_caller=True))
             if vote == "unclear":
                 self._violated("unclear_vote", prompts.unclear_vote(self._choices))

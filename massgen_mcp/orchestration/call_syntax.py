@@ -47,7 +47,7 @@ def expression(text: str, at: int) -> tuple[_Read | None, WrittenForm]:
         return _any_call(text, tag.end()), "tool_call_tag"
     if _CALLED.match(text, at):
         return _called(text, at), "function_call"
-    if text[at] == "[" and (listed := _listed(text, at)):
+    if text[at] == "[" and (listed := _read_list(text, at)):
         return listed, "python_tag"
     return _json_calls(text, at), "json"
 
@@ -125,7 +125,7 @@ def _called(text: str, at: int) -> _Read | None:
     return ([(opened[1], arguments)], at + 1) if text[at : at + 1] == ")" else None
 
 
-def _listed(text: str, at: int) -> _Read | None:
+def _read_list(text: str, at: int) -> _Read | None:
     """`[NAME(key="value"), …]`, as Llama writes calls."""
     found: _Calls = []
     at = skip(text, at + 1)

@@ -17,7 +17,7 @@ from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import (
     AttemptStarted,
     BudgetRaised,
-    CallerSaid,
+    CallerMessage,
     FinishRequested,
     InputGiven,
     RunCompleted,
@@ -109,7 +109,7 @@ class Conductor:
     def steer(self, control: int, message: str) -> None:
         """Have every agent read this at its next step. The same `control` number twice is one message."""
         if not self._live_run.caller.carried_out(control):
-            self._live_run.record(CallerSaid(control=control, message=message))
+            self._live_run.record(CallerMessage(control=control, message=message))
 
     async def admit(self, run_id: str) -> None:
         """Let a run begin that a program has prepared which works inside this run."""

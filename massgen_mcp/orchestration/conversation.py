@@ -56,7 +56,7 @@ class Conversation:
         self._limits = attempt.run_spec.limits
         self._name = name
         self._heard = 0
-        self._say_what_was_said(opened.heard, opened.nonce)
+        self._add_messages_heard(opened.heard, opened.nonce)
 
     @property
     def fruitless(self) -> int:
@@ -83,7 +83,7 @@ class Conversation:
                 self.reply_to(ToolCall(event.call_id, event.name, ""), text, is_error=event.is_error)
                 self.results.append(event)
             case MessagesShown():
-                self._say_what_was_said(event.heard, event.nonce)
+                self._add_messages_heard(event.heard, event.nonce)
             case _:
                 pass
 
@@ -148,7 +148,7 @@ class Conversation:
         async for event in ran:
             self.take_in(event)
 
-    def _say_what_was_said(self, heard: int, nonce: str) -> None:
+    def _add_messages_heard(self, heard: int, nonce: str) -> None:
         new = self._live_run.caller.messages[self._heard : heard]
         self._heard = max(self._heard, heard)
         if new:

@@ -116,7 +116,7 @@ class LookTool:
     nested: NestedRuns
     spec: ToolSpec
     kind: type[GetStatus] | type[GetResult]
-    told: Callable[[RunState], ToolResult]
+    describe: Callable[[RunState], ToolResult]
     side_effects: bool = False
     keeps_state: bool = False
 
@@ -124,7 +124,7 @@ class LookTool:
         try:
             wanted = parse_arguments(self.kind, arguments)
             seconds = wanted.wait_seconds if isinstance(wanted, GetStatus) else 0
-            return self.told(await self.nested.look(wanted.run_id, seconds))
+            return self.describe(await self.nested.look(wanted.run_id, seconds))
         except ToolRefused as refused:
             return ToolResult(str(refused), is_error=True)
 
@@ -139,10 +139,10 @@ def _status(state: RunState) -> ToolResult:
 
 def _result(state: RunState) -> ToolResult:
     if state.state not in TERMINAL_STATES:
-        told = f"{state.run_id} is {state.state}; get_status with wait_seconds waits for its end"
-        return ToolResult(told, is_error=True)
+        message = f"{state.run_id} is {state.state}; get_status with wait_seconds waits for its end"
+        return ToolResult(message, is_error=True)
     answer = state.best_answer or ""
     cut = len(answer) - RESULT_CHARACTERS
     rest = f"\n[{cut} more characters: see the files in runs/{state.run_id}/final/]" if cut > 0 else ""
-    told = "\n".join(result_lines(state, state.now(time.monotonic(), time.time())))
-    return ToolResult(f"{told}\n\n{answer[:RESULT_CHARACTERS]}{rest}".rstrip(), foreign=True)
+    message = "\n".join(result_lines(state, state.now(time.monotonic(), time.time())))
+    return ToolResult(f"{message}\n\n{answer[:RESULT_CHARACTERS]}{rest}".rstrip(), foreign=True)

@@ -18,10 +18,10 @@ def evidence_of(ballot: Ballot, state: Coordination) -> dict[str, str]:
     found = {entry.name: state.evidence[entry.label] for entry in ballot.entries if entry.label in state.evidence}
     failed = sum(bool(outcome.excerpt) for one in found.values() for outcome in (*one.outcomes, *one.own))
     limit = max(LEAST_CHARACTERS, BALLOT_CHARACTERS // max(1, failed))
-    return {name: "\n".join(_told(checked, limit)) for name, checked in found.items()}
+    return {name: "\n".join(_evidence_lines(checked, limit)) for name, checked in found.items()}
 
 
-def _told(checked: FilesChecked, limit: int) -> Iterator[str]:
+def _evidence_lines(checked: FilesChecked, limit: int) -> Iterator[str]:
     if checked.problem:
         yield f"The files could not be checked: {checked.problem}"
     elif not checked.outcomes:

@@ -248,8 +248,8 @@ def _with_written_calls(replied: ModelReplied, request: ModelRequest, *, as_text
         ToolCallRecord(id=f"written_{place}", name=call.name, arguments=call.arguments, form=call.form)
         for place, call in enumerate(written.calls, start=1)
     )
-    told = {"tool_calls": calls, "unreadable_call": written.unreadable, "tools_as_text": as_text}
-    return replied.model_copy(update=told)
+    found = {"tool_calls": calls, "unreadable_call": written.unreadable, "tools_as_text": as_text}
+    return replied.model_copy(update=found)
 
 
 class _CallClock:
@@ -260,7 +260,7 @@ class _CallClock:
     def __init__(self) -> None:
         self._began = anyio.current_time()
         self._queued = 0.0
-        self._told = 0.0
+        self._counted = 0.0
         """So much of it was told already."""
         self._since: float | None = None
         """When it came into our own queue; None while it is not there."""
@@ -278,7 +278,7 @@ class _CallClock:
 
     def admit(self) -> float:
         """How long it waited in our own queue since it was admitted the last time."""
-        waited, self._told = self._queued - self._told, self._queued
+        waited, self._counted = self._queued - self._counted, self._queued
         return waited
 
 

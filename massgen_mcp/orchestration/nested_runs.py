@@ -280,8 +280,8 @@ class NestedRuns:
     def _check_open(self) -> None:
         run, started = self._live_run, len(self.known)
         if started >= self._nested.max_runs:
-            told = f"this run has started {started} runs, and may start no more (max_runs)"
-            raise ToolRefused(f"{told}; answer with what you have")
+            message = f"this run has started {started} runs, and may start no more (max_runs)"
+            raise ToolRefused(f"{message}; answer with what you have")
         ending = self._ending or run.state.end is not None
         if ending or run.coordination.closing or run.coordination.finish_requested:
             raise ToolRefused("this run comes to its end, and starts no more runs; answer with what you have")

@@ -343,9 +343,9 @@ def tools_as_text(tools: Sequence[ToolSpec]) -> str:
     if [tool.name for tool in tools] == [NEW_ANSWER.name]:
         return f"{CANNOT_CALL} {ONLY_ANSWER}"
     listed = "\n".join(f"- {tool.name}: {tool.description} Arguments: {json.dumps(tool.parameters)}" for tool in tools)
-    told = f"{CANNOT_CALL} {TOOLS_AS_TEXT}\n{listed}"
+    rules = f"{CANNOT_CALL} {TOOLS_AS_TEXT}\n{listed}"
     names = next((vote_choices(tool) for tool in tools if tool.name == "vote"), ())
-    return f"{told}\nOr {text_vote(names)}." if names else told
+    return f"{rules}\nOr {text_vote(names)}." if names else rules
 
 
 def vote_choices(vote: ToolSpec) -> Sequence[str]:

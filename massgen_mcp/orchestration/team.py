@@ -117,11 +117,11 @@ class RunSpec:
     @property
     def file_notes(self) -> tuple[str, ...]:
         """What agents are told of the caller's files."""
-        told = [prompts.CONTEXT_FILES.format(names=", ".join(self.context_names))] if self.context_names else []
+        notes = [prompts.CONTEXT_FILES.format(names=", ".join(self.context_names))] if self.context_names else []
         if self.copies:
             of = ", ".join(f"context/{name}" for name in self.copies)
-            told.append(prompts.OWN_COPIES.format(of=of, names=", ".join(f"{name}/" for name in self.copies)))
-        return tuple(told)
+            notes.append(prompts.OWN_COPIES.format(of=of, names=", ".join(f"{name}/" for name in self.copies)))
+        return tuple(notes)
 
     def begin(self, past: Iterable[LogRecord] = ()) -> RunState:
         """The state of a run like this before its first event, which tells more about the agents, or after `past`."""

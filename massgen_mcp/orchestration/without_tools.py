@@ -53,21 +53,21 @@ def _call_schema(tools: Iterable[ToolSpec]) -> JsonObject:
 
 def _joined(messages: Iterable[Message]) -> Iterator[Message]:
     """Without calls and results, and with turns that alternate: templates of small models refuse anything else."""
-    said: str | None = None
+    pending: str | None = None
     for message in messages:
         match message:
             case AssistantMessage():
-                if said is not None:
-                    yield UserMessage(said)
+                if pending is not None:
+                    yield UserMessage(pending)
                 calls = [prompts.written_call(call.name, call.arguments) for call in message.tool_calls]
                 yield AssistantMessage("\n".join([*([message.text] if message.text else []), *calls]))
-                said = None
+                pending = None
             case UserMessage() | ToolResultMessage():
                 text = message.text
                 if isinstance(message, ToolResultMessage):
                     text = prompts.written_result(message.name, text)
-                said = text if said is None else f"{said}\n\n{text}"
+                pending = text if pending is None else f"{pending}\n\n{text}"
             case _:
                 assert_never(message)
-    if said is not None:
-        yield UserMessage(said)
+    if pending is not None:
+        yield UserMessage(pending)

@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ReportedRun:
     """A run at one moment, its records, those after that moment, too, and what its other files tell."""
 
     state: RunState
@@ -54,36 +54,44 @@ class Told:
     policy: ChecksPolicy = "informative"
 
 
-NestedRuns = Callable[[str], Told | None]
+NestedRuns = Callable[[str], ReportedRun | None]
 """Another run by its id; None where it cannot be read."""
 
 
-def run_page(told: Told, nested: NestedRuns, *, redacted: bool = False) -> RunPage:
+def run_page(reported: ReportedRun, nested: NestedRuns, *, redacted: bool = False) -> RunPage:
     """The page of a run. `redacted`: without anything that was written by people, models and tools. `nested` reads the
     runs that were started inside it.
     """
-    return page_with(told, _history(told, redacted=redacted), nested, TextRoom(redacted=redacted))
+    return page_with(reported, _history(reported, redacted=redacted), nested, TextRoom(redacted=redacted))
 
 
-def smaller_pages(told: Told, nested: NestedRuns, sizes: Iterable[Most]) -> Iterator[RunPage]:
+def smaller_pages(reported: ReportedRun, nested: NestedRuns, sizes: Iterable[Most]) -> Iterator[RunPage]:
     """The page of a run in each of these sizes; its records are read once."""
-    history = _history(told)
+    history = _history(reported)
     for most in sizes:
-        yield page_with(told, history, nested, TextRoom(redacted=False, most=most))
+        yield page_with(reported, history, nested, TextRoom(redacted=False, most=most))
 
 
-def _history(told: Told, *, redacted: bool = False) -> RunHistory:
+def _history(reported: ReportedRun, *, redacted: bool = False) -> RunHistory:
     history, nameless = RunHistory(), Nameless()
-    for record in told.records:
-        if record.seq <= told.state.seq:
+    for record in reported.records:
+        if record.seq <= reported.state.seq:
             history.add(nameless.record(record) if redacted else record)
     return history
 
 
-def page_with(told: Told, history: RunHistory, nested: NestedRuns, room: TextRoom, depth: int = MOST_DEPTH) -> RunPage:
+def page_with(
+    reported: ReportedRun, history: RunHistory, nested: NestedRuns, room: TextRoom, depth: int = MOST_DEPTH
+) -> RunPage:
     """The page of a run whose records, as far as its state holds them, are in `history`."""
     return _Builder(
-        told.state, history, nested, room, depth, told.policy, Patches(told.patch_of, room, told.redactor)
+        reported.state,
+        history,
+        nested,
+        room,
+        depth,
+        reported.policy,
+        Patches(reported.patch_of, room, reported.redactor),
     ).page()
 
 
@@ -323,7 +331,7 @@ class _Builder:
     def _nested(self, run_id: str) -> Nested:
         started, ended = self.run.nested_runs[run_id], self.run.nested_ends.get(run_id)
         since, until = self.history.nested[run_id]
-        told = self.nested_runs(run_id) if self.depth > 1 else None
+        reported = self.nested_runs(run_id) if self.depth > 1 else None
         return Nested(
             run_id=run_id,
             agent=started.agent,
@@ -331,12 +339,12 @@ class _Builder:
             end=None if until is None else self._since(until),
             state=(ended.state if ended else "running").replace("_", " "),
             say=self.room.beginning(started.question, DETAIL),
-            run=None if told is None else self._page_of(told),
+            run=None if reported is None else self._page_of(reported),
         )
 
-    def _page_of(self, told: Told) -> RunPage:
-        history = _history(told, redacted=self.room.redacted)
-        return page_with(told, history, self.nested_runs, self.room, self.depth - 1)
+    def _page_of(self, reported: ReportedRun) -> RunPage:
+        history = _history(reported, redacted=self.room.redacted)
+        return page_with(reported, history, self.nested_runs, self.room, self.depth - 1)
 
 
 def _key(past: PastAnswer) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from massgen_mcp.events.agent_work import TextDelta
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.page.build import NestedRuns, Told, page_with
+from massgen_mcp.page.build import NestedRuns, ReportedRun, page_with
 from massgen_mcp.page.data import Doing, RunPage
 from massgen_mcp.page.history import RunHistory
 from massgen_mcp.page.texts import TextRoom
@@ -24,8 +24,8 @@ NEWEST = 160
 class GrowingPage:
     """One run, seen again and again. From one thread at a time."""
 
-    def __init__(self, told: Told, nested: NestedRuns) -> None:
-        self._told = told
+    def __init__(self, reported: ReportedRun, nested: NestedRuns) -> None:
+        self._reported = reported
         self._nested = nested
         self._history = RunHistory()
         self._doing = Activities()
@@ -53,9 +53,9 @@ class GrowingPage:
                 page = None
         if page is None:
             self._drawn_to = self._history.last
-            page = page_with(replace(self._told, state=run), self._history, self._nested, TextRoom(redacted=False))
-        told = "" if page.ended else story(run, self._doing)
-        self._page = page.model_copy(update={"doing": self._what_they_do(run), "story": told})
+            page = page_with(replace(self._reported, state=run), self._history, self._nested, TextRoom(redacted=False))
+        text = "" if page.ended else story(run, self._doing)
+        self._page = page.model_copy(update={"doing": self._what_they_do(run), "story": text})
         self.seconds = time.thread_time() - began
         return self._page
 

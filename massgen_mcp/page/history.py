@@ -33,7 +33,7 @@ from massgen_mcp.events.run import (
     AttemptStarted,
     BaseTaken,
     BudgetRaised,
-    CallerSaid,
+    CallerMessage,
     FinishRequested,
     InputGiven,
     InputRequired,
@@ -49,7 +49,7 @@ from massgen_mcp.page.data import CallEnd, MomentKind, Phase
 from massgen_mcp.views.sentences import Sentence, sentence_of
 
 _STEERING = (
-    CallerSaid,
+    CallerMessage,
     FinishRequested,
     InputRequired,
     InputGiven,
@@ -227,9 +227,9 @@ class RunHistory:
 
     def _add_moment(self, at: float, event: AnyEvent | UnknownEvent) -> None:
         """One for everything that the records or the live view tell, or that is a warning."""
-        said = sentence_of(event)
-        bad = said.level in ("WARNING", "ERROR")
-        if not (said.record or said.live or bad):
+        sentence = sentence_of(event)
+        bad = sentence.level in ("WARNING", "ERROR")
+        if not (sentence.record or sentence.live or bad):
             return
         kind: MomentKind = "step"
         if isinstance(event, AnswerSubmitted):
@@ -240,7 +240,7 @@ class RunHistory:
             kind = "steering"
         elif bad:
             kind = "failure"
-        self.moments.append(PastMoment(at, getattr(event, "agent", None), said, kind))
+        self.moments.append(PastMoment(at, getattr(event, "agent", None), sentence, kind))
 
     def _send(
         self,

@@ -3,10 +3,10 @@
 from massgen_mcp.page.document import document
 from massgen_mcp.page.report import with_data
 from massgen_mcp.statistics.sums import Statistics
-from massgen_mcp.statistics.words import as_told
+from massgen_mcp.statistics.words import as_worded
 
 
 def statistics_page(statistics: Statistics) -> bytes:
     """The statistics as HTML, with their data in it."""
     html = document("saved.js", style_too="statistics.css", drawing=("dom.js", "statistics.js"))
-    return with_data(html, as_told(statistics))
+    return with_data(html, as_worded(statistics))

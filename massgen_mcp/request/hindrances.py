@@ -18,14 +18,14 @@ def hindrances(config: Config, environ: Mapping[str, str]) -> list[str]:
 
 
 def _without_nested_runs(config: Config) -> Iterator[str]:
-    told = [
+    found = [
         agent.id
         for agent in config.agents
         if config.commands_of(agent).enabled and agent.system_message and _RUNS_MASSGEN.search(agent.system_message)
     ]
-    if told and config.nested is None:
+    if found and config.nested is None:
         yield (
-            f"{', '.join(told)}: the instructions speak of running massgen, which is not there in the sandbox of "
+            f"{', '.join(found)}: the instructions speak of running massgen, which is not there in the sandbox of "
             "commands. For runs inside this one add `nested: {}`: agents then have the tool `delegate` "
             "(docs/nested-runs.md)."
         )

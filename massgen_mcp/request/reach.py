@@ -85,8 +85,8 @@ class Reach:
             "starts": self.commands,
             "MCP servers": self.servers,
         }
-        told = [f"{name} {', '.join(listed)}" for name, values in parts.items() if (listed := [*values])]
-        return "; ".join(told) or "no hosts, no keys, writes nothing of yours"
+        parts_with_names = [f"{name} {', '.join(listed)}" for name, values in parts.items() if (listed := [*values])]
+        return "; ".join(parts_with_names) or "no hosts, no keys, writes nothing of yours"
 
 
 def on_one_line(text: str | Path) -> str:
@@ -156,23 +156,23 @@ def _servers(config: Config) -> Iterator[str]:
                     assert_never(server)
             given = variables_in(values.values())
             where += [f"is given {', '.join(given)}"] if given else []
-            told = f" ({'; '.join(where)})" if where else ""
-            yield on_one_line(f"{name} of {agent.id}: {what}{told}")
+            places = f" ({'; '.join(where)})" if where else ""
+            yield on_one_line(f"{name} of {agent.id}: {what}{places}")
 
 
 def _commands(config: Config) -> Iterator[str]:
     clis = [agent.backend for agent in config.agents if isinstance(agent.backend, ClaudeCodeBackendConfig)]
     for own in dict.fromkeys(cli.use_login for cli in clis):
         yield f"{CLAUDE_CODE} with your own login" if own else CLAUDE_CODE
-    told = [
+    commands_named = [
         line
         for commands in config.all_commands
         for line in (f"{COMMANDS}{_where(commands)}", *_reaches(COMMANDS, commands))
     ]
     commands, checks = config.orchestrator.commands, config.orchestrator.checks
-    told += [check_in(command, _where(commands)) for command in checks]
-    told += list(_reaches(CHECKS, commands)) if checks else []
-    yield from dict.fromkeys(told)
+    commands_named += [check_in(command, _where(commands)) for command in checks]
+    commands_named += list(_reaches(CHECKS, commands)) if checks else []
+    yield from dict.fromkeys(commands_named)
 
 
 def check_in(command: str, where: str = SANDBOX) -> str:

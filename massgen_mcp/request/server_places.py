@@ -22,12 +22,12 @@ def unusable(server: StdioServer, choice: SandboxChoice) -> str | None:
     if choice.level is None:
         return f"{choice.why}; or set `sandbox: false` for this server"
     if choice.has_no_real_paths and any(_ASKS_FOR_REAL_PATHS in Path(argument).parts for argument in server.args):
-        told = f"it needs the real paths of its files, and {choice.level} tells no program of any"
-        return f"{told}; install bubblewrap, or set `sandbox: false` for this server, with `.` as its directory"
+        message = f"it needs the real paths of its files, and {choice.level} tells no program of any"
+        return f"{message}; install bubblewrap, or set `sandbox: false` for this server, with `.` as its directory"
     return None
 
 
-def servers_told(config: Config, choices: Mapping[tuple[str, ...], SandboxChoice]) -> tuple[str, ...]:
+def server_places(config: Config, choices: Mapping[tuple[str, ...], SandboxChoice]) -> tuple[str, ...]:
     """Each server of each agent with where it runs, or why it cannot be started."""
     return tuple(
         f"{name} of {agent.id} ({_where(server, choices)})"

@@ -82,7 +82,7 @@ async def choose_team(
         team = await default_team(environ)
     except MassgenError as error:
         raise MassgenError(error.code, " ".join(filter(None, (str(error), unused)))) from error
-    return Team(team.config, team.told, environ, is_default=True, note=unused)
+    return Team(team.config, team.description, environ, is_default=True, note=unused)
 
 
 def _door(named: Named, consent: Consent) -> Door:
@@ -130,7 +130,7 @@ def describe_start(config: Config, source: str, environ: Mapping[str, str], cwd:
 def _from_file(
     source: str,
     origin: Origin,
-    told: str,
+    description: str,
     cwd: Path,
     environ: Mapping[str, str],
     consent: Consent,
@@ -138,7 +138,7 @@ def _from_file(
 ) -> Team:
     file = read_file(source, environ, cwd)
     allowed = require_trust(file, origin, environ, consent, granted)
-    return Team(file.config, told, allowed, file.named, note=_noted(file.named.name, file.note))
+    return Team(file.config, description, allowed, file.named, note=_noted(file.named.name, file.note))
 
 
 def _noted(name: str, note: str | None) -> str | None:

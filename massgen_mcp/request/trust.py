@@ -130,7 +130,7 @@ def _question(file: ConfigFile, demands: Sequence[str], known: Acceptance | None
     """What a person reads before saying yes or no."""
     asks = "asks for" if known is None else "is not what you accepted, and asks for"
     first = f"{on_one_line(file.path)} {asks} what needs your consent:"
-    return "\n".join([first, *_listed(file, demands), *new_since(file, known)])
+    return "\n".join([first, *_demand_lines(file, demands), *new_since(file, known)])
 
 
 def _demands(file: ConfigFile, origin: Origin, environ: Mapping[str, str], granted: Granted) -> tuple[str, ...]:
@@ -157,7 +157,7 @@ def _reaches_out(file: ConfigFile, demands: Sequence[str], consent: Consent) -> 
         way = f"as `team`, after `massgen-mcp trust {path}`"
     else:
         way = "as `config`, with LiteLLM as the model `massgen/path:FILE`"
-    listed = "\n".join(_listed(file, demands))
+    listed = "\n".join(_demand_lines(file, demands))
     return MassgenError(
         "config_untrusted",
         f"{on_one_line(file.path)} came with this directory and reaches out of it; nothing was started. It asks for "
@@ -166,7 +166,7 @@ def _reaches_out(file: ConfigFile, demands: Sequence[str], consent: Consent) -> 
     )
 
 
-def _listed(file: ConfigFile, demands: Sequence[str]) -> list[str]:
+def _demand_lines(file: ConfigFile, demands: Sequence[str]) -> list[str]:
     """Everything that the config asks for; what needs a yes is marked."""
     return [f"  {'!' if line in demands else ' '} {line}" for line in file.reach.demands()]
 
@@ -188,7 +188,7 @@ def _refusal(
     file: ConfigFile, origin: Origin, demands: Sequence[str], known: Acceptance | None, ways: str
 ) -> MassgenError:
     code: ErrorCode = "config_untrusted"
-    listed = _listed(file, demands)
+    listed = _demand_lines(file, demands)
     match origin:
         case "found":
             what = "came with this directory"

@@ -21,8 +21,8 @@ def require_apart(config: Config) -> None:
             continue
         outer, inner = (other, one) if around_one else (one, other)
         where = "is the same as" if around_one and around_other else "lies in"
-        told = f"{show_name(inner)} {where} {show_name(outer)}, and both are given with permission write"
-        raise MassgenError("invalid_arguments", f"context_paths: {told}; give {show_name(outer)} alone")
+        message = f"{show_name(inner)} {where} {show_name(outer)}, and both are given with permission write"
+        raise MassgenError("invalid_arguments", f"context_paths: {message}; give {show_name(outer)} alone")
 
 
 def _holds(outer: str, inner: str) -> bool:

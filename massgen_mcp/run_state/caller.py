@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from massgen_mcp.events.run import BudgetRaised, CallerSaid, InputGiven, InputRequired
+from massgen_mcp.events.run import BudgetRaised, CallerMessage, InputGiven, InputRequired
 
 
 @dataclass
@@ -13,24 +13,24 @@ class Caller:
     """What the caller has to decide before the run continues."""
     decisions: dict[tuple[str | None, str], str] = field(default_factory=dict[tuple[str | None, str], str])
     """What the caller decided, by the agent that asked and its question."""
-    said: dict[int, str] = field(default_factory=dict[int, str])
+    by_control: dict[int, str] = field(default_factory=dict[int, str])
     """The caller's messages to the team, by the number of the control, in order."""
     raises: set[int] = field(default_factory=set[int])
     """The numbers of the controls that raised the budget."""
 
     @property
     def messages(self) -> tuple[str, ...]:
-        return tuple(self.said.values())
+        return tuple(self.by_control.values())
 
     def carried_out(self, control: int) -> bool:
         """Whether the control of this number, a message or a raise of the budget, has been carried out."""
-        return control in self.said or control in self.raises
+        return control in self.by_control or control in self.raises
 
-    def apply(self, event: CallerSaid | BudgetRaised | InputRequired | InputGiven) -> None:
+    def apply(self, event: CallerMessage | BudgetRaised | InputRequired | InputGiven) -> None:
         """Fold one more event in."""
         match event:
-            case CallerSaid():
-                self.said[event.control] = event.message
+            case CallerMessage():
+                self.by_control[event.control] = event.message
             case BudgetRaised():
                 self.raises.add(event.control)
             case InputRequired():

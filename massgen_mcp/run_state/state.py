@@ -47,7 +47,7 @@ from massgen_mcp.events.run import (
     BudgetMark,
     BudgetRaised,
     BudgetReached,
-    CallerSaid,
+    CallerMessage,
     FinishRequested,
     InputGiven,
     InputRequired,
@@ -137,7 +137,7 @@ class RunState(RunFacts):
                 self.resumed += 1
                 for agent in self.agents:
                     self._idle(agent)
-            case CallerSaid() | InputRequired() | InputGiven() | BudgetRaised():
+            case CallerMessage() | InputRequired() | InputGiven() | BudgetRaised():
                 self.caller.apply(event)
             case AttemptStarted():
                 self._new_attempt(event)

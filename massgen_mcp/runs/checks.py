@@ -31,8 +31,8 @@ def check_action(view: RunView, action: Action, message: str) -> None:
 def check_mark(row: RunRow, run: CountedRun | None, agent: str | None, note: str) -> None:
     """`run`: what statistics know of the run, if it has ended."""
     if run is None:
-        told = "has left no record" if row.state in TERMINAL_STATES else f"is {row.state}; wait for its end"
-        raise MassgenError("not_finished", f"run {row.run_id} {told}")
+        state = "has left no record" if row.state in TERMINAL_STATES else f"is {row.state}; wait for its end"
+        raise MassgenError("not_finished", f"run {row.run_id} {state}")
     agents = [one.id for one in run.digest.agents]
     if agent is not None and agent not in agents:
         raise MassgenError(
@@ -48,10 +48,10 @@ def checked_raise(view: RunView, value: float | None) -> str:
     if view.ended:
         raise MassgenError("invalid_action", f"run {view.row.run_id} is {view.state}; it spends nothing any more")
     if outer := view.row.parent:
-        told = f"run {view.row.run_id} spends of the budget of run {outer}, which set it aside; it cannot be raised"
-        raise MassgenError("invalid_action", told)
+        message = f"run {view.row.run_id} spends of the budget of run {outer}, which set it aside; it cannot be raised"
+        raise MassgenError("invalid_action", message)
     cap = view.max_usd or 0.0
     if value is None or not cap < value <= MAX_USD:
-        told = f"raise_budget needs a `value` above the cap of {cap:g} US dollars, at most {MAX_USD:g}"
-        raise MassgenError("invalid_arguments", told)
+        message = f"raise_budget needs a `value` above the cap of {cap:g} US dollars, at most {MAX_USD:g}"
+        raise MassgenError("invalid_arguments", message)
     return repr(value)

@@ -298,7 +298,7 @@ class RunService:
 
         def counted() -> Statistics:
             runs, unread = counted_runs(self._engine, since=wanted.since, config=wanted.config)
-            return statistics_of([run for run in runs if wanted.fits(run)], filters=wanted.told, unread=unread)
+            return statistics_of([run for run in runs if wanted.fits(run)], filters=wanted.filters, unread=unread)
 
         return await anyio.to_thread.run_sync(counted)
 

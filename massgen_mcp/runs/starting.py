@@ -48,7 +48,7 @@ def enqueue(
     with engine.files.making():
         while True:
             try:
-                history, over = sessions.told(request.session_id)
+                history, over = sessions.history(request.session_id)
                 engine.files.create(run.run_id, request.question, config, history.turns, request.redactor, nesting, run)
                 added = engine.store.add(
                     replace(run, turns_over=over),

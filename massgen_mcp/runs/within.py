@@ -26,8 +26,8 @@ def enclosing(engine: Engine, environ: Mapping[str, str]) -> RunView | None:
     try:
         return RunWatch(engine, run_id, lambda _: None).look()
     except MassgenError as error:
-        told = f"this process works inside run {run_id[:80]} ({PARENT_VARIABLE}), which cannot be read: {error}"
-        raise MassgenError("nesting_refused", told) from error
+        message = f"this process works inside run {run_id[:80]} ({PARENT_VARIABLE}), which cannot be read: {error}"
+        raise MassgenError("nesting_refused", message) from error
 
 
 def config_within(outer: RunView, config: Config, environ: Mapping[str, str]) -> tuple[Config, Nesting]:
@@ -40,17 +40,19 @@ def config_within(outer: RunView, config: Config, environ: Mapping[str, str]) ->
     if outer.ended:
         raise MassgenError("nesting_refused", f"run {run_id}, inside which this would start, is {outer.state}")
     if nested is None:
-        told = f"the config of run {run_id} says nothing of nested runs, so none may be started inside it"
-        raise MassgenError("nesting_refused", told)
+        message = f"the config of run {run_id} says nothing of nested runs, so none may be started inside it"
+        raise MassgenError("nesting_refused", message)
     if asked.levels == 0:
         raise MassgenError("nesting_refused", asked.depth_reached())
     if started >= nested.max_runs:
-        told = f"{started} runs were started inside run {run_id}, and no more may be (max_runs)"
-        raise MassgenError("nesting_refused", told)
+        message = f"{started} runs were started inside run {run_id}, and no more may be (max_runs)"
+        raise MassgenError("nesting_refused", message)
     caps = caps_of_next(run.budget, nested, started, run.budget.free, None)
     if caps is None:
-        told = f"too little is left of the {nested.share_of_budget:.0%} of the budget for nested runs (share_of_budget)"
-        raise MassgenError("nesting_refused", told)
+        message = (
+            f"too little is left of the {nested.share_of_budget:.0%} of the budget for nested runs (share_of_budget)"
+        )
+        raise MassgenError("nesting_refused", message)
     seconds = asked.config.timeout_settings.orchestrator_timeout_seconds - run.resume_point.seconds
     bounds = NestedRunLimits(caps.usd, caps.tokens, max(1.0, seconds))
     bounded = nested_config(asked.config, config, bounds, environ, (outer.directory.path,))

@@ -63,8 +63,8 @@ async def image_id(name: Literal["docker", "podman"], image: str | None) -> str:
         if there.returncode:
             pulled = await anyio.run_process([found, "pull", "--quiet", wanted], check=False, env=_of_client())
             if pulled.returncode:
-                told = pulled.stderr.decode(errors="replace").strip()[-500:]
-                raise ImageRefused(f"the image {wanted} cannot be had: {told}")
+                printed = pulled.stderr.decode(errors="replace").strip()[-500:]
+                raise ImageRefused(f"the image {wanted} cannot be had: {printed}")
             there = await anyio.run_process(inspect, check=False, env=_of_client())
         return there.stdout.decode(errors="replace").strip()
     raise ImageRefused(f"the image {wanted} did not come within {PULL_SECONDS:g} s")

@@ -33,7 +33,7 @@ _MESSAGES = {"x86_64": ((44, 3), (46, 2), (307, 3)), "aarch64": ((206, 3), (211,
 """sendto, sendmsg, sendmmsg, and which argument holds the flags."""
 _WATCHES = {"x86_64": (253, 294, 300), "aarch64": (26, 262)}
 """inotify_init, inotify_init1, fanotify_init."""
-_MOUNTS_TOLD, _NEWER = (457, 458), 463
+_MOUNT_FACTS, _NEWER = (457, 458), 463
 """statmount and listmount; and setxattrat, the first call that sandlock does not know. Their numbers are everywhere the
 same.
 """
@@ -90,7 +90,7 @@ def without_the_host(*, internet: bool) -> bytes:
     lines += _sockets(machine, internet=internet)
     for number, flags in _MESSAGES[machine]:
         lines += _when(number, [_argument(flags), (0x45, 0, 1, _FAST_OPEN), _refuse(_EOPNOTSUPP), _allow()])
-    for number in (*_WATCHES[machine], *_MOUNTS_TOLD):
+    for number in (*_WATCHES[machine], *_MOUNT_FACTS):
         lines += _when(number, [_refuse(_ENOSYS)])
     lines += [(0x35, 0, 1, _NEWER), _refuse(_ENOSYS)]
     for number in _OF_OTHERS[machine]:

@@ -145,20 +145,20 @@ def _manifest(store: _Store, index: Mapping[str, Any]) -> dict[str, Any]:
     raise ImageRefused("its indexes lie too deep")
 
 
-def _is_for_this_machine(said: Mapping[str, Any] | None) -> bool:
-    if said is None:
+def _is_for_this_machine(config: Mapping[str, Any] | None) -> bool:
+    if config is None:
         return True
-    return said.get("os") == "linux" and said.get("architecture") == _MACHINES.get(platform.machine())
+    return config.get("os") == "linux" and config.get("architecture") == _MACHINES.get(platform.machine())
 
 
 # -- unpacking --------------------------------------------------------------------------------------------------------
 
 
 def _kept(store: _Store, kept_in: Path) -> Image:
-    said, layers = _described(store)
-    if not _is_for_this_machine(said):
-        raise ImageRefused(f"it is for {said.get('os')}/{said.get('architecture')}")
-    sums = [str(one) for one in said["rootfs"]["diff_ids"]]
+    config, layers = _described(store)
+    if not _is_for_this_machine(config):
+        raise ImageRefused(f"it is for {config.get('os')}/{config.get('architecture')}")
+    sums = [str(one) for one in config["rootfs"]["diff_ids"]]
     if len(sums) != len(layers) or len(layers) > MAX_LAYERS:
         raise ImageRefused(f"it has {len(layers)} layers, and sums of {len(sums)}; at most {MAX_LAYERS} are taken")
     whole = kept_in / hashlib.sha256("\0".join(sums).encode()).hexdigest()[:32]
@@ -174,7 +174,7 @@ def _kept(store: _Store, kept_in: Path) -> Image:
                 fresh.rename(whole)
         finally:
             _remove(fresh)
-    return Image(whole, _environ(said.get("config") or {}))
+    return Image(whole, _environ(config.get("config") or {}))
 
 
 def _environ(config: Mapping[str, Any]) -> dict[str, str]:

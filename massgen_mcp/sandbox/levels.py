@@ -68,7 +68,7 @@ class Start:
     """How a command is started: the supervisor's own command, but for the number of its socket, and what it is told."""
 
     supervisor: tuple[str, ...]
-    told: bytes
+    specification: bytes
 
 
 def present(level: LevelName) -> str | None:
@@ -106,19 +106,19 @@ def start(level: LevelName, argv: list[str], policy: Policy) -> Start:
         case "bubblewrap":
             if policy.network:
                 raise ValueError("bubblewrap has no network to offer")
-            told = bubblewrap.launch(argv, policy, environ)
+            specification = bubblewrap.launch(argv, policy, environ)
         case "sandlock":
-            told = landlocked.launch(argv, policy, environ)
+            specification = landlocked.launch(argv, policy, environ)
         case "docker" | "podman":
-            told = containers.launch(level, argv, policy, environ)
+            specification = containers.launch(level, argv, policy, environ)
         case "sandbox-exec":
-            told = seatbelt.launch(argv, policy, environ)
+            specification = seatbelt.launch(argv, policy, environ)
         case _:
             assert_never(level)
     bounds = policy.bounds
     whole = {
         **_PLAIN,
-        **told,
+        **specification,
         "own_word": level in ("bubblewrap", "sandlock"),
         "writable": [str(policy.workspace), str(policy.scratch)],
         "growing": [str(shown.host) for shown in policy.shown if shown.writable],

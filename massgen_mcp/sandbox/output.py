@@ -39,8 +39,8 @@ class Output:
         left_out = self.total - len(self._head) - len(self._tail)
         if not left_out:
             return bytes(self._head + self._tail).decode(errors="replace")
-        told = f"\n[{left_out} bytes are left out here]\n"
-        return self._head.decode(errors="replace") + told + self._tail.decode(errors="replace")
+        note = f"\n[{left_out} bytes are left out here]\n"
+        return self._head.decode(errors="replace") + note + self._tail.decode(errors="replace")
 
 
 async def take(process: SandboxedProcess, output: Output, tell: Callable[[], None] = lambda: None) -> bool:

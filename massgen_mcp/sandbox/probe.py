@@ -81,10 +81,10 @@ async def try_level(level: LevelName, *, image: str | None = None) -> LevelRepor
         return LevelReport(level, False, f"it cannot be tried: {error}")
     with targets:
         try:
-            told = await _told(level, targets)
+            reports = await _reports(level, targets)
         except (SandboxFailed, OSError, ValueError) as error:
             return LevelReport(level, False, f"it cannot start a command: {error}")
-        outcomes = {**told, **await anyio.to_thread.run_sync(targets.look)}
+        outcomes = {**reports, **await anyio.to_thread.run_sync(targets.look)}
     return judged(level, outcomes)
 
 
@@ -102,7 +102,7 @@ def judged(level: LevelName, outcomes: dict[str, str]) -> LevelReport:
     return LevelReport(level, True, "", outcomes, (*levels.LETS_THROUGH[level], *counted, *unusual))
 
 
-async def _told(level: LevelName, targets: Targets) -> dict[str, str]:
+async def _reports(level: LevelName, targets: Targets) -> dict[str, str]:
     """What the attempts say of themselves."""
     python = "python3" if level in levels.CONTAINERS else levels.interpreter()
     output = bytearray()

@@ -105,7 +105,7 @@ async def spawn(
             except OSError as error:
                 raise SandboxFailed(f"{level}: {error}") from error
         try:
-            await _tell(ours, start.told)
+            await _tell(ours, start.specification)
             yield SandboxedProcess(process, ours)
         finally:
             with suppress(OSError):
@@ -114,10 +114,10 @@ async def spawn(
                 await _over(process)
 
 
-async def _tell(control: socket.socket, told: bytes) -> None:
+async def _tell(control: socket.socket, specification: bytes) -> None:
     """A supervisor that is gone already says so by its end."""
     with suppress(BrokenPipeError, ConnectionResetError):
-        await anyio.to_thread.run_sync(control.sendall, told)
+        await anyio.to_thread.run_sync(control.sendall, specification)
 
 
 async def _over(process: Process) -> None:

@@ -130,8 +130,8 @@ class Supervision:
         seconds = time.monotonic() - began
         bounded = bool(self._groups and self._groups.memory)
         self.clear()
-        told = begun.decode() + _everything(reports)
-        outcome = _outcome(status, reason, told, seconds, self._peak, own_word=self._specification["own_word"])
+        reports_text = begun.decode() + _everything(reports)
+        outcome = _outcome(status, reason, reports_text, seconds, self._peak, own_word=self._specification["own_word"])
         return {**outcome, "in_group": bounded}
 
     def _admit(self, reports: int, opening: int) -> bytes:
@@ -467,8 +467,8 @@ def _prctl(option: int, value: int) -> None:
 def _read(control: int) -> dict[str, Any] | None:
     """The specification: its length in eight hexadecimal digits, then JSON. None if nobody is there any more."""
     length = _exactly(control, 8)
-    told = length and _exactly(control, int(length, 16))
-    return json.loads(told) if told else None
+    document = length and _exactly(control, int(length, 16))
+    return json.loads(document) if document else None
 
 
 def _exactly(control: int, count: int) -> bytes:
@@ -495,13 +495,13 @@ def _everything(descriptor: int) -> str:
     return b"".join(parts).decode(errors="replace")
 
 
-def _outcome(status: int, reason: str, told: str, seconds: float, peak: int, *, own_word: bool) -> dict[str, Any]:
+def _outcome(status: int, reason: str, reports: str, seconds: float, peak: int, *, own_word: bool) -> dict[str, Any]:
     """How the command ended. With `own_word` its level has to tell it, so that a level that could not start it is never
     taken for a command that failed.
     """
     seen: dict[str, Any] = {"reason": reason, "seconds": round(seconds, 3), "peak_memory_bytes": peak}
     facts: dict[str, Any] = {}
-    for line in told.splitlines():
+    for line in reports.splitlines():
         with suppress(ValueError):
             facts |= json.loads(line)
     if "failed" in facts:

@@ -67,9 +67,9 @@ class MassgenServer(SurfaceServer):
 
     async def list_tools(self) -> list[Tool]:
         """The tools, in few words, with schemas that say that unknown arguments are refused."""
-        return list((await self._listed()).values())
+        return list((await self._tools_by_name()).values())
 
-    async def _listed(self) -> dict[str, Tool]:
+    async def _tools_by_name(self) -> dict[str, Tool]:
         if not self._tools:
             self._tools = {tool.name: compacted(tool) for tool in await super().list_tools()}
         return self._tools
@@ -107,7 +107,7 @@ class MassgenServer(SurfaceServer):
         """The arguments that the call gives. Raises `MassgenError` invalid_arguments for an unknown tool or argument,
         with the nearest name.
         """
-        tools = await self._listed()
+        tools = await self._tools_by_name()
         if name not in tools:
             names = [tool.name for tool in tools.values() if for_models(tool.meta)]
             raise MassgenError("invalid_arguments", f"there is no tool {name[:80]!r}{did_you_mean(name, names)}")
@@ -116,8 +116,8 @@ class MassgenServer(SurfaceServer):
         given = as_published(name, arguments, set(known).difference(schema.get("required", ())))
         unknown = [argument for argument in given if argument not in known]
         if unknown:
-            told = "; ".join(f"unknown argument {one[:80]!r}{did_you_mean(one, known)}" for one in unknown)
-            raise MassgenError("invalid_arguments", f"{told}; {name} takes: {', '.join(known) or 'nothing'}")
+            message = "; ".join(f"unknown argument {one[:80]!r}{did_you_mean(one, known)}" for one in unknown)
+            raise MassgenError("invalid_arguments", f"{message}; {name} takes: {', '.join(known) or 'nothing'}")
         return given
 
     async def serve(
@@ -153,7 +153,7 @@ def _refusal(error: BaseException | None) -> MassgenError | None:
         case UnexpectedToolError():
             return _refusal(error.__cause__)
         case ToolError(__cause__=ValidationError() as wrong):
-            return MassgenError("invalid_arguments", _listed(wrong))
+            return MassgenError("invalid_arguments", _problems_text(wrong))
         case BaseExceptionGroup():
             refusals = [_refusal(each) for each in error.exceptions]
             return None if None in refusals else refusals[0]
@@ -165,19 +165,19 @@ def _fault(tool: str, error: Exception) -> MassgenError:
     """Write the whole fault to the log; the caller hears where it stands, and nothing of what is in it."""
     reference = secrets.token_hex(4)
     logger.error("%s failed, reference %s", tool, reference, exc_info=error)
-    told = f"{tool} failed by a fault of this program; server.log in the state directory has it as {reference}"
-    return MassgenError("internal", told)
+    message = f"{tool} failed by a fault of this program; server.log in the state directory has it as {reference}"
+    return MassgenError("internal", message)
 
 
-def _listed(error: ValidationError) -> str:
+def _problems_text(error: ValidationError) -> str:
     """Every wrong argument, without its value."""
-    told = (
+    problems = (
         (".".join(map(str, detail["loc"])), detail["msg"].removeprefix("Value error, ")) for detail in error.errors()
     )
-    return "; ".join(f"{place}: {message}" for place, message in told)
+    return "; ".join(f"{place}: {message}" for place, message in problems)
 
 
 def _error(code: str, message: str) -> CallToolResult:
     """Text only: where a client shows a model the structured content alone, an error must not have any."""
-    told, cut = page_of(f"ERROR {code}: {message}", 0, MAX_BYTES, MAX_BYTES - len(CUT))
-    return CallToolResult(content=[TextContent(type="text", text=f"{told}{CUT if cut else ''}")], is_error=True)
+    body, cut = page_of(f"ERROR {code}: {message}", 0, MAX_BYTES, MAX_BYTES - len(CUT))
+    return CallToolResult(content=[TextContent(type="text", text=f"{body}{CUT if cut else ''}")], is_error=True)

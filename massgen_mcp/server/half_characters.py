@@ -21,7 +21,7 @@ from mcp.types import (
 from massgen_mcp.request.question import is_unicode
 
 _HALF = re.compile(rb"\\u[dD][89a-fA-F]")
-TOLD = "the request holds half of a surrogate pair, which is not valid Unicode text; send the whole character"
+HALF_OF_A_PAIR = "the request holds half of a surrogate pair, which is not valid Unicode text; send the whole character"
 
 
 def answer_to_half_characters(message: bytes) -> JSONRPCMessage | None:
@@ -40,9 +40,9 @@ def answer_to_half_characters(message: bytes) -> JSONRPCMessage | None:
     if isinstance(identity, bool) or not isinstance(identity, int | str) or not is_unicode(str(identity)):
         return None
     if request.get("method") != "tools/call":
-        error = ErrorData(code=INVALID_REQUEST, message=TOLD)
+        error = ErrorData(code=INVALID_REQUEST, message=HALF_OF_A_PAIR)
         return JSONRPCError(jsonrpc="2.0", id=identity, error=error)
-    text = TextContent(type="text", text=f"ERROR invalid_arguments: {TOLD}")
+    text = TextContent(type="text", text=f"ERROR invalid_arguments: {HALF_OF_A_PAIR}")
     refusal = CallToolResult(content=[text], is_error=True)
     result = refusal.model_dump(mode="json", by_alias=True, exclude_none=True)
     return JSONRPCResponse(jsonrpc="2.0", id=identity, result=result)

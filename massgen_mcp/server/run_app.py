@@ -32,7 +32,7 @@ MOST_BYTES = 120_000
 """Of the data as JSON; hosts fail with what is longer than about 150,000 characters."""
 HOLDS = tuple((100_000 >> step, 800 >> step) for step in range(6))
 """Characters of texts, and marks, that the page holds: the first of these whose data are not larger than that."""
-TOLD_CHARACTERS = 2_000
+SUMMARY_CHARACTERS = 2_000
 """So much of the answer is told to the host's model when the run ends while the page is looked at."""
 
 
@@ -102,13 +102,13 @@ def add_run_page(server: "MassgenServer", service: RunService) -> None:
         """Return what the page of a run draws, or only its `version` if that is drawn already."""
         view = await service.look(run_id)
         note = str(view.damage or view.held_up_by or "")
-        told: Json = {"version": f"{view.snapshot.seq}-{view.state}{'-noted' if note else ''}"}
-        told["goes_on"] = not view.ended and view.damage is None
-        if told["version"] != seen:
-            told["page"] = await _drawn(service, view)
-            told["note"] = note
-            told["ending"] = _ending(view) if view.ended else ""
-        return CallToolResult(content=[], structured_content=told)
+        fields: Json = {"version": f"{view.snapshot.seq}-{view.state}{'-noted' if note else ''}"}
+        fields["goes_on"] = not view.ended and view.damage is None
+        if fields["version"] != seen:
+            fields["page"] = await _drawn(service, view)
+            fields["note"] = note
+            fields["ending"] = _ending(view) if view.ended else ""
+        return CallToolResult(content=[], structured_content=fields)
 
 
 async def _drawn(service: RunService, view: RunView) -> Json:
@@ -127,7 +127,7 @@ async def _drawn(service: RunService, view: RunView) -> Json:
 def _ending(view: RunView) -> str:
     """What a model is told of a run that has ended, without asking for it."""
     try:
-        told = result(view, "summary", None, 0, TOLD_CHARACTERS).text()
+        text = result(view, "summary", None, 0, SUMMARY_CHARACTERS).text()
     except MassgenError as error:
-        told = f"ERROR {error.code}: {error}"
-    return f"The run {view.row.run_id} has ended; get_result says:\n\n{told}"
+        text = f"ERROR {error.code}: {error}"
+    return f"The run {view.row.run_id} has ended; get_result says:\n\n{text}"

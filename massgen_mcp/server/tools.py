@@ -227,8 +227,8 @@ def _add_lists(server: MassgenServer, service: RunService) -> None:
         return await results.config_list(name, os.environ)
 
 
-def _joined(*told: str | None) -> str:
-    return " ".join(filter(None, told))
+def _joined(*sentences: str | None) -> str:
+    return " ".join(filter(None, sentences))
 
 
 def _proposal(config: Config) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from massgen_mcp.statistics.sums import Statistics
-from massgen_mcp.statistics.words import counts_told, money_told, numbered, share_told
+from massgen_mcp.statistics.words import counts_text, money_text, numbered, share_text
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.spent import clock, count
 from massgen_mcp.views.styled import fit, width_of
@@ -19,14 +19,14 @@ def statistics_lines(statistics: Statistics) -> Iterator[str]:
         yield f"({numbered(statistics.unread, 'further run')} left no record to be read)"
     if not figures.runs:
         return
-    yield counts_told(figures.states)
+    yield counts_text(figures.states)
     if figures.outcomes:
-        yield f"agreement of the completed ones: {counts_told(figures.outcomes)}"
-    yield f"{money_told(figures.money)}, {count(figures.tokens)} tokens, {numbered(figures.calls, 'call')}"
+        yield f"agreement of the completed ones: {counts_text(figures.outcomes)}"
+    yield f"{money_text(figures.money)}, {count(figures.tokens)} tokens, {numbered(figures.calls, 'call')}"
     yield f"{clock(figures.seconds)} of work; half of the runs took at most {clock(figures.median_seconds)}"
     if figures.first_answer.of:
-        yield f"the winner's first answer won in {share_told(figures.first_answer, 'votes')}"
-        yield f"the first vote decided {share_told(figures.first_ballot, 'votes')}"
+        yield f"the winner's first answer won in {share_text(figures.first_answer, 'votes')}"
+        yield f"the first vote decided {share_text(figures.first_ballot, 'votes')}"
     yield from _teams(statistics)
     yield from _models(statistics)
     yield from _agreement(statistics)
@@ -38,10 +38,10 @@ def _teams(statistics: Statistics) -> Iterator[str]:
         (
             team.name,
             str(of.runs),
-            counts_told(of.states),
-            money_told(of.money),
+            counts_text(of.states),
+            money_text(of.money),
             clock(of.median_seconds),
-            counts_told(of.outcomes),
+            counts_text(of.outcomes),
         )
         for team in statistics.teams
         for of in (team.figures,)
@@ -56,9 +56,9 @@ def _models(statistics: Statistics) -> Iterator[str]:
             str(one.runs),
             f"{one.answered} of {one.agents}",
             str(one.dropped),
-            share_told(one.wins),
-            share_told(one.with_winner),
-            money_told(one.money),
+            share_text(one.wins),
+            share_text(one.with_winner),
+            money_text(one.money),
         )
         for one in statistics.models
     ]
@@ -67,7 +67,7 @@ def _models(statistics: Statistics) -> Iterator[str]:
 
 def _agreement(statistics: Statistics) -> Iterator[str]:
     rows = [
-        (" and ".join(preview(model, NAME // 2 - 3) for model in one.models), share_told(one.agreed))
+        (" and ".join(preview(model, NAME // 2 - 3) for model in one.models), share_text(one.agreed))
         for one in statistics.agreement
     ]
     yield from _table("VOTED ALIKE", ("TIMES",), rows)
@@ -77,13 +77,13 @@ def _marked(statistics: Statistics) -> Iterator[str]:
     marked = statistics.marked
     if marked.dissent.of:
         yield ""
-        yield f"somebody dissented in {share_told(marked.dissent, 'votes')}"
+        yield f"somebody dissented in {share_text(marked.dissent, 'votes')}"
     if marked.answers.of:
-        yield f"marked right: {share_told(marked.answers, 'marked answers')}"
+        yield f"marked right: {share_text(marked.answers, 'marked answers')}"
         for outcome, of in marked.by_outcome.items():
-            yield f"  after {outcome.replace('_', ' ')}: {share_told(of)}"
+            yield f"  after {outcome.replace('_', ' ')}: {share_text(of)}"
     if marked.dissent_right.of:
-        yield f"dissent proved right in {share_told(marked.dissent_right, 'marked runs with dissent')}"
+        yield f"dissent proved right in {share_text(marked.dissent_right, 'marked runs with dissent')}"
 
 
 # -- words ------------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ class StatisticsFilter:
         return (self.team is None or models == self.team) and (self.model is None or self.model in models)
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def filters(self) -> tuple[str, ...]:
         """In words."""
         since = None if self.since is None else datetime.fromtimestamp(self.since, UTC).strftime("%Y-%m-%d %H:%M UTC")
         return tuple(

@@ -39,7 +39,7 @@ class CommandRules:
         try:
             if self.allowed and not any(Pattern(one).match(command) for one in self.allowed):
                 raise ToolRefused(
-                    f"The command was not run. Of this team's commands only these are run: {self._told()}"
+                    f"The command was not run. Of this team's commands only these are run: {self._allowed_text()}"
                 )
             if against := next((one for one in self.blocked if Pattern(one).match(command)), None):
                 raise ToolRefused(f"The command was not run: commands that begin with {against} are blocked.")
@@ -48,15 +48,15 @@ class CommandRules:
                 f"The command was not run: a rule for commands cannot be applied to it. {error}"
             ) from None
 
-    def _told(self) -> str:
+    def _allowed_text(self) -> str:
         return f"those that begin with {' or '.join(self.allowed)} (regular expressions)"
 
     def described(self) -> str:
         """What an agent reads of the network and of the rule."""
         reach = f"Of the network only {', '.join(self.network)}." if self.network else "No network."
-        told = ["The network can be reached." if self.open_network else reach]
+        sentences = ["The network can be reached." if self.open_network else reach]
         if self.allowed:
-            told.append(f"Allowed are only {self._told()}.")
+            sentences.append(f"Allowed are only {self._allowed_text()}.")
         if self.blocked:
-            told.append(f"Blocked are those that begin with {' or '.join(self.blocked)}.")
-        return " ".join(told)[:MAX_RULE]
+            sentences.append(f"Blocked are those that begin with {' or '.join(self.blocked)}.")
+        return " ".join(sentences)[:MAX_RULE]

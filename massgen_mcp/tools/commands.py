@@ -143,24 +143,24 @@ class AgentCommands:
         one = Background(f"c{secrets.token_hex(3)}", wanted.command)
         self._background[one.id] = one
         self._host.tasks.start_soon(self._keep, one, policy)
-        told = f"runs in the background as {one.id}; read_command tells what it prints, stop_command ends it"
-        return ToolResult("\n".join([told, *notes]))
+        started = f"runs in the background as {one.id}; read_command tells what it prints, stop_command ends it"
+        return ToolResult("\n".join([started, *notes]))
 
     async def read(self, wanted: ReadCommand) -> ToolResult:
         one = self._known(wanted.id)
         with anyio.move_on_after(wanted.wait_seconds):
             while one.ended is None and not one.output.total:
                 await one.news.wait()
-        return await anyio.to_thread.run_sync(self._told, one)
+        return await anyio.to_thread.run_sync(self._output_so_far, one)
 
     async def stop(self, wanted: StopCommand) -> ToolResult:
         one = self._known(wanted.id)
         one.stop.set()
         while one.ended is None:
             await one.news.wait()
-        return await anyio.to_thread.run_sync(self._told, one)
+        return await anyio.to_thread.run_sync(self._output_so_far, one)
 
-    def _told(self, one: Background) -> ToolResult:
+    def _output_so_far(self, one: Background) -> ToolResult:
         text = self._shortened(one.output.text())
         one.output.forget()
         if one.ended is None:
@@ -250,11 +250,11 @@ class BackgroundTool:
 
 
 def _run_spec(rules: CommandRules) -> ToolSpec:
-    told = (
+    description = (
         f"Run a shell command in a sandbox, in your workspace. {rules.described()} "
         "With `background` it goes on beside your work."
     )
-    return tool_spec(RUN_COMMAND, told, RunCommand)
+    return tool_spec(RUN_COMMAND, description, RunCommand)
 
 
 _READ = tool_spec("read_command", "What a command in the background printed since you last read it.", ReadCommand)

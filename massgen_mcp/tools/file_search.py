@@ -46,7 +46,7 @@ class SearchFiles(Arguments):
 def list_files(workspace: Workspace, wanted: ListFiles) -> str:
     if not wanted.recursive:
         found = workspace.listing(wanted.path, recursive=False, limit=MAX_LISTED)
-        lines = [_listed(entry) for entry in found.entries]
+        lines = [_entry_line(entry) for entry in found.entries]
         if found.cut:
             lines.append(f"[cut at {MAX_LISTED} entries]")
         return "\n".join([*lines, *_left_out(found)]) or "[empty]"
@@ -211,12 +211,12 @@ def _folded(entries: Sequence[Entry], limit: int) -> Iterator[str]:
         pending += [entry.path for entry in inside if entry.kind == "directory"]
     for entry in sorted(shown, key=lambda entry: entry.path):
         more = f" [{below[entry.path]} below, list it to see them]" if entry.path in folded else ""
-        yield f"{_listed(entry)}{more}"
+        yield f"{_entry_line(entry)}{more}"
     if len(top) > limit:
         yield f"[cut at {limit} entries]"
 
 
-def _listed(entry: Entry) -> str:
+def _entry_line(entry: Entry) -> str:
     match entry.kind:
         case "directory":
             return f"{entry.path}/"

@@ -156,14 +156,16 @@ def planning_tools(*, max_tasks: int, workspace: Workspace | None) -> tuple[Tool
     update = tool_spec("update_task", "Change a task of your plan.", UpdateTask)
     get = tool_spec("get_task_plan", "Show your task plan, or its ready or blocked tasks.", GetTaskPlan)
     return (
-        PlanTool(create, keeper, CreateTaskPlan, lambda _, wanted: _listed(TaskPlan(max_tasks).added(*wanted.tasks))),
+        PlanTool(
+            create, keeper, CreateTaskPlan, lambda _, wanted: _plan_text(TaskPlan(max_tasks).added(*wanted.tasks))
+        ),
         PlanTool(add, keeper, NewTask, _add),
         PlanTool(update, keeper, UpdateTask, _update),
-        PlanTool(get, keeper, GetTaskPlan, lambda plan, wanted: _listed(plan, wanted.show)),
+        PlanTool(get, keeper, GetTaskPlan, lambda plan, wanted: _plan_text(plan, wanted.show)),
     )
 
 
-def _listed(plan: TaskPlan, show: Show = "all") -> tuple[TaskPlan, str]:
+def _plan_text(plan: TaskPlan, show: Show = "all") -> tuple[TaskPlan, str]:
     return plan, "\n".join(map(str, plan.shown(show))) or "[no tasks]"
 
 

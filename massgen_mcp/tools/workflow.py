@@ -16,7 +16,7 @@ class NewAnswer(Arguments):
     content: Text
 
 
-def _listed(names: object) -> object:
+def _as_list(names: object) -> object:
     """Names in one text, as some models write them, are names all the same."""
     return re.findall(r"[\w.-]+", names) if isinstance(names, str) else names
 
@@ -26,7 +26,7 @@ class VoteArguments(Arguments):
 
     reason: Text
     agent_id: Text
-    same_as: Annotated[tuple[Text, ...] | None, BeforeValidator(_listed)] = None
+    same_as: Annotated[tuple[Text, ...] | None, BeforeValidator(_as_list)] = None
 
 
 def parse_action(call: ToolCall) -> NewAnswer | VoteArguments:

@@ -9,14 +9,14 @@ from massgen_mcp.run_state.state import RunState
 
 def checks(run: RunState) -> dict[str, Any]:
     """`{base, answers by label, final}`, as far as they have run; empty where the run has none."""
-    told: dict[str, Any] = {}
+    record: dict[str, Any] = {}
     if run.checked_base is not None:
-        told["base"] = _checked(run.checked_base)
+        record["base"] = _checked(run.checked_base)
     if answers := run.coordination.evidence:
-        told["answers"] = {label: _checked(checked) for label, checked in answers.items()}
+        record["answers"] = {label: _checked(checked) for label, checked in answers.items()}
     if run.checked_final is not None:
-        told["final"] = _checked(run.checked_final)
-    return told
+        record["final"] = _checked(run.checked_final)
+    return record
 
 
 def check_notes(run: RunState) -> list[str]:

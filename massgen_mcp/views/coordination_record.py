@@ -55,13 +55,13 @@ def coordination_events(run: RunState, records: Iterable[LogRecord]) -> dict[str
         "events": [
             {
                 "timestamp": record.time,
-                "event_type": said.record,
+                "event_type": sentence.record,
                 "agent_id": getattr(record.event, "agent", None),
-                "details": _details(said),
+                "details": _details(sentence),
                 "context": record.event.model_dump(mode="json", exclude={"type", "agent"}),
             }
             for record in records
-            if (said := sentence_of(record.event)).record
+            if (sentence := sentence_of(record.event)).record
         ],
     }
 
@@ -74,9 +74,9 @@ def coordination_table(run: RunState, records: Iterable[LogRecord], *, width: in
     lines += [preview(f"{info.name} = {info.id} ({info.backend}/{info.model})", width) for info in infos]
     lines += ["", f"{'seconds':>{_TIME}}  {'agent':<{_AGENT}}  what happened", "-" * width]
     for record in records:
-        if (said := sentence_of(record.event)).record:
+        if (sentence := sentence_of(record.event)).record:
             seconds = record.time - (run.started_at or record.time)
-            lines += _row(f"{seconds:.2f}", getattr(record.event, "agent", None) or "", _details(said), width)
+            lines += _row(f"{seconds:.2f}", getattr(record.event, "agent", None) or "", _details(sentence), width)
     lines.append("-" * width)
     if run.winner:
         lines += textwrap.wrap(f"Votes: {counted(run.winner)}", width)
@@ -93,5 +93,5 @@ def _row(seconds: str, agent: str, text: str, width: int) -> list[str]:
     return [head, *(f"{'':<{_TIME + _AGENT + 4}}{line}" for line in rest)]
 
 
-def _details(said: Sentence) -> str:
-    return f"{said.text}: {preview(said.detail, _MAX_DETAIL)}" if said.detail else said.text
+def _details(sentence: Sentence) -> str:
+    return f"{sentence.text}: {preview(sentence.detail, _MAX_DETAIL)}" if sentence.detail else sentence.text

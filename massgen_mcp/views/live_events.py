@@ -28,24 +28,24 @@ _STYLES: dict[Tone, Style] = {
 
 def event_line(record: LogRecord, run: RunState) -> Line | None:
     """What a person who follows the run wants to keep; `run` is the snapshot with `record` folded in. None: nothing."""
-    said = sentence_of(record.event)
-    if said.live is None:
+    sentence = sentence_of(record.event)
+    if sentence.live is None:
         return None
     width = min(_MAX_NAME, max((width_of(view.info.id) for view in run.agents.values()), default=0))
     moment, who = _moment(record, run), _who(record, run)
     row = columns([(Span(moment, "dim"), 5), (Span(who, "strong"), width)]) if width else (Span(moment, "dim"),)
-    text = f"{said.mark} {_with_ids(said.text, run)}" if said.mark else _with_ids(said.text, run)
-    detail = _detail(record, said)
-    return line(*row, Span(" "), Span(text, _STYLES[said.live]), Span(f": {detail}" if detail else ""))
+    text = f"{sentence.mark} {_with_ids(sentence.text, run)}" if sentence.mark else _with_ids(sentence.text, run)
+    detail = _detail(record, sentence)
+    return line(*row, Span(" "), Span(text, _STYLES[sentence.live]), Span(f": {detail}" if detail else ""))
 
 
 def spoken_line(record: LogRecord, run: RunState) -> str | None:
     """The same without signs and columns, for screen readers and logs."""
-    said = sentence_of(record.event)
-    if said.live is None:
+    sentence = sentence_of(record.event)
+    if sentence.live is None:
         return None
-    who, detail = _who(record, run), _detail(record, said)
-    parts = [_moment(record, run), f"{who}:" if who else "", _with_ids(said.text, run)]
+    who, detail = _who(record, run), _detail(record, sentence)
+    parts = [_moment(record, run), f"{who}:" if who else "", _with_ids(sentence.text, run)]
     return plain(" ".join(filter(None, parts)) + (f": {preview(detail)}" if detail else ""))
 
 
@@ -67,7 +67,7 @@ def _id(name: str, run: RunState) -> str:
     return run.agents[name].info.id if name in run.agents else name
 
 
-def _detail(record: LogRecord, said: Sentence) -> str:
+def _detail(record: LogRecord, sentence: Sentence) -> str:
     """What somebody wrote, in one line."""
     written = isinstance(record.event, AnswerSubmitted | VoteCast)
-    return preview(unmarked(said.detail) if written else said.detail, _MAX_TEXT)
+    return preview(unmarked(sentence.detail) if written else sentence.detail, _MAX_TEXT)

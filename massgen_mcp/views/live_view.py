@@ -83,13 +83,13 @@ def live_view(
     if width < MIN_WIDTH or height < MIN_HEIGHT:
         return [clip_line((*_phase(run), Span(f" · {' · '.join(_figures(run, now))}", "dim")), max(1, width - 1))]
     inner = width - 4
-    told = [line(Span(part, "strong")) for part in wrap(story(run, doing), inner)[: 2 if height > MIN_HEIGHT else 1]]
-    room = height - 4 - len(told)  # the frame's edges, the head of the table, a line that stays free
+    head = [line(Span(part, "strong")) for part in wrap(story(run, doing), inner)[: 2 if height > MIN_HEIGHT else 1]]
+    room = height - 4 - len(head)  # the frame's edges, the head of the table, a line that stays free
     rows = [_row(run, view, doing, inner, now) for view in run.agents.values()]
     if len(rows) > room:
         rows = [*rows[: room - 1], line(Span(f"… and {len(rows) - room + 1} more agents", "dim"))]
     table = [_head(run, inner), *rows] if rows else []
-    body = [*told, *table, *_words(run, doing, controls, inner, room - len(rows), rendering)]
+    body = [*head, *table, *_words(run, doing, controls, inner, room - len(rows), rendering)]
     return box(_title(run, now, width - 6), body, _foot(run, controls, width - 6), width)
 
 
@@ -151,9 +151,9 @@ def _foot(run: RunState, controls: Controls, width: int) -> Line:
         return (Span(controls.question, "accent"),)
     keys = _keys(run, controls)
     for between in (" · ", "  "):
-        told = [*_joined([(Span(key, "strong"), Span(f" {what}", "dim")) for key, what in keys], between)]
-        if width_of(text_of(tuple(told))) <= width:
-            return tuple(told)
+        spans = [*_joined([(Span(key, "strong"), Span(f" {what}", "dim")) for key, what in keys], between)]
+        if width_of(text_of(tuple(spans))) <= width:
+            return tuple(spans)
     return tuple(_joined([(Span(key, "strong"),) for key, _ in keys], " "))
 
 

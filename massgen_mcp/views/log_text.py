@@ -9,13 +9,13 @@ from massgen_mcp.views.sentences import sentence_of
 
 def log_line(record: LogRecord, *, debug: bool = True) -> str | None:
     """The line for a record; None for events that only matter to live displays, or (without `debug`) to debugging."""
-    said = sentence_of(record.event)
-    if said.level is None or (said.level == "DEBUG" and not debug):
+    sentence = sentence_of(record.event)
+    if sentence.level is None or (sentence.level == "DEBUG" and not debug):
         return None
     agent = getattr(record.event, "agent", None)
     who = f"{agent}: " if agent else ""
-    detail = f": {preview(said.detail)}" if said.detail else ""
-    return line(record.time, said.level, f"{who}{said.text}{detail}")
+    detail = f": {preview(sentence.detail)}" if sentence.detail else ""
+    return line(record.time, sentence.level, f"{who}{sentence.text}{detail}")
 
 
 def line(moment: float, level: str, text: str) -> str:

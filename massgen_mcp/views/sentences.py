@@ -48,7 +48,7 @@ from massgen_mcp.events.run import (
     BudgetMark,
     BudgetRaised,
     BudgetReached,
-    CallerSaid,
+    CallerMessage,
     FinishRequested,
     InputGiven,
     InputRequired,
@@ -107,9 +107,11 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
         case BaseTaken():
             names = ", ".join(f"{one.name} ({one.files:,} files)" for one in event.directories) or "no directory"
             notes = [f"{one.name}: {note}" for one in event.directories for note in one.notes]
-            told = "; ".join([*notes, *event.refused])
+            listing = "; ".join([*notes, *event.refused])
             level = "WARNING" if event.refused else "INFO"
-            return Sentence(f"every agent has its own copy of {names}", told, level, record="base_taken", live="quiet")
+            return Sentence(
+                f"every agent has its own copy of {names}", listing, level, record="base_taken", live="quiet"
+            )
         case ServerLost():
             text = f"the MCP server {event.server} of {', '.join(event.agents)} is not there"
             return Sentence(text, event.message, "WARNING", record="server_lost", live="bad", mark="!")
@@ -142,7 +144,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
         case FinishRequested():
             text = "request to finish with the existing answers"
             return Sentence(text, record="finish_requested", live="notice")
-        case CallerSaid():
+        case CallerMessage():
             return Sentence("message to the team", event.message, record="asker_message", live="notice")
         case InputRequired():
             text = f"needs a decision ({_words(event.kind)})"
@@ -274,7 +276,7 @@ def _checked(event: FilesChecked) -> Sentence:
         return Sentence(text, event.problem, "WARNING", record="files_checked", live="bad", mark="!")
     if not event.outcomes:
         return Sentence(f"{whose[event.subject]} are unchanged: nothing to check", record="files_checked")
-    told = ", ".join(f"{outcome.command}: {_words(outcome.result)}" for outcome in event.outcomes)
+    outcomes = ", ".join(f"{outcome.command}: {_words(outcome.result)}" for outcome in event.outcomes)
     failed = [outcome for outcome in event.outcomes if outcome.result != "passed"]
     before = [outcome.command for outcome in failed if outcome.command in event.fails_before]
     notes = f"; not passed before either: {', '.join(before)}" if before and event.subject != "base" else ""
@@ -282,7 +284,7 @@ def _checked(event: FilesChecked) -> Sentence:
         own = ", ".join(f"{outcome.command}: {_words(outcome.result)}" for outcome in event.own)
         notes += f"; protected files checked as they were: {', '.join(event.restored)}; with its own: {own}"
     return Sentence(
-        f"checks of {whose[event.subject]}: {told}{notes}",
+        f"checks of {whose[event.subject]}: {outcomes}{notes}",
         failed[0].excerpt if failed else "",
         "WARNING" if failed else "INFO",
         record="files_checked",

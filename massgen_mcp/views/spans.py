@@ -49,7 +49,7 @@ from massgen_mcp.events.run import (
     BudgetMark,
     BudgetRaised,
     BudgetReached,
-    CallerSaid,
+    CallerMessage,
     FinishRequested,
     InputGiven,
     InputRequired,
@@ -116,7 +116,7 @@ class Spans:
                 self._close_run(event, run, now)
             case BaseTaken():
                 pass
-            case AttemptStarted() | RunResumed() | FinishRequested() | CallerSaid() | InputRequired() | InputGiven():
+            case AttemptStarted() | RunResumed() | FinishRequested() | CallerMessage() | InputRequired() | InputGiven():
                 pass  # neither begins nor ends anything that takes time
             case BudgetMark() | BudgetReached() | BudgetRaised() | ReservationExceeded() | TimeReturned():
                 pass

@@ -30,9 +30,9 @@ def spent_text(spent: Spent) -> str:
     calls = spent.calls + spent.lost_calls
     money = "price unknown" if spent.known_usd is None else dollars(spent.known_usd)
     unknown = f" ({spent.unpriced_calls} of them of unknown price)" if spent.unpriced_calls < calls else ""
-    told = unknown if spent.unpriced_calls else ""
+    unpriced = unknown if spent.unpriced_calls else ""
     estimate = "; the cost is an estimate" if spent.estimated_calls else ""
-    return f"{money} for {calls} call{'' if calls == 1 else 's'}{told}, {spent.tokens:,} tokens{estimate}"
+    return f"{money} for {calls} call{'' if calls == 1 else 's'}{unpriced}, {spent.tokens:,} tokens{estimate}"
 
 
 def dollars(usd: float) -> str:

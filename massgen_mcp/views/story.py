@@ -12,12 +12,12 @@ from massgen_mcp.views.votes_text import name_of, votes_won
 
 def story(run: RunState, doing: Activities) -> str:
     """What the team is at, and what happened that a person should know."""
-    told = _told(run, doing)
+    text = _sentences(run, doing)
     lost = [f"{agent.info.id} failed ({agent.dropped.reason})" for agent in run.agents.values() if agent.dropped]
-    return f"{told}." if not lost or run.end is not None else f"{told}; {_listed(lost)}."
+    return f"{text}." if not lost or run.end is not None else f"{text}; {_names_text(lost)}."
 
 
-def _told(run: RunState, doing: Activities) -> str:
+def _sentences(run: RunState, doing: Activities) -> str:
     if run.state in TERMINAL_STATES:
         return f"The run is {run.state.replace('_', ' ')}"
     if (asked := run.input_required) is not None:
@@ -61,7 +61,7 @@ def _answering(run: RunState) -> str:
     if not waited:
         return "All have answered"
     verb = "is" if len(waited) == 1 else "are"
-    return f"{len(live) - len(waited)} of {len(live)} have answered; {_listed(waited)} {verb} still writing"
+    return f"{len(live) - len(waited)} of {len(live)} have answered; {_names_text(waited)} {verb} still writing"
 
 
 def _voting(run: RunState, doing: Activities) -> str:
@@ -80,14 +80,14 @@ def _voting(run: RunState, doing: Activities) -> str:
         number = max(agent.rounds for agent in live if agent.info.id in improving)
         what = "its answer" if len(improving) == 1 else "their answers"
         again = " again" if number > 2 else ""
-        return f"{begun}; {_listed(improving)} {_are(improving)} improving {what}{again}"
+        return f"{begun}; {_names_text(improving)} {_are(improving)} improving {what}{again}"
     open_ones = [agent.info.id for agent in live if agent.info.name not in run.votes]
     if not open_ones:
         return "All have voted"
     if not run.votes:
         void = " once more, because an answer is new" if run.void_votes else ""
         return f"{begun}; they read each other and vote{void}"
-    return f"{len(run.votes)} of {len(live)} have voted; {_listed(open_ones)} {_are(open_ones)} still deciding"
+    return f"{len(run.votes)} of {len(live)} have voted; {_names_text(open_ones)} {_are(open_ones)} still deciding"
 
 
 def _won(run: RunState, what: str) -> str:
@@ -106,7 +106,7 @@ def _are(names: list[str]) -> str:
     return "is" if len(names) == 1 else "are"
 
 
-def _listed(names: Iterable[str]) -> str:
+def _names_text(names: Iterable[str]) -> str:
     """`a`, `a and b`, `a, b and c`; of many the first ones."""
     shown = list(names)
     if len(shown) > 3:

@@ -23,8 +23,8 @@ def end_of(text: str, characters: int) -> str:
     """The end of what `text` says, without marks: at least so many characters, if there are as many."""
     rows: list[str] = []
     for row in reversed(text.splitlines()):
-        if said := _line(row):
-            rows.append(said)
+        if words := _line(row):
+            rows.append(words)
         if sum(map(len, rows)) >= characters:
             break
     return " ".join(reversed(rows))
@@ -36,6 +36,6 @@ def newest_line(text: str) -> str:
 
 
 def _line(row: str) -> str:
-    said = _BULLET.sub("• ", _BLOCK.sub("", row))
-    said = _EMPHASIS.sub(r"\2", _CODE.sub(r"\1", _LINK.sub(r"\1", said)))
-    return " ".join(plain(_UNCLOSED.sub("", said)).replace("|", " ").split())
+    words = _BULLET.sub("• ", _BLOCK.sub("", row))
+    words = _EMPHASIS.sub(r"\2", _CODE.sub(r"\1", _LINK.sub(r"\1", words)))
+    return " ".join(plain(_UNCLOSED.sub("", words)).replace("|", " ").split())

@@ -13,10 +13,13 @@ def votes_lines(run: RunState, width: int) -> list[Line]:
     """
     dissent = [vote for vote in _votes(run) if run.winner and vote.label not in run.agreed]
     rest = [vote for vote in _votes(run) if vote not in dissent]
-    lines = [_told(run, vote, width, dissent=True) for vote in dissent]
-    lines += [_told(run, vote, width, dissent=False) for vote in rest]
+    lines = [_vote_lines(run, vote, width, dissent=True) for vote in dissent]
+    lines += [_vote_lines(run, vote, width, dissent=False) for vote in rest]
     if run.winner is not None:
-        lines += [_wrapped(f"{said[0].upper()}{said[1:]}.", width, "") for said in decided_beyond_votes(run.winner)]
+        lines += [
+            _wrapped(f"{sentence[0].upper()}{sentence[1:]}.", width, "")
+            for sentence in decided_beyond_votes(run.winner)
+        ]
     return [row for rows in lines for row in rows]
 
 
@@ -52,11 +55,11 @@ def _votes(run: RunState) -> list[Vote]:
     return [*changed, *again.values()]
 
 
-def _told(run: RunState, vote: Vote, width: int, *, dissent: bool) -> list[Line]:
+def _vote_lines(run: RunState, vote: Vote, width: int, *, dissent: bool) -> list[Line]:
     author = run.coordination.author(vote.label)
     whose = "its own answer" if author == vote.voter else f"{name_of(run, author)}'s answer"
     verb = "disagrees and votes for" if dissent else "votes for"
-    reason = f": {said}" if (said := unmarked(vote.reason)) else ""
+    reason = f": {reason_text}" if (reason_text := unmarked(vote.reason)) else ""
     again = ""
     if vote == run.run_off_votes.get(vote.voter):
         before = run.votes.get(vote.voter)

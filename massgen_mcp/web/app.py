@@ -118,7 +118,7 @@ def _api(service: RunService, client: Client, feeds: Feeds, redactor: Redactor) 
 
     async def tool(request: Request) -> Response:
         reply = await client.call_tool(request.path_params["name"], await _arguments(request))
-        return _json(reply.structured_content or {}) if not reply.is_error else _refused(_told(reply))
+        return _json(reply.structured_content or {}) if not reply.is_error else _refused(_text_of(reply))
 
     return Starlette(
         routes=[
@@ -158,12 +158,12 @@ async def _refusal(_: Request, error: Exception) -> Response:
     return _refused(f"ERROR invalid_arguments: {error}")
 
 
-def _told(reply: CallToolResult) -> str:
+def _text_of(reply: CallToolResult) -> str:
     return "\n".join(block.text for block in reply.content if isinstance(block, TextContent))
 
 
-def _refused(told: str, status: int = 400) -> Response:
-    return _json({"error": told}, status)
+def _refused(message: str, status: int = 400) -> Response:
+    return _json({"error": message}, status)
 
 
 def _json(value: dict[str, Any], status: int = 200) -> Response:

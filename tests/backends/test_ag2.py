@@ -80,7 +80,7 @@ async def test_what_the_agent_is_told_and_what_it_replies(monkeypatch: pytest.Mo
         TextPart("Pa"),
         TextPart("ris\ufffd"),
         UsagePart(100, cached_input_tokens=60, output_tokens=20, reasoning_tokens=5, model="m-2"),
-        StopPart("end", told="stop"),
+        StopPart("end", provider_word="stop"),
     ]
     assert seen.body["messages"] == [
         {"role": "system", "content": "You are a coder.\nYou are terse."},

@@ -249,7 +249,7 @@ async def test_a_cli_that_asks_to_run_what_it_was_not_given_is_told_no(place: Pl
     odd.chmod(0o755)
     environ = {**place.environ("http://127.0.0.1:1"), "PATH": str(tmp_path)}
     parts = await parts_of(make_backend(CONFIG, environ, place.private), step("?"))
-    assert parts[-1] == StopPart("end", told="end_turn")
+    assert parts[-1] == StopPart("end", provider_word="end_turn")
     asked, unknown = json.loads((tmp_path / "claude.told").read_text())
     assert asked["response"]["hookSpecificOutput"]["permissionDecision"] == "deny"
     assert unknown["subtype"] == "error"
@@ -261,7 +261,7 @@ async def test_where_the_text_is_the_reply_nothing_but_the_reply_is_in_it(place:
         parts = await parts_of(place.backend(double.url), request)
         (body,) = bodies(double)
     assert text_in(parts) == "Forty-two."
-    assert parts[-1] == StopPart("end", told="end_turn")
+    assert parts[-1] == StopPart("end", provider_word="end_turn")
     assert body.get("tools", []) == []
     assert "@/etc/hostname /help" in json.dumps(body["messages"])
 

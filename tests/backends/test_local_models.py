@@ -94,7 +94,7 @@ async def test_a_reply_is_the_same_however_the_network_cuts_it() -> None:
         async with raw_server(head + chunks + b"0\r\n\r\n", beside=about_models) as server:
             parts = await parts_of(backend("ollama", {}, base_url=server.url), ask("capital?"))
         assert text_in(parts) == "P\u00e2ris \U0001f5fc", size
-        assert stop_of(parts) == StopPart("end", told="stop")
+        assert stop_of(parts) == StopPart("end", provider_word="stop")
 
 
 # -- names ------------------------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ async def ollamas_team(*models: OllamaModel, memory: int = MEMORY) -> list[str]:
 async def test_it_has_one_strong_model_of_each_provider_with_a_key() -> None:
     both = await team_at(OPENAI_API_KEY="k", ANTHROPIC_API_KEY="k")
     assert [agent.backend.type for agent in both.config.agents] == ["openai", "claude"]
-    assert both.told == "default team of the keys that are set"
+    assert both.description == "default team of the keys that are set"
     four = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "XAI_API_KEY", "GROQ_API_KEY")
     all_four = await team_at(**dict.fromkeys(four, "k"))
     assert [agent.backend.type for agent in all_four.config.agents] == ["openai", "claude", "gemini", "grok"]
@@ -43,7 +43,7 @@ async def test_it_has_one_strong_model_of_each_provider_with_a_key() -> None:
 async def test_one_key_alone_is_one_model_from_three_views() -> None:
     one = await team_at(ANTHROPIC_API_KEY="k", OPENAI_API_KEY="")
     assert agents(one) == ["claude/claude-opus-5-5"] * 3
-    assert one.told == "default team of the key that is set: claude/claude-opus-5-5 from 3 views"
+    assert one.description == "default team of the key that is set: claude/claude-opus-5-5 from 3 views"
     assert one.config.orchestrator.perspectives
 
 
@@ -80,7 +80,7 @@ async def test_one_fit_model_is_asked_from_three_views_and_two_quantizations_are
         team = await team_at(LocalServer("ollama", server.url))
     assert agents(team) == ["ollama/qwen3:8b"] * 3
     assert [agent.id for agent in team.config.agents] == ["ollama-qwen38b-1", "ollama-qwen38b-2", "ollama-qwen38b-3"]
-    assert team.told.endswith(" (qwen3:8b from 3 views); no key of a provider is set")
+    assert team.description.endswith(" (qwen3:8b from 3 views); no key of a provider is set")
 
 
 async def test_a_model_that_is_loaded_fits_whatever_this_machine_has() -> None:

@@ -35,7 +35,7 @@ async def found(*servers: LocalServer, seconds: float | None = PATIENT) -> list[
 async def models_of(kind: str, lists: dict[str, Any], *, told: bool = False) -> list[str]:
     """The models that are found at a server with these lists, with what is known of them."""
     async with serving(kind, lists) as server:
-        return [str(model) for one in await found(LocalServer(kind, server.url, told=told)) for model in one.models]
+        return [str(model) for one in await found(LocalServer(kind, server.url, named=told)) for model in one.models]
 
 
 @asynccontextmanager
@@ -71,9 +71,9 @@ def test_servers_are_looked_for_at_their_usual_ports_and_where_the_operator_says
         ("sglang", "127.0.0.1:30000"),
         ("llamacpp", "127.0.0.1:8080"),
     ]
-    assert not any(one.told for one in usual)
+    assert not any(one.named for one in usual)
     moved = local_places({"OLLAMA_HOST": "gpu-box", "MASSGEN_VLLM_BASE_URL": "http://gpu-box:9000/v1"})
-    assert [(one.type, one.base_url) for one in moved if one.told] == [
+    assert [(one.type, one.base_url) for one in moved if one.named] == [
         ("ollama", "http://gpu-box:11434"),
         ("vllm", "http://gpu-box:9000/v1"),
     ]
@@ -182,7 +182,7 @@ ODD = [
 async def test_what_is_no_model_server_is_passed_over(kind: str) -> None:
     for place, odd in enumerate(ODD):
         async with listening(odd) as url:
-            assert await found(LocalServer(kind, url, told=True)) == [], place
+            assert await found(LocalServer(kind, url, named=True)) == [], place
 
 
 async def test_nobody_is_found_where_nobody_is() -> None:

@@ -14,7 +14,7 @@ from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.agent_work import ModelReplied, TextDelta
-from massgen_mcp.events.run import TERMINAL, CallerSaid
+from massgen_mcp.events.run import TERMINAL, CallerMessage
 from massgen_mcp.runs.host.execute import execute_run
 from massgen_mcp.runs.host.run_handle import RunHandle
 from massgen_mcp.runs.store.directory import RunDirectory
@@ -293,7 +293,9 @@ async def test_a_key_in_a_question_a_message_or_a_file_is_neither_kept_nor_sent(
     environ = {"OPENAI_API_KEY": KEY}
     ended = await finished(tmp_path / "runs", config, environ, question=f"Is {KEY} mine?", steer=f"It is {KEY}.")
     assert ended.answer == "Use [key OPENAI_API_KEY]."
-    assert [event.message for event in ended.events if isinstance(event, CallerSaid)] == ["It is [key OPENAI_API_KEY]."]
+    assert [event.message for event in ended.events if isinstance(event, CallerMessage)] == [
+        "It is [key OPENAI_API_KEY]."
+    ]
     assert any(getattr(event, "result", "").count("MY_KEY=[key OPENAI_API_KEY]") for event in ended.events)
     assert keys_below(tmp_path, KEY) == []
 

@@ -21,7 +21,7 @@ from massgen_mcp.events.agent_work import (
 from massgen_mcp.events.coordination import AnswerSubmitted, PresentationStarted, RunOffStarted, VoteCast
 from massgen_mcp.events.parts import Event, EventT
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.events.run import TERMINAL, CallerSaid, RunCompleted, RunResumed, RunTimedOut
+from massgen_mcp.events.run import TERMINAL, CallerMessage, RunCompleted, RunResumed, RunTimedOut
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList
 from massgen_mcp.tools.files import file_tools
@@ -264,7 +264,7 @@ async def test_what_the_asker_says_is_shown_to_every_agent_and_in_the_presentati
     performance = await perform([], [], during=say)
     for request in (request for listener in performance.listeners for request in listener.requests):
         assert text_of(request).count("Answer in French.") == 1
-    assert len([event for event in performance.events if isinstance(event, CallerSaid)]) == 1
+    assert len([event for event in performance.events if isinstance(event, CallerMessage)]) == 1
 
 
 class SpeaksUp(EventList):
@@ -297,5 +297,5 @@ async def test_an_agent_in_the_middle_of_its_round_hears_the_asker_at_its_next_s
                 tools=planning_tools(max_tasks=5, workspace=None),
                 past=journaled(performance.events[:cut]),
             )
-            said = any(isinstance(event, CallerSaid) for event in performance.events[:cut])
+            said = any(isinstance(event, CallerMessage) for event in performance.events[:cut])
             assert all(("Mind the units." in text_of(request)) == said for request in rest.asked(0)), cut

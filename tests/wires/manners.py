@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from massgen_mcp.backends.refusals import SAID, Said
+from massgen_mcp.backends.refusals import REFUSALS, Refusal
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.events.agent_work import ModelReplied
@@ -81,7 +81,7 @@ def called(name: str, arguments: dict[str, Any]) -> bytes:
     return reply(Chat().call(name, json.dumps(arguments)).stop("calls").body())
 
 
-def refusing(row: Said) -> bytes:
+def refusing(row: Refusal) -> bytes:
     """What the server of `row` answers."""
     body = json.dumps({"error": {"message": row.message, "type": "api_error", "param": None, "code": None}}).encode()
     return reply(body, status=f"{row.status} Refused", media_type="application/json")
@@ -133,12 +133,12 @@ def thinking_aloud(asked: Asked) -> bytes:
     return thought + whole.partition(b"\r\n\r\n")[2]
 
 
-def without_tools(row: Said, manner: Callable[[Asked], bytes]) -> Callable[[Asked], bytes]:
+def without_tools(row: Refusal, manner: Callable[[Asked], bytes]) -> Callable[[Asked], bytes]:
     """Refuses tools in the words of `row`."""
     return lambda asked: refusing(row) if asked.offered else manner(asked)
 
 
-def without_force(row: Said) -> Callable[[Asked], bytes]:
+def without_force(row: Refusal) -> Callable[[Asked], bytes]:
     """Refuses to be forced in the words of `row`; thinks aloud until it is reminded, then calls."""
 
     def manner(asked: Asked) -> bytes:
@@ -185,7 +185,7 @@ class Manner:
         return [str(calls) for calls in (self.team, self.files, self.alone)]
 
 
-OLLAMA, DEEPSEEK = (next(row for row in SAID if row.who == who) for who in ("Ollama", "DeepSeek"))
+OLLAMA, DEEPSEEK = (next(row for row in REFUSALS if row.who == who) for who in ("Ollama", "DeepSeek"))
 N = 3
 _LEAST = Calls(2 * N + 1, 2 * N + 1)
 _ONE = Calls(1, 1)

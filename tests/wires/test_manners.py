@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from massgen_mcp.backends.limiter import ProviderLimiters
-from massgen_mcp.backends.refusals import SAID, Said
+from massgen_mcp.backends.refusals import REFUSALS, Refusal
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.errors import FailureReason
 from massgen_mcp.events.agent_work import ModelCallRetried, ModelReplied, RuleViolated
@@ -45,7 +45,7 @@ async def test_a_model_that_acts_in_its_own_manner_completes_the_run(
 
 
 def rows(means: str) -> pytest.MarkDecorator:
-    chosen = [row for row in SAID if row.means == means]
+    chosen = [row for row in REFUSALS if row.means == means]
     return pytest.mark.parametrize("row", chosen, ids=[f"{row.who}: {row.message[:30]}" for row in chosen])
 
 
@@ -53,7 +53,7 @@ def rows(means: str) -> pytest.MarkDecorator:
 
 
 @rows("tools")
-async def test_a_server_that_refuses_tools_in_its_own_words_is_asked_without(row: Said, tmp_path: Path) -> None:
+async def test_a_server_that_refuses_tools_in_its_own_words_is_asked_without(row: Refusal, tmp_path: Path) -> None:
     played = await play(tmp_path, without_tools(row, prose), 2)
     assert played.ended.snapshot.final_answer
     assert [retry.reason for retry in played.ended.of(ModelCallRetried)] == ["tools_unsupported"]
@@ -61,7 +61,7 @@ async def test_a_server_that_refuses_tools_in_its_own_words_is_asked_without(row
 
 
 @rows("tool_choice")
-async def test_a_server_that_cannot_be_told_to_force_a_call_is_asked_without(row: Said, tmp_path: Path) -> None:
+async def test_a_server_that_cannot_be_told_to_force_a_call_is_asked_without(row: Refusal, tmp_path: Path) -> None:
     played = await play(tmp_path, without_force(row), 2)
     assert played.ended.snapshot.final_answer
     assert {vote.form for vote in played.ended.of(VoteCast)} == {"tool_call"}
@@ -69,7 +69,7 @@ async def test_a_server_that_cannot_be_told_to_force_a_call_is_asked_without(row
 
 
 @rows("filtered")
-async def test_a_content_filter_that_has_only_words_is_told_as_one_after_one_call(row: Said, tmp_path: Path) -> None:
+async def test_a_content_filter_that_has_only_words_is_told_as_one_after_one_call(row: Refusal, tmp_path: Path) -> None:
     played = await play(tmp_path, lambda _: refusing(row), 1)
     assert [drop.reason for drop in played.ended.of(AgentDropped)] == ["content_filter"]
     assert len(played.requests) == 1
@@ -195,7 +195,7 @@ async def fails(path: Path, answer: bytes, reason: FailureReason, *words: str) -
 
 
 @rows("too_long")
-async def test_a_context_that_is_too_small_is_told_as_such_with_the_way_out(row: Said, tmp_path: Path) -> None:
+async def test_a_context_that_is_too_small_is_told_as_such_with_the_way_out(row: Refusal, tmp_path: Path) -> None:
     await fails(tmp_path, refusing(row), "context_too_small", row.message[:40], "larger context")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from massgen_mcp.backends.limiter import ProviderLimiters
-from massgen_mcp.backends.refusals import SAID, Said
+from massgen_mcp.backends.refusals import REFUSALS, Refusal
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.events.agent_work import ModelCallRetried, ModelReplied
 from massgen_mcp.events.coordination import AnswerSubmitted, VoteCast
@@ -83,7 +83,7 @@ async def test_sources_are_few_of_one_line_each_and_without_keys() -> None:
 
 # -- Gemini 2, which has its search or our tools ----------------------------------------------------------------------
 
-REFUSING = [row for row in SAID if row.who.startswith("Gemini") and "own search" in row.who]
+REFUSING = [row for row in REFUSALS if row.who.startswith("Gemini") and "own search" in row.who]
 
 
 def asked_in(seen: Seen, number: int) -> Asked:
@@ -106,7 +106,7 @@ def calling(asked: Asked) -> bytes:
 
 
 @pytest.mark.parametrize("row", REFUSING, ids=lambda row: row.message[:30])
-async def test_a_model_that_has_its_search_or_our_tools_searches_and_acts_in_text(row: Said, tmp_path: Path) -> None:
+async def test_a_model_that_has_its_search_or_our_tools_searches_and_acts_in_text(row: Refusal, tmp_path: Path) -> None:
     def respond(seen: Seen, number: int) -> bytes:
         check_body(seen.path, seen.body)
         tools: list[Any] = seen.body.get("tools", [])

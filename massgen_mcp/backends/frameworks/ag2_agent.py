@@ -80,24 +80,24 @@ class Ag2Backend:
         heard: asyncio.Queue[Part | None] = asyncio.Queue()
         with translated(self._endpoint, self._base_url):
             turns = await self._turns.get()
-            turn = asyncio.create_task(turns.take(self._told(request), heard.put_nowait))
+            turn = asyncio.create_task(turns.take(self._with_instructions(request), heard.put_nowait))
             turn.add_done_callback(lambda _: heard.put_nowait(None))
-            said: list[str] = []
+            texts: list[str] = []
             try:
                 while (part := await heard.get()) is not None:
                     if isinstance(part, TextPart):
-                        said.append(part.text)
+                        texts.append(part.text)
                     yield part
                 response = turn.result()
             finally:
                 await _end(turn)
-            for part in self._rest(response, request, "".join(said)):
+            for part in self._rest(response, request, "".join(texts)):
                 yield part
 
     async def aclose(self) -> None:
         await self._turns.aclose()
 
-    def _told(self, request: ModelRequest) -> ModelRequest:
+    def _with_instructions(self, request: ModelRequest) -> ModelRequest:
         """The request as the agent sees it: what became of its code comes as a message, as in AG2."""
         if self._executor is None or not request.ends_with_call:
             return request
@@ -129,8 +129,8 @@ class Ag2Backend:
             return None
         if not (blocks := code_blocks(text)):
             return None
-        said = [message for message in request.messages if isinstance(message, AssistantMessage)]
-        if said and _ran_code(said[-1]) and code_blocks(said[-1].text) == blocks:
+        replies = [message for message in request.messages if isinstance(message, AssistantMessage)]
+        if replies and _ran_code(replies[-1]) and code_blocks(replies[-1].text) == blocks:
             return None
         seconds = min(self._executor.timeout * len(blocks), MAX_SECONDS)
         command = as_command(blocks, self._executor.work_dir)

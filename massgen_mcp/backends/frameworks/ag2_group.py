@@ -75,13 +75,13 @@ class Ag2GroupBackend:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
         speaker = self._speaker(request)
-        backend, said, called = self._backends[speaker], list[str](), False
+        backend, texts, called = self._backends[speaker], list[str](), False
         parts = backend.stream(self._asked(request, speaker))
         try:
             async for part in parts:
                 match part:
                     case TextPart(text):
-                        said.append(text)
+                        texts.append(text)
                         if speaker != AG2_MANAGER:
                             yield part
                     case ToolCallPart():
@@ -90,7 +90,7 @@ class Ag2GroupBackend:
                     case UsagePart():
                         yield replace(part, model=backend.model)
                     case StopPart("end") if not called and request.ends_with_call and speaker != AG2_USER:
-                        turn = GroupTurn(speaker, self._next(request, speaker, "".join(said)))
+                        turn = GroupTurn(speaker, self._next(request, speaker, "".join(texts)))
                         arguments = json.dumps({"name": turn.next})
                         yield ToolCallPart(ToolCall(f"turn_{uuid.uuid4().hex}", NEXT_SPEAKER, arguments))
                         yield StopPart("tool_calls", (turn.noted(),))
@@ -114,11 +114,11 @@ class Ag2GroupBackend:
             return self._group.pattern.initial_agent
         return turns[-1].next or turns[-1].speaker
 
-    def _next(self, request: ModelRequest, speaker: str, said: str) -> str:
+    def _next(self, request: ModelRequest, speaker: str, text: str) -> str:
         spoken = [turn.speaker for turn in _turns(request.messages) if turn.next and turn.speaker in self._names]
         if speaker != AG2_MANAGER:
             return AG2_USER if len(spoken) + 1 >= self._group.max_rounds else AG2_MANAGER
-        counts = {name: len(re.findall(rf"(?<!\w){re.escape(name)}(?!\w)", said)) for name in self._candidates}
+        counts = {name: len(re.findall(rf"(?<!\w){re.escape(name)}(?!\w)", text)) for name in self._candidates}
         chosen = max(self._candidates, key=lambda name: counts[name])
         if counts[chosen]:
             return chosen
@@ -185,7 +185,7 @@ def _seen(messages: Sequence[Message], reader: str) -> Iterator[Message]:
                     yield UserMessage(f"{speaker} said:\n{message.text}")
             case ToolResultMessage():
                 if message.name != NEXT_SPEAKER:
-                    told = UserMessage(f"{speaker} called {message.name}. Its result:\n{message.text}")
-                    yield message if speaker == reader else told
+                    result = UserMessage(f"{speaker} called {message.name}. Its result:\n{message.text}")
+                    yield message if speaker == reader else result
             case _:
                 assert_never(message)

@@ -120,13 +120,13 @@ def _event(message: Message) -> BaseEvent:
         case UserMessage():
             return Asked([TextInput(clean(message.text))])
         case AssistantMessage():
-            return _said(message)
+            return _response(message)
         case ToolResultMessage():
             result = ToolResult(TextInput(clean(message.text)))
             return ToolResultsEvent([ToolResultEvent(parent_id=message.call_id, name=message.name, result=result)])
 
 
-def _said(message: AssistantMessage) -> ModelResponse:
+def _response(message: AssistantMessage) -> ModelResponse:
     calls = [
         ToolCallEvent(id=call.id, name=tool_name(call.name), arguments=arguments_text(call.arguments))
         for call in message.tool_calls

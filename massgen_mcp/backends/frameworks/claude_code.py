@@ -62,8 +62,8 @@ class ClaudeCodeBackend:
         )
         try:
             await process.start()
-            said = conversation(process, render(request.messages), request.tools, step.before_tool)
-            async with aclosing(said) as messages:
+            messages_of_turn = conversation(process, render(request.messages), request.tools, step.before_tool)
+            async with aclosing(messages_of_turn) as messages:
                 async for message in messages:
                     for part in step.read(message):
                         yield part
@@ -124,15 +124,15 @@ class ClaudeCodeBackend:
 
 def render(messages: tuple[Message, ...]) -> str:
     """A conversation as one prompt: every run of the CLI begins anew."""
-    told: list[str] = []
+    parts: list[str] = []
     for message in messages:
         match message:
             case UserMessage():
-                told.append(message.text)
+                parts.append(message.text)
             case AssistantMessage():
                 did = [f"You called {call.name} with {call.arguments}" for call in message.tool_calls]
-                said = [f"You said: {message.text}"] if message.text.strip() else []
-                told.append("\n".join([*said, *did]))
+                own = [f"You said: {message.text}"] if message.text.strip() else []
+                parts.append("\n".join([*own, *did]))
             case ToolResultMessage():
-                told.append(f"Result of {message.name}{' (an error)' if message.is_error else ''}:\n{message.text}")
-    return clean("\n\n".join(part for part in told if part))
+                parts.append(f"Result of {message.name}{' (an error)' if message.is_error else ''}:\n{message.text}")
+    return clean("\n\n".join(part for part in parts if part))

@@ -49,10 +49,10 @@ def _prompt(text: str) -> dict[str, Any]:
 
 
 def _response(request_id: str, answer: JsonObject | None) -> dict[str, Any]:
-    told: dict[str, Any] = {"subtype": "error", "request_id": request_id, "error": "not supported"}
+    response: dict[str, Any] = {"subtype": "error", "request_id": request_id, "error": "not supported"}
     if answer is not None:
-        told = {"subtype": "success", "request_id": request_id, "response": answer}
-    return {"type": "control_response", "response": told}
+        response = {"subtype": "success", "request_id": request_id, "response": answer}
+    return {"type": "control_response", "response": response}
 
 
 def _answer(request: Mapping[str, Any], tools: Sequence[ToolSpec], before_tool: BeforeTool) -> JsonObject | None:

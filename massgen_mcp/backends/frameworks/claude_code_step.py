@@ -54,7 +54,7 @@ class ClaudeCodeStep:
     def __init__(self, cli: Cli) -> None:
         self._cli = cli
         self._calls: list[ToolCall] = []
-        self._said = False
+        self._has_text = False
         self._model = ""
         self.ended = False
 
@@ -81,14 +81,14 @@ class ClaudeCodeStep:
                 pass
 
     def _event(self, event: Mapping[str, Any]) -> Iterator[Part]:
-        if event.get("type") == "message_start" and self._said:
-            self._said = False
+        if event.get("type") == "message_start" and self._has_text:
+            self._has_text = False
             yield TextPart("\n\n")
         if event.get("type") != "content_block_delta":
             return
         match event.get("delta"):
             case {"text": str(text)} if text:
-                self._said = True
+                self._has_text = True
                 yield TextPart(clean(text))
             case {"thinking": str(thinking)} if thinking:
                 yield ReasoningPart(clean(thinking))
@@ -109,11 +109,11 @@ class ClaudeCodeStep:
         """
         if self._calls:
             return StopPart("tool_calls")
-        told = result.get("stop_reason") or ("end_turn" if result.get("subtype") == "success" else None)
-        stop = stop_of(MESSAGES, told, ())
+        reason = result.get("stop_reason") or ("end_turn" if result.get("subtype") == "success" else None)
+        stop = stop_of(MESSAGES, reason, ())
         if stop is None:
-            raise failed(self._cli, "provider_error", f"claude_code broke off: stop_reason {told}", retryable=True)
-        return StopPart(stop, told=str(told))
+            raise failed(self._cli, "provider_error", f"claude_code broke off: stop_reason {reason}", retryable=True)
+        return StopPart(stop, provider_word=str(reason))
 
     def _usage(self, result: Mapping[str, Any]) -> UsagePart:
         usage = result.get("usage")

@@ -107,5 +107,5 @@ class Keys:
         if answers is not None:
             return difference_lines(run, *answers, self._width())
         lacks = next((name for name in (one, other) if not run.agents[name].answers), one)
-        told = "has not answered yet" if not run.agents[lacks].answers else "has answered only once"
-        return [(Span(f"{run.agents[lacks].info.id} {told}.", "dim"),)]
+        lack = "has not answered yet" if not run.agents[lacks].answers else "has answered only once"
+        return [(Span(f"{run.agents[lacks].info.id} {lack}.", "dim"),)]

@@ -67,8 +67,8 @@ class LiveView(Display):
         self.records = [record for record in run.past if not isinstance(record.event, TextDelta)]
         open_question = run.state.input_required
         for record in self.records:
-            if record.event is open_question and (told := event_line(record, run.state)):
-                self._waiting += self._kept(record, told)
+            if record.event is open_question and (sentence := event_line(record, run.state)):
+                self._waiting += self._kept(record, sentence)
         self._keys.started(run)
 
     def record(self, record: LogRecord) -> None:
@@ -76,16 +76,16 @@ class LiveView(Display):
         if isinstance(record.event, TextDelta) or self._run is None:
             return
         self.records.append(record)
-        if told := event_line(record, self._run.state):
-            self._waiting += self._kept(record, told)
+        if sentence := event_line(record, self._run.state):
+            self._waiting += self._kept(record, sentence)
         self._keys.words.record(record)
 
-    def _kept(self, record: LogRecord, told: Line) -> list[Line]:
+    def _kept(self, record: LogRecord, sentence: Line) -> list[Line]:
         """A question is kept whole, because somebody has to answer it; everything else in one line."""
         width = self._terminal.width
         if not isinstance(record.event, InputRequired):
-            return [clip_line(told, width)]
-        return [(Span(part, "accent"),) for part in wrap(text_of(told), width, indent=2)]
+            return [clip_line(sentence, width)]
+        return [(Span(part, "accent"),) for part in wrap(text_of(sentence), width, indent=2)]
 
     def note(self, text: str) -> None:
         self.show([line(Span(text, "bad"))])

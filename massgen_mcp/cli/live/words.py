@@ -5,7 +5,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from massgen_mcp.cli.live.display import FollowedRun
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.events.run import BudgetRaised, CallerSaid, InputGiven, InputKind, InputRequired
+from massgen_mcp.events.run import BudgetRaised, CallerMessage, InputGiven, InputKind, InputRequired
 from massgen_mcp.views.plain_text import plain
 
 
@@ -52,21 +52,21 @@ class Words:
         self.typed = None if self._asked() is None else ""
 
     def _send(self, pressed: KeyPressEvent) -> None:
-        said = (self.typed or "").strip()
+        typed = (self.typed or "").strip()
         self._leave(pressed)
         if self._run is None:
             return
         match self._asked():
-            case "question" if said:
-                self._run.do("answer", said)
-            case "budget_reached" if not said:
+            case "question" if typed:
+                self._run.do("answer", typed)
+            case "budget_reached" if not typed:
                 self._run.do("finish_now")
-            case "budget_reached" if dollars := _dollars(said):
+            case "budget_reached" if dollars := _dollars(typed):
                 self._order -= 1
                 self._run.do("raise_budget", repr(dollars), self._order)
-            case None if said:
+            case None if typed:
                 self._order -= 1
-                self._run.do("steer", said, self._order)
+                self._run.do("steer", typed, self._order)
             case _:
                 pass
 
@@ -76,13 +76,13 @@ class Words:
 
 
 def _order(record: LogRecord) -> int:
-    return min(0, record.event.control) if isinstance(record.event, CallerSaid | BudgetRaised) else 0
+    return min(0, record.event.control) if isinstance(record.event, CallerMessage | BudgetRaised) else 0
 
 
-def _dollars(said: str) -> float | None:
+def _dollars(typed: str) -> float | None:
     """None for what is no amount of money."""
     try:
-        value = float(said.lstrip("$").strip())
+        value = float(typed.lstrip("$").strip())
     except ValueError:
         return None
     return value if 0 < value < 1e6 else None

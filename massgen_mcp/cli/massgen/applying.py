@@ -52,12 +52,12 @@ async def apply_at_end(run: ForegroundRun, ended: RunState, options: Options) ->
     """What became of it; nothing if the run changed nothing that may be applied. Never raises."""
     settled: list[str] = []
     try:
-        told = await _applied(run, ended, options, settled)
+        outcome = await _applied(run, ended, options, settled)
     except (MassgenError, OSError) as error:
-        told = _not_applied(preview(str(error), MAX_ERROR))
-    if told is None:
+        outcome = _not_applied(preview(str(error), MAX_ERROR))
+    if outcome is None:
         return []
-    return [ApplyLine(" ".join([f"{told.text}.", *settled]), matters=True) if settled else told]
+    return [ApplyLine(" ".join([f"{outcome.text}.", *settled]), matters=True) if settled else outcome]
 
 
 async def _applied(run: ForegroundRun, ended: RunState, options: Options, settled: list[str]) -> ApplyLine | None:
@@ -82,7 +82,7 @@ async def _applied(run: ForegroundRun, ended: RunState, options: Options, settle
                 assert_never(who)
         application = await run.apply(ended) or application
         settled += [application.note] if application.note else []
-    return _told(run, application)
+    return _outcome_line(run, application)
 
 
 def _not_applied(why: str) -> ApplyLine:
@@ -98,7 +98,7 @@ def _wanted(application: Application, *, although: bool) -> bool:
         return False
 
 
-def _told(run: ForegroundRun, application: Application) -> ApplyLine:
+def _outcome_line(run: ForegroundRun, application: Application) -> ApplyLine:
     left_out = len(application.left_out)
     beside = f"; {_files(left_out)} in directories that were given to read only left out" if left_out else ""
     match application.state:

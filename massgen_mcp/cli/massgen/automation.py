@@ -24,7 +24,7 @@ class Lines:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._told = OPENING_LINES
+        self._announced = OPENING_LINES
 
     def begin(self, run: ForegroundRun, question: str, config: Config, team: str, notes: list[str]) -> None:
         """The lines before the agents work."""
@@ -36,7 +36,7 @@ class Lines:
         print_line(f"TEAM: {team}")
         for note in notes:
             print_line(f"NOTE: {note}")
-        self._told = OPENING_LINES + len(notes)
+        self._announced = OPENING_LINES + len(notes)
 
     def aside(self, text: str) -> None:
         """What is no line of the contract."""
@@ -45,9 +45,9 @@ class Lines:
     def end(self, run: RunState, made: ForegroundRun, applied: list[ApplyLine]) -> None:
         """Warnings, then the lines from the winner on."""
         (*closing, last) = self._closing(run, made.directory)
-        closing += [*(told.text for told in applied), last]
+        closing += [*(outcome.text for outcome in applied), last]
         notes = [made.note] if made.note else []
-        for warning in [*notes, *_warnings(run, MAX_LINES - self._told - len(closing) - len(notes))]:
+        for warning in [*notes, *_warnings(run, MAX_LINES - self._announced - len(closing) - len(notes))]:
             print_line(f"WARNING: {warning}")
         for line in closing:
             print_line(line)
@@ -84,12 +84,12 @@ def _members(config: Config) -> str:
 
 def _warnings(run: RunState, limit: int) -> list[str]:
     """What went wrong on the way, in at most `limit` lines."""
-    told = [f"{agent} was dropped ({reason}): {preview(message)}" for agent, reason, message in run.degraded]
-    told += map(preview, run.server_losses)
-    told += map(preview, check_notes(run))
+    warnings = [f"{agent} was dropped ({reason}): {preview(message)}" for agent, reason, message in run.degraded]
+    warnings += map(preview, run.server_losses)
+    warnings += map(preview, check_notes(run))
     if run.budget_reached:  # calls of unknown price are in the line of the cost already
-        told += money_notes(run)
-    return told if len(told) <= limit else [*told[: limit - 1], f"and {len(told) - limit + 1} more"]
+        warnings += money_notes(run)
+    return warnings if len(warnings) <= limit else [*warnings[: limit - 1], f"and {len(warnings) - limit + 1} more"]
 
 
 def _cause(run: RunState) -> str:

@@ -155,8 +155,8 @@ class _Conversation:
         self.last = (ended, run.directory)
         self._show_result(ended)
         fault = write_answer(ended, self.options)
-        for told in await apply_at_end(run, ended, self.options):
-            print_line(told.text)
+        for outcome in await apply_at_end(run, ended, self.options):
+            print_line(outcome.text)
         if fault is not None:
             raise fault
 
@@ -196,7 +196,7 @@ class _Conversation:
             ("Config", str(self.team.path or self.team.source)),
             ("Session", self.session.session_id if self.session else "begins with your first question"),
             ("Conversation", _turns(len(turns))),
-            *((f"  {turn.number}", _told(turn, self._width - 13)) for turn in turns),
+            *((f"  {turn.number}", _turn_line(turn, self._width - 13)) for turn in turns),
         ]
         return [(Span(f"{name:<13}", "dim"), Span(plain(value))) for name, value in rows]
 
@@ -256,9 +256,9 @@ class _Conversation:
 
     async def _start(self, notes: Sequence[str]) -> list[Line]:
         start = describe_start(self.team.config, self.team.source, os.environ, Path.cwd())
-        told = [f"Team: {start}", *(f"Note: {note}" for note in notes)]
-        told += filter(None, [await sandbox_note(self.team.config, os.environ)])
-        return [(Span(plain(line), "dim"),) for line in told]
+        lines = [f"Team: {start}", *(f"Note: {note}" for note in notes)]
+        lines += filter(None, [await sandbox_note(self.team.config, os.environ)])
+        return [(Span(plain(line), "dim"),) for line in lines]
 
     @property
     def _width(self) -> int:
@@ -276,7 +276,7 @@ def _member(agent: AgentConfig) -> str:
     return f"{agent.id} ({agent.backend.model})"
 
 
-def _told(turn: SessionTurn, width: int) -> str:
+def _turn_line(turn: SessionTurn, width: int) -> str:
     state = f" [{turn.state}]"
     return preview(turn.question, max(10, min(80, width - len(state)))) + state
 

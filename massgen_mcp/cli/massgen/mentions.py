@@ -28,12 +28,12 @@ def mentioned_paths(question: str, config: Config, cwd: Path) -> tuple[ContextPa
 
 def _check(path: Path, config: Config, cwd: Path) -> None:
     if not path.is_relative_to(cwd):
-        told = f"@{path}: only what is in {cwd} can be named so; the config may name more under `context_paths`"
-        raise MassgenError("invalid_action", told)
+        message = f"@{path}: only what is in {cwd} can be named so; the config may name more under `context_paths`"
+        raise MassgenError("invalid_action", message)
     if path.suffix.lower() in _IMAGES:
         models = ", ".join(dict.fromkeys(f"{agent.backend.type}/{agent.backend.model}" for agent in config.agents))
-        told = f"@{path.name} is an image, and the models here are sent text alone ({models}); say what it shows"
-        raise MassgenError("invalid_action", told)
+        message = f"@{path.name} is an image, and the models here are sent text alone ({models}); say what it shows"
+        raise MassgenError("invalid_action", message)
     if not config.orchestrator.enable_filesystem:
         raise MassgenError("invalid_action", f"@{path}: these agents have no file tools (enable_filesystem: false)")
 

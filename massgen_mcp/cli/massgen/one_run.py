@@ -86,8 +86,8 @@ async def resume_run(options: Options) -> int:
     reporter = _reporter(options)
     with continue_here(view.row, environ=os.environ) as run:
         request = view.directory.read_request()
-        told = describe_start(request.config, view.row.config, os.environ, Path.cwd())
-        reporter.begin(run, request.question, request.config, told, [])
+        start = describe_start(request.config, view.row.config, os.environ, Path.cwd())
+        reporter.begin(run, request.question, request.config, start, [])
         return await _report(run, options, reporter)
 
 
@@ -103,8 +103,8 @@ async def _report(run: ForegroundRun, options: Options, reporter: Reporter) -> i
     fault = write_answer(snapshot, options)
     asks = decides(options, os.environ) == "person"
     reporter.end(snapshot, run, [] if asks else await apply_at_end(run, snapshot, options))
-    for told in await apply_at_end(run, snapshot, options) if asks else ():
-        reporter.aside(told.text)
+    for outcome in await apply_at_end(run, snapshot, options) if asks else ():
+        reporter.aside(outcome.text)
     if fault is not None:
         raise fault
     return exit_of_foreground(snapshot.state)

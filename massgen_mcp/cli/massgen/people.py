@@ -31,7 +31,7 @@ class Account:
             from massgen_mcp.cli.live.terminal import Terminal  # a terminal library, for terminals only
 
             terminal = Terminal(os.environ)
-        self._telling = Telling(terminal, _unsaid if options.quiet else print_error)
+        self._telling = Telling(terminal, _print_nothing if options.quiet else print_error)
 
     def begin(self, run: ForegroundRun, question: str, config: Config, team: str, notes: list[str]) -> None:  # noqa: ARG002 - as of `Lines`
         """The team in one line: who, from where, what it reaches, and what it may cost at most."""
@@ -45,11 +45,11 @@ class Account:
     def end(self, run: RunState, made: ForegroundRun, applied: list[ApplyLine]) -> None:
         """The answer, and around it how the run ended."""
         self._ending(run, made)
-        for told in applied:
+        for outcome in applied:
             if not self._options.quiet:
-                self.aside(told.text)
-            elif told.matters:
-                print_error(told.text)
+                self.aside(outcome.text)
+            elif outcome.matters:
+                print_error(outcome.text)
 
     def _ending(self, run: RunState, made: ForegroundRun) -> None:
         if made.note:
@@ -69,9 +69,9 @@ class Account:
 
 
 def _members(config: Config) -> str:
-    told = [f"{agent.id} ({agent.backend.type}/{agent.backend.model})" for agent in config.agents]
-    more = f" and {len(told) - _MOST_NAMED} more" if len(told) > _MOST_NAMED else ""
-    return ", ".join(told[:_MOST_NAMED]) + more
+    names = [f"{agent.id} ({agent.backend.type}/{agent.backend.model})" for agent in config.agents]
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more
 
 
 def at_most(config: Config) -> str:
@@ -80,5 +80,5 @@ def at_most(config: Config) -> str:
     return f"at most {dollars(config.budget.max_usd)} and {seconds / 60:g} minutes"
 
 
-def _unsaid(_: str) -> None:
+def _print_nothing(_: str) -> None:
     """With --quiet."""

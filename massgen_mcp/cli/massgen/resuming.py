@@ -25,9 +25,9 @@ async def interrupted_here(cwd: Path) -> list[RunView]:
 def describe_interrupted(runs: list[RunView], command: str) -> str:
     """One line about these runs (at least one), and the command that continues the newest."""
     question = f'"{preview(runs[0].snapshot.question, QUESTION_CHARACTERS)}"'
-    told = f"The run {question} was" if len(runs) == 1 else f"{len(runs)} runs were"
+    message = f"The run {question} was" if len(runs) == 1 else f"{len(runs)} runs were"
     newest = "" if len(runs) == 1 else f", the newest is {question}"
-    return f"{told} interrupted{newest}; {command} continues it."
+    return f"{message} interrupted{newest}; {command} continues it."
 
 
 async def run_to_continue(beginning: str, cwd: Path) -> RunView:

@@ -26,10 +26,10 @@ def open_session(cwd: Path, session_id: str) -> SessionRecords:
     known, busy = _brought_up_to_date(session) if usable else (False, False)
     if not known and not (usable and session.exist):
         near = did_you_mean(session_id, (one.session_id for one in sessions_in(parent)))
-        told = (
+        message = (
             f"there is no session {preview(session_id, 80)!r} in {parent}{near}; `massgen --list-sessions` shows them"
         )
-        raise MassgenError("invalid_arguments", told)
+        raise MassgenError("invalid_arguments", message)
     if busy:
         raise MassgenError("invalid_action", f"{session_id} is in use by another process; end that one first")
     return session

@@ -43,7 +43,7 @@ class AwaitedRuns:
             return False
         return True
 
-    def told(self, run_id: str) -> str:
+    def announced(self, run_id: str) -> str:
         """What `tell` kept last; empty where nothing was told. Raises OSError where the run is waited for no longer."""
         return (self._directory / run_id).read_text(encoding="utf-8")
 

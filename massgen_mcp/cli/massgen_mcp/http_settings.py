@@ -50,15 +50,15 @@ def _token(file: Path | None, environ: Mapping[str, str]) -> OwnToken | None:
 def _checked(value: bytes, source: str) -> OwnToken:
     token = value.strip()
     if len(token) < LEAST_TOKEN or not _TOKEN.fullmatch(token):
-        told = f"{source} holds no usable token: at least {LEAST_TOKEN} letters, digits and ._~+/=-, on one line"
-        raise MassgenError("invalid_arguments", told)
+        message = f"{source} holds no usable token: at least {LEAST_TOKEN} letters, digits and ._~+/=-, on one line"
+        raise MassgenError("invalid_arguments", message)
     return OwnToken(token, source)
 
 
 def _oauth(options: argparse.Namespace, environ: Mapping[str, str]) -> OAuthSettings:
     if not options.public_url:
-        told = "--oauth-issuer needs --public-url: tokens are issued for the URL by which clients know this server"
-        raise MassgenError("invalid_arguments", told)
+        message = "--oauth-issuer needs --public-url: tokens are issued for the URL by which clients know this server"
+        raise MassgenError("invalid_arguments", message)
     client, secret = environ.get(OAUTH_CLIENT_VARIABLE, ""), environ.get(OAUTH_SECRET_VARIABLE, "")
     return OAuthSettings(
         options.oauth_issuer,

@@ -74,7 +74,7 @@ def user_directory(environ: Mapping[str, str]) -> Path:
 def accepted_pairs(environ: Mapping[str, str]) -> frozenset[Pair]:
     """Every pair that this user or operator accepted. Raises `MassgenError` config_invalid for a wrong `keys.yaml`."""
     kept = (pair for acceptance in acceptances(environ) for pair in acceptance.pairs)
-    return frozenset([*kept, *_listed(user_directory(environ) / PAIRS_FILE), *_of_the_environment(environ)])
+    return frozenset([*kept, *_accepted_pairs(user_directory(environ) / PAIRS_FILE), *_of_the_environment(environ)])
 
 
 def acceptances(environ: Mapping[str, str]) -> list[Acceptance]:
@@ -132,7 +132,7 @@ def _file(path: Path, environ: Mapping[str, str]) -> Path:
     return _directory(environ) / f"{hashlib.sha256(os.fsencode(path)).hexdigest()[:32]}.json"
 
 
-def _listed(file: Path) -> tuple[Pair, ...]:
+def _accepted_pairs(file: Path) -> tuple[Pair, ...]:
     try:
         text = file.read_bytes()[: MAX_PAIRS_FILE + 1]
     except OSError:

@@ -29,9 +29,9 @@ class RateLimits:
 
 def limits_of(config: Config, backend: BackendConfig, environ: Mapping[str, str]) -> RateLimits:
     """What holds for this backend's provider."""
-    told = config.limits.get(backend.type)
-    concurrency = (told and told.concurrency) or _stands(backend, environ)
-    return RateLimits(concurrency, told and told.requests_per_minute)
+    limit = config.limits.get(backend.type)
+    concurrency = (limit and limit.concurrency) or _stands(backend, environ)
+    return RateLimits(concurrency, limit and limit.requests_per_minute)
 
 
 def _stands(backend: BackendConfig, environ: Mapping[str, str]) -> int:

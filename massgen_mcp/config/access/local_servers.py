@@ -44,7 +44,7 @@ class LocalServer:
 
     type: str
     base_url: str
-    told: bool = False
+    named: bool = False
     """Whether the operator said that it is there; else it is one of the usual places."""
     models: tuple[ListedModel, ...] = ()
     """Those that can chat."""
@@ -59,7 +59,7 @@ def local_places(environ: Mapping[str, str]) -> list[LocalServer]:
     """Where servers may be: at the addresses of the operator, else at their usual ports of this machine."""
     rows = [row for row in PROVIDERS if row.is_local]
     moved = [(row, operators_address(row, environ)) for row in rows]
-    return [LocalServer(row.type, told or row.base_url, told=bool(told)) for row, told in moved]
+    return [LocalServer(row.type, named or row.base_url, named=bool(named)) for row, named in moved]
 
 
 async def find_local_servers(
@@ -112,7 +112,7 @@ def described(server: LocalServer, *, most: int = 6) -> str:
 
 def _of_that_server(server: LocalServer, models: Sequence[ListedModel]) -> list[ListedModel]:
     owners = _OWNERS.get(server.type)
-    return [model for model in models if model.chats and (server.told or owners is None or model.owner in owners)]
+    return [model for model in models if model.chats and (server.named or owners is None or model.owner in owners)]
 
 
 async def _ask_compatible(client: "httpx2.AsyncClient", root: str) -> list[ListedModel]:

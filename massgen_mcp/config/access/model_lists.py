@@ -54,7 +54,7 @@ def compatible_models(body: bytes) -> list[ListedModel]:
         name, counted = _text(entry, "id"), _number(meta, "n_params")
         model = ListedModel(
             name,
-            counted / 1e9 if counted else told_billions(name.replace(".gguf", "")),
+            counted / 1e9 if counted else billions_in(name.replace(".gguf", "")),
             _number(meta, "size"),
             _number(entry, "max_model_len") or _number(meta, "n_ctx"),
             chats=not _NO_CHAT.search(name),
@@ -80,7 +80,7 @@ def lm_studio_models(body: bytes) -> list[ListedModel]:
         tools = abilities.get("trained_for_tool_use")
         model = ListedModel(
             _text(entry, "key"),
-            told_billions(_text(entry, "params_string")) or told_billions(_text(entry, "key")),
+            billions_in(_text(entry, "params_string")) or billions_in(_text(entry, "key")),
             _number(entry, "size_bytes"),
             _number(entry, "max_context_length"),
             chats=entry.get("type") == "llm",
@@ -94,7 +94,7 @@ def lm_studio_models(body: bytes) -> list[ListedModel]:
         abilities = entry.get("capabilities")
         model = ListedModel(
             _text(entry, "id"),
-            told_billions(_text(entry, "id")),
+            billions_in(_text(entry, "id")),
             context=_number(entry, "max_context_length"),
             chats=entry.get("type") in ("llm", "vlm"),
             tools="tool_use" in cast("list[object]", abilities) if isinstance(abilities, list) else None,
@@ -116,7 +116,7 @@ def ollama_models(tags: bytes) -> list[ListedModel]:
         details = _object(entry, "details")
         model = ListedModel(
             name,
-            told_billions(_text(details, "parameter_size")) or told_billions(name),
+            billions_in(_text(details, "parameter_size")) or billions_in(name),
             _number(entry, "size"),
             _number(details, "context_length"),
             chats=not _NO_CHAT.search(name),
@@ -129,8 +129,8 @@ def shown_by_ollama(model: ListedModel, body: bytes) -> ListedModel:
     """`model` with what `POST /api/show` of Ollama says of it."""
     shown = fields_in(body)
     able = _able(model, shown.get("capabilities"))
-    told = _object(shown, "model_info")
-    context = next((_number(told, name) for name in told if name.endswith(_OLLAMA_CONTEXT)), None)
+    facts = _object(shown, "model_info")
+    context = next((_number(facts, name) for name in facts if name.endswith(_OLLAMA_CONTEXT)), None)
     return replace(able, context=context or able.context)
 
 
@@ -146,7 +146,7 @@ def fields_in(body: bytes) -> Fields:
     return cast("Fields", value) if isinstance(value, dict) else {}
 
 
-def told_billions(text: str) -> float | None:
+def billions_in(text: str) -> float | None:
     """The parameters, in billions, that a name or a count such as `8.2B`, `8x7b` or `134.52M` tells; None if none."""
     found = [
         int(times or 1) * float(number) * (1 if unit in "bB" else 0.001)

@@ -41,21 +41,21 @@ class Guess:
 
 def operators_price_as(environ: Mapping[str, str]) -> str | None:
     """What the environment says. Raises `MassgenError` config_invalid naming the variable."""
-    said = environ.get(PRICE_AS_VARIABLE, "").strip() or None
+    price_as = environ.get(PRICE_AS_VARIABLE, "").strip() or None
     try:
-        return check_price_as(said)
+        return check_price_as(price_as)
     except ValueError as error:
         raise MassgenError("config_invalid", f"{PRICE_AS_VARIABLE}: {error}") from None
 
 
 def price_as_of(backend: HttpBackend, asked: Provider, environ: Mapping[str, str]) -> PriceAs | None:
     """What config or environment say. `asked` is the row that holds for the backend. Raises as `operators_price_as`."""
-    said = backend.price_as
-    if said is None and _is_foreign(backend, asked):
-        said = operators_price_as(environ)
-    if said is None:
+    price_as = backend.price_as
+    if price_as is None and _is_foreign(backend, asked):
+        price_as = operators_price_as(environ)
+    if price_as is None:
         return None
-    name, _, model = said.partition("/")
+    name, _, model = price_as.partition("/")
     return PriceAs(named_provider(name).base_url, model or None)
 
 

@@ -52,7 +52,7 @@ class Taken:
         """One problem for each feature, at the first place that asks for it."""
         for feature in dict.fromkeys(feature for feature, _ in self.asked):
             places = [place for one, place in (*self.asked, *self.details) if one is feature]
-            others = _listed([written(place) for place in places[1:]])
+            others = _places_text([written(place) for place in places[1:]])
             yield Problem(written(places[0]), feature.message + (f" (also {others})" if others else ""))
 
     def note(self, written: Callable[[Place], Place]) -> str | None:
@@ -62,8 +62,8 @@ class Taken:
         by_reason: dict[str, list[Place]] = {}
         for why, place in (*self.ignored, *idle):
             by_reason.setdefault(why, []).append(written(place))
-        told = "; ".join(f"{_listed(places)} ({why})" for why, places in by_reason.items())
-        return f"ignored: {told}"[:MAX_NOTE] if told else None
+        ignored = "; ".join(f"{_places_text(places)} ({why})" for why, places in by_reason.items())
+        return f"ignored: {ignored}"[:MAX_NOTE] if ignored else None
 
 
 def take(data: Mapping[str, Plain]) -> Taken:
@@ -285,14 +285,14 @@ def _is_number(value: Plain) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _listed(places: list[Place]) -> str:
+def _places_text(places: list[Place]) -> str:
     """`agents[].backend.cwd` for the same key of several agents."""
     shown = [tuple("" if isinstance(part, int) else part for part in place) for place in places]
     counted = {one: shown.count(one) for one in shown}
-    told = (
+    names = (
         show_place(place)
         if counted[one] == 1
         else ".".join(part for part in one if part).replace("agents.", "agents[].", 1)
         for one, place in zip(shown, places, strict=True)
     )
-    return ", ".join(dict.fromkeys(told))
+    return ", ".join(dict.fromkeys(names))

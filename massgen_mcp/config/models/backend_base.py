@@ -25,11 +25,11 @@ class Price(Settings, frozen=True):
     """Searches that the provider runs itself."""
 
 
-def check_price_as(said: str | None) -> str | None:
+def check_price_as(price_as: str | None) -> str | None:
     """`PROVIDER` or `PROVIDER/MODEL`, of a provider whose prices are listed. Raises `ValueError`."""
-    name = (said or "").partition("/")[0]
-    if said is None or name in LISTED_TYPES:
-        return said
+    name = (price_as or "").partition("/")[0]
+    if price_as is None or name in LISTED_TYPES:
+        return price_as
     near = nearest(name, LISTED_TYPES)
     hint = f"did you mean {near!r}?" if near else f"known: {', '.join(LISTED_TYPES)}"
     raise ValueError(f"expected a provider whose prices are listed, or PROVIDER/MODEL; {hint}")

@@ -8,7 +8,7 @@ from massgen_mcp.config.models.backend_base import ListedBackendConfig
 from massgen_mcp.config.models.common import VARIABLE_PATTERN, Address, ModelName
 from massgen_mcp.config.models.provider_types import ProviderType
 from massgen_mcp.config.providers.catalog import tools_at
-from massgen_mcp.config.providers.native_tools import BY_HOST, NativeTool, listed, refusal
+from massgen_mcp.config.providers.native_tools import BY_HOST, NativeTool, flags_text, refusal
 
 AUTO_MODEL = "auto"
 """As `model` of a local server: whatever it serves."""
@@ -70,7 +70,7 @@ class ProviderBackendConfig(HttpBackendConfig, frozen=True):
     def _offered_there(self) -> Self:
         offered = tools_at(self.type, self.base_url)
         if missing := [f"enable_{tool}" for tool in self.asked_tools if tool not in offered]:
-            where, has = self.base_url or "its default address", listed([f"enable_{tool}" for tool in offered])
+            where, has = self.base_url or "its default address", flags_text([f"enable_{tool}" for tool in offered])
             way_out = "" if self.base_url is None or self.type == BY_HOST else "; leave base_url out"
             raise ValueError(f"{', '.join(missing)}: {self.type} does not offer this at {where}; it has {has}{way_out}")
         return self

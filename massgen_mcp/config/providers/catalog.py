@@ -307,8 +307,8 @@ def tools_at(backend_type: str, base_url: str | None) -> tuple[NativeTool, ...]:
 
 def operators_address(row: Provider, environ: Mapping[str, str]) -> str:
     """Where the operator moved this provider to; empty: nowhere."""
-    told = environ.get(row.base_url_variable or "", "").strip()
-    return ollama_address(told) if row.base_url_variable == "OLLAMA_HOST" else told
+    address = environ.get(row.base_url_variable or "", "").strip()
+    return ollama_address(address) if row.base_url_variable == "OLLAMA_HOST" else address
 
 
 def operators_rows(url: str, environ: Mapping[str, str]) -> list[Provider]:

@@ -35,9 +35,9 @@ def refusal(backend_type: str, flag: str) -> str | None:
     flags = [f"enable_{tool}" for tool in native_tools_of(backend_type)]
     if flag in flags:
         return None
-    return f"{backend_type} does not offer this; it has {listed(flags)}"
+    return f"{backend_type} does not offer this; it has {flags_text(flags)}"
 
 
-def listed(flags: list[str]) -> str:
+def flags_text(flags: list[str]) -> str:
     """What is offered, in words."""
     return f"only {' and '.join(flags)}" if flags else "no tools of its own here"

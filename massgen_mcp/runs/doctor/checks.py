@@ -59,8 +59,8 @@ def _guarded(name: str, look: Callable[[], list[DoctorCheck]], home: Home) -> li
 
 
 def _version(engine: Engine) -> list[DoctorCheck]:
-    told = f"massgen-mcp {__version__}, Python {platform.python_version()}, {engine.store.described()}"
-    return [DoctorCheck("version", "ok", told)]
+    message = f"massgen-mcp {__version__}, Python {platform.python_version()}, {engine.store.described()}"
+    return [DoctorCheck("version", "ok", message)]
 
 
 def _packages() -> list[DoctorCheck]:
@@ -81,8 +81,8 @@ def _keys(environ: Mapping[str, str]) -> list[DoctorCheck]:
         advice = f"set {first}, or start a model server; docs/backends.md names the keys of other providers"
         checks = [DoctorCheck("keys", "warn", "no provider's key is set", advice)]
     if blank:
-        told = f"{', '.join(blank)}: blanks around the value"
-        checks.append(DoctorCheck("keys", "warn", told, "remove them; they belong to no key"))
+        message = f"{', '.join(blank)}: blanks around the value"
+        checks.append(DoctorCheck("keys", "warn", message, "remove them; they belong to no key"))
     faults = {name: fault for name in present if (fault := key_fault(environ, name))}
     checks += [
         DoctorCheck("keys", "fail", f"{name} holds no usable key: {fault}", REMEDY) for name, fault in faults.items()
@@ -137,13 +137,15 @@ def _free_space(home: Home) -> list[DoctorCheck]:
     nearest = next(path for path in (home.path, *home.path.parents) if path.exists())
     free = shutil.disk_usage(nearest).free
     inodes = os.statvfs(nearest)
-    told = f"{free / 1e9:.1f} GB free at {nearest}"
+    message = f"{free / 1e9:.1f} GB free at {nearest}"
     advice = "free some space; `massgen-mcp prune` removes old runs"
     if inodes.f_files and inodes.f_favail < LOW_INODES:
-        return [DoctorCheck("free space", "warn", f"{told}, but only {inodes.f_favail} files more can be made", advice)]
+        return [
+            DoctorCheck("free space", "warn", f"{message}, but only {inodes.f_favail} files more can be made", advice)
+        ]
     if free < LOW_BYTES:
-        return [DoctorCheck("free space", "fail" if free < LEAST_FREE_BYTES else "warn", told, advice)]
-    return [DoctorCheck("free space", "ok", told)]
+        return [DoctorCheck("free space", "fail" if free < LEAST_FREE_BYTES else "warn", message, advice)]
+    return [DoctorCheck("free space", "ok", message)]
 
 
 def _open_files() -> list[DoctorCheck]:
@@ -212,14 +214,14 @@ def _runners(engine: Engine) -> list[DoctorCheck]:
         states = [row.state for row in rows if row.fingerprint == fingerprint]
         running, queued = states.count("running"), states.count("queued")
         alive = engine.liveness.runner_alive(fingerprint)
-        told = f"{'alive' if alive else 'none'}, {running} running, {queued} queued"
+        message = f"{'alive' if alive else 'none'}, {running} running, {queued} queued"
         name = f"runner {fingerprint[:8]}"
         if alive or not (running or queued):
             if alive:
-                checks.append(DoctorCheck(name, "ok", told))
+                checks.append(DoctorCheck(name, "ok", message))
             continue
         advice = "`massgen-mcp wait ID` on one of them, with the keys they were started with, starts a runner"
-        checks.append(DoctorCheck(name, "warn", told, advice))
+        checks.append(DoctorCheck(name, "warn", message, advice))
     return checks or [DoctorCheck("runner", "ok", "none is needed now")]
 
 

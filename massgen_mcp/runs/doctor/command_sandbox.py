@@ -8,17 +8,17 @@ from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.hindrances import hindrances
 from massgen_mcp.request.sandboxes import chosen_sandboxes, sandbox_of_checks, sandboxes_of_servers
-from massgen_mcp.request.server_places import servers_told
+from massgen_mcp.request.server_places import server_places
 from massgen_mcp.runs.doctor.result import DoctorCheck
 from massgen_mcp.sandbox import HOW_TO_GET_ONE, LevelReport, SandboxChoice, survey
 
 
-def told_of(choices: Iterable[SandboxChoice]) -> str:
+def sandbox_names(choices: Iterable[SandboxChoice]) -> str:
     """In words, for the record of a run and for whoever starts it; empty where there are no commands."""
-    return ", ".join(dict.fromkeys(_told(choice) for choice in choices))
+    return ", ".join(dict.fromkeys(_name(choice) for choice in choices))
 
 
-def _told(choice: SandboxChoice) -> str:
+def _name(choice: SandboxChoice) -> str:
     if choice.level is None:
         return f"none: {choice.why}"
     return f"{choice.level}, with the programs of an image" if choice.image else choice.level
@@ -31,9 +31,9 @@ async def sandbox_note(config: Config, environ: Mapping[str, str]) -> str:
     """
     choices = (await chosen_sandboxes(config, environ)).values()
     there = [choice for choice in choices if choice.level is not None]
-    told = [f"Agents cannot run commands: {choice.why}." for choice in choices if choice.level is None]
+    lines = [f"Agents cannot run commands: {choice.why}." for choice in choices if choice.level is None]
     if there:
-        told.append(f"Agents run commands in the sandbox {_with_what_is_broken(there)}.")
+        lines.append(f"Agents run commands in the sandbox {_with_what_is_broken(there)}.")
     if config.orchestrator.checks:
         checking = await sandbox_of_checks(config, environ)
         where = (
@@ -41,16 +41,16 @@ async def sandbox_note(config: Config, environ: Mapping[str, str]) -> str:
             if checking.level
             else f"cannot run: {checking.why}"
         )
-        told.append(f"Checks {where}.")
-    servers = servers_told(config, await sandboxes_of_servers(config, environ))
-    told += [f"MCP servers: {'; '.join(servers)}."] if servers else []
-    told += hindrances(config, environ)
-    return " ".join(told)
+        lines.append(f"Checks {where}.")
+    servers = server_places(config, await sandboxes_of_servers(config, environ))
+    lines += [f"MCP servers: {'; '.join(servers)}."] if servers else []
+    lines += hindrances(config, environ)
+    return " ".join(lines)
 
 
 def _with_what_is_broken(choices: list[SandboxChoice]) -> str:
     broken = "; ".join(dict.fromkeys(note for choice in choices for note in choice.broken))
-    return f"{told_of(choices)}{f'; {broken}' if broken else ''}"
+    return f"{sandbox_names(choices)}{f'; {broken}' if broken else ''}"
 
 
 async def sandbox_checks() -> list[DoctorCheck]:
@@ -78,7 +78,7 @@ async def server_checks(cwd: Path, environ: Mapping[str, str]) -> list[DoctorChe
             config = load_config(path, environ=environ, base_dir=cwd)
         except MassgenError:
             return []  # whoever starts a run with it is told what is wrong
-        told = servers_told(config, await sandboxes_of_servers(config, environ))
-        level = "warn" if any("(not started: " in one for one in told) else "ok"
-        return [DoctorCheck("MCP servers", level, f"{path}: {'; '.join(told)}", "")] if told else []
+        places = server_places(config, await sandboxes_of_servers(config, environ))
+        level = "warn" if any("(not started: " in one for one in places) else "ok"
+        return [DoctorCheck("MCP servers", level, f"{path}: {'; '.join(places)}", "")] if places else []
     return []

@@ -20,8 +20,8 @@ async def check_frameworks(environ: Mapping[str, str]) -> list[DoctorCheck]:
 async def _claude_code(environ: Mapping[str, str]) -> DoctorCheck:
     path = agent_clis.find_cli(environ)
     if path is None:
-        told = "not installed; only agents of type claude_code need it"
-        return DoctorCheck("Claude Code", "ok", told, agent_clis.HOW_TO_GET_IT)
+        message = "not installed; only agents of type claude_code need it"
+        return DoctorCheck("Claude Code", "ok", message, agent_clis.HOW_TO_GET_IT)
     version = await _version_of(path, environ)
     if version is None:
         return DoctorCheck("Claude Code", "warn", f"{path} does not say its version", "install it anew")
@@ -29,9 +29,9 @@ async def _claude_code(environ: Mapping[str, str]) -> DoctorCheck:
     logins = [f"{name} is set" for name in set_here]
     if agent_clis.own_login(environ):
         logins.append("your own login is there, used where a config says use_login: true")
-    told = f"{version} at {path}; {', '.join(logins) or 'no login'}"
+    message = f"{version} at {path}; {', '.join(logins) or 'no login'}"
     advice = "" if logins else f"set {agent_clis.API_KEY}, or {agent_clis.TOKEN} (from `claude setup-token`)"
-    return DoctorCheck("Claude Code", "ok", told, advice)
+    return DoctorCheck("Claude Code", "ok", message, advice)
 
 
 async def _version_of(path: str, environ: Mapping[str, str]) -> str | None:

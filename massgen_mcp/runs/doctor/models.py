@@ -21,9 +21,9 @@ def _servers(servers: list[LocalServer], environ: Mapping[str, str]) -> list[Doc
     checks = [DoctorCheck("model server", "ok", described(server)) for server in servers]
     found = {server.type for server in servers}
     for server in local_places(environ):
-        if server.told and server.type not in found:
-            told = f"{server.type} was set to {server.place}, where nothing answers with models that chat"
-            checks.append(DoctorCheck("model server", "warn", told, "start it, load a model, or unset its variable"))
+        if server.named and server.type not in found:
+            message = f"{server.type} was set to {server.place}, where nothing answers with models that chat"
+            checks.append(DoctorCheck("model server", "warn", message, "start it, load a model, or unset its variable"))
     places = ", ".join(f"{server.type} at {server.place}" for server in local_places(environ))
     return checks or [DoctorCheck("model server", "ok", f"none answers; looked for {places}")]
 
@@ -33,7 +33,7 @@ def _team(servers: list[LocalServer], environ: Mapping[str, str]) -> DoctorCheck
         team = team_of(environ, servers, local_places(environ))
     except MassgenError as error:
         return DoctorCheck("default team", "warn", "none", str(error))
-    return DoctorCheck("default team", "ok", f"{team.told}: {_agents(team.config)}")
+    return DoctorCheck("default team", "ok", f"{team.description}: {_agents(team.config)}")
 
 
 def _config(cwd: Path, environ: Mapping[str, str]) -> list[DoctorCheck]:
@@ -46,8 +46,8 @@ def _config(cwd: Path, environ: Mapping[str, str]) -> list[DoctorCheck]:
     except MassgenError as error:
         return [DoctorCheck("config", "fail", f"{path} cannot be used", str(error))]
     missing = missing_keys(config, environ)
-    told = f"{path}, in place of the default team: {_agents(config)}"
-    return [DoctorCheck("config", "warn" if missing else "ok", told, f"set {', '.join(missing)}" if missing else "")]
+    message = f"{path}, in place of the default team: {_agents(config)}"
+    return [DoctorCheck("config", "warn" if missing else "ok", message, f"set {', '.join(missing)}" if missing else "")]
 
 
 def _agents(config: Config) -> str:

@@ -65,8 +65,8 @@ def require_room(place: Path) -> None:
     there = next(path for path in (place, *place.parents) if path.exists())
     free = shutil.disk_usage(there).free
     if free < LEAST_FREE_BYTES:
-        told = f"only {free >> 20} MB are free at {there}, and a run needs {LEAST_FREE_BYTES >> 20}"
-        raise MassgenError("invalid_arguments", f"{told}; free some space (`massgen-mcp prune` removes old runs)")
+        message = f"only {free >> 20} MB are free at {there}, and a run needs {LEAST_FREE_BYTES >> 20}"
+        raise MassgenError("invalid_arguments", f"{message}; free some space (`massgen-mcp prune` removes old runs)")
 
 
 async def require_models(
@@ -104,7 +104,7 @@ async def require_models(
 
     async def ask(whom: Whom, backend: HttpBackend) -> None:
         with anyio.move_on_after(seconds):
-            read[whom] = await _listed(backend, whom[0], environ)
+            read[whom] = await _models_at(backend, whom[0], environ)
 
     async with anyio.create_task_group() as tasks:
         for whom, asking in unknown.items():
@@ -132,7 +132,7 @@ def _judged(unlisted: Sequence[tuple[str, str, HttpBackend, list[str]]], environ
     return " ".join(_unlisted(*one) for one in unlisted) or None
 
 
-async def _listed(backend: HttpBackend, address: str, environ: Mapping[str, str]) -> list[str]:
+async def _models_at(backend: HttpBackend, address: str, environ: Mapping[str, str]) -> list[str]:
     from massgen_mcp.backends.http import listing_client  # see _ASKING
     from massgen_mcp.backends.registry import NO_KEY
 
@@ -172,15 +172,15 @@ def _has(names: Sequence[str], wanted: str) -> bool:
 
 
 def _missing(agent: str, address: str, backend: HttpBackend, names: Sequence[str]) -> str:
-    told = f"agent '{agent}': {address} has no model '{backend.model}'; {_instead(backend.model, names, 'has')}"
+    message = f"agent '{agent}': {address} has no model '{backend.model}'; {_instead(backend.model, names, 'has')}"
     if named_provider(backend.type).is_local:
-        return f"{told}. If a gateway is there that serves more than it lists, write `type: chatcompletion`"
-    return told
+        return f"{message}. If a gateway is there that serves more than it lists, write `type: chatcompletion`"
+    return message
 
 
 def _unlisted(agent: str, address: str, backend: HttpBackend, names: Sequence[str]) -> str:
-    told = f"agent '{agent}': {address} does not list the model '{backend.model}', and is asked for it all the same"
-    return f"{told}; {_instead(backend.model, names, 'lists')}."
+    message = f"agent '{agent}': {address} does not list the model '{backend.model}', and is asked for it all the same"
+    return f"{message}; {_instead(backend.model, names, 'lists')}."
 
 
 def _instead(model: str, names: Sequence[str], has: str) -> str:

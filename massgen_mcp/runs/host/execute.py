@@ -36,7 +36,7 @@ from massgen_mcp.orchestration.nested_runs import NestedHost
 from massgen_mcp.orchestration.team import Member, RunSpec
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.request.sandboxes import chosen_sandboxes
-from massgen_mcp.request.server_places import servers_told
+from massgen_mcp.request.server_places import server_places
 from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.engine import EventWriter, RunFiles
 from massgen_mcp.runs.engine.rows import Request
@@ -46,7 +46,7 @@ from massgen_mcp.runs.host.failing import failure_of
 from massgen_mcp.runs.host.judging import Judging, prepare_judging
 from massgen_mcp.runs.host.publishing import Publisher, write_status
 from massgen_mcp.runs.host.run_handle import RunHandle
-from massgen_mcp.runs.host.run_log import RunLog, guarded, told_in
+from massgen_mcp.runs.host.run_log import RunLog, guarded, logged_in
 from massgen_mcp.runs.host.run_metadata import agent_infos, run_metadata, started_event
 from massgen_mcp.runs.host.tracing import trace_of
 from massgen_mcp.runs.host.working_copies import prepare_copies
@@ -101,7 +101,7 @@ async def execute_run(
         access = await _command_access(run, choices, environ, tools, cleanup)
         losses = ServerLosses(log)
         servers = await opened_servers(config, inside_run(environ, run_id), redactor, losses.heard, cleanup)
-        where = servers_told(config, servers.choices) if servers else ()
+        where = server_places(config, servers.choices) if servers else ()
         host = nested_host and nested_host(request)
         hidden = (find_home(environ).path,)
         prepare = partial(prepare_copies, run, config, begun=bool(past), hidden=hidden)
@@ -112,7 +112,7 @@ async def execute_run(
         _open_workspaces(run_spec, cleanup)
 
         def begun() -> tuple[RunState, _Recorded]:
-            with told_in(log):
+            with logged_in(log):
                 run.write_metadata(run_metadata(run_id, request, choices, where))
             return run_spec.begin(past), _Recorded(past)
 
@@ -137,9 +137,9 @@ async def execute_run(
             except Exception as error:  # the boundary of a run: it ends, whoever runs it goes on
                 if storage_fault(error) is not None:
                     raise  # nothing can be told now; its journal is whole, so it can go on later
-                told = log.report(error)
+                message = log.report(error)
                 if state.end is None:
-                    journal.record(failure_of(state, told))
+                    journal.record(failure_of(state, message))
                 await journal.settle()
             tasks.cancel_scope.cancel()
         if state.end is not None:
@@ -207,14 +207,14 @@ async def _trace(
     cleanup: AsyncExitStack,
 ) -> None:
     """Send the run's spans to where the operator wants them, if anywhere."""
-    with told_in(log):
+    with logged_in(log):
         if trace := await trace_of(run_id, agent_infos(config), environ):
             journal.listen(guarded(trace.heard, log))
             cleanup.push_async_callback(_quietly, trace.flush, log)
 
 
 async def _quietly(close: Callable[[], Awaitable[None]], log: RunLog) -> None:
-    with told_in(log):
+    with logged_in(log):
         await close()
 
 
@@ -227,9 +227,9 @@ def _open_workspaces(run_spec: RunSpec, cleanup: AsyncExitStack) -> None:
 
 def _write_records(run: RunFiles, state: RunState, recorded: "_Recorded", log: RunLog) -> None:
     """What is written once, when everything has happened."""
-    with told_in(log):
+    with logged_in(log):
         run.write_record(coordination_events(state, recorded.records), coordination_table(state, recorded.records))
-    with told_in(log):
+    with logged_in(log):
         write_status(run, state)
 
 

@@ -54,7 +54,7 @@ def run_here(request: RunRequest) -> Generator[ForegroundRun]:
         run, note = None, ""
         if request.listed:
             try:
-                run = _listed(request, project, cleanup)
+                run = _run_in_store(request, project, cleanup)
             except MassgenError as error:
                 if error.code == "session_busy" or enclosing_run(request.team.environ):
                     raise
@@ -112,7 +112,7 @@ def temporary_project() -> Generator[Path]:
         remove_tree(path)
 
 
-def _listed(request: RunRequest, project: Path, cleanup: ExitStack) -> ForegroundRun:
+def _run_in_store(request: RunRequest, project: Path, cleanup: ExitStack) -> ForegroundRun:
     """Its directory is locked first, then it is entered: who sees it sees whether it is alive."""
     environ = request.team.environ
     home = find_home(environ).ensure()
@@ -129,7 +129,7 @@ def _listed(request: RunRequest, project: Path, cleanup: ExitStack) -> Foregroun
             if records and request.begins_session:
                 attempt.callback(records.path.rmdir)
             session_id = records.session_id if records else None
-            history, over = sessions.told(session_id)
+            history, over = sessions.history(session_id)
             directory = _new_directory(request, project, records, history.turns, config, nesting)
             attempt.callback(remove_tree, directory.path)
             refuse_network(directory.path)
@@ -204,14 +204,14 @@ def _new_directory(
     request: RunRequest,
     project: Path,
     session: SessionRecords | None,
-    told: tuple[EarlierTurn, ...],
+    recalled: tuple[EarlierTurn, ...],
     config: Config,
     nesting: Nesting | None = None,
 ) -> RunDirectory:
-    """A directory of this run alone, however many are started in the same moment. `told`: what the store knows of the
-    session; of one that it does not know there may be records, as of another machine. `config`: what is executed.
+    """A directory of this run alone, however many are started in the same moment. `recalled`: what the store knows of
+    the session; of one that it does not know there may be records, as of another machine. `config`: what is executed.
     """
-    history = request.history or told or (session.history if session else ())
+    history = request.history or recalled or (session.history if session else ())
     logs = own_place(project, LOGS)
     while True:
         try:

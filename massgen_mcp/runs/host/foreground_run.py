@@ -213,8 +213,8 @@ class ForegroundRun:
             if row.admitted or row.state in TERMINAL_STATES:
                 return
             if around.state in TERMINAL_STATES:
-                told = f"run {outer}, inside which it was started, is {around.state}"
-                self._note_end(await break_off(self.directory, "budget", told, self.environ))
+                message = f"run {outer}, inside which it was started, is {around.state}"
+                self._note_end(await break_off(self.directory, "budget", message, self.environ))
                 return
             await anyio.sleep(ADMISSION_INTERVAL)
 
@@ -234,8 +234,8 @@ class ForegroundRun:
             )
         except Exception as failure:
             if storage_fault(failure) is None:
-                told = f"{type(failure).__name__}: {failure}"
-                self._note_end(await break_off(self.directory, "internal", told, self.environ))
+                message = f"{type(failure).__name__}: {failure}"
+                self._note_end(await break_off(self.directory, "internal", message, self.environ))
             raise
         self._note_end(snapshot)
         return snapshot

@@ -44,7 +44,7 @@ class Publisher:
         self._on_news = on_news
         self._heartbeat = heartbeat
         self._changed = anyio.Event()
-        self._told: tuple[str, str] | None = None
+        self._published: tuple[str, str] | None = None
         self._failed = False
 
     def heard(self, _: LogRecord) -> None:
@@ -75,8 +75,8 @@ class Publisher:
 
     def _tell(self) -> None:
         now = (self._state.state, self._state.phase)
-        self._on_news(now != self._told)
-        self._told = now
+        self._on_news(now != self._published)
+        self._published = now
 
     def _try_to_write(self) -> None:
         """A status that cannot be written is told once, and ends nothing."""

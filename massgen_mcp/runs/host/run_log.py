@@ -51,8 +51,8 @@ class RunLog:
         with suppress(OSError, ValueError):  # a log that cannot be written is no reason to lose the run
             self._file.writelines([f"{name}\n", *plain_lines([trace])])
             self._file.flush()
-        told = "".join(traceback.format_exception_only(root_causes(error)[0]))
-        return f"{preview(plain(self._redactor.text(told)), MESSAGE_CHARACTERS)} (massgen.log has the trace: {name})"
+        message = "".join(traceback.format_exception_only(root_causes(error)[0]))
+        return f"{preview(plain(self._redactor.text(message)), MESSAGE_CHARACTERS)} (massgen.log has the trace: {name})"
 
 
 def guarded(listener: Callable[[LogRecord], None], log: RunLog) -> Callable[[LogRecord], None]:
@@ -72,7 +72,7 @@ def guarded(listener: Callable[[LogRecord], None], log: RunLog) -> Callable[[Log
 
 
 @contextmanager
-def told_in(log: RunLog) -> Generator[None]:
+def logged_in(log: RunLog) -> Generator[None]:
     """What fails inside is told in the log and ends nothing, but for a failure of the storage."""
     try:
         yield

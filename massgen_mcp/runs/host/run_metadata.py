@@ -9,7 +9,7 @@ from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.events.parts import AgentInfo, public_agent_name
 from massgen_mcp.events.run import RunStarted
-from massgen_mcp.runs.doctor.command_sandbox import told_of
+from massgen_mcp.runs.doctor.command_sandbox import sandbox_names
 from massgen_mcp.runs.engine.rows import Request
 from massgen_mcp.sandbox import SandboxChoice
 
@@ -25,7 +25,7 @@ def started_event(
         agents=agent_infos(config),
         max_usd=config.budget.max_usd,
         max_tokens=config.budget.max_tokens,
-        sandbox=told_of(choices.values()),
+        sandbox=sandbox_names(choices.values()),
         servers=servers,
     )
 

@@ -210,8 +210,8 @@ class Runner:
 
         try:
             if row.resumes > MAX_RESUMES:
-                told = f"{row.resumes} runners were lost with this run"
-                self._ended[run_id] = await break_off(directory, "runner_lost", told, self._environ)
+                message = f"{row.resumes} runners were lost with this run"
+                self._ended[run_id] = await break_off(directory, "runner_lost", message, self._environ)
             else:
                 self._ended[run_id] = await execute_run(
                     directory,
@@ -235,8 +235,8 @@ class Runner:
                 await self._rest(directory, run_id)
                 return
             logger.exception("run %s broke", run_id)
-            told = f"{type(error).__name__}: {error}"
-            self._ended[run_id] = await break_off(directory, "internal", told, self._environ)
+            message = f"{type(error).__name__}: {error}"
+            self._ended[run_id] = await break_off(directory, "internal", message, self._environ)
         snapshot = self._ended[run_id]
         self._leave(run_id)
         await self._report(run_id, directory, snapshot)

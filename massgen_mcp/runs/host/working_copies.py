@@ -92,7 +92,7 @@ def prepare_copies(
     except GitFailed as damage:
         raise MassgenError("run_damaged", str(damage)) from damage
     if base is not None:
-        return WorkingCopies(run, kept, base), _told_of(base, [])
+        return WorkingCopies(run, kept, base), _base_event(base, [])
     workspaces = [
         run.workspace_of(public_agent_name(place))
         for place, agent in enumerate(config.agents)
@@ -107,17 +107,17 @@ def prepare_copies(
         base, refused = kept.begin(given, workspaces)
     except GitFailed as failed:
         base, refused = None, [Refused(one.name, str(failed)) for one in given]
-    told = _told_of(base, [*refused, *(Refused(name, SINGLE_FILE) for name in files)])
-    return WorkingCopies(run, kept, base) if base is not None else None, told
+    taken = _base_event(base, [*refused, *(Refused(name, SINGLE_FILE) for name in files)])
+    return WorkingCopies(run, kept, base) if base is not None else None, taken
 
 
-def _told_of(base: Base | None, refused: Sequence[Refused]) -> BaseTaken:
+def _base_event(base: Base | None, refused: Sequence[Refused]) -> BaseTaken:
     directories = [
         CopiedDirectory(name=one.name, path=one.path, writable=one.writable, files=one.files, notes=one.notes)
         for one in (base.directories if base is not None else ())
     ]
-    told = [f"context/{one.name} can only be read: {one.why}" for one in refused]
-    return BaseTaken(tree=base and base.tree, directories=tuple(directories), refused=tuple(told))
+    sentences = [f"context/{one.name} can only be read: {one.why}" for one in refused]
+    return BaseTaken(tree=base and base.tree, directories=tuple(directories), refused=tuple(sentences))
 
 
 def _directories(config: Config, hidden: Sequence[Path]) -> tuple[list[ContextDirectory], list[str]]:

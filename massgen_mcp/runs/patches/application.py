@@ -45,34 +45,36 @@ class Application:
     def note(self) -> str | None:
         """What was found half-done, and what became of it, and what others have changed meanwhile, in words."""
         changed = (
-            f"Others changed files while they were replaced; theirs lie in {_listed(self.kept)}." if self.kept else ""
+            f"Others changed files while they were replaced; theirs lie in {_paths_text(self.kept)}."
+            if self.kept
+            else ""
         )
         return " ".join(filter(None, (note_on(self.settled, self.unsettled), changed))) or None
 
 
 def note_on(settled: Sequence[Settled], unsettled: Sequence[str]) -> str | None:
     """What was found half-done, and what became of it; None if nothing was."""
-    told = [
+    notes = [
         f"An earlier apply could not be settled: {preview(why, 2 * PATH_CHARACTERS)}."
         for why in unsettled[:MAX_SETTLED]
     ]
     if len(unsettled) > MAX_SETTLED:
-        told.append(f"Neither could {len(unsettled) - MAX_SETTLED} more.")
+        notes.append(f"Neither could {len(unsettled) - MAX_SETTLED} more.")
     for one in settled[:MAX_SETTLED]:
         what = "had happened; it is cleaned up" if one.happened else "had not happened completely; it was taken back"
         if one.lost:
             what = "cannot be taken back, because what it laid aside is not where it was; the next apply tries again"
-        told.append(f"An earlier apply of {one.intent.told['run_id']} was cut off: it {what}.")
+        notes.append(f"An earlier apply of {one.intent.facts['run_id']} was cut off: it {what}.")
         if one.lost:
-            told.append(f"These are not as they were before: {_listed(one.lost)}; {one.file} says what each held.")
+            notes.append(f"These are not as they were before: {_paths_text(one.lost)}; {one.file} says what each held.")
         if one.kept:
-            told.append(f"These were changed since and stay as they are: {_listed(one.kept)}.")
+            notes.append(f"These were changed since and stay as they are: {_paths_text(one.kept)}.")
     if len(settled) > MAX_SETTLED:
-        told.append(f"{len(settled) - MAX_SETTLED} more were cut off and settled in the same way.")
-    return " ".join(told) or None
+        notes.append(f"{len(settled) - MAX_SETTLED} more were cut off and settled in the same way.")
+    return " ".join(notes) or None
 
 
-def _listed(paths: Sequence[str]) -> str:
+def _paths_text(paths: Sequence[str]) -> str:
     shown = [preview(path_text(os.fsencode(path)), PATH_CHARACTERS) for path in paths[:MAX_KEPT]]
     more = f" and {len(paths) - MAX_KEPT} more" if len(paths) > MAX_KEPT else ""
     return f"{', '.join(shown)}{more}"

@@ -64,8 +64,8 @@ def apply_run(
     if made is None:
         raise MassgenError("invalid_action", f"run {view.row.run_id} has changed no files of yours")
     if command := patch_command(view.snapshot, view.directory.path):
-        told = "the run was given the changed directory without permission write, so apply leaves it alone; by hand:"
-        raise MassgenError("invalid_action", f"{told} {command}")
+        message = "the run was given the changed directory without permission write, so apply leaves it alone; by hand:"
+        raise MassgenError("invalid_action", f"{message} {command}")
     if undo:
         return undo_patch(home, made, dry_run=dry_run)
     if branch is not None:
@@ -148,7 +148,7 @@ def _of(found: ApplyPlan, earlier: _Earlier) -> Application:
 def _carried_out(
     home: Home, made: RunPatch, parts: tuple[IntentPart, ...], record: AppliedRecord, done: Application
 ) -> Application:
-    told = {
+    facts = {
         "run_id": made.run_id,
         "changes": str(made.changes.directory),
         "record": record.model_dump(),
@@ -157,7 +157,7 @@ def _carried_out(
     try:
         with made.changes.repository.reading() as contents:
             file = _intents(home) / f"{secrets.token_hex(8)}.json"
-            settled = perform(Intent(parts, told), file, contents, _note)
+            settled = perform(Intent(parts, facts), file, contents, _note)
     except ChangedMeanwhile as error:
         return replace(done, state="conflicts", changes=(), refused=(Obstacle(error.path, str(error)),))
     return replace(done, kept=settled.kept) if settled is not None else done
@@ -167,10 +167,10 @@ def _note(intent: Intent) -> None:
     """What has happened is written down in the run. Safe to repeat. A record that was damaged meanwhile stays so: it
     keeps nobody from applying another run.
     """
-    records = AppliedRecords(Path(intent.told["changes"]))
-    record = AppliedRecord.model_validate(intent.told["record"])
+    records = AppliedRecords(Path(intent.facts["changes"]))
+    record = AppliedRecord.model_validate(intent.facts["record"])
     with suppress(MassgenError):
-        if intent.told["undo"]:
+        if intent.facts["undo"]:
             records.drop(record)
         else:
             records.add(record)

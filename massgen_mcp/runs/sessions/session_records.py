@@ -118,8 +118,8 @@ class SessionRecords:
     @property
     def history(self) -> tuple[EarlierTurn, ...]:
         """What agents are shown of a session that no run store knows: every turn with an answer."""
-        said = ((turn.question, turn.answer) for turn in self.turns)
-        return tuple(EarlierTurn(question=question, answer=answer) for question, answer in said if answer is not None)
+        pairs = ((turn.question, turn.answer) for turn in self.turns)
+        return tuple(EarlierTurn(question=question, answer=answer) for question, answer in pairs if answer is not None)
 
     def lay_out_files(self, run: RunFiles, agents: int) -> None:
         """Put what the newest turn left into the workspaces of a run that has not begun. Raises `MassgenError`
@@ -248,11 +248,11 @@ def _copy_files(source: Path, target: Path) -> None:
 def _summary(session: SessionRecords) -> str:
     lines = [f"Session {session.session_id}", "=" * (8 + len(session.session_id)), ""]
     for turn in session.turns:
-        lines += _told(turn)
+        lines += _turn_lines(turn)
     return "\n".join(lines) + "\n"
 
 
-def _told(turn: SessionTurn) -> list[str]:
+def _turn_lines(turn: SessionTurn) -> list[str]:
     by = f", answered by {turn.winner}" if turn.winner else ""
     return [
         f"Turn {turn.number} · {turn.began} · {turn.state}{by}, {turn.seconds or 0:.1f} s",

@@ -32,11 +32,11 @@ class SessionHistory:
     def note(self) -> str:
         """What the one who starts the turn should know."""
         count = len(self.turns)
-        told = f"The team sees {count} earlier turn{'' if count == 1 else 's'} of this session" if count else ""
+        lead = f"The team sees {count} earlier turn{'' if count == 1 else 's'} of this session" if count else ""
         if self.left_out:
-            told = told or "The team sees no earlier turn of this session"
-            return f"{told}; {self.left_out} older or lost one{'' if self.left_out == 1 else 's'} left out. "
-        return f"{told}. " if told else ""
+            lead = lead or "The team sees no earlier turn of this session"
+            return f"{lead}; {self.left_out} older or lost one{'' if self.left_out == 1 else 's'} left out. "
+        return f"{lead}. " if lead else ""
 
 
 class SessionTurns:
@@ -54,7 +54,7 @@ class SessionTurns:
         rows = self._store.recent(session_id=session_id, limit=MAX_TURNS)
         return [self._glance(row) for row in reversed(rows)]
 
-    def told(self, session_id: str | None) -> tuple[SessionHistory, frozenset[int]]:
+    def history(self, session_id: str | None) -> tuple[SessionHistory, frozenset[int]]:
         """What the next turn of the session is told, and the numbers of the turns that are over: the turns of the last
         runs, and before them what its first run was told.
         """
@@ -64,7 +64,7 @@ class SessionTurns:
         views = [self._glance(row) for row in rows]
         over = [view for view in views if view.ended]
         first = views[-1:] if len(views) < MAX_TURNS_RECALLED else []
-        turns = recall(chain(self._turns(over), _told_at_first(first)))
+        turns = recall(chain(self._turns(over), _given_at_start(first)))
         return turns, frozenset(view.row.number for view in over)
 
     def _turns(self, views: list[RunView]) -> Iterator[EarlierTurn | None]:
@@ -83,7 +83,7 @@ class SessionTurns:
                 yield EarlierTurn(question=view.snapshot.question, answer=answer)
 
 
-def _told_at_first(first: list[RunView]) -> Iterator[EarlierTurn]:
+def _given_at_start(first: list[RunView]) -> Iterator[EarlierTurn]:
     """What was said before a session began, newest first."""
     for view in first:
         with suppress(MassgenError):

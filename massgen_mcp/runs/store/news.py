@@ -112,13 +112,13 @@ async def _received(connection: socket.socket) -> bytes:
 
 async def _hello(client: socket.socket) -> str:
     """The first line of a client; empty if it says nothing that can be understood in time."""
-    said = b""
+    received = b""
     with anyio.move_on_after(HELLO_SECONDS):
-        while b"\n" not in said and len(said) < HELLO_BYTES:
+        while b"\n" not in received and len(received) < HELLO_BYTES:
             if not (more := await _received(client)):
                 break
-            said += more
-    line, end, _ = said.partition(b"\n")
+            received += more
+    line, end, _ = received.partition(b"\n")
     return line.decode("ascii", "replace") if end else ""
 
 

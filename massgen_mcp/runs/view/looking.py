@@ -22,18 +22,18 @@ async def looks(
     pause, longest = LOOK_SECONDS
     while True:
         where = (view.row.foreground, view.row.fingerprint)
-        told = False
+        changed = False
         with liveness.following(view.row, view.directory, milestones=milestones) as follower:
             while follower is not None and where == (view.row.foreground, view.row.fingerprint):
-                told = True
+                changed = True
                 with anyio.move_on_after(SAFETY_SECONDS):
-                    told = await follower.changed()
+                    changed = await follower.changed()
                 view = await look(view.row.run_id)
                 yield view
-                if not told:
+                if not changed:
                     break
                 pause = LOOK_SECONDS[0]
-        if not told:
+        if not changed:
             await anyio.sleep(pause)
             pause = min(longest, 2 * pause)
             view = await look(view.row.run_id)

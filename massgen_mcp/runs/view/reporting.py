@@ -13,7 +13,7 @@ from massgen_mcp.config.models.orchestrator import ChecksPolicy
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import Changes
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.page.build import NestedRuns, Told, run_page, smaller_pages
+from massgen_mcp.page.build import NestedRuns, ReportedRun, run_page, smaller_pages
 from massgen_mcp.page.data import RunPage
 from massgen_mcp.page.growing import GrowingPage
 from massgen_mcp.page.report import report
@@ -37,19 +37,19 @@ def page_of(
     """The page of a run that stands as in `state`, without the keys of `environ`. A damaged record is drawn as far as
     it is whole. `files_of`: of nested runs; None where there can be none. Raises `MassgenError` store_unavailable.
     """
-    return run_page(_told(run, state, environ), _nested(files_of, environ), redacted=redacted)
+    return run_page(_reported(run, state, environ), _nested(files_of, environ), redacted=redacted)
 
 
 def smaller_pages_of(
     run: RunFiles, state: RunState, files_of: FilesOf, environ: Mapping[str, str], sizes: Iterable[Most]
 ) -> Iterator[RunPage]:
     """As `page_of`, in each of these sizes."""
-    return smaller_pages(_told(run, state, environ), _nested(files_of, environ), sizes)
+    return smaller_pages(_reported(run, state, environ), _nested(files_of, environ), sizes)
 
 
 def growing_page(run: RunFiles, state: RunState, files_of: FilesOf, environ: Mapping[str, str]) -> GrowingPage:
     """The page of a run that is looked at while it goes on, without the keys of `environ`."""
-    return GrowingPage(_told(run, state, environ), _nested(files_of, environ))
+    return GrowingPage(_reported(run, state, environ), _nested(files_of, environ))
 
 
 def write_report(run: RunFiles, state: RunState, files_of: FilesOf | None, environ: Mapping[str, str]) -> None:
@@ -61,12 +61,12 @@ def _nested(files_of: FilesOf | None, environ: Mapping[str, str]) -> NestedRuns:
     """Each is read once, and then what is new in it, however often it is drawn."""
     known: dict[str, _Nested] = {}
 
-    def nested(run_id: str) -> Told | None:
+    def nested(run_id: str) -> ReportedRun | None:
         if files_of is None:
             return None
         try:
             run = known[run_id] = known.get(run_id) or _Nested(files_of(run_id), environ)
-            return run.told()
+            return run.reported()
         except (MassgenError, LookupError):  # it is not there any more, or cannot be read
             known.pop(run_id, None)
             return None
@@ -81,14 +81,14 @@ class _Nested:
         self._reader: EventReader | None = files.event_log.follow(text=False)
         self._state = RunState()
         self._records: list[LogRecord] = []
-        self._told = replace(_told(files, self._state, environ), records=self._records)
+        self._reported = replace(_reported(files, self._state, environ), records=self._records)
 
-    def told(self) -> Told:
+    def reported(self) -> ReportedRun:
         """Raises `MassgenError` store_unavailable, `LookupError`."""
         for record in self._new():
             self._state.apply(record)
             self._records.append(record)
-        return self._told
+        return self._reported
 
     def _new(self) -> list[LogRecord]:
         """Those before a damage, if there is one."""
@@ -99,7 +99,7 @@ class _Nested:
             return damage.intact
 
 
-def _told(run: RunFiles, state: RunState, environ: Mapping[str, str]) -> Told:
+def _reported(run: RunFiles, state: RunState, environ: Mapping[str, str]) -> ReportedRun:
     def patch_of(changes: Changes, most: int) -> bytes:
         with suppress(OSError), (run.path / (changes.patch or "")).open("rb") as file:
             return file.read(most)
@@ -110,4 +110,4 @@ def _told(run: RunFiles, state: RunState, environ: Mapping[str, str]) -> Told:
     with suppress(MassgenError):
         config = run.read_request().config
         policy, backends = config.orchestrator.checks_policy, [agent.backend for agent in config.agents]
-    return Told(state, whole_records(run), patch_of, redactor_for(environ, backends), policy)
+    return ReportedRun(state, whole_records(run), patch_of, redactor_for(environ, backends), policy)

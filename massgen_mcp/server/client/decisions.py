@@ -52,7 +52,7 @@ def form_of(view: RunView) -> ElicitRequest:
     run = f"Team run {view.row.run_id} ({preview(view.snapshot.question, 100)})"
     if asked.kind == "budget_reached":
         cap = view.max_usd or 0.0
-        message = f"{run} has reached its budget of {cap:g} US dollars: {_told(asked)}."
+        message = f"{run} has reached its budget of {cap:g} US dollars: {_question(asked)}."
         properties: dict[str, object] = {
             "decision": {
                 "type": "string",
@@ -69,7 +69,7 @@ def form_of(view: RunView) -> ElicitRequest:
         }
         required = ["decision"]
     else:
-        message = f"{run}: {asked.agent or 'the run'} asks: {_told(asked)}"
+        message = f"{run}: {asked.agent or 'the run'} asks: {_question(asked)}"
         properties = {"answer": {"type": "string", "title": "Answer", "minLength": 1}}
         required = ["answer"]
     schema = {"type": "object", "properties": properties, "required": required}
@@ -104,5 +104,5 @@ def undecided(view: RunView) -> Decision | None:
     return Decision("finish_now") if asked.kind == "budget_reached" else Decision("answer", message=NO_ANSWER)
 
 
-def _told(asked: InputRequired) -> str:
+def _question(asked: InputRequired) -> str:
     return preview(asked.text, QUESTION_CHARACTERS)

@@ -19,4 +19,4 @@ _OF_CLIENTS = {
 def where_keys_go(client: str | None) -> str:
     """`client` is what the client calls itself, None where it did not say."""
     name = (client or "").lower()
-    return next((told for known, told in _OF_CLIENTS.items() if known in name), WHERE_KEYS_GO)
+    return next((text for known, text in _OF_CLIENTS.items() if known in name), WHERE_KEYS_GO)

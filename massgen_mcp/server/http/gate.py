@@ -139,8 +139,8 @@ class _Room:
             return None
         whole = b"".join(message.get("body", b"") for message in begun)
         if scope["method"] == "POST" and (half := answer_to_half_characters(whole)) is not None:
-            told = JSONResponse(half.model_dump(mode="json", by_alias=True, exclude_unset=True))
-            return await told(scope, receive, send)
+            response = JSONResponse(half.model_dump(mode="json", by_alias=True, exclude_unset=True))
+            return await response(scope, receive, send)
         if self._under_way >= MAX_REQUESTS:
             busy = PlainTextResponse("Too many requests at once", 503, {"Retry-After": "1"})
             return await busy(scope, receive, send)

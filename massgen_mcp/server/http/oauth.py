@@ -32,7 +32,7 @@ KEYS_AGAIN_SECONDS = 30.0
 """... and not before this for a token that names an unknown key ..."""
 RETRY_SECONDS = 3.0
 """... nor before this where that failed; keys that are known serve meanwhile."""
-TOLD_SECONDS = 30.0
+ANSWER_SECONDS = 30.0
 """What the authorization server says of a token holds so long."""
 ASKED_SECONDS = 5.0
 ASKED_AT_ONCE = 16
@@ -125,8 +125,8 @@ class OAuthTokens:
 
 
 def _audience(claims: Mapping[str, Any]) -> list[object]:
-    told = claims.get("aud", [])
-    return cast("list[object]", told) if isinstance(told, list) else [told]
+    audience = claims.get("aud", [])
+    return cast("list[object]", audience) if isinstance(audience, list) else [audience]
 
 
 class _Signed:
@@ -210,23 +210,23 @@ class _Asked:
 
     def __init__(self, settings: OAuthSettings) -> None:
         self._settings = settings
-        self._told: OrderedDict[bytes, tuple[float, Mapping[str, Any] | None]] = OrderedDict()
+        self._answers: OrderedDict[bytes, tuple[float, Mapping[str, Any] | None]] = OrderedDict()
         self._asking = anyio.CapacityLimiter(ASKED_AT_ONCE)
 
     async def claims(self, token: str) -> Mapping[str, Any] | None:
         digest = sha256(token.encode()).digest()
-        known = self._told.get(digest)
-        if known is not None and time.monotonic() - known[0] < TOLD_SECONDS:
+        known = self._answers.get(digest)
+        if known is not None and time.monotonic() - known[0] < ANSWER_SECONDS:
             return known[1]
         async with self._asking, _client() as http:
             url = self._settings.introspection or ""
             form = {"token": token, "token_type_hint": "access_token"}
             document = await _document(http, url, form=form, client=self._settings.client)
         claims = document if document.get("active") is True else None
-        self._told.pop(digest, None)
-        self._told[digest] = (time.monotonic(), claims)
-        if len(self._told) > KEPT:
-            self._told.popitem(last=False)
+        self._answers.pop(digest, None)
+        self._answers[digest] = (time.monotonic(), claims)
+        if len(self._answers) > KEPT:
+            self._answers.popitem(last=False)
         return claims
 
 

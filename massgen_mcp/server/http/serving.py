@@ -155,14 +155,14 @@ class _Full:
     """
 
     def __init__(self) -> None:
-        self._told = -FULL_SECONDS
+        self._logged_at = -FULL_SECONDS
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
         if not isinstance(error, OSError) or error.errno not in (errno.EMFILE, errno.ENFILE):
             loop.default_exception_handler(context)
-        elif time.monotonic() >= self._told + FULL_SECONDS:
-            self._told = time.monotonic()
+        elif time.monotonic() >= self._logged_at + FULL_SECONDS:
+            self._logged_at = time.monotonic()
             logger.warning("connections wait until others end: no more files can be open here (%s)", error.strerror)
 
 
@@ -218,6 +218,6 @@ def bound(address: str, port: int) -> socket.socket:
         listener.bind((address, port))
     except (OSError, OverflowError) as error:
         listener.close()
-        told = error.strerror if isinstance(error, OSError) else "ports go up to 65535"
-        raise MassgenError("invalid_arguments", f"cannot listen on {address}:{port}: {told}") from error
+        reason = error.strerror if isinstance(error, OSError) else "ports go up to 65535"
+        raise MassgenError("invalid_arguments", f"cannot listen on {address}:{port}: {reason}") from error
     return listener

@@ -34,14 +34,14 @@ def add_resources(server: MassgenServer, service: RunService) -> None:
     @server.resource(f"{RUN}/status", title="Status of a run", mime_type=JSON_TYPE)
     async def status(run_id: str) -> str:
         """What the run is doing now, as the tool get_status tells it."""
-        return _told(await server.call_tool("get_status", {"run_id": run_id}))
+        return _text_of(await server.call_tool("get_status", {"run_id": run_id}))
 
     @server.resource(f"{RUN}/result{{?view,agent,offset}}", title="Result of a run", mime_type=JSON_TYPE)
     async def result(run_id: str, view: str = "summary", agent: str | None = None, offset: Position = 0) -> str:
         """The final answer first, then the votes, as the tool get_result tells it."""
         arguments = {"run_id": run_id, "view": view, "agent": agent, "offset": offset}
         reply = await server.call_tool("get_result", {key: one for key, one in arguments.items() if one is not None})
-        return _told(reply)
+        return _text_of(reply)
 
     @server.resource(f"{RUN}/events{{?after}}", title="Events of a run", mime_type=JSON_TYPE)
     async def events(run_id: str, after: Position = 0) -> str:
@@ -70,7 +70,7 @@ def add_resources(server: MassgenServer, service: RunService) -> None:
     server.list_also(listed)
 
 
-def _told(reply: CallToolResult | InputRequiredResult) -> str:
+def _text_of(reply: CallToolResult | InputRequiredResult) -> str:
     """A tool's reply as a document. Raises `ResourceNotFoundError` where the tool refused."""
     if not isinstance(reply, CallToolResult):
         raise TypeError("only a tool call can ask the client")

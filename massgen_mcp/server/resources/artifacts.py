@@ -23,11 +23,11 @@ def _artifact(view: RunView, path: str) -> str | bytes:
     parts = parts_of(path)
     with Root.open(view.directory.path, "", above=()) as root:
         if not parts:
-            return _listed(view, *(_entries(root, name) for name in ROOTS))
+            return _listing_text(view, *(_entries(root, name) for name in ROOTS))
         if parts[0] not in ROOTS:
             raise PathMissing(f"{shown(path)}: no such artifact; they lie below {' and '.join(ROOTS)}")
         if root.stat("/".join(parts)).kind == "directory":
-            return _listed(view, root.list_dir("/".join(parts), LISTED))
+            return _listing_text(view, root.list_dir("/".join(parts), LISTED))
         data = root.read_bytes("/".join(parts), MAX_BYTES)
     try:
         return data.decode()
@@ -42,7 +42,7 @@ def _entries(root: Root, name: str) -> DirectoryListing:
         return DirectoryListing(())
 
 
-def _listed(view: RunView, *listings: DirectoryListing) -> str:
+def _listing_text(view: RunView, *listings: DirectoryListing) -> str:
     entries = [
         {"path": entry.path, "kind": entry.kind, "bytes": entry.size, "uri": artifact_uri(view.row.run_id, entry.path)}
         for listing in listings

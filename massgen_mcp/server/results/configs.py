@@ -57,9 +57,9 @@ async def config_list(name: str | None, environ: Mapping[str, str]) -> ConfigLis
         return await _one(name, environ)
     examples = list_examples()
     teams = [example for example in examples if not example.name.startswith(TO_COPY_FROM)]
-    told = {example.name: await _line(_loaded(example, environ), environ) for example in teams}
+    teams_found = {example.name: await _line(_loaded(example, environ), environ) for example in teams}
     return ConfigList(
-        configs=dict(sorted(told.items(), key=lambda item: bool(item[1].missing))),
+        configs=dict(sorted(teams_found.items(), key=lambda item: bool(item[1].missing))),
         copy_from=[example.name for example in examples if example not in teams],
         next_step="Call start_run with team=NAME; list_configs with name=NAME describes one.",
     )

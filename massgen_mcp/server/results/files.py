@@ -67,8 +67,8 @@ def files_of(changes: Changes | None, most: int | None) -> Files | None:
 def patch_text(view: RunView, changes: Changes | None) -> str:
     """The difference, as text. Raises `MassgenError` invalid_arguments where the run has no base, expired."""
     if changes is None:
-        told = "has no patch: context_paths named no directory that agents could have a copy of"
-        raise MassgenError("invalid_arguments", f"run {view.row.run_id} {told}")
+        message = "has no patch: context_paths named no directory that agents could have a copy of"
+        raise MassgenError("invalid_arguments", f"run {view.row.run_id} {message}")
     if changes.patch is None:
         return "\n".join([NO_CHANGES, *changes.notes])
     try:

@@ -271,14 +271,14 @@ def _dissent(view: RunView, detail: Detail) -> list[Dissent]:
     ]
 
 
-def degraded_of(view: RunView, detail: Detail, told: str | None) -> list[Dropped]:
-    """`told`: the run's own reason; what stands there is not said again."""
+def degraded_of(view: RunView, detail: Detail, shown: str | None) -> list[Dropped]:
+    """`shown`: the run's own reason; what stands there is not said again."""
     run = view.snapshot
     return [
         Dropped(
             agent=id_of(run, agent),
             reason=reason,
-            message=None if shortened(message, None) in (told or "") else shortened(message, detail.message),
+            message=None if shortened(message, None) in (shown or "") else shortened(message, detail.message),
         )
         for agent, reason, message in run.degraded
     ]

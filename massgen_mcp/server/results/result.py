@@ -191,8 +191,8 @@ def _text(view: RunView, what: View, agent: str | None) -> str | None:
             return patch_text(view, answers[-1].changes)
         case "summary" | "full" | "diff":
             if not view.ended:
-                told = f"run {view.row.run_id} is {view.state} ({run.phase}); {meanwhile(view)}"
-                raise MassgenError("not_finished", told)
+                message = f"run {view.row.run_id} is {view.state} ({run.phase}); {meanwhile(view)}"
+                raise MassgenError("not_finished", message)
             if what == "diff":
                 return patch_text(view, run.best_changes)
             return run.best_answer if what == "summary" else _everything(view)
@@ -205,8 +205,8 @@ def _everything(view: RunView) -> str:
     run = view.snapshot
     parts = [] if run.best_answer is None else [run.best_answer]
     parts += [f"## {answer.label} ({id_of(run, answer.agent)})\n\n{answer.content}" for answer in run.answers]
-    told = votes_of(view, ALL)
-    parts += [f"## Vote of {vote.voter} for {vote.voted_for} ({vote.label})\n\n{vote.reason}" for vote in told]
+    votes = votes_of(view, ALL)
+    parts += [f"## Vote of {vote.voter} for {vote.voted_for} ({vote.label})\n\n{vote.reason}" for vote in votes]
     reason = reason_of(view, None)
     gone = degraded_of(view, ALL, reason)
     parts += ["\n\n".join(filter(None, (f"## {one.agent} was dropped ({one.reason})", one.message))) for one in gone]

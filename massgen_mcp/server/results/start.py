@@ -82,18 +82,18 @@ class Waiting(ResultPart):
 
 
 class Started(ToolReply):
-    told: Waiting | Result
+    shown: Waiting | Result
     begun: Begun
     session_note: str = ""
     """What the caller should know about the run's session."""
 
     def structured(self) -> Json:
-        told = self.told.structured()
-        following = f"{self.session_note}{told.pop('next_step')}"
-        return {**told, **self.begun.model_dump(exclude_none=True), "next_step": following}
+        shown = self.shown.structured()
+        following = f"{self.session_note}{shown.pop('next_step')}"
+        return {**shown, **self.begun.model_dump(exclude_none=True), "next_step": following}
 
     def text(self) -> str:
-        return lines(self.told.body(), self.begun.body(), f"{self.session_note}{self.told.next_step}")
+        return lines(self.shown.body(), self.begun.body(), f"{self.session_note}{self.shown.next_step}")
 
     @classmethod
     def schema_sources(cls) -> tuple[type[BaseModel], ...]:
@@ -111,14 +111,14 @@ def planned(
     """`aside`: what the caller should know about the team."""
     config = team.config
     missing = missing_keys(config, environ)
-    told = Waiting(
+    shown = Waiting(
         status="planned",
         team=team_of(config),
         missing_keys=missing,
         note=_notes(config, aside),
         next_step=f"Set {', '.join(missing)}. {where_keys_go}" if missing else "Call start_run without dry_run.",
     )
-    return Started(told=told, begun=_begun(team, reach, expected))
+    return Started(shown=shown, begun=_begun(team, reach, expected))
 
 
 def started(
@@ -128,8 +128,8 @@ def started(
     begun = _begun(team, reach, expected, reused=reused)
     if view.ended and view.damage is None:
         spare = json_bytes([begun.model_dump(), note])
-        return Started(told=first_page(view, spare=spare), begun=begun, session_note=note)
-    told = Waiting(
+        return Started(shown=first_page(view, spare=spare), begun=begun, session_note=note)
+    shown = Waiting(
         run_id=view.row.run_id,
         status=view.state,
         team=team_of(team.config),
@@ -138,7 +138,7 @@ def started(
         poll_after_ms=poll_after(view),
         next_step=next_step(view),
     )
-    return Started(told=told, begun=begun, session_note=note)
+    return Started(shown=shown, begun=begun, session_note=note)
 
 
 def _notes(config: Config, aside: str) -> str | None:

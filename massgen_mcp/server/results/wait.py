@@ -16,17 +16,17 @@ class Progress(ResultPart):
 
 
 class Waited(ToolReply):
-    told: Status | Result
+    shown: Status | Result
     progress: Progress
 
     def structured(self) -> Json:
-        told = self.told.structured()
-        following = told.pop("next_step")
-        return {**told, **self.progress.model_dump(), "next_step": following}
+        shown = self.shown.structured()
+        following = shown.pop("next_step")
+        return {**shown, **self.progress.model_dump(), "next_step": following}
 
     def text(self) -> str:
         changed = "changed" if self.progress.changed else "unchanged"
-        return lines(self.told.body(), f"{changed}, cursor {self.progress.cursor}", self.told.next_step)
+        return lines(self.shown.body(), f"{changed}, cursor {self.progress.cursor}", self.shown.next_step)
 
     @classmethod
     def schema_sources(cls) -> tuple[type[BaseModel], ...]:
@@ -38,5 +38,5 @@ def waited(view: RunView, before: int) -> Waited:
     seq = view.snapshot.seq
     progress = Progress(changed=seq > before or view.ended, cursor=seq)
     if not view.ended or view.damage is not None:
-        return Waited(told=status(view), progress=progress)
-    return Waited(told=first_page(view, spare=json_bytes(progress.model_dump())), progress=progress)
+        return Waited(shown=status(view), progress=progress)
+    return Waited(shown=first_page(view, spare=json_bytes(progress.model_dump())), progress=progress)

@@ -53,8 +53,8 @@ class RunTasks:
         reply = await call_next(ctx)
         if not isinstance(reply, CallToolResult) or reply.is_error:
             return reply
-        told: object = reply.structured_content
-        facts = cast("Json", told) if isinstance(told, dict) else {}
+        content: object = reply.structured_content
+        facts = cast("Json", content) if isinstance(content, dict) else {}
         run_id = facts.get("run_id")
         if not isinstance(run_id, str) or facts.get("status") not in GOES_ON:
             return reply
@@ -137,5 +137,5 @@ def _asked(view: RunView) -> str:
 
 
 def _message(view: RunView, next_step: str | None) -> str:
-    told = standing(view)
-    return f"{told}. {next_step}" if view.stands_still and next_step else told
+    standing_text = standing(view)
+    return f"{standing_text}. {next_step}" if view.stands_still and next_step else standing_text

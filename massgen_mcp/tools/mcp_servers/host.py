@@ -66,7 +66,7 @@ class Server:
         self._why = "it has not started yet"
         self._ended = ""
         """Why it ended by itself, as far as it has."""
-        self._told = False
+        self._announced = False
         """That it was lost, or did not start."""
         self._listings = 0
         self._starts = 0
@@ -94,7 +94,7 @@ class Server:
         self._wanted.set()
         while self._starts < MAX_STARTS:
             await self._wanted.wait()
-            self._wanted, self._starts, self._told = anyio.Event(), self._starts + 1, False
+            self._wanted, self._starts, self._announced = anyio.Event(), self._starts + 1, False
             try:
                 await imported(_CONNECTION)
                 await self._serve_once(report)
@@ -168,8 +168,8 @@ class Server:
 
     def _tell(self, report: Report) -> None:
         """At once when it is lost, so that who calls it learns of it later than the record."""
-        if not self._told:
-            self._told = True
+        if not self._announced:
+            self._announced = True
             report(self.name, self.agents, self._why)
 
     async def _serve_once(self, report: Report) -> None:

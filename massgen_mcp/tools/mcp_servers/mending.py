@@ -97,8 +97,8 @@ def _tool(found: object) -> dict[str, Any] | None:
     if isinstance(about, str):
         whole["description"] = about
     if isinstance(hints, dict):
-        said = cast("dict[str, object]", hints)
-        whole["annotations"] = {hint: said[hint] for hint in _HINTS if isinstance(said.get(hint), bool)}
+        given = cast("dict[str, object]", hints)
+        whole["annotations"] = {hint: given[hint] for hint in _HINTS if isinstance(given.get(hint), bool)}
     return whole
 
 

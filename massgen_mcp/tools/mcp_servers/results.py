@@ -28,7 +28,7 @@ class ToolResults:
         self._workspace = workspace
         self._redactor = redactor
 
-    def told(self, tool: str, result: "mcp_types.CallToolResult") -> ToolResult:
+    def as_tool_result(self, tool: str, result: "mcp_types.CallToolResult") -> ToolResult:
         """Blocking: it may write files."""
         parts = [self._block(tool, block) for block in result.content[:MAX_BLOCKS]]
         if len(result.content) > MAX_BLOCKS:

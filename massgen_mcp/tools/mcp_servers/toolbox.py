@@ -37,7 +37,7 @@ class Toolbox:
     allowed: frozenset[str] | None = None
     excluded: frozenset[str] = frozenset()
     _names: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
-    _told: list[object] = field(default_factory=list[object])
+    _listings: list[object] = field(default_factory=list[object])
     """What the servers said when `_tools` were made of it."""
     _tools: tuple[Tool, ...] = ()
 
@@ -62,9 +62,11 @@ class Toolbox:
             await server.refresh()
 
     def tools(self) -> tuple[Tool, ...]:
-        told: list[object] = [server.tools for server in self.servers]
-        if len(told) != len(self._told) or any(new is not old for new, old in zip(told, self._told, strict=True)):
-            self._told, self._tools = told, tuple(self._made())
+        listings: list[object] = [server.tools for server in self.servers]
+        if len(listings) != len(self._listings) or any(
+            new is not old for new, old in zip(listings, self._listings, strict=True)
+        ):
+            self._listings, self._tools = listings, tuple(self._made())
         return self._tools
 
     def _made(self) -> Iterator[Tool]:
@@ -123,7 +125,7 @@ class ServerTool:
             result = await self.server.call(self.name, arguments)
         except ServerFailed as failed:
             return ToolResult(self.results.clean(str(failed)), is_error=True, foreign=True)
-        return await anyio.to_thread.run_sync(self.results.told, self.spec.name, result)
+        return await anyio.to_thread.run_sync(self.results.as_tool_result, self.spec.name, result)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,12 +52,12 @@ def check_clients(cwd: Path, environ: Mapping[str, str]) -> list[DoctorCheck]:
             if entry not in faults:
                 faults[entry] = _fault(entry, environ)
         broken = [f"{entry.file}: {fault}" for entry in entries if (fault := faults[entry])]
-        checks.append(_told(client, knowing, broken))
+        checks.append(_entry_check(client, knowing, broken))
     known = ", ".join(client.title for client in CLIENTS.values())
     return checks or [DoctorCheck("client", "ok", f"none of {known} is installed here")]
 
 
-def _told(client: Client, knowing: Sequence[str], broken: Sequence[str]) -> DoctorCheck:
+def _entry_check(client: Client, knowing: Sequence[str], broken: Sequence[str]) -> DoctorCheck:
     if broken:
         message = f"{client.title} cannot start {SERVER}; {'; '.join(broken)}"
         return DoctorCheck("client", "warn", message, f"{SERVER} install {client.name}")
@@ -85,11 +85,11 @@ def _found(client: Client, cwd: Path, environ: Mapping[str, str]) -> tuple[list[
     return knowing, entries
 
 
-def _entries(said: object, section: str) -> Iterator[Mapping[str, object]]:
+def _entries(document: object, section: str) -> Iterator[Mapping[str, object]]:
     """Ours of every section of this name, however deep: a client may have one for each project."""
-    if not isinstance(said, dict):
+    if not isinstance(document, dict):
         return
-    for name, value in cast("dict[str, object]", said).items():
+    for name, value in cast("dict[str, object]", document).items():
         if name == section and isinstance(value, dict):
             servers = cast("dict[str, object]", value).values()
             yield from (cast("dict[str, object]", one) for one in servers if is_ours(one))

@@ -86,8 +86,8 @@ def _earlier(file: Path, now: str, section: str, name: str) -> str | None:
 
 
 def _edited(file: Path, before: str, section: str, name: str, entry: Entry | None) -> str:
-    said = _understood(file, before)
-    if not isinstance(entries := said.get(section, {}), dict):
+    document = _understood(file, before)
+    if not isinstance(entries := document.get(section, {}), dict):
         raise _refusal(file, f"{section} is no table of servers")
     old = cast("dict[str, Entry]", entries).get(name)
     if old is not None and not is_ours(old):
@@ -96,7 +96,7 @@ def _edited(file: Path, before: str, section: str, name: str, entry: Entry | Non
         entry = _renewed(old, entry)
     if old == entry:
         return before
-    wanted = deepcopy(said)
+    wanted = deepcopy(document)
     if entry is None:
         del wanted[section][name]
     else:
@@ -136,21 +136,21 @@ def _edit(file: Path, section: str, name: str, entry: Entry | None) -> Callable[
 def _says(file: Path, text: str, wanted: dict[str, Any], section: str) -> bool:
     """Whether the text says what is wanted, an empty section being as good as none."""
     try:
-        said = _understood(file, text)
+        document = _understood(file, text)
     except MassgenError:
         return False
-    return {**said, section: said.get(section) or {}} == {**wanted, section: wanted.get(section) or {}}
+    return {**document, section: document.get(section) or {}} == {**wanted, section: wanted.get(section) or {}}
 
 
 def _understood(file: Path, text: str) -> dict[str, Any]:
     try:
         loads = toml_tables.loads if _is_toml(file) else jsonc.loads
-        said = loads(text.removeprefix(_BOM))
+        document = loads(text.removeprefix(_BOM))
     except (toml_tables.NotToml, jsonc.NotJson) as error:
         raise _refusal(file, str(error)) from error
-    if not isinstance(said, dict):
+    if not isinstance(document, dict):
         raise _refusal(file, "it is not an object")
-    return cast("dict[str, Any]", said)
+    return cast("dict[str, Any]", document)
 
 
 def _read(file: Path) -> str:

@@ -22,22 +22,22 @@ async def run(options: argparse.Namespace) -> int:
         application = await service.apply(
             run_id, dry_run=options.dry_run, paths=options.paths, branch=options.branch, undo=options.undo
         )
-    told = applied(run_id, application, UNDO if options.undo else VERB, most_bytes=None)
+    outcome = applied(run_id, application, UNDO if options.undo else VERB, most_bytes=None)
     if options.json:
-        print_json(told)
+        print_json(outcome)
     else:
-        _say(told)
-    return EXIT_FAILED if told.status == "conflicts" else EXIT_OK
+        _say(outcome)
+    return EXIT_FAILED if outcome.status == "conflicts" else EXIT_OK
 
 
-def _say(told: Applied) -> None:
-    if told.note:
-        print_error(told.note)
-    for file in told.files:
+def _say(outcome: Applied) -> None:
+    if outcome.note:
+        print_error(outcome.note)
+    for file in outcome.files:
         print_line(file.text())
-    for conflict in told.conflicts or ():
+    for conflict in outcome.conflicts or ():
         print_line(f"conflict: {conflict.text()}")
-    for path in told.left_out or ():
+    for path in outcome.left_out or ():
         print_line(f"left out, given to read only: {path}")
-    branch = f" on branch {told.branch}" if told.branch else ""
-    print_line(f"{told.status}{branch}: {told.next_step}")
+    branch = f" on branch {outcome.branch}" if outcome.branch else ""
+    print_line(f"{outcome.status}{branch}: {outcome.next_step}")

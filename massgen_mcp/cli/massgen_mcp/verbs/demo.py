@@ -59,14 +59,14 @@ async def _follow(client: Client, run_id: str) -> None:
     """Wait for each change and tell it, until the run has ended."""
     print_line()
     print_line("wait_run, until it has ended:")
-    told, cursor = "", 0
+    shown, cursor = "", 0
     while True:
         status = await _call(client, "wait_run", run_id=run_id, until="change", cursor=cursor, timeout_seconds=30)
         agents = "; ".join(status.get("agents", ()))
         line = f"  {status['status']:<9} {status.get('phase', ''):<10} {agents}"
-        if line != told and agents:
+        if line != shown and agents:
             print_line(line)
-            told = line
+            shown = line
         cursor = status["cursor"]
         if "poll_after_ms" not in status:
             print_line(f"  {status['status']}")

@@ -48,14 +48,14 @@ async def run(options: argparse.Namespace) -> int:
 
 def _check_of(rebuilt: Rebuilt) -> DoctorCheck:
     """What was found again, and what is not to be found in directories."""
-    told = f"{len(rebuilt.entered)} runs are in the list again"
+    message = f"{len(rebuilt.entered)} runs are in the list again"
     if rebuilt.put_away is not None:
-        told += f"; the damaged store is {rebuilt.put_away.name} now"
+        message += f"; the damaged store is {rebuilt.put_away.name} now"
     if not rebuilt.entered:
-        return DoctorCheck("rebuild", "ok", told)
+        return DoctorCheck("rebuild", "ok", message)
     waiting = ", ".join(row.run_id for row in rebuilt.waiting)
     advice = f"nobody goes on with these before `massgen-mcp resume ID`: {waiting}\n" if waiting else ""
-    return DoctorCheck("rebuild", "ok", told, f"{advice}{LOST}")
+    return DoctorCheck("rebuild", "ok", message, f"{advice}{LOST}")
 
 
 def _say(check: DoctorCheck) -> None:

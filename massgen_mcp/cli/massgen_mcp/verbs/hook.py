@@ -53,9 +53,9 @@ async def run(options: argparse.Namespace) -> int:
         return EXIT_FAILED
 
 
-def _object(told: object) -> Json:
+def _object(given: object) -> Json:
     """The JSON object in a text, or the object itself; empty for anything else. Raises ValueError for broken JSON."""
-    found: object = json.loads(told) if isinstance(told, str | bytes) and told.lstrip()[:1] in ("{", b"{") else told
+    found: object = json.loads(given) if isinstance(given, str | bytes) and given.lstrip()[:1] in ("{", b"{") else given
     return cast("Json", found) if isinstance(found, dict) else {}
 
 
@@ -120,21 +120,21 @@ async def _news(service: "RunService", awaited: AwaitedRuns, run_id: str) -> lis
     if not awaited.forget(run_id):
         return []
     try:
-        told = results.result(view, "summary", None, 0, RESULT_CHARACTERS)
+        reply = results.result(view, "summary", None, 0, RESULT_CHARACTERS)
     except MassgenError:  # its record is damaged; the status says where
-        told = results.status(view)
-    return [f"The massgen run {run_id} has ended. Its result, as get_result gives it:\n{_as_json(told)}"]
+        reply = results.status(view)
+    return [f"The massgen run {run_id} has ended. Its result, as get_result gives it:\n{_as_json(reply)}"]
 
 
 def _need(awaited: AwaitedRuns, view: "RunView") -> list[str]:
     from massgen_mcp.server import results
 
     run_id, need = view.row.run_id, str(view.snapshot.seq)
-    if awaited.told(run_id) == need:
+    if awaited.announced(run_id) == need:
         return []
     awaited.tell(run_id, need)
-    told = _as_json(results.status(view))
-    return [f"The massgen run {run_id} needs you. Its status, as get_status gives it:\n{told}"]
+    reply = _as_json(results.status(view))
+    return [f"The massgen run {run_id} needs you. Its status, as get_status gives it:\n{reply}"]
 
 
 def _as_json(reply: "ToolReply") -> str:

@@ -55,7 +55,7 @@ def _note_held_back(db: sqlite3.Connection, fingerprint: str, held_back: Mapping
     """Writes only what has changed."""
     query = f"SELECT number, run_id, held_back_by FROM runs WHERE {sql.WAITING} AND fingerprint = ?"
     waiting = db.execute(query, (fingerprint,)).fetchall()
-    changed = [(held_back.get(run_id), number) for number, run_id, told in waiting if told != held_back.get(run_id)]
+    changed = [(held_back.get(run_id), number) for number, run_id, held in waiting if held != held_back.get(run_id)]
     db.executemany("UPDATE runs SET held_back_by = ? WHERE number = ?", changed)
 
 

@@ -279,16 +279,16 @@ def _name(error: sqlite3.Error) -> str:
 
 
 def _translation(error: sqlite3.Error) -> MassgenError:
-    told = f"the run store failed: {error}"
+    message = f"the run store failed: {error}"
     match _name(error):
         case "SQLITE_FULL":
-            return MassgenError("disk_full", f"{told}; free some space (`massgen-mcp prune` removes old runs)")
+            return MassgenError("disk_full", f"{message}; free some space (`massgen-mcp prune` removes old runs)")
         case "SQLITE_BUSY" | "SQLITE_LOCKED":
-            return MassgenError("store_unavailable", f"{told}; other processes use it; try again")
+            return MassgenError("store_unavailable", f"{message}; other processes use it; try again")
         case name if name.startswith(_BROKEN):
-            return MassgenError("store_unavailable", f"{told}; {REBUILD}")
+            return MassgenError("store_unavailable", f"{message}; {REBUILD}")
         case _:
-            return MassgenError("store_unavailable", f"{told}; `massgen-mcp doctor` says more")
+            return MassgenError("store_unavailable", f"{message}; `massgen-mcp doctor` says more")
 
 
 # -- after damage -----------------------------------------------------------------------------------------------------
@@ -319,7 +319,7 @@ def examine(path: Path) -> str | None:
                 return newer_schema(version)
             if version and (missing := _missing_tables(db)):
                 return f"the table {missing[0]} is missing; {REBUILD}"
-            (told,) = db.execute("PRAGMA quick_check(1)").fetchone()
-            return None if told == "ok" else f"{told}; {REBUILD}"
+            (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
+            return None if verdict == "ok" else f"{verdict}; {REBUILD}"
     except sqlite3.Error as error:
         return str(_translation(error))

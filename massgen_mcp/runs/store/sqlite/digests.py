@@ -24,11 +24,11 @@ def ended_rows(db: sqlite3.Connection, since: float | None, config: str | None, 
     return [
         EndedRow(
             row := sql.row_of(values),
-            told is not None,
-            from_kept(told) if told else None,
+            kept is not None,
+            from_kept(kept) if kept else None,
             marks.get(row.number, {}),
         )
-        for *values, told in rows
+        for *values, kept in rows
     ]
 
 
