@@ -73,32 +73,46 @@ class ModelReply:
     citations: tuple[Citation, ...] = ()
 
 
+class CallHooks:
+    """What whoever makes a call hears of it, and may change about it. Each does nothing until it is overridden."""
+
+    def on_wait(self, obstacle: Obstacle | None) -> None:
+        """The call waits for this in the limiter; None: it goes on. In our own queue its time stands still."""
+
+    def on_try(self) -> None:
+        """A try begins."""
+
+    def on_part(self, part: Part) -> None:
+        """A piece of the reply, of any kind."""
+
+    def on_text(self, text: str) -> None:
+        """What people may read as it arrives: text, and drafts of arguments."""
+
+    def on_retry(self, attempt: int, error: BackendError, wait_seconds: float) -> None:
+        """Failed attempt (from 1) that is followed by another: all text so far is void. May raise `BackendError`."""
+
+    def fit(self, request: ModelRequest) -> ModelRequest:
+        """What is asked with the next try."""
+        return request
+
+    def refused(self, error: BackendError) -> bool:  # noqa: ARG002 - for those that override it
+        """Hears every error. True: `fit` makes something else of the request now, so it is asked again at once."""
+        return False
+
+
 async def call_model(
     backend: Backend,
     request: ModelRequest,
+    hooks: CallHooks,
     *,
     policy: RetryPolicy,
     deadline_seconds: float,
-    on_text: Callable[[str], None],
-    on_retry: Callable[[int, BackendError, float], None],
     limiter: ProviderLimiter | None = None,
-    on_wait: Callable[[Obstacle | None], None] = lambda _: None,
-    on_try: Callable[[], None] = lambda: None,
-    on_part: Callable[[Part], None] = lambda _: None,
-    fit: Callable[[ModelRequest], ModelRequest] = lambda request: request,
-    refused: Callable[[BackendError], bool] = lambda _: False,
 ) -> ModelReply:
     """Ask until a reply is whole, the error is final, or the time is up.
 
-    `fit` makes of the request what is asked with the next try. `refused` hears every error, and says whether `fit` will
-    make something else of it from now on: then it is asked again at once.
-
-    Every try goes through `limiter`, if there is one. `on_wait` hears what it waits for there, and None when it goes
-    on; while that is our own queue the time of the call stands still. `on_try` hears that a try begins, `on_text` what
-    people may read as it arrives: text, and drafts of arguments; `on_part` hears everything. `on_retry` hears (failed
-    attempt from 1, its error, wait in seconds) and means that all text so far is void. It never begins a wait that
-    would end after the deadline of the call, the round or the run. Raises `BackendError`, with reason "timeout" when
-    `deadline_seconds` have passed.
+    Every try goes through `limiter`, if there is one. It never begins a wait that would end after the deadline of the
+    call, the round or the run. Raises `BackendError`, with reason "timeout" when `deadline_seconds` have passed.
     """
     heard = False
     with Countdown(deadline_seconds) as time_left:
@@ -108,29 +122,29 @@ async def call_model(
                 time_left.stop()
             else:
                 time_left.go()
-            on_wait(obstacle)
+            hooks.on_wait(obstacle)
 
         tries, failures = 0, 0
         while True:
             heard = False
             try:
                 async with _let_through(limiter, waits) as answered:
-                    on_try()
+                    hooks.on_try()
 
                     def hear(part: Part, answered: Callable[[], None] = answered) -> None:
                         nonlocal heard
                         heard = True
                         answered()
-                        on_part(part)
+                        hooks.on_part(part)
 
-                    return await _one_reply(backend, fit(request), on_text, hear)
+                    return await _one_reply(backend, hooks.fit(request), hooks.on_text, hear)
             except BackendError as error:
                 tries += 1
-                failures += not (other := refused(error))
+                failures += not (other := hooks.refused(error))
                 wait = 0.0 if other else policy.again(failures, error, anyio.current_effective_deadline())
                 if wait is None:
                     raise
-                on_retry(tries, error, wait)
+                hooks.on_retry(tries, error, wait)
             await anyio.sleep(wait)
     raise _out_of_time(deadline_seconds, heard=heard)
 

@@ -7,8 +7,8 @@ from typing import TypedDict, TypeVar
 import anyio
 
 from massgen_mcp.backends.abilities import Abilities
-from massgen_mcp.backends.base import ModelRequest, prepare
-from massgen_mcp.backends.calling import ModelReply, call_model
+from massgen_mcp.backends.base import ModelRequest, Part, prepare
+from massgen_mcp.backends.calling import CallHooks, ModelReply, call_model
 from massgen_mcp.backends.metering import Meter
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events.agent_work import (
@@ -53,7 +53,7 @@ async def ask(
         reservation = await admit(live_run, member, estimate, purpose, call_id)
         limited = replace(request, max_output_tokens=reservation.limit)
         try:
-            return await _ask(member, limited, meter, call_id, purpose, live_run, limits)
+            return await _ModelCall(member, meter, call_id, purpose, live_run).make(limited, limits)
         except BackendError as error:
             if error.reason != "budget":
                 raise  # else a further try did not fit any more, and there may be room again
@@ -61,108 +61,145 @@ async def ask(
             live_run.reservations.release(call_id)
 
 
-async def _ask(
-    member: Member,
-    request: ModelRequest,
-    meter: Meter,
-    call_id: str,
-    purpose: CallPurpose,
-    live_run: LiveRun,
-    limits: TeamLimits,
-) -> ModelReplied:
-    abilities = member.limiter.abilities(member.backend.model, member.own_tools) if member.limiter else Abilities()
-    repeated = live_run.state.resume_point.in_flight.get(member.name) == call_id
-    lost = _estimate(member, meter)
-    live_run.record(
-        ModelCallStarted(
-            agent=member.name,
-            call_id=call_id,
-            purpose=purpose,
-            repeated=repeated,
-            usage_if_lost=lost["usage"],
-            cost_if_lost=lost["cost"],
-        )
-    )
-    try:
-        await live_run.settle()
-    except anyio.get_cancelled_exc_class():
-        live_run.record(ModelCallAborted(agent=member.name, call_id=call_id, seconds=0.0))  # it was not sent
-        raise
-    clock = _CallClock()
-    deltas = _Deltas(member.name, call_id, live_run)
+class _ModelCall(CallHooks):
+    """One call, which it hears and journals."""
 
-    def on_retry(attempt: int, error: BackendError, wait_seconds: float) -> None:
-        deltas.drop()
-        _record_bill(
-            live_run,
-            ModelCallRetried(
-                agent=member.name,
-                call_id=call_id,
-                attempt=attempt,
-                reason=error.reason,
-                message=str(error),
-                wait_seconds=wait_seconds,
-                **_bill(member, meter, error),
-            ),
+    def __init__(self, member: Member, meter: Meter, call_id: str, purpose: CallPurpose, live_run: LiveRun) -> None:
+        self._member = member
+        self._meter = meter
+        self._call_id = call_id
+        self._purpose: CallPurpose = purpose
+        self._live_run = live_run
+        self._abilities = (
+            member.limiter.abilities(member.backend.model, member.own_tools) if member.limiter else Abilities()
         )
-        meter.wait()
-        if not live_run.reservations.holds(share_of(live_run, member, purpose)):
+        self._deltas = _Deltas(member.name, call_id, live_run)
+        self._clock = _CallClock()
+        self._asked: ModelRequest | None = None
+        """What was asked with the last try."""
+
+    async def make(self, request: ModelRequest, limits: TeamLimits) -> ModelReplied:
+        await self._begin()
+        try:
+            reply = await call_model(
+                self._member.backend,
+                request,
+                self,
+                policy=limits.retry,
+                deadline_seconds=limits.call_seconds,
+                limiter=self._member.limiter,
+            )
+        except Exception as error:  # noqa: BLE001 - whatever a wire raises, its call has ended
+            fault = self._live_run.fault(error)
+            self._record_failure(fault)
+            raise fault from None
+        except anyio.get_cancelled_exc_class():
+            bill = _bill(self._member, self._meter)
+            aborted = ModelCallAborted(
+                agent=self._member.name, call_id=self._call_id, seconds=self._clock.seconds, **bill
+            )
+            _record_bill(self._live_run, aborted)
+            raise
+        self._deltas.flush()
+        replied = self._replied(reply)
+        if not replied.tool_calls:
+            as_text = self._asked is not None and self._asked.tools != request.tools
+            replied = _with_written_calls(replied, request, as_text=as_text)
+        event = _record_bill(self._live_run, replied)
+        await self._live_run.settle()
+        return event
+
+    async def _begin(self) -> None:
+        """That the call is made is durable now, and its time runs."""
+        member, live_run = self._member, self._live_run
+        lost = _estimate(member, self._meter)
+        live_run.record(
+            ModelCallStarted(
+                agent=member.name,
+                call_id=self._call_id,
+                purpose=self._purpose,
+                repeated=live_run.state.resume_point.in_flight.get(member.name) == self._call_id,
+                usage_if_lost=lost["usage"],
+                cost_if_lost=lost["cost"],
+            )
+        )
+        try:
+            await live_run.settle()
+        except anyio.get_cancelled_exc_class():
+            live_run.record(ModelCallAborted(agent=member.name, call_id=self._call_id, seconds=0.0))  # it was not sent
+            raise
+        self._clock = _CallClock()
+
+    def on_wait(self, obstacle: Obstacle | None) -> None:
+        self._clock.wait(obstacle)
+        name, call_id = self._member.name, self._call_id
+        if obstacle is None:
+            self._live_run.record(ModelCallAdmitted(agent=name, call_id=call_id, queued_seconds=self._clock.admit()))
+        else:
+            self._live_run.record(ModelCallWaiting(agent=name, call_id=call_id, obstacle=obstacle))
+
+    def on_try(self) -> None:
+        self._meter.begin()
+
+    def on_part(self, part: Part) -> None:
+        self._meter.hear(part)
+
+    def on_text(self, text: str) -> None:
+        self._deltas.add(text)
+
+    def on_retry(self, attempt: int, error: BackendError, wait_seconds: float) -> None:
+        self._deltas.drop()
+        retried = ModelCallRetried(
+            agent=self._member.name,
+            call_id=self._call_id,
+            attempt=attempt,
+            reason=error.reason,
+            message=str(error),
+            wait_seconds=wait_seconds,
+            **_bill(self._member, self._meter, error),
+        )
+        _record_bill(self._live_run, retried)
+        self._meter.wait()
+        if not self._live_run.reservations.holds(share_of(self._live_run, self._member, self._purpose)):
             raise BackendError("budget", "a further try does not fit into the budget")
 
-    asked = request
+    def fit(self, request: ModelRequest) -> ModelRequest:
+        self._asked = fitted(request, self._abilities)
+        return self._asked
 
-    def fit(request: ModelRequest) -> ModelRequest:
-        nonlocal asked
-        asked = fitted(request, abilities)
-        return asked
+    def refused(self, error: BackendError) -> bool:
+        return self._asked is not None and self._abilities.learn(error, self._asked)
 
-    def on_wait(obstacle: Obstacle | None) -> None:
-        clock.wait(obstacle)
-        if obstacle is not None:
-            live_run.record(ModelCallWaiting(agent=member.name, call_id=call_id, obstacle=obstacle))
-            return
-        live_run.record(ModelCallAdmitted(agent=member.name, call_id=call_id, queued_seconds=clock.admit()))
-
-    try:
-        reply = await call_model(
-            member.backend,
-            request,
-            policy=limits.retry,
-            deadline_seconds=limits.call_seconds,
-            on_text=deltas.add,
-            on_retry=on_retry,
-            limiter=member.limiter,
-            on_wait=on_wait,
-            on_try=meter.begin,
-            on_part=meter.hear,
-            fit=fit,
-            refused=lambda error: abilities.learn(error, asked),
+    def _record_failure(self, fault: BackendError) -> None:
+        failed = ModelCallFailed(
+            agent=self._member.name,
+            call_id=self._call_id,
+            reason=fault.reason,
+            message=str(fault),
+            seconds=self._clock.seconds,
+            **_bill(self._member, self._meter, fault),
         )
-    except Exception as error:  # noqa: BLE001 - whatever a wire raises, its call has ended
-        fault = live_run.fault(error)
-        _record_bill(
-            live_run,
-            ModelCallFailed(
-                agent=member.name,
-                call_id=call_id,
-                reason=fault.reason,
-                message=str(fault),
-                seconds=clock.seconds,
-                **_bill(member, meter, fault),
+        _record_bill(self._live_run, failed)
+
+    def _replied(self, reply: ModelReply) -> ModelReplied:
+        usage, reported = self._meter.usage(), reply.usage and reply.usage.cost_usd
+        return ModelReplied(
+            agent=self._member.name,
+            call_id=self._call_id,
+            purpose=self._purpose,
+            model=reply.model,
+            text=reply.text,
+            reasoning=reply.reasoning,
+            tool_calls=tuple(
+                ToolCallRecord(id=call.id, name=call.name, arguments=call.arguments) for call in reply.tool_calls
             ),
+            citations=tuple(CitationRecord(url=cited.url, title=cited.title) for cited in reply.citations),
+            stop=reply.stop,
+            replay=reply.replay,
+            usage=usage,
+            cost=self._member.tariff.cost(usage, reported_usd=reported, model=reply.model),
+            seconds=self._clock.seconds,
         )
-        raise fault from None
-    except anyio.get_cancelled_exc_class():
-        bill = _bill(member, meter)
-        _record_bill(live_run, ModelCallAborted(agent=member.name, call_id=call_id, seconds=clock.seconds, **bill))
-        raise
-    deltas.flush()
-    replied = _replied(member, call_id, purpose, reply, meter, clock)
-    if not replied.tool_calls:
-        replied = _with_written_calls(replied, request, as_text=asked.tools != request.tools)
-    event = _record_bill(live_run, replied)
-    await live_run.settle()
-    return event
 
 
 BillT = TypeVar("BillT", ModelReplied, ModelCallRetried, ModelCallFailed, ModelCallAborted)
@@ -197,29 +234,6 @@ def _bill(member: Member, meter: Meter, error: BackendError | None = None) -> _B
 def _estimate(member: Member, meter: Meter) -> _Bill:
     usage, reported = meter.usage(), meter.reported and meter.reported.cost_usd
     return {"usage": usage, "cost": member.tariff.cost(usage, reported_usd=reported)}
-
-
-def _replied(
-    member: Member, call_id: str, purpose: CallPurpose, reply: ModelReply, meter: Meter, clock: "_CallClock"
-) -> ModelReplied:
-    usage, reported = meter.usage(), reply.usage and reply.usage.cost_usd
-    return ModelReplied(
-        agent=member.name,
-        call_id=call_id,
-        purpose=purpose,
-        model=reply.model,
-        text=reply.text,
-        reasoning=reply.reasoning,
-        tool_calls=tuple(
-            ToolCallRecord(id=call.id, name=call.name, arguments=call.arguments) for call in reply.tool_calls
-        ),
-        citations=tuple(CitationRecord(url=cited.url, title=cited.title) for cited in reply.citations),
-        stop=reply.stop,
-        replay=reply.replay,
-        usage=usage,
-        cost=member.tariff.cost(usage, reported_usd=reported, model=reply.model),
-        seconds=clock.seconds,
-    )
 
 
 def _with_written_calls(replied: ModelReplied, request: ModelRequest, *, as_text: bool) -> ModelReplied:

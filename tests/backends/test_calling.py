@@ -19,7 +19,7 @@ from massgen_mcp.backends.base import (
     UsagePart,
     UserMessage,
 )
-from massgen_mcp.backends.calling import ModelReply, RetryPolicy, call_model
+from massgen_mcp.backends.calling import CallHooks, ModelReply, RetryPolicy, call_model
 from massgen_mcp.backends.failures import retry_after
 from massgen_mcp.backends.scripted import ScriptedBackend
 from massgen_mcp.config.models.scripted import ScriptedBackendConfig, ScriptStep
@@ -35,15 +35,18 @@ def anyio_backend() -> tuple[str, dict[str, Any]]:
     return VIRTUAL_TIME
 
 
-class Told:
+class Told(CallHooks):
     """What a call told while it went on."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.retries: list[tuple[int, str, float]] = []
 
-    def on_retry(self, attempt: int, error: BackendError, wait: float) -> None:
-        self.retries.append((attempt, error.reason, wait))
+    def on_text(self, text: str) -> None:
+        self.texts.append(text)
+
+    def on_retry(self, attempt: int, error: BackendError, wait_seconds: float) -> None:
+        self.retries.append((attempt, error.reason, wait_seconds))
 
 
 class Player:
@@ -80,10 +83,9 @@ async def call(
     return await call_model(
         backend,
         REQUEST,
+        told,
         policy=policy or RetryPolicy(first_wait=0.0),
         deadline_seconds=deadline,
-        on_text=told.texts.append,
-        on_retry=told.on_retry,
     )
 
 

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from massgen_mcp.backends.base import ModelRequest, Part, StopPart, TextPart, UserMessage
-from massgen_mcp.backends.calling import ModelReply, RetryPolicy, call_model
+from massgen_mcp.backends.calling import CallHooks, ModelReply, RetryPolicy, call_model
 from massgen_mcp.backends.limiter import Destination, LimiterPolicy, ProviderLimiter, ProviderLimiters
 from massgen_mcp.config.access.limits import RateLimits
 from massgen_mcp.errors import BackendError, DropReason
@@ -76,6 +76,16 @@ def not_told(*_: object) -> None:
     """Nobody listens."""
 
 
+class Waits(CallHooks):
+    """Hands on what a call waits for."""
+
+    def __init__(self, heard: Callable[[Obstacle | None], None]) -> None:
+        self._heard = heard
+
+    def on_wait(self, obstacle: Obstacle | None) -> None:
+        self._heard(obstacle)
+
+
 async def ask(
     provider: Provider,
     limiter: ProviderLimiter,
@@ -88,12 +98,10 @@ async def ask(
     return await call_model(
         provider,
         ModelRequest(name, REQUEST.messages),
+        Waits(on_wait),
         policy=retries,
         deadline_seconds=seconds,
-        on_text=lambda _: None,
-        on_retry=not_told,
         limiter=limiter,
-        on_wait=on_wait,
     )
 
 
@@ -357,14 +365,7 @@ async def test_no_pause_is_longer_than_a_minute_and_none_is_begun_that_there_is_
 async def test_a_wait_that_the_run_has_no_time_for_is_not_begun_whatever_the_call_may_take() -> None:
     asked = BackendError("rate_limited", "slow down", retryable=True, retry_after=30)
     with anyio.fail_after(20), pytest.raises(BackendError, match="slow down"):
-        await call_model(
-            Provider([asked]),
-            REQUEST,
-            policy=RetryPolicy(),
-            deadline_seconds=300,
-            on_text=lambda _: None,
-            on_retry=not_told,
-        )
+        await call_model(Provider([asked]), REQUEST, CallHooks(), policy=RetryPolicy(), deadline_seconds=300)
 
 
 # -- the circuit ------------------------------------------------------------------------------------------------------

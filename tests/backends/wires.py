@@ -16,7 +16,7 @@ from massgen_mcp.backends.base import (
     ToolSpec,
     UserMessage,
 )
-from massgen_mcp.backends.calling import ModelReply, RetryPolicy, call_model
+from massgen_mcp.backends.calling import CallHooks, ModelReply, RetryPolicy, call_model
 from massgen_mcp.backends.chatcompletion import ChatCompletionBackend
 from massgen_mcp.backends.claude import ClaudeBackend
 from massgen_mcp.backends.gemini import GeminiBackend
@@ -138,20 +138,20 @@ async def reply_of(
 ) -> ModelReply:
     """A call with the real policy but without its waits."""
 
-    def on_retry(attempt: int, error: BackendError, wait: float) -> None:
-        if retries is not None:
-            assert attempt == len(retries) + 1
-            assert wait >= 0
-            retries.append(error)
+    class Retries(CallHooks):
+        def on_retry(self, attempt: int, error: BackendError, wait_seconds: float) -> None:
+            if retries is not None:
+                assert attempt == len(retries) + 1
+                assert wait_seconds >= 0
+                retries.append(error)
 
     try:
         return await call_model(
             backend,
             request,
+            Retries(),
             policy=RetryPolicy(first_wait=0.0),
             deadline_seconds=deadline,
-            on_text=lambda _: None,
-            on_retry=on_retry,
         )
     finally:
         await backend.aclose()

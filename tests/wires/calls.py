@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from massgen_mcp.backends.base import Backend, ModelRequest, Part, ToolSpec, UserMessage
-from massgen_mcp.backends.calling import ModelReply, RetryPolicy, call_model
+from massgen_mcp.backends.calling import CallHooks, ModelReply, RetryPolicy, call_model
 from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.errors import BackendError, DropReason
@@ -63,16 +63,18 @@ async def call(
     """Make one call with the product's policy. `on_wait` hears of a wait before it begins."""
     told = Told()
 
-    def on_retry(attempt: int, error: BackendError, wait: float) -> None:
-        assert attempt == len(told.retries) + 1
-        told.heard.clear()
-        told.retries.append((error, wait))
-        on_wait(wait)
+    class Hooks(CallHooks):
+        def on_text(self, text: str) -> None:
+            told.heard.append(text)
+
+        def on_retry(self, attempt: int, error: BackendError, wait_seconds: float) -> None:
+            assert attempt == len(told.retries) + 1
+            told.heard.clear()
+            told.retries.append((error, wait_seconds))
+            on_wait(wait_seconds)
 
     try:
-        told.reply = await call_model(
-            backend, request, policy=policy, deadline_seconds=deadline, on_text=told.heard.append, on_retry=on_retry
-        )
+        told.reply = await call_model(backend, request, Hooks(), policy=policy, deadline_seconds=deadline)
     except BackendError as error:
         told.error = error
     finally:
