@@ -28,10 +28,10 @@ from massgen_mcp.backends.base import (
     prepare,
 )
 from massgen_mcp.backends.calling import ReplyParts, RetryPolicy
-from massgen_mcp.config.models.limits import TimeoutConfig
+from massgen_mcp.config.models.limits import TimeoutSettings
 from massgen_mcp.errors import BackendError
 
-CALL_SECONDS = TimeoutConfig().call_timeout_seconds
+CALL_SECONDS = TimeoutSettings().call_timeout_seconds
 NO_INSTRUCTIONS = "You are a helpful assistant."
 """What an agent without instructions is told; some providers insist on a system message."""
 

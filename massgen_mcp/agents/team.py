@@ -185,7 +185,7 @@ def _team_settings(agent: Described) -> dict[str, dict[str, Any]]:
     own = _not_default(orchestrator, engine)
     if changed := _not_default(coordination, engine.coordination):
         own["coordination"] = changed
-    return {"orchestrator": own, "timeout_settings": _not_default(timeouts, limits.TimeoutConfig())}
+    return {"orchestrator": own, "timeout_settings": _not_default(timeouts, limits.TimeoutSettings())}
 
 
 def _templates(texts: MessageTemplates | None) -> dict[str, Any]:

@@ -10,10 +10,10 @@ from massgen_mcp.changes.copies import known_as
 from massgen_mcp.checks.judge import CheckRules, FileJudge
 from massgen_mcp.checks.protected import Protection
 from massgen_mcp.config.models.ag2 import Ag2BackendConfig
-from massgen_mcp.config.models.agents import AgentConfig
+from massgen_mcp.config.models.agents import AgentSettings
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.config.models.orchestrator import CoordinationConfig, OrchestratorConfig
+from massgen_mcp.config.models.orchestrator import CoordinationSettings, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.parts import public_agent_name
 from massgen_mcp.money.tariff import Tariff
@@ -229,7 +229,7 @@ def _withheld(request: Request, nested_runs: NestedRuns | None) -> dict[str, str
 def _member(
     run: RunFiles,
     name: str,
-    agent: AgentConfig,
+    agent: AgentSettings,
     backend: Backend,
     config: Config,
     board: MemoryBoard,
@@ -280,7 +280,7 @@ def _member(
     )
 
 
-def _skills(coordination: CoordinationConfig) -> tuple[Skill, ...]:
+def _skills(coordination: CoordinationSettings) -> tuple[Skill, ...]:
     """The built-in skills that are asked for, then the user's own."""
     if not coordination.use_skills:
         return ()
