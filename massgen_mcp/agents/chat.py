@@ -28,7 +28,7 @@ from massgen_mcp.backends.base import (
     UsagePart,
     prepare,
 )
-from massgen_mcp.backends.calling import CallHooks, ModelReply, RetryPolicy, call_model
+from massgen_mcp.backends.calling import CallHooks, ModelReply, OutOfTimeError, RetryPolicy, call_model
 from massgen_mcp.config.models.limits import TimeoutSettings
 from massgen_mcp.errors import BackendError
 
@@ -178,7 +178,7 @@ class SingleAgent(ChatAgent):
         request = ModelRequest(system or self.system_message or NO_INSTRUCTIONS, conversation, parse_tools(tools or ()))
         await prepare(self.backend)
         async with aclosing(_Call(self.backend, request, self._retry, self._timeout)) as call:
-            async for piece in call.spoken():
+            while (piece := await call.heard()) is not None:
                 kind = "content" if isinstance(piece, TextPart) else "reasoning"
                 yield StreamChunk(kind, self.agent_id, content=piece.text)
             whole = await call.reply()
@@ -220,7 +220,7 @@ class _Call(CallHooks):
     """
 
     def __init__(self, backend: Backend, request: ModelRequest, policy: RetryPolicy, seconds: float) -> None:
-        self._heard = False
+        self._spoke = False
         self._pieces: asyncio.Queue[Spoken | None] = asyncio.Queue()
         call = call_model(backend, request, self, policy=policy, deadline_seconds=seconds)
         self._task = asyncio.create_task(call)
@@ -228,20 +228,24 @@ class _Call(CallHooks):
 
     def on_part(self, part: Part) -> None:
         if isinstance(part, TextPart | ReasoningPart):
-            self._heard = True
+            self._spoke = True
             self._pieces.put_nowait(part)
 
     def on_retry(self, attempt: int, error: BackendError, wait_seconds: float) -> None:  # noqa: ARG002 - the others' part
         """A piece of text that somebody may have read cannot be taken back."""
-        if self._heard:
+        if self._spoke:
             raise error
 
-    async def spoken(self) -> AsyncGenerator[Spoken]:
-        while (piece := await self._pieces.get()) is not None:
-            yield piece
+    async def heard(self) -> Spoken | None:
+        """The next piece; None when no more will come."""
+        return await self._pieces.get()
 
     async def reply(self) -> ModelReply:
-        return await self._task
+        """Raises `BackendError`."""
+        try:
+            return await self._task
+        except OutOfTimeError as error:
+            raise BackendError("timeout", f"timeout_seconds: {error.lack}; give the agent more") from None
 
     async def aclose(self) -> None:
         """End it, if it still goes on."""
