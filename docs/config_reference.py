@@ -26,7 +26,7 @@ from massgen_mcp.config.models.ag2 import (
     CodeExecution,
     CodeExecutor,
 )
-from massgen_mcp.config.models.agents import AgentConfig, MessageTemplates
+from massgen_mcp.config.models.agents import AgentSettings, AgentTexts
 from massgen_mcp.config.models.backend_base import ListedBackendConfig, Price, PricedBackendConfig
 from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
 from massgen_mcp.config.models.commands import CommandsConfig
@@ -39,9 +39,9 @@ from massgen_mcp.config.models.http_backends import (
     OllamaBackendConfig,
     ProviderBackendConfig,
 )
-from massgen_mcp.config.models.limits import BudgetConfig, NestedConfig, ProviderLimits, TimeoutConfig
+from massgen_mcp.config.models.limits import BudgetConfig, NestedConfig, ProviderLimits, TimeoutSettings
 from massgen_mcp.config.models.mcp_servers import HttpMcpServer, McpServerSettings, StdioServer
-from massgen_mcp.config.models.orchestrator import ContextPath, CoordinationConfig, OrchestratorConfig
+from massgen_mcp.config.models.orchestrator import ContextPath, CoordinationSettings, OrchestratorConfig
 from massgen_mcp.config.models.scripted import ScriptedBackendConfig, ScriptStep
 from massgen_mcp.config.schema import FILLED_IN, about, meanings
 
@@ -129,7 +129,7 @@ nested:
     ),
     Section(
         "Agents",
-        {"An agent": AgentConfig, "Texts in place of ours": MessageTemplates},
+        {"An agent": AgentSettings, "Texts in place of ours": AgentTexts},
         "Entries of `agents`, up to ten; `message_templates` is a mapping in one.",
         """
 agents:
@@ -390,7 +390,7 @@ orchestrator:
         {
             "The orchestrator": OrchestratorConfig,
             "A context path": ContextPath,
-            "What else agents do": CoordinationConfig,
+            "What else agents do": CoordinationSettings,
         },
         "Under `orchestrator`; `context_paths` is a list there, `coordination` a mapping. What the rules do: "
         "[coordination.md](coordination.md).",
@@ -437,7 +437,7 @@ orchestrator:
     ),
     Section(
         "Time limits",
-        {"": TimeoutConfig},
+        {"": TimeoutSettings},
         "Under `timeout_settings`, in seconds.",
         """
 agents:

@@ -9,7 +9,7 @@ import pytest
 
 from massgen_mcp.config.examples import example_path, list_examples
 from massgen_mcp.config.loader import load_config, missing_keys, require_keys
-from massgen_mcp.config.models.agents import AgentConfig
+from massgen_mcp.config.models.agents import AgentSettings
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.scripted import ScriptedBackendConfig, ScriptStep
 from massgen_mcp.config.providers.catalog import PROVIDERS
@@ -41,7 +41,7 @@ def text_of(name: str) -> str:
 def scripted(config: Config) -> Config:
     """The same team with agents that answer once and vote for the first answer they see."""
 
-    def as_script(agent: AgentConfig) -> AgentConfig:
+    def as_script(agent: AgentSettings) -> AgentSettings:
         if agent.backend.type == "scripted":
             return agent
         told = {"summary": f"{agent.id} found nothing.", "findings": list[str]()}

@@ -1,8 +1,9 @@
 """Agents to talk to one at a time: a backend, instructions, and a conversation that it remembers.
 
-No team, no votes: that is a run. Replies come from the engine's backends under its retry policy.
+No team, no votes: that is a run. A reply comes by the same call of a model that agents of a run make.
 """
 
+import asyncio
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -27,11 +28,13 @@ from massgen_mcp.backends.base import (
     UsagePart,
     prepare,
 )
-from massgen_mcp.backends.calling import ReplyParts, RetryPolicy
-from massgen_mcp.config.models.limits import TimeoutConfig
+from massgen_mcp.backends.calling import CallHooks, ModelReply, OutOfTimeError, RetryPolicy, call_model
+from massgen_mcp.config.models.limits import TimeoutSettings
 from massgen_mcp.errors import BackendError
 
-CALL_SECONDS = TimeoutConfig().call_timeout_seconds
+Spoken = TextPart | ReasoningPart
+
+CALL_SECONDS = TimeoutSettings().call_timeout_seconds
 NO_INSTRUCTIONS = "You are a helpful assistant."
 """What an agent without instructions is told; some providers insist on a system message."""
 
@@ -173,43 +176,18 @@ class SingleAgent(ChatAgent):
         system = said.system or (None if reset_chat else self._system)
         conversation = (*earlier, *said.messages)
         request = ModelRequest(system or self.system_message or NO_INSTRUCTIONS, conversation, parse_tools(tools or ()))
-        reply = ReplyParts()
-        async with aclosing(self._parts(request)) as parts:
-            async for part in parts:
-                reply.take(part)
-                if isinstance(part, TextPart):
-                    yield StreamChunk("content", self.agent_id, content=part.text)
-                elif isinstance(part, ReasoningPart):
-                    yield StreamChunk("reasoning", self.agent_id, content=part.text)
-        whole = reply.whole(self.backend.model)
+        await prepare(self.backend)
+        async with aclosing(_Call(self.backend, request, self._retry, self._timeout)) as call:
+            while (piece := await call.heard()) is not None:
+                kind = "content" if isinstance(piece, TextPart) else "reasoning"
+                yield StreamChunk(kind, self.agent_id, content=piece.text)
+            whole = await call.reply()
         message = AssistantMessage(whole.text, whole.tool_calls, whole.replay)
         self._history, self._system = (*conversation, message), system
         if whole.tool_calls:
             yield StreamChunk("tool_calls", self.agent_id, tool_calls=list(map(call_dictionary, whole.tool_calls)))
         yield StreamChunk("complete_message", self.agent_id, complete_message=as_dictionary(message))
         yield StreamChunk("done", self.agent_id, stop=whole.stop, usage=whole.usage)
-
-    async def _parts(self, request: ModelRequest) -> AsyncGenerator[Part]:
-        """The parts of one reply. A call is tried again only while nothing of it was handed on: a piece of text that
-        somebody has read cannot be taken back."""
-        await prepare(self.backend)
-        deadline = anyio.current_time() + self._timeout
-        failures = 0
-        while True:
-            begun = False
-            try:
-                async with aclosing(_until(deadline, self.backend.stream(request), self._timeout)) as parts:
-                    async for part in parts:
-                        begun = True
-                        yield part
-            except BackendError as error:
-                failures += 1
-                wait = None if begun else self._retry.again(failures, error, deadline)
-                if wait is None:
-                    raise
-            else:
-                return
-            await anyio.sleep(wait)
 
     async def aclose(self) -> None:
         await self.backend.aclose()
@@ -235,20 +213,42 @@ class ConfigurableAgent(SingleAgent):
         self.config = config
 
 
-async def _until(deadline: float, parts: AsyncGenerator[Part], seconds: float) -> AsyncGenerator[Part]:
-    """`parts` up to a point of the event loop's time. Each is waited for in a scope of its own: none may be open while
-    a part is handed on."""
-    try:
-        while True:
-            part: Part | None = None
-            with anyio.move_on_after(max(0.0, deadline - anyio.current_time())):
-                try:
-                    part = await anext(parts)
-                except StopAsyncIteration:
-                    return
-            if part is None:
-                raise BackendError("timeout", f"timeout_seconds: no whole reply within {seconds:g} s")
-            yield part
-    finally:
-        with anyio.move_on_after(5, shield=True):
-            await parts.aclose()
+class _Call(CallHooks):
+    """One call on its way: its pieces for the caller, and then its reply.
+
+    An asyncio task and not a task group: whoever closes a generator may be another task than the one that opened it.
+    """
+
+    def __init__(self, backend: Backend, request: ModelRequest, policy: RetryPolicy, seconds: float) -> None:
+        self._spoke = False
+        self._pieces: asyncio.Queue[Spoken | None] = asyncio.Queue()
+        call = call_model(backend, request, self, policy=policy, deadline_seconds=seconds)
+        self._task = asyncio.create_task(call)
+        self._task.add_done_callback(lambda _: self._pieces.put_nowait(None))
+
+    def on_part(self, part: Part) -> None:
+        if isinstance(part, TextPart | ReasoningPart):
+            self._spoke = True
+            self._pieces.put_nowait(part)
+
+    def on_retry(self, attempt: int, error: BackendError, wait_seconds: float) -> None:  # noqa: ARG002 - the others' part
+        """A piece of text that somebody may have read cannot be taken back."""
+        if self._spoke:
+            raise error
+
+    async def heard(self) -> Spoken | None:
+        """The next piece; None when no more will come."""
+        return await self._pieces.get()
+
+    async def reply(self) -> ModelReply:
+        """Raises `BackendError`."""
+        try:
+            return await self._task
+        except OutOfTimeError as error:
+            raise BackendError("timeout", f"timeout_seconds: {error.lack}; give the agent more") from None
+
+    async def aclose(self) -> None:
+        """End it, if it still goes on."""
+        self._task.cancel()
+        with anyio.CancelScope(shield=True):
+            await asyncio.gather(self._task, return_exceptions=True)

@@ -7,12 +7,14 @@ know how a run goes.
 """
 
 import copy
+import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, cast
 
-from massgen_mcp.agents import presets, team
+from massgen_mcp.agents import presets, sections
+from massgen_mcp.agents.given_keys import with_given_keys
 from massgen_mcp.agents.settings import (
     CoordinationConfig,
     TimeoutConfig,
@@ -23,8 +25,11 @@ from massgen_mcp.agents.settings import (
 )
 from massgen_mcp.agents.templates import TEMPLATES, MessageTemplates, get_templates
 from massgen_mcp.backends.base import Backend
+from massgen_mcp.backends.registry import make_backend
+from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.massgen.claude_code_agents import THINKING_TOKENS
 from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.limits import TimeoutSettings
 from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 from massgen_mcp.errors import MassgenError
 
@@ -93,7 +98,7 @@ class AgentConfig:
 
     def get_system_message(self) -> str | None:
         """The agent's own instructions: the custom one, then those in `backend_params`. None: there are none."""
-        return team.instructions(self)
+        return sections.instructions(self.custom_instruction, self.backend_params)
 
     def init_nlip_router(self, tool_manager: object | None = None, mcp_executor: object | None = None) -> None:
         """Nothing is to be done while `enable_nlip` is off; this engine routes no messages through NLIP.
@@ -364,19 +369,46 @@ class AgentConfig:
         return copy.deepcopy(self.backend_params)
 
     def to_config_dict(self, environ: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """The config of this agent alone, for `run(..., config_dict=...)`; for several see `team_config`."""
-        return team.team_config(self, environ=environ)
+        """The config of this agent alone, for `run(..., config_dict=...)`; for several see `team_config`. Only settings
+        that differ from the engine's defaults are in it.
+        """
+        self.init_nlip_router()
+        agent: dict[str, Any] = {} if self.agent_id is None else {"id": self.agent_id}
+        agent["backend"] = sections.backend_section(self.backend_params, os.environ if environ is None else environ)
+        if system := self.get_system_message():
+            agent["system_message"] = system
+        if self.message_templates is not None and (texts := self.message_templates.overrides):
+            agent["message_templates"] = texts
+        team = {"orchestrator": self._rules(), "timeout_settings": self._timeouts()}
+        return {"agents": [agent], **{name: settings for name, settings in team.items() if settings}}
+
+    def _rules(self) -> dict[str, Any]:
+        coordination = asdict(settings_from(CoordinationConfig, self.coordination_config, "coordination_config"))
+        own = {one.name: getattr(self, one.name) for one in fields(self) if one.name in OrchestratorConfig.model_fields}
+        rules = sections.changed(own, _ENGINE)
+        if aids := sections.changed(coordination, _ENGINE.coordination):
+            rules["coordination"] = aids
+        return rules
+
+    def _timeouts(self) -> dict[str, Any]:
+        timeouts = settings_from(TimeoutConfig, self.timeout_config, "timeout_config")
+        return sections.changed(asdict(timeouts), TimeoutSettings())
 
     def to_config(self, environ: Mapping[str, str] | None = None) -> Config:
         """The same, validated and frozen. Raises `MassgenError("config_invalid")` with all problems at once."""
-        return team.frozen_config(self, environ)
+        data = self.to_config_dict(environ)
+        environ = with_given_keys(os.environ) if environ is None else environ
+        return config_from_data(data, type(self).__name__, environ=environ)
 
     def create_backend(self, environ: Mapping[str, str] | None = None) -> Backend:
-        """The model that `backend_params` describe, with its key out of `environ` (default: the process's).
+        """The model that `backend_params` describe, with its key out of `environ` (default: the process's). A key that
+        was given as text is used and stays in this process.
 
         It is the caller's to close. Raises `MassgenError("config_invalid")`, and `BackendError` if a key is missing.
         """
-        return team.backend_of(self, environ)
+        params = mapping(self.backend_params, "backend_params")
+        environ = sections.with_written_key(params, os.environ if environ is None else environ)
+        return make_backend(self.to_config(environ).agents[0].backend, environ)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data, for `from_dict`. What stands in `backend_params` stands in it, keys too."""
@@ -411,19 +443,9 @@ class AgentConfig:
         return config
 
 
-def create_research_config(model: str = "gpt-4o", backend: str = "openai") -> AgentConfig:
-    """An agent that searches the web; see `AgentConfig.for_research_task`."""
-    return AgentConfig.for_research_task(model, backend)
-
-
-def create_computational_config(model: str = "gpt-4o", backend: str = "openai") -> AgentConfig:
-    """An agent that runs code; see `AgentConfig.for_computational_task`."""
-    return AgentConfig.for_computational_task(model, backend)
-
-
-def create_analytical_config(model: str = "gpt-4o-mini", backend: str = "openai") -> AgentConfig:
-    """An agent that only thinks; see `AgentConfig.for_analytical_task`."""
-    return AgentConfig.for_analytical_task(model, backend)
+create_research_config = AgentConfig.for_research_task
+create_computational_config = AgentConfig.for_computational_task
+create_analytical_config = AgentConfig.for_analytical_task
 
 
 def _warn_of_custom_instruction() -> None:

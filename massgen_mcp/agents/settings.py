@@ -14,7 +14,7 @@ from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.nearest import nearest
 
-_TIMEOUTS = limits.TimeoutConfig()
+_TIMEOUTS = limits.TimeoutSettings()
 _COORDINATION = OrchestratorConfig().coordination
 
 T = TypeVar("T")

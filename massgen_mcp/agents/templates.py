@@ -15,7 +15,7 @@ from massgen_mcp.markers import draw_nonce
 from massgen_mcp.nearest import nearest
 from massgen_mcp.orchestration import prompts
 
-TEMPLATES = tuple(agents.MessageTemplates.model_fields)
+TEMPLATES = tuple(agents.AgentTexts.model_fields)
 """What can be replaced."""
 
 

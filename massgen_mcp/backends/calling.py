@@ -146,14 +146,17 @@ async def call_model(
                     raise
                 hooks.on_retry(tries, error, wait)
             await anyio.sleep(wait)
-    raise _out_of_time(deadline_seconds, heard=heard)
+    raise OutOfTimeError(deadline_seconds, heard=heard)
 
 
-def _out_of_time(seconds: float, *, heard: bool) -> BackendError:
-    came = "no whole reply" if heard else "no beginning of a reply"
-    slow = "" if heard else "; a model on this machine may need minutes for its first word"
-    message = f"call_timeout_seconds: {came} within {seconds:g} s{slow}; raise it in timeout_settings"
-    return BackendError("timeout", message)
+class OutOfTimeError(BackendError):
+    """The time of a call is up. `lack` says what has not come, without the name of the limit."""
+
+    def __init__(self, seconds: float, *, heard: bool) -> None:
+        came = "no whole reply" if heard else "no beginning of a reply"
+        slow = "" if heard else "; a model on this machine may need minutes for its first word"
+        self.lack = f"{came} within {seconds:g} s{slow}"
+        super().__init__("timeout", f"call_timeout_seconds: {self.lack}; raise it in timeout_settings")
 
 
 def _filtered(provider_word: str) -> BackendError:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pydantic import TypeAdapter, ValidationError
 
 from massgen_mcp.config.diagnostics import show_name
-from massgen_mcp.config.models.agents import AgentConfig
+from massgen_mcp.config.models.agents import AgentSettings
 from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.common import MAX_MODEL_NAME
 from massgen_mcp.config.models.config import Config
@@ -61,8 +61,8 @@ def backend_of(provider: str, model: str, *, base_url: str | None = None) -> Bac
         raise MassgenError("config_invalid", wrong) from error
 
 
-def _agent(provider: str, model: str, place: int, base_url: str | None) -> AgentConfig:
-    return AgentConfig(id=agent_id(provider, model, place), backend=backend_of(provider, model, base_url=base_url))
+def _agent(provider: str, model: str, place: int, base_url: str | None) -> AgentSettings:
+    return AgentSettings(id=agent_id(provider, model, place), backend=backend_of(provider, model, base_url=base_url))
 
 
 def agent_id(provider: str, model: str, place: int) -> str:

@@ -13,7 +13,7 @@ from massgen_mcp.config.access.key_hosts import find_key
 from massgen_mcp.config.access.local_servers import LocalServer, find_local_servers, local_places
 from massgen_mcp.config.access.model_lists import ListedModel
 from massgen_mcp.config.builder import agent_id, backend_of, config_from_models
-from massgen_mcp.config.models.agents import AgentConfig
+from massgen_mcp.config.models.agents import AgentSettings
 from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.http_backends import ProviderBackendConfig
@@ -74,7 +74,7 @@ def team_of(
         return team
     claude_code = ClaudeCodeBackendConfig(type="claude_code")
     if agent_clis.lack(environ) is None and agent_clis.find_login(claude_code, environ) is not None:
-        config = Config(agents=(AgentConfig(id="claude_code-1", backend=claude_code),))
+        config = Config(agents=(AgentSettings(id="claude_code-1", backend=claude_code),))
         description = (
             "default team: Claude Code as installed here; no key of a provider is set, no model server has a fit model"
         )
@@ -115,7 +115,7 @@ def team_of_server(server: LocalServer, models: Sequence[ListedModel]) -> Defaul
     base_url = None if server.base_url == named_provider(server.type).base_url else server.base_url
     names = [model.name for model in models] if len(models) > 1 else [models[0].name] * AGENTS
     agents = tuple(
-        AgentConfig(id=agent_id(server.type, name, place), backend=backend_of(server.type, name, base_url=base_url))
+        AgentSettings(id=agent_id(server.type, name, place), backend=backend_of(server.type, name, base_url=base_url))
         for place, name in enumerate(names, start=1)
     )
     asked = ", ".join(model.name for model in models) if len(models) > 1 else f"{names[0]} from {AGENTS} views"

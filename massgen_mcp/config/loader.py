@@ -17,7 +17,7 @@ from massgen_mcp.config.access.acceptances import Pair, user_directory
 from massgen_mcp.config.diagnostics import Problem, likely_types, problems_of, show_name, show_place
 from massgen_mcp.config.installed import OF_MODELS, wrong_versions
 from massgen_mcp.config.models.ag2 import Ag2BackendConfig
-from massgen_mcp.config.models.agents import AgentConfig
+from massgen_mcp.config.models.agents import AgentSettings
 from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.scripted import ScriptedBackendConfig
@@ -198,13 +198,13 @@ def require_keys(config: Config, environ: Mapping[str, str]) -> None:
         raise MassgenError("missing_key", message)
 
 
-def _or_a_login(agent: AgentConfig) -> str:
+def _or_a_login(agent: AgentSettings) -> str:
     if isinstance(agent.backend, ClaudeCodeBackendConfig) and agent.backend.api_key_env is None:
         return " (or your own login to Claude Code, with use_login: true)"
     return ""
 
 
-def not_installed(agent: AgentConfig, environ: Mapping[str, str]) -> str | None:
+def not_installed(agent: AgentSettings, environ: Mapping[str, str]) -> str | None:
     """What has to be installed, or in another version, before this agent can work here; None: nothing."""
     match agent.backend:
         case ClaudeCodeBackendConfig():
@@ -217,8 +217,8 @@ def not_installed(agent: AgentConfig, environ: Mapping[str, str]) -> str | None:
             return "; ".join(map(str, wrong_versions(*OF_MODELS))) or None
 
 
-def _without_key(config: Config, environ: Mapping[str, str]) -> list[tuple[AgentConfig, Sequence[str]]]:
-    lacking: list[tuple[AgentConfig, Sequence[str]]] = []
+def _without_key(config: Config, environ: Mapping[str, str]) -> list[tuple[AgentSettings, Sequence[str]]]:
+    lacking: list[tuple[AgentSettings, Sequence[str]]] = []
     for agent in config.agents:
         for asked in key_hosts.asked_by([agent.backend]):
             if isinstance(asked, ClaudeCodeBackendConfig):

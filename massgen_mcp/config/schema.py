@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
-from massgen_mcp.config.models.agents import AgentConfig
+from massgen_mcp.config.models.agents import AgentSettings
 from massgen_mcp.config.models.backend_base import PricedBackendConfig
 from massgen_mcp.config.models.common import Settings
 from massgen_mcp.config.models.config import Config
@@ -95,7 +95,7 @@ def _describe(kind: type[BaseModel], schema: Json) -> None:
 
 def _as_in_files(schema: Json, parts: Json) -> None:
     """What a file may write in another place or way than the models have it (see `normalize`)."""
-    agent: Json = parts[AgentConfig.__name__]
+    agent: Json = parts[AgentSettings.__name__]
     agent["properties"]["commands"]["anyOf"].append({"type": "boolean"})
     moved = {name: agent["properties"][name] for name in OF_THE_AGENT}
     aliases = {row.type: list(row.aliases) for row in PROVIDERS if row.aliases}
@@ -108,7 +108,7 @@ def _as_in_files(schema: Json, parts: Json) -> None:
             _with_aliases(cast("Json", backend["properties"]["type"]), aliases)
     for part in parts.values():
         part["required"] = [name for name in part.get("required", ()) if name not in FILLED_IN]
-    one = {"$ref": f"#/$defs/{AgentConfig.__name__}", "description": "A team of one, in place of `agents`."}
+    one = {"$ref": f"#/$defs/{AgentSettings.__name__}", "description": "A team of one, in place of `agents`."}
     schema["properties"]["agent"] = one
     schema["required"] = []
     schema["oneOf"] = [{"required": ["agents"]}, {"required": ["agent"]}]

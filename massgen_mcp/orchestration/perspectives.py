@@ -6,7 +6,7 @@ perspective: what is judged later is judged by everybody alike.
 
 from collections.abc import Sequence
 
-from massgen_mcp.config.models.agents import AgentConfig
+from massgen_mcp.config.models.agents import AgentSettings
 
 PERSPECTIVES: dict[str, str] = {
     "builder": "Take the view of a builder: find the simplest answer that works, and carry it through, step by step.",
@@ -24,7 +24,7 @@ PERSPECTIVES: dict[str, str] = {
 """By name, in the order in which a team gets them. A larger team begins again from the first."""
 
 
-def perspectives(agents: Sequence[AgentConfig]) -> list[str | None]:
+def perspectives(agents: Sequence[AgentSettings]) -> list[str | None]:
     """One per agent. None for all where they ask different models or there is one agent, and for each that has
     instructions of its own: whoever wrote those has given it a view.
     """

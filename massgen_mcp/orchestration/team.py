@@ -7,7 +7,7 @@ from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.calling import RetryPolicy
 from massgen_mcp.backends.limiter import ProviderLimiter
 from massgen_mcp.checks.judge import FileJudge
-from massgen_mcp.config.models.agents import MessageTemplates
+from massgen_mcp.config.models.agents import AgentTexts
 from massgen_mcp.config.models.limits import BudgetConfig
 from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
@@ -35,7 +35,7 @@ class Member:
     name: str
     backend: Backend
     system_message: str | None = None
-    templates: MessageTemplates = field(default_factory=MessageTemplates)
+    templates: AgentTexts = field(default_factory=AgentTexts)
     """The user's texts in place of ours."""
     perspective: str | None = None
     """From which side it looks at the question for its first answer."""

@@ -18,7 +18,7 @@ from massgen_mcp.config.adjusted import RequestedLimits, with_limits
 from massgen_mcp.config.examples import example_name
 from massgen_mcp.config.loader import config_places, is_config, load_config
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.config.models.limits import BudgetConfig, TimeoutConfig
+from massgen_mcp.config.models.limits import BudgetConfig, TimeoutSettings
 from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.config.providers.addresses import is_loopback
 from massgen_mcp.config.providers.catalog import operators_rows, owner_of
@@ -127,16 +127,16 @@ def _is_known(url: str, environ: Mapping[str, str]) -> bool:
     return owner is not None and owner.type != AZURE
 
 
-def _amounts(budget: BudgetConfig, timeouts: TimeoutConfig) -> tuple[float, float, float]:
+def _amounts(budget: BudgetConfig, timeouts: TimeoutSettings) -> tuple[float, float, float]:
     """Money, tokens and time, as `Reach.amounts` names them."""
     return budget.max_usd, budget.max_tokens, timeouts.orchestrator_timeout_seconds
 
 
-def _own_limits(project: Path, environ: Mapping[str, str]) -> tuple[BudgetConfig, TimeoutConfig]:
+def _own_limits(project: Path, environ: Mapping[str, str]) -> tuple[BudgetConfig, TimeoutSettings]:
     """The user's own, else our defaults."""
     _, own = config_places(project, environ)
     with suppress(MassgenError):
         if is_config(own):
             config = load_config(own, environ=environ, base_dir=project)
             return config.budget, config.timeout_settings
-    return BudgetConfig(), TimeoutConfig()
+    return BudgetConfig(), TimeoutSettings()

@@ -230,7 +230,7 @@ def test_what_claude_code_may_not_do_by_default() -> None:
 @pytest.mark.parametrize(
     ("ours", "engine"),
     [
-        (TimeoutConfig(), limits.TimeoutConfig()),
+        (TimeoutConfig(), limits.TimeoutSettings()),
         (CoordinationConfig(), OrchestratorConfig().coordination),
     ],
     ids=["TimeoutConfig", "CoordinationConfig"],

@@ -6,7 +6,7 @@ from typing import Literal
 import pytest
 
 from massgen_mcp.backends.base import ModelRequest, UserMessage
-from massgen_mcp.config.models.orchestrator import CoordinationConfig, OrchestratorConfig
+from massgen_mcp.config.models.orchestrator import CoordinationSettings, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.markers import Material, materials
 from massgen_mcp.request.earlier_turn import EarlierTurn
@@ -45,7 +45,7 @@ async def test_the_framing_of_a_call_is_under_two_kilobytes(
 ) -> None:
     policy = OrchestratorConfig(
         voting_sensitivity=sensitivity,
-        coordination=CoordinationConfig(
+        coordination=CoordinationSettings(
             enable_planning_mode=True, planning_mode_instruction="Describe what you would do." * 5
         ),
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from massgen_mcp.backends.base import ModelRequest
-from massgen_mcp.config.models.orchestrator import CoordinationConfig, OrchestratorConfig
+from massgen_mcp.config.models.orchestrator import CoordinationSettings, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.agent_work import (
     BallotChanged,
@@ -72,7 +72,7 @@ async def play(scripts: Sequence[list[dict[str, Any]]], past: Sequence[LogRecord
         *scripts,
         rules=Rules(seed="test", max_answers=2),
         policy=OrchestratorConfig(
-            coordination=CoordinationConfig(max_orchestration_restarts=1 if scripts is AGAIN else 0),
+            coordination=CoordinationSettings(max_orchestration_restarts=1 if scripts is AGAIN else 0),
             show_reasons=scripts is RUN_OFF,
         ),
         tools=planning_tools(max_tasks=5, workspace=None),

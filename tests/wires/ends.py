@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 
 from massgen_mcp.config.models.backend_base import Price
-from massgen_mcp.config.models.orchestrator import CoordinationConfig, OrchestratorConfig
+from massgen_mcp.config.models.orchestrator import CoordinationSettings, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.agent_work import ModelReplied
 from massgen_mcp.events.coordination import AgentDropped
@@ -239,7 +239,7 @@ async def _play(row: Row, member: Member, cell: Cell, tally: Tally) -> None:
     end, usage, text = cell
     journal = EventList()
     policy = OrchestratorConfig(
-        coordination=CoordinationConfig(enable_planning_mode=True, planning_mode_instruction="Only plan.")
+        coordination=CoordinationSettings(enable_planning_mode=True, planning_mode_instruction="Only plan.")
     )
     limits = TeamLimits(call_seconds=20, retry=AT_ONCE)
     await Conductor(RunSpec("?", (member,), Rules(seed="e"), limits, NullAnswerStore(), policy), journal).conduct()

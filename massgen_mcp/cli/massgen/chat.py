@@ -25,7 +25,7 @@ from massgen_mcp.cli.massgen.sessions import open_session
 from massgen_mcp.cli.massgen.team import find_team, given_of, look_before, output_file
 from massgen_mcp.cli.output import print_line, print_text
 from massgen_mcp.config.access.held_keys import redactor_for
-from massgen_mcp.config.models.agents import AgentConfig
+from massgen_mcp.config.models.agents import AgentSettings
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.build import build_request
 from massgen_mcp.request.team import Team, describe_start
@@ -272,7 +272,7 @@ class _Conversation:
             print_line(text_of(line))
 
 
-def _member(agent: AgentConfig) -> str:
+def _member(agent: AgentSettings) -> str:
     return f"{agent.id} ({agent.backend.model})"
 
 

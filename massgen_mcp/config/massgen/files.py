@@ -13,7 +13,7 @@ from massgen_mcp.config.diagnostics import Problem, show_place
 from massgen_mcp.config.massgen import backends as massgen_backends
 from massgen_mcp.config.massgen import commands as massgen_commands
 from massgen_mcp.config.massgen.features import FEATURES, MEMORY, NEEDLESS, Feature, Section, keys_of
-from massgen_mcp.config.models.limits import TimeoutConfig
+from massgen_mcp.config.models.limits import TimeoutSettings
 from massgen_mcp.config.yaml_reader import Place, Plain
 
 GRACE_SECONDS = 120
@@ -210,7 +210,7 @@ def _take_timeouts(taken: Taken) -> None:
     )
     later = part.get("subsequent_round_timeout_seconds")
     if _is_number(later) and part.get("initial_round_timeout_seconds") is None:
-        usual = TimeoutConfig.model_fields["round_timeout_seconds"].default
+        usual = TimeoutSettings.model_fields["round_timeout_seconds"].default
         part.setdefault("first_round_timeout_seconds", part.get("round_timeout_seconds", usual))
     for written, ours in names:
         value = part.pop(written, None)

@@ -10,7 +10,7 @@ from massgen_mcp.config.models.mcp_servers import McpServer, ServerName, ToolNam
 AGENT_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 
 
-class MessageTemplates(Settings, frozen=True):
+class AgentTexts(Settings, frozen=True):
     """Texts of the user's in place of ours. What else an agent is told, such as files and markers, stays."""
 
     evaluation_system_message: str | None = Field(default=None, min_length=1, max_length=100_000)
@@ -21,7 +21,7 @@ class MessageTemplates(Settings, frozen=True):
     """What an agent is told that replied without an answer or a vote, before how to act without tools."""
 
 
-class AgentConfig(Settings, frozen=True):
+class AgentSettings(Settings, frozen=True):
     """One agent of the team."""
 
     id: str = Field(pattern=AGENT_ID_PATTERN)
@@ -30,7 +30,7 @@ class AgentConfig(Settings, frozen=True):
     """Who is asked, and how."""
     system_message: str | None = Field(default=None, max_length=100_000)
     """The agent's own instructions; they stand after the team's."""
-    message_templates: MessageTemplates = MessageTemplates()
+    message_templates: AgentTexts = AgentTexts()
     """This agent's texts in place of ours."""
     mcp_servers: dict[ServerName, McpServer] = Field(default_factory=dict[ServerName, McpServer], max_length=20)
     """MCP servers whose tools the agent has, by name. In a file this and the next three stand under `backend`."""

@@ -4,11 +4,11 @@ from typing import Self
 
 from pydantic import Field, field_validator, model_validator
 
-from massgen_mcp.config.models.agents import AgentConfig
+from massgen_mcp.config.models.agents import AgentSettings
 from massgen_mcp.config.models.backends import LIMITED_TYPES
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.common import Settings
-from massgen_mcp.config.models.limits import BudgetConfig, NestedConfig, ProviderLimits, TimeoutConfig
+from massgen_mcp.config.models.limits import BudgetConfig, NestedConfig, ProviderLimits, TimeoutSettings
 from massgen_mcp.config.models.mcp_servers import StdioServer
 from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 from massgen_mcp.config.variables import variables_in
@@ -18,11 +18,11 @@ from massgen_mcp.nearest import nearest
 class Config(Settings, frozen=True):
     """A validated team and its rules; what `config.json` in a run directory holds. No secrets: names only."""
 
-    agents: tuple[AgentConfig, ...] = Field(min_length=1, max_length=10)
+    agents: tuple[AgentSettings, ...] = Field(min_length=1, max_length=10)
     """The team. A team of one may be written as `agent:`, without the list."""
     orchestrator: OrchestratorConfig = OrchestratorConfig()
     """How the team coordinates."""
-    timeout_settings: TimeoutConfig = TimeoutConfig()
+    timeout_settings: TimeoutSettings = TimeoutSettings()
     """Time limits."""
     budget: BudgetConfig = BudgetConfig()
     """Limits of cost."""
@@ -50,7 +50,7 @@ class Config(Settings, frozen=True):
                 raise ValueError(f"coordination.{key} keeps files, but enable_filesystem is false")
         return orchestrator
 
-    def commands_of(self, agent: AgentConfig) -> CommandsConfig:
+    def commands_of(self, agent: AgentSettings) -> CommandsConfig:
         """What holds for the commands of this agent."""
         if agent.commands is not None:
             return agent.commands
@@ -72,7 +72,7 @@ class Config(Settings, frozen=True):
         texts = [[*(server.env if isinstance(server, StdioServer) else server.headers).values()] for server in servers]
         return variables_in(text for values in texts for text in values)
 
-    def has_workspace(self, agent: AgentConfig) -> bool:
+    def has_workspace(self, agent: AgentSettings) -> bool:
         """Whether the agent has a directory of its own; without file tools it has one for its commands."""
         if not self.orchestrator.enable_filesystem:
             return False
@@ -96,7 +96,7 @@ class Config(Settings, frozen=True):
 
     @field_validator("agents")
     @classmethod
-    def _distinct_ids(cls, agents: tuple[AgentConfig, ...]) -> tuple[AgentConfig, ...]:
+    def _distinct_ids(cls, agents: tuple[AgentSettings, ...]) -> tuple[AgentSettings, ...]:
         ids = [agent.id for agent in agents]
         repeated = sorted({agent_id for agent_id in ids if ids.count(agent_id) > 1})
         if repeated:

@@ -7,7 +7,7 @@ from pydantic import Field
 from massgen_mcp.config.models.common import Settings
 
 
-class TimeoutConfig(Settings, frozen=True):
+class TimeoutSettings(Settings, frozen=True):
     """Limits in seconds; each names itself in the message when it is hit."""
 
     orchestrator_timeout_seconds: float = Field(default=1800, gt=0, le=7 * 86_400)

@@ -44,7 +44,7 @@ class ContextPath(Settings, frozen=True):
     """Directories in it that git ignores, such as `target`, and that every copy gets of its own, to be written to."""
 
 
-class CoordinationConfig(Settings, frozen=True):
+class CoordinationSettings(Settings, frozen=True):
     """What agents do besides answering and voting; keys and defaults as in MassGen."""
 
     enable_planning_mode: bool = False
@@ -95,7 +95,7 @@ ChecksPolicy = Literal["informative", "required", "goal"]
 class OrchestratorConfig(Settings, frozen=True):
     """How a team coordinates."""
 
-    coordination: CoordinationConfig = CoordinationConfig()
+    coordination: CoordinationSettings = CoordinationSettings()
     """What agents do besides answering and voting."""
     voting_sensitivity: Literal["lenient", "balanced", "strict"] = "lenient"
     """How easily agents are content with what is there."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from massgen_mcp.config.models.agents import AgentConfig
+from massgen_mcp.config.models.agents import AgentSettings
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.mcp_servers import StdioServer
 from massgen_mcp.events.run import ServerLost
@@ -34,7 +34,7 @@ class ServerAccess:
     redactor: Redactor
 
     def toolbox(
-        self, run: RunFiles, name: str, agent: AgentConfig, workspace: Workspace | None, taken: frozenset[str]
+        self, run: RunFiles, name: str, agent: AgentSettings, workspace: Workspace | None, taken: frozenset[str]
     ) -> Toolbox | None:
         """The servers of one agent, which begin to start now. None for an agent without any."""
         if not agent.mcp_servers:

@@ -10,9 +10,9 @@ from massgen_mcp.changes.copies import known_as
 from massgen_mcp.checks.judge import CheckRules, FileJudge
 from massgen_mcp.checks.protected import Protection
 from massgen_mcp.config.models.ag2 import Ag2BackendConfig
-from massgen_mcp.config.models.agents import AgentConfig
+from massgen_mcp.config.models.agents import AgentSettings
 from massgen_mcp.config.models.commands import CommandsConfig
-from massgen_mcp.config.models.orchestrator import CoordinationConfig, OrchestratorConfig
+from massgen_mcp.config.models.orchestrator import CoordinationSettings, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.parts import public_agent_name
 from massgen_mcp.money.tariff import Tariff
@@ -242,7 +242,7 @@ class _TeamParts:
     caller_questions: CallerQuestions | None
     nested_runs: NestedRuns | None
 
-    def member(self, name: str, agent: AgentConfig, model: ModelAccess) -> Member:
+    def member(self, name: str, agent: AgentSettings, model: ModelAccess) -> Member:
         workspace = self._workspace(name, agent)
         commands, notes = self._commands(name, agent, workspace)
         tools = list[Tool]()
@@ -273,7 +273,7 @@ class _TeamParts:
             own_tools=agent.backend.asked_tools,
         )
 
-    def _workspace(self, name: str, agent: AgentConfig) -> Workspace | None:
+    def _workspace(self, name: str, agent: AgentSettings) -> Workspace | None:
         config = self.request.config
         if not config.has_workspace(agent):
             return None
@@ -281,7 +281,7 @@ class _TeamParts:
         return Workspace.create_or_open(self.run.workspace_of(name), context=context)
 
     def _commands(
-        self, name: str, agent: AgentConfig, workspace: Workspace | None
+        self, name: str, agent: AgentSettings, workspace: Workspace | None
     ) -> tuple[AgentCommands | None, tuple[str, ...]]:
         """With what the agent should know of them."""
         access, config = self.resources.commands, self.request.config.commands_of(agent)
@@ -289,7 +289,7 @@ class _TeamParts:
             return None, ()
         return access.commands(config, workspace, self.run.workspace_of(name), self.run.scratch_of(name))
 
-    def _aids(self, name: str, agent: AgentConfig, workspace: Workspace | None) -> Iterator[Tool]:
+    def _aids(self, name: str, agent: AgentSettings, workspace: Workspace | None) -> Iterator[Tool]:
         """Tools for memory, plans, skills, groups and questions."""
         coordination = self.request.config.orchestrator.coordination
         if workspace is not None and coordination.enable_memory_filesystem_mode:
@@ -305,7 +305,7 @@ class _TeamParts:
             yield QuestionTool(self.caller_questions, name)
 
 
-def _skills(coordination: CoordinationConfig) -> tuple[Skill, ...]:
+def _skills(coordination: CoordinationSettings) -> tuple[Skill, ...]:
     """The built-in skills that are asked for, then the user's own."""
     if not coordination.use_skills:
         return ()

@@ -1,0 +1,92 @@
+"""What Python callers say of an agent, as sections of a config. There is no other way to the engine than this config.
+
+Whatever the engine cannot honour is refused here or by the config's parser, by name; nothing is dropped. A key never
+enters a config: it is replaced by the name of the variable that holds it.
+"""
+
+import copy
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from massgen_mcp.agents import given_keys, presets
+from massgen_mcp.agents.settings import UnsupportedSettingError, mapping
+from massgen_mcp.config.massgen import claude_code_agents
+from massgen_mcp.config.massgen.backends import SYSTEM_KEYS
+from massgen_mcp.config.models.common import VARIABLE_PATTERN, Settings
+from massgen_mcp.config.providers.catalog import credential_variables
+from massgen_mcp.config.providers.model_names import detect_backend
+from massgen_mcp.errors import MassgenError
+
+_VARIABLE = r"\$\{[A-Z_][A-Z0-9_]*\}"
+
+
+def instructions(custom: object, params: Mapping[str, object]) -> str | None:
+    """The agent's own instructions: its custom ones, then those among its backend parameters. None: there are none.
+
+    Raises `MassgenError("config_invalid")` for one that is not text.
+    """
+    parts = {"custom_instruction": custom, **{key: params.get(key) for key in SYSTEM_KEYS}}
+    for name, part in parts.items():
+        if not isinstance(part, str | None):
+            raise MassgenError("config_invalid", f"{name}: expected text, not {type(part).__name__[:60]}")
+    return "\n\n".join(part for part in parts.values() if isinstance(part, str) and part) or None
+
+
+def backend_section(given: object, environ: Mapping[str, str]) -> dict[str, Any]:
+    """Backend parameters under the names of a config. A value of None means that the parameter is not set."""
+    params = mapping(given, "backend_params")
+    backend = {
+        key: copy.deepcopy(value) for key, value in params.items() if value is not None and key not in SYSTEM_KEYS
+    }
+    if "type" not in backend and isinstance(backend.get("model"), str):
+        backend["type"], backend["model"] = detect_backend(backend["model"])
+    if backend.get("type") == presets.CLAUDE_CODE:
+        backend, problems = claude_code_agents.translated(backend)
+        for setting, message in problems.items():
+            raise UnsupportedSettingError(setting, message)
+    if (key := _written_key(backend)) is not None:
+        del backend["api_key"]
+        backend["api_key_env"] = _variable_of(key, environ, _address_in(params))
+    return backend
+
+
+def with_written_key(params: Mapping[str, Any], environ: Mapping[str, str]) -> Mapping[str, str]:
+    """The environment in which a key that these backend parameters hold as text has a name."""
+    if key := _written_key(params):
+        given_keys.name_of(key, _address_in(params))
+    return given_keys.with_given_keys(environ)
+
+
+def changed(settings: Mapping[str, Any], engine: Settings) -> dict[str, Any]:
+    """Those of the settings that differ from the engine's defaults."""
+    default = engine.model_dump(mode="json")
+    return {key: value for key, value in settings.items() if value != default[key]}
+
+
+def _written_key(params: Mapping[str, Any]) -> str | None:
+    """A key that stands there itself, and not the name of its variable."""
+    key = params.get("api_key")
+    return key if isinstance(key, str) and not re.fullmatch(_VARIABLE, key) else None
+
+
+def _address_in(params: Mapping[str, Any]) -> str | None:
+    address = params.get("endpoint") or params.get("base_url")
+    return address if isinstance(address, str) else None
+
+
+def _variable_of(key: str, environ: Mapping[str, str], address: str | None) -> str:
+    """The name of a variable whose value is this key, the providers' own first. In the environment of this process any
+    key has a name.
+    """
+    for name in (*credential_variables(), *sorted(environ)):
+        if key and environ.get(name) == key and re.fullmatch(VARIABLE_PATTERN, name):
+            return name
+    if key and environ is os.environ:
+        return given_keys.name_of(key, address)
+    raise MassgenError(
+        "config_invalid",
+        "api_key: a config holds names of variables and never a key. Set the key in the environment and leave api_key "
+        "out, or name the variable with api_key_env.",
+    )
