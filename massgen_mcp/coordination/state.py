@@ -30,7 +30,7 @@ Knows no I/O, no models, no configs; needs no mock to be tested.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Literal
+from typing import Literal, assert_never
 
 from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.coordination.camps import StandingVote
@@ -40,18 +40,60 @@ from massgen_mcp.coordination.guidance import Duty, Rest, Violation, Wait, Work
 from massgen_mcp.coordination.novelty import MAX_OVERLAP, Novelty, overlap
 from massgen_mcp.coordination.visible import is_visible
 from massgen_mcp.errors import DropReason
-from massgen_mcp.events.agent_work import BallotChanged, RoundStarted
+from massgen_mcp.events.agent_work import (
+    BallotChanged,
+    MessagesShown,
+    ModelCallAborted,
+    ModelCallAdmitted,
+    ModelCallFailed,
+    ModelCallRetried,
+    ModelCallStarted,
+    ModelCallWaiting,
+    ModelReplied,
+    RoundStarted,
+    RuleViolated,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+)
 from massgen_mcp.events.coordination import (
     AgentDropped,
+    AnswerEvaluated,
+    AnswerPresented,
     AnswerSubmitted,
+    CheckFinished,
     FilesChecked,
     FirstAnswersClosed,
+    PresentationFailed,
+    PresentationStarted,
     RunOffStarted,
     VoteCast,
     WinnerChosen,
 )
-from massgen_mcp.events.parts import BallotEntry, Camp, Event
-from massgen_mcp.events.run import AttemptStarted, BudgetRaised, BudgetReached, FinishRequested
+from massgen_mcp.events.parts import BallotEntry, Camp
+from massgen_mcp.events.record import AnyEvent, UnknownEvent
+from massgen_mcp.events.run import (
+    AttemptStarted,
+    BaseTaken,
+    BudgetMark,
+    BudgetRaised,
+    BudgetReached,
+    CallerMessage,
+    FinishRequested,
+    InputGiven,
+    InputRequired,
+    NestedRunEnded,
+    NestedRunStarted,
+    ReservationExceeded,
+    RunCancelled,
+    RunCompleted,
+    RunFailed,
+    RunResumed,
+    RunStarted,
+    RunTimedOut,
+    ServerLost,
+    TimeReturned,
+)
 
 EarlyDecision = Literal["off", "proven", "majority"]
 
@@ -305,7 +347,7 @@ class Coordination:
 
     # -- the fold -----------------------------------------------------------------------------------------------
 
-    def after(self, event: Event) -> "Coordination":  # noqa: C901 - one case per event, nothing else
+    def after(self, event: AnyEvent | UnknownEvent) -> "Coordination":  # noqa: C901 - one case per event, nothing else
         """The state after an event; events that are not about coordination change nothing."""
         match event:
             case RoundStarted() | BallotChanged():
@@ -338,8 +380,46 @@ class Coordination:
                 return replace(self, closing=isinstance(event, BudgetReached))
             case WinnerChosen():
                 return replace(self, winner=event)
-            case _:
+            case (
+                RunStarted()
+                | BaseTaken()
+                | ServerLost()
+                | TimeReturned()
+                | BudgetMark()
+                | ReservationExceeded()
+                | RunResumed()
+                | CallerMessage()
+                | InputRequired()
+                | InputGiven()
+                | NestedRunStarted()
+                | NestedRunEnded()
+                | RunCompleted()
+                | RunFailed()
+                | RunCancelled()
+                | RunTimedOut()
+                | MessagesShown()
+                | ModelCallStarted()
+                | ModelCallWaiting()
+                | ModelCallAdmitted()
+                | TextDelta()
+                | ModelCallRetried()
+                | ModelReplied()
+                | ModelCallFailed()
+                | ModelCallAborted()
+                | ToolStarted()
+                | ToolFinished()
+                | RuleViolated()
+                | CheckFinished()
+                | FilesChecked()
+                | PresentationStarted()
+                | AnswerPresented()
+                | AnswerEvaluated()
+                | PresentationFailed()
+                | UnknownEvent()
+            ):
                 return self
+            case _:
+                assert_never(event)
 
     def _with(self, agent: str, seat: Seat) -> "Coordination":
         return replace(self, seats={**self.seats, agent: seat})

@@ -255,5 +255,7 @@ AgentEvent = (
     | ToolFinished
     | RuleViolated
 )
+WorkEvent = ModelReplied | ModelCallAborted | ToolStarted | ToolFinished | BallotChanged | MessagesShown | RuleViolated
+"""What a round, or the writing of the final answer, goes on from when its process was lost, besides its beginning."""
 LostTry = ModelCallStarted | ModelCallRetried | ModelCallFailed | ModelCallAborted
 """What may say that a try without a reply has to be paid for."""

@@ -5,6 +5,7 @@ breaks a rule goes back to the model as a tool result, in this one place.
 """
 
 from collections.abc import Sequence
+from typing import assert_never
 
 import anyio
 
@@ -13,9 +14,19 @@ from massgen_mcp.backends.thoughts import thoughts_apart
 from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.coordination.guidance import Violation, Work
 from massgen_mcp.errors import BackendError
-from massgen_mcp.events.agent_work import BallotChanged, ModelReplied, RoundStarted, RuleViolated
+from massgen_mcp.events.agent_work import (
+    BallotChanged,
+    MessagesShown,
+    ModelCallAborted,
+    ModelReplied,
+    RoundStarted,
+    RuleViolated,
+    ToolFinished,
+    ToolStarted,
+    WorkEvent,
+)
 from massgen_mcp.events.coordination import ActionForm
-from massgen_mcp.events.parts import CitationRecord, Event
+from massgen_mcp.events.parts import CitationRecord
 from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.answer_form import formed
@@ -86,14 +97,15 @@ class Round:
         return cls(member, attempt, opened)
 
     @classmethod
-    def resume(cls, member: Member, attempt: Attempt, events: Sequence[Event]) -> "Round":
+    def resume(cls, member: Member, attempt: Attempt, events: Sequence[RoundStarted | WorkEvent]) -> "Round":
         """A round that stands where its events, from `RoundStarted` on, have led it."""
         opened, *later = events
         if not isinstance(opened, RoundStarted):
             raise TypeError("a round begins with RoundStarted")
         resumed = cls(member, attempt, opened)
         for event in later:
-            resumed._take_in(event)
+            if not isinstance(event, RoundStarted):
+                resumed._take_in(event)
         return resumed
 
     async def play(self) -> None:
@@ -150,7 +162,7 @@ class Round:
             await self._live_run.change()
         scope.cancel()
 
-    def _take_in(self, event: Event) -> None:
+    def _take_in(self, event: WorkEvent) -> None:
         """Let an event of this round have its effect on what the agent knows."""
         if isinstance(event, ModelReplied):
             self._forgive()
@@ -165,8 +177,10 @@ class Round:
                 self._reminded = self._reminded or event.code in ("no_action", "unclear_vote")
                 self._tell_violation(event)
                 self._talk.reply = None
+            case ModelReplied() | ModelCallAborted() | ToolStarted() | ToolFinished() | MessagesShown():
+                pass  # the conversation has taken it in
             case _:
-                pass
+                assert_never(event)
 
     # -- what the model sees ------------------------------------------------------------------------------------
 
@@ -347,6 +361,6 @@ class Round:
         if not event.calls and event.code != "invalid_call":
             self._talk.tell(event.message)
 
-    def _record(self, event: Event) -> None:
+    def _record(self, event: WorkEvent) -> None:
         self._live_run.record(event)
         self._take_in(event)

@@ -4,6 +4,8 @@ What the model has been told is a fold over events: while a run goes on the same
 rebuilds it when a lost run is resumed.
 """
 
+from typing import assert_never
+
 from massgen_mcp.backends.base import (
     AssistantMessage,
     Message,
@@ -14,16 +16,18 @@ from massgen_mcp.backends.base import (
     UserMessage,
 )
 from massgen_mcp.events.agent_work import (
+    BallotChanged,
     CallPurpose,
     MessagesShown,
     ModelCallAborted,
     ModelReplied,
     RoundStarted,
+    RuleViolated,
     ToolFinished,
     ToolStarted,
+    WorkEvent,
 )
 from massgen_mcp.events.coordination import PresentationStarted
-from massgen_mcp.events.parts import Event
 from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.attempt import Attempt
@@ -63,8 +67,8 @@ class Conversation:
         """Replies in a row, the last one included, that called tools and none of them validly."""
         return self._fruitless + 1 if self.results and not any(result.valid for result in self.results) else 0
 
-    def take_in(self, event: Event) -> None:
-        """Let an event of this agent be part of the talk; those that no model is told of change nothing."""
+    def take_in(self, event: WorkEvent) -> None:
+        """Let an event of this agent be part of the talk."""
         match event:
             case ModelReplied():
                 called = native_calls(event)
@@ -84,8 +88,10 @@ class Conversation:
                 self.results.append(event)
             case MessagesShown():
                 self._add_messages_heard(event.heard, event.nonce)
+            case BallotChanged() | RuleViolated():
+                pass  # the round says of these what its rules are
             case _:
-                pass
+                assert_never(event)
 
     def tell(self, text: str) -> None:
         self.messages.append(UserMessage(text))

@@ -10,9 +10,8 @@ from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 from massgen_mcp.coordination.visible import is_visible
 from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError
-from massgen_mcp.events.agent_work import ModelReplied
-from massgen_mcp.events.coordination import AnswerEvaluated, PresentationStarted
-from massgen_mcp.events.parts import Event
+from massgen_mcp.events.agent_work import ModelReplied, WorkEvent
+from massgen_mcp.events.coordination import AnswerEvaluated, PresentationFailed, PresentationStarted
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.answer_form import formed
 from massgen_mcp.orchestration.attempt import Attempt
@@ -26,8 +25,10 @@ from massgen_mcp.run_state.agents import Vote
 from massgen_mcp.tools.base import Arguments, Text, ToolRefused, decoded, parse_arguments
 from massgen_mcp.tools.workflow import NewAnswer
 
+PresentationEvent = PresentationStarted | PresentationFailed | WorkEvent
 
-async def present(member: Member, attempt: Attempt, past: Sequence[Event] = ()) -> str:
+
+async def present(member: Member, attempt: Attempt, past: Sequence[PresentationEvent] = ()) -> str:
     """The final answer, never empty. `past`: the events of its writing, `PresentationStarted` first, where it goes on.
 
     Raises `BackendError` if the member cannot write one, with reason `internal` where the fault is ours.
@@ -38,7 +39,7 @@ async def present(member: Member, attempt: Attempt, past: Sequence[Event] = ()) 
         raise attempt.live_run.fault(error) from None
 
 
-async def _present(member: Member, attempt: Attempt, past: Sequence[Event]) -> str:
+async def _present(member: Member, attempt: Attempt, past: Sequence[PresentationEvent]) -> str:
     started, *later = past or [_started(member, attempt)]
     if not isinstance(started, PresentationStarted):
         raise TypeError("a presentation begins with PresentationStarted")
@@ -48,7 +49,8 @@ async def _present(member: Member, attempt: Attempt, past: Sequence[Event]) -> s
     if attempt.live_run.coordination.answered:
         talk.tell(_record(member, attempt, started.nonce))
     for event in later:
-        talk.take_in(event)
+        if not isinstance(event, PresentationStarted | PresentationFailed):
+            talk.take_in(event)
     seconds = attempt.run_spec.limits.round_seconds
     limit, live_run = Countdown(seconds), attempt.live_run
     with live_run.limited(limit, lambda: live_run.asks or member.name in live_run.state.resume_point.queued):

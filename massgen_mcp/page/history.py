@@ -4,27 +4,36 @@ Reads every record once. Who may vote, what counts and who wins is not decided h
 """
 
 from dataclasses import dataclass, field, replace
+from typing import assert_never
 
 from massgen_mcp.events.agent_work import (
     BallotChanged,
     LostTry,
     MessagesShown,
     ModelCallAborted,
+    ModelCallAdmitted,
     ModelCallFailed,
     ModelCallRetried,
     ModelCallStarted,
+    ModelCallWaiting,
     ModelReplied,
     RoundStarted,
+    RuleViolated,
     TextDelta,
     ToolFinished,
     ToolStarted,
 )
 from massgen_mcp.events.coordination import (
     AgentDropped,
+    AnswerEvaluated,
+    AnswerPresented,
     AnswerSubmitted,
     CheckFinished,
     FilesChecked,
+    FirstAnswersClosed,
+    PresentationFailed,
     PresentationStarted,
+    RunOffStarted,
     VoteCast,
     WinnerChosen,
 )
@@ -32,17 +41,25 @@ from massgen_mcp.events.record import AnyEvent, LogRecord, UnknownEvent
 from massgen_mcp.events.run import (
     AttemptStarted,
     BaseTaken,
+    BudgetMark,
     BudgetRaised,
+    BudgetReached,
     CallerMessage,
     FinishRequested,
     InputGiven,
     InputRequired,
     NestedRunEnded,
     NestedRunStarted,
+    ReservationExceeded,
     RunCancelled,
+    RunCompleted,
     RunEnd,
+    RunFailed,
     RunResumed,
     RunStarted,
+    RunTimedOut,
+    ServerLost,
+    TimeReturned,
 )
 from massgen_mcp.money.spending import Spending
 from massgen_mcp.page.data import CallEnd, MomentKind, Phase
@@ -222,8 +239,37 @@ class RunHistory:
                 self.nested[event.run_id] = (at, None)
             case NestedRunEnded():
                 self.nested[event.run_id] = (self.nested.get(event.run_id, (at, None))[0], at)
-            case _:
+            case (
+                BaseTaken()
+                | ServerLost()
+                | FinishRequested()
+                | TimeReturned()
+                | BudgetMark()
+                | BudgetReached()
+                | BudgetRaised()
+                | ReservationExceeded()
+                | RunResumed()
+                | CallerMessage()
+                | InputRequired()
+                | InputGiven()
+                | RunCompleted()
+                | RunFailed()
+                | RunCancelled()
+                | RunTimedOut()
+                | ModelCallWaiting()
+                | ModelCallAdmitted()
+                | TextDelta()
+                | RuleViolated()
+                | RunOffStarted()
+                | FirstAnswersClosed()
+                | AnswerPresented()
+                | AnswerEvaluated()
+                | PresentationFailed()
+                | UnknownEvent()
+            ):
                 pass
+            case _:
+                assert_never(event)
 
     def _add_moment(self, at: float, event: AnyEvent | UnknownEvent) -> None:
         """One for everything that the records or the live view tell, or that is a warning."""

@@ -3,10 +3,62 @@
 Their sentences tell such names, so a page that is to be shown to others takes its sentences from these.
 """
 
-from massgen_mcp.events.coordination import CheckFinished, FilesChecked
+from typing import assert_never
+
+from massgen_mcp.events.agent_work import (
+    BallotChanged,
+    MessagesShown,
+    ModelCallAborted,
+    ModelCallAdmitted,
+    ModelCallFailed,
+    ModelCallRetried,
+    ModelCallStarted,
+    ModelCallWaiting,
+    ModelReplied,
+    RoundStarted,
+    RuleViolated,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+)
+from massgen_mcp.events.coordination import (
+    AgentDropped,
+    AnswerEvaluated,
+    AnswerPresented,
+    AnswerSubmitted,
+    CheckFinished,
+    FilesChecked,
+    FirstAnswersClosed,
+    PresentationFailed,
+    PresentationStarted,
+    RunOffStarted,
+    VoteCast,
+    WinnerChosen,
+)
 from massgen_mcp.events.parts import CheckOutcome
 from massgen_mcp.events.record import AnyEvent, LogRecord, UnknownEvent
-from massgen_mcp.events.run import BaseTaken, NestedRunStarted, RunCompleted, RunStarted, ServerLost
+from massgen_mcp.events.run import (
+    AttemptStarted,
+    BaseTaken,
+    BudgetMark,
+    BudgetRaised,
+    BudgetReached,
+    CallerMessage,
+    FinishRequested,
+    InputGiven,
+    InputRequired,
+    NestedRunEnded,
+    NestedRunStarted,
+    ReservationExceeded,
+    RunCancelled,
+    RunCompleted,
+    RunFailed,
+    RunResumed,
+    RunStarted,
+    RunTimedOut,
+    ServerLost,
+    TimeReturned,
+)
 
 
 class Nameless:
@@ -47,8 +99,53 @@ class Nameless:
                         "problem": "(reason left out)" if event.problem else "",
                     }
                 )
-            case _:
+            case (
+                RunStarted()
+                | AttemptStarted()
+                | FinishRequested()
+                | TimeReturned()
+                | BudgetMark()
+                | BudgetReached()
+                | BudgetRaised()
+                | ReservationExceeded()
+                | RunResumed()
+                | CallerMessage()
+                | InputRequired()
+                | InputGiven()
+                | NestedRunEnded()
+                | RunCompleted()
+                | RunFailed()
+                | RunCancelled()
+                | RunTimedOut()
+                | RoundStarted()
+                | MessagesShown()
+                | BallotChanged()
+                | ModelCallStarted()
+                | ModelCallWaiting()
+                | ModelCallAdmitted()
+                | TextDelta()
+                | ModelCallRetried()
+                | ModelReplied()
+                | ModelCallFailed()
+                | ModelCallAborted()
+                | ToolStarted()
+                | ToolFinished()
+                | RuleViolated()
+                | AnswerSubmitted()
+                | VoteCast()
+                | RunOffStarted()
+                | FirstAnswersClosed()
+                | AgentDropped()
+                | WinnerChosen()
+                | PresentationStarted()
+                | AnswerPresented()
+                | AnswerEvaluated()
+                | PresentationFailed()
+                | UnknownEvent()
+            ):
                 return event
+            case _:
+                assert_never(event)
 
     def _outcome(self, outcome: CheckOutcome) -> CheckOutcome:
         how = "did not run" if outcome.result == "not_run" else outcome.how  # the rest of it may name files

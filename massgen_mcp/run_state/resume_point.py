@@ -4,6 +4,7 @@ Kept small, because every process that executes or shows a run folds it: a round
 """
 
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from massgen_mcp.events.agent_work import (
     OWN_QUEUE,
@@ -12,36 +13,67 @@ from massgen_mcp.events.agent_work import (
     ModelCallAborted,
     ModelCallAdmitted,
     ModelCallFailed,
+    ModelCallRetried,
     ModelCallStarted,
     ModelCallWaiting,
     ModelReplied,
     RoundStarted,
     RuleViolated,
+    TextDelta,
     ToolFinished,
     ToolStarted,
+    WorkEvent,
 )
 from massgen_mcp.events.coordination import (
     AgentDropped,
     AnswerEvaluated,
     AnswerPresented,
     AnswerSubmitted,
+    CheckFinished,
+    FilesChecked,
+    FirstAnswersClosed,
     PresentationFailed,
     PresentationStarted,
+    RunOffStarted,
     VoteCast,
     WinnerChosen,
 )
-from massgen_mcp.events.parts import Event
-from massgen_mcp.events.record import LogRecord
-from massgen_mcp.events.run import AttemptStarted, RunResumed, TimeReturned
+from massgen_mcp.events.record import AnyEvent, LogRecord, UnknownEvent
+from massgen_mcp.events.run import (
+    AttemptStarted,
+    BaseTaken,
+    BudgetMark,
+    BudgetRaised,
+    BudgetReached,
+    CallerMessage,
+    FinishRequested,
+    InputGiven,
+    InputRequired,
+    NestedRunEnded,
+    NestedRunStarted,
+    ReservationExceeded,
+    RunCancelled,
+    RunCompleted,
+    RunFailed,
+    RunResumed,
+    RunStarted,
+    RunTimedOut,
+    ServerLost,
+    TimeReturned,
+)
 
 
 @dataclass
 class ResumePoint:
     """Mutable while being folded; treat it as read-only."""
 
-    open_rounds: dict[str, list[Event]] = field(default_factory=dict[str, list[Event]])
+    open_rounds: dict[str, list[RoundStarted | WorkEvent]] = field(
+        default_factory=dict[str, list[RoundStarted | WorkEvent]]
+    )
     """By agent, those events of its unfinished round that its model was told of, `RoundStarted` first."""
-    presentation: list[Event] = field(default_factory=list[Event])
+    presentation: list[PresentationStarted | PresentationFailed | WorkEvent] = field(
+        default_factory=list[PresentationStarted | PresentationFailed | WorkEvent]
+    )
     """The same of this attempt's final answer being written, `PresentationStarted` first; empty once it is there."""
     presented: bool = False
     """This attempt has its final answer."""
@@ -84,7 +116,7 @@ class ResumePoint:
         if not self.only_queued:
             self.seconds += passed
 
-    def apply(self, event: Event) -> None:  # noqa: C901 - one case per event, nothing else
+    def apply(self, event: AnyEvent | UnknownEvent) -> None:  # noqa: C901 - one case per event, nothing else
         """Fold one more event in."""
         match event:
             case AttemptStarted():
@@ -118,8 +150,36 @@ class ResumePoint:
                 self._end_call(event)
             case ToolStarted() | ToolFinished() | BallotChanged() | MessagesShown() | RuleViolated():
                 self._keep(event)
-            case _:
+            case (
+                RunStarted()
+                | BaseTaken()
+                | ServerLost()
+                | FinishRequested()
+                | TimeReturned()
+                | BudgetMark()
+                | BudgetReached()
+                | BudgetRaised()
+                | ReservationExceeded()
+                | CallerMessage()
+                | InputRequired()
+                | InputGiven()
+                | NestedRunStarted()
+                | NestedRunEnded()
+                | RunCompleted()
+                | RunFailed()
+                | RunCancelled()
+                | RunTimedOut()
+                | TextDelta()
+                | ModelCallRetried()
+                | RunOffStarted()
+                | CheckFinished()
+                | FilesChecked()
+                | FirstAnswersClosed()
+                | UnknownEvent()
+            ):
                 pass
+            case _:
+                assert_never(event)
 
     def _end_call(self, event: ModelReplied | ModelCallFailed | ModelCallAborted) -> None:
         self.in_flight.pop(event.agent, None)
@@ -130,16 +190,7 @@ class ResumePoint:
         elif not isinstance(event, ModelCallFailed):
             self._keep(event)
 
-    def _keep(
-        self,
-        event: ModelReplied
-        | ModelCallAborted
-        | ToolStarted
-        | ToolFinished
-        | BallotChanged
-        | MessagesShown
-        | RuleViolated,
-    ) -> None:
+    def _keep(self, event: WorkEvent) -> None:
         """It belongs to the agent's open round, or else to the presentation."""
         if event.agent in self.open_rounds:
             self.open_rounds[event.agent].append(event)

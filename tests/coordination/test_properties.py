@@ -11,17 +11,18 @@ from massgen_mcp.coordination.deciding import decision
 from massgen_mcp.coordination.evidence import ChecksPolicy, passes
 from massgen_mcp.coordination.guidance import Violation, Wait, Work
 from massgen_mcp.coordination.state import Coordination, EarlyDecision, Rules
-from massgen_mcp.events.agent_work import BallotChanged, RoundStarted
+from massgen_mcp.events.agent_work import AgentEvent, BallotChanged, RoundStarted
 from massgen_mcp.events.coordination import (
     AgentDropped,
     AnswerSubmitted,
+    CoordinationEvent,
     FilesChecked,
     FirstAnswersClosed,
     RunOffStarted,
     VoteCast,
     WinnerChosen,
 )
-from massgen_mcp.events.parts import CheckOutcome, Event
+from massgen_mcp.events.parts import CheckOutcome
 
 SEEDS = 10_000
 
@@ -41,7 +42,7 @@ class Play:
     """One random coordination: agents take random turns, see ballots when the rules say so, and act at random."""
 
     seed: int
-    events: list[Event] = field(default_factory=list[Event])
+    events: list[CoordinationEvent | AgentEvent] = field(default_factory=list[CoordinationEvent | AgentEvent])
     calls: int = 0
     accepted: int = 0
     stale: int = 0
@@ -56,7 +57,7 @@ class Play:
         self.rules = Rules(max_answers=self.limit, early_decision=early, seed=str(self.seed), checks=checks)
         self.state = Coordination.begin(agents, self.rules)
 
-    def happen(self, event: Event) -> None:
+    def happen(self, event: CoordinationEvent | AgentEvent) -> None:
         self.events.append(event)
         self.state = self.state.after(event)
         if decided := decision(self.state):
@@ -98,7 +99,7 @@ class Play:
         self.calls += 1
         dice = self.random.random()
         if dice < 0.03:
-            verdict: Event | Violation = self.state.drop(agent, "provider_error", "bad luck")
+            verdict: CoordinationEvent | Violation = self.state.drop(agent, "provider_error", "bad luck")
         elif dice < 0.45:
             verdict = self.state.answer(agent, f"answer {self.calls}")
         else:
@@ -125,7 +126,7 @@ class Play:
             before = ("check 1",) if self.random.random() < 0.3 else ()
             self.happen(FilesChecked(subject="answer", label=label, outcomes=outcomes, fails_before=before))
 
-    def _vote(self, agent: str) -> Event | Violation:
+    def _vote(self, agent: str) -> CoordinationEvent | Violation:
         same = [f"agent{place}" for place in range(1, 8) if self.random.random() < 0.3]
         name = f"agent{self.random.randint(1, 8)}"
         return self.state.vote(agent, name, "because", same if self.random.random() < 0.7 else None)
