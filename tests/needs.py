@@ -40,6 +40,8 @@ PROGRAMS = (
     Program(("git",), "git", "code work"),
     Program(("strace",), "strace", "errors of disks, and cuts of the power"),
     Program(("bwrap",), "bubblewrap", "the stronger sandbox"),
+    Program(("skopeo",), "skopeo", "images that are unpacked"),
+    Program(("umoci",), "umoci", "images that are unpacked"),
     Program(("chromium", "chromium-browser"), "chromium", "the page of a run in a browser"),
 )
 

@@ -31,7 +31,7 @@ def test_what_is_missing_is_named_before_the_work_and_ends_it_in_ci(tmp_path: Pa
     (tmp_path / "git").symlink_to(shutil.which("git") or "/usr/bin/git")
     done = run(tmp_path, str(ROOT / "tests/needs.py"), "programs", ci=ci)
     assert done.returncode == code
-    assert [line.split()[1] for line in done.stdout.splitlines()] == ["strace", "bwrap", "chromium"]
+    assert [line.split()[1] for line in done.stdout.splitlines()] == ["strace", "bwrap", "skopeo", "umoci", "chromium"]
     assert "MISSING: strace (Debian: apt install strace). NOT TRIED: " in done.stdout
 
 

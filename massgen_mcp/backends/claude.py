@@ -15,7 +15,6 @@ from massgen_mcp.backends.base import (
     UserMessage,
 )
 from massgen_mcp.backends.claude_reply import MAX_PAUSES, MessagesReply, tool_use
-from massgen_mcp.backends.failures import translated
 from massgen_mcp.backends.http import (
     TIMEOUT,
     Endpoint,
@@ -25,6 +24,7 @@ from massgen_mcp.backends.http import (
     http_client,
     posted,
 )
+from massgen_mcp.backends.streamed import HttpBackend
 from massgen_mcp.backends.wiretext import clean_object
 from massgen_mcp.config.providers.catalog import MESSAGES_OUTPUT
 
@@ -40,39 +40,25 @@ _NATIVE_TOOLS: dict[str, str] = {"web_search": "web_search_20250305", "code_exec
 """Versions that every current model has; later ones want further tools or newer models."""
 
 
-class ClaudeBackend:
+class ClaudeBackend(HttpBackend["AsyncAnthropic"]):
     def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint = endpoint
         # The SDK adds the version to the path itself; users write it as for other APIs.
-        self._base_url = (endpoint.base_url or ANTHROPIC).rstrip("/").removesuffix("/v1")
-        self._client = LazyClient(lambda: _connect(endpoint, self._base_url), _SDK)
+        base_url = (endpoint.base_url or ANTHROPIC).rstrip("/").removesuffix("/v1")
+        super().__init__(endpoint, base_url, LazyClient(lambda: _connect(endpoint, base_url), _SDK))
 
-    @property
-    def model(self) -> str:
-        return self._endpoint.model
-
-    async def prepare(self) -> None:
-        with translated(self._endpoint, self._base_url):
-            await self._client.get()
-
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
+    async def _parts(self, client: "AsyncAnthropic", request: ModelRequest, /) -> AsyncGenerator[Part]:
         body = request_body(self._endpoint, request)
-        with translated(self._endpoint, self._base_url):
-            client = await self._client.get()
-            reply = MessagesReply(self._endpoint, self._base_url, request)
-            for pauses in range(1 + MAX_PAUSES):
-                async with posted(client, "/v1/messages", body) as chunks, aclosing(events_in(chunks)) as events:
-                    async for event in events:
-                        for part in reply.read(event):
-                            yield part
-                if not reply.paused or pauses == MAX_PAUSES:
-                    break
-                body = request_body(self._endpoint, request, so_far=reply.resume())
-            for part in reply.finish():
-                yield part
-
-    async def aclose(self) -> None:
-        await self._client.aclose()
+        reply = MessagesReply(self._endpoint, self._base_url, request)
+        for pauses in range(1 + MAX_PAUSES):
+            async with posted(client, "/v1/messages", body) as chunks, aclosing(events_in(chunks)) as events:
+                async for event in events:
+                    for part in reply.read(event):
+                        yield part
+            if not reply.paused or pauses == MAX_PAUSES:
+                break
+            body = request_body(self._endpoint, request, so_far=reply.resume())
+        for part in reply.finish():
+            yield part
 
 
 def _connect(endpoint: Endpoint, base_url: str) -> "AsyncAnthropic":

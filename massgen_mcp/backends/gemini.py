@@ -21,10 +21,10 @@ from massgen_mcp.backends.base import (
     ToolResultMessage,
     UserMessage,
 )
-from massgen_mcp.backends.failures import translated
 from massgen_mcp.backends.gemini_reply import GeminiReply
 from massgen_mcp.backends.http import Endpoint, LazyClient, events_in
 from massgen_mcp.backends.plain_client import PlainClient
+from massgen_mcp.backends.streamed import HttpBackend
 from massgen_mcp.backends.wiretext import arguments_object, clean_object, tool_name
 
 GEMINI = "https://generativelanguage.googleapis.com/v1beta"
@@ -44,30 +44,20 @@ _LEVELS: Mapping[str, str] = {"none": "minimal", "xhigh": "high", "max": "high"}
 """Efforts that Gemini 3 and later call otherwise. It always thinks."""
 
 
-class GeminiBackend:
+class GeminiBackend(HttpBackend[PlainClient]):
     def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint = endpoint
-        self._base_url = _with_version(endpoint.base_url or GEMINI)
-        self._client = LazyClient(lambda: PlainClient(endpoint.api_key, "x-goog-api-key"))
+        client = LazyClient(lambda: PlainClient(endpoint.api_key, "x-goog-api-key"))
+        super().__init__(endpoint, _with_version(endpoint.base_url or GEMINI), client)
 
-    @property
-    def model(self) -> str:
-        return self._endpoint.model
-
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
+    async def _parts(self, client: PlainClient, request: ModelRequest, /) -> AsyncGenerator[Part]:
         body = request_body(self._endpoint, request)
-        with translated(self._endpoint, self._base_url):
-            client = await self._client.get()
-            reply = GeminiReply(self._endpoint, self._base_url, request)
-            async with client.posted(self._url(), body) as chunks, aclosing(events_in(chunks)) as events:
-                async for event in events:
-                    for part in reply.read(event):
-                        yield part
-            for part in reply.finish():
-                yield part
-
-    async def aclose(self) -> None:
-        await self._client.aclose()
+        reply = GeminiReply(self._endpoint, self._base_url, request)
+        async with client.posted(self._url(), body) as chunks, aclosing(events_in(chunks)) as events:
+            async for event in events:
+                for part in reply.read(event):
+                    yield part
+        for part in reply.finish():
+            yield part
 
     def _url(self) -> str:
         model = self._endpoint.model

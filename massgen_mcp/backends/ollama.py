@@ -26,10 +26,11 @@ from massgen_mcp.backends.base import (
 )
 from massgen_mcp.backends.drafts import Drafts
 from massgen_mcp.backends.ends import CHAT, stop_of
-from massgen_mcp.backends.failures import broken_off, cut_off, of_event, translated
+from massgen_mcp.backends.failures import broken_off, cut_off, of_event
 from massgen_mcp.backends.fields import fields_of, fields_or_none, objects_in, text_in
 from massgen_mcp.backends.http import Endpoint, LazyClient, listing_client
 from massgen_mcp.backends.plain_client import PlainClient, json_lines
+from massgen_mcp.backends.streamed import HttpBackend
 from massgen_mcp.backends.thoughts import ThoughtsApart
 from massgen_mcp.backends.usage import count, usage_part
 from massgen_mcp.backends.wiretext import CallIds, arguments_object, clean, clean_object, tool_name
@@ -53,37 +54,25 @@ class OllamaSettings:
     keep_alive: str | None = None
 
 
-class OllamaBackend:
+class OllamaBackend(HttpBackend[PlainClient]):
     def __init__(self, endpoint: Endpoint, settings: OllamaSettings) -> None:
-        self._endpoint = endpoint
+        super().__init__(endpoint, api_root(endpoint.base_url or ""), LazyClient(lambda: PlainClient(endpoint.api_key)))
         self._settings = settings
-        self._base_url = api_root(endpoint.base_url or "")
-        self._client = LazyClient(lambda: PlainClient(endpoint.api_key))
         self._lock = anyio.Lock()
         self._context: int | None = None
 
-    @property
-    def model(self) -> str:
-        return self._endpoint.model
-
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
-        with translated(self._endpoint, self._base_url):
-            context = await self._context_length()
-            body = request_body(self._endpoint, self._settings, request, context)
-            reply = _Reply(self._endpoint, self._base_url, request)
-            client = await self._client.get()
-            url = f"{self._base_url}/api/chat"
-            async with client.posted(url, body) as chunks, aclosing(json_lines(chunks)) as lines:
-                async for line in lines:
-                    for part in reply.read(line):
-                        yield part
-                    if reply.is_whole:
-                        break
-            for part in reply.finish():
-                yield part
-
-    async def aclose(self) -> None:
-        await self._client.aclose()
+    async def _parts(self, client: PlainClient, request: ModelRequest, /) -> AsyncGenerator[Part]:
+        context = await self._context_length()
+        body = request_body(self._endpoint, self._settings, request, context)
+        reply = _Reply(self._endpoint, self._base_url, request)
+        async with client.posted(f"{self._base_url}/api/chat", body) as chunks, aclosing(json_lines(chunks)) as lines:
+            async for line in lines:
+                for part in reply.read(line):
+                    yield part
+                if reply.is_whole:
+                    break
+        for part in reply.finish():
+            yield part
 
     async def _context_length(self) -> int:
         """Asked for once: the model is not loaded anew while we use it."""

@@ -8,9 +8,10 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Protocol
 
 from massgen_mcp.backends.base import JsonObject, ModelRequest, Part
-from massgen_mcp.backends.failures import of_event, translated
+from massgen_mcp.backends.failures import of_event
 from massgen_mcp.backends.fields import parsed
 from massgen_mcp.backends.http import TIMEOUT, Endpoint, LazyClient, drain, events_in, http_client, posted
+from massgen_mcp.backends.streamed import HttpBackend
 from massgen_mcp.backends.usage import member
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class ReplyBuilder(Protocol):
         ...
 
 
-class OpenAIBackend:
+class OpenAIBackend(HttpBackend["AsyncOpenAI"]):
     """One path of the API: a wire says what is sent there, and how a reply is read."""
 
     def __init__(
@@ -45,35 +46,21 @@ class OpenAIBackend:
         request_body: Callable[[Endpoint, ModelRequest], JsonObject],
         reply: Callable[[Endpoint, str, ModelRequest], ReplyBuilder],
     ) -> None:
-        self._endpoint = endpoint
+        base_url = endpoint.base_url or OPENAI
+        super().__init__(endpoint, base_url, LazyClient(lambda: _connect(endpoint, base_url), _SDK))
         self._path = path
         self._request_body = request_body
         self._reply = reply
-        self._base_url = endpoint.base_url or OPENAI
-        self._client = LazyClient(lambda: _connect(endpoint, self._base_url), _SDK)
 
-    @property
-    def model(self) -> str:
-        return self._endpoint.model
-
-    async def prepare(self) -> None:
-        with translated(self._endpoint, self._base_url):
-            await self._client.get()
-
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
+    async def _parts(self, client: "AsyncOpenAI", request: ModelRequest, /) -> AsyncGenerator[Part]:
         body = self._request_body(self._endpoint, request)
-        with translated(self._endpoint, self._base_url):
-            client = await self._client.get()
-            reply = self._reply(self._endpoint, self._base_url, request)
-            async with aclosing(_events(client, self._path, body, self._endpoint, self._base_url)) as events:
-                async for event in events:
-                    for part in reply.read(event):
-                        yield part
-            for part in reply.finish():
-                yield part
-
-    async def aclose(self) -> None:
-        await self._client.aclose()
+        reply = self._reply(self._endpoint, self._base_url, request)
+        async with aclosing(_events(client, self._path, body, self._endpoint, self._base_url)) as events:
+            async for event in events:
+                for part in reply.read(event):
+                    yield part
+        for part in reply.finish():
+            yield part
 
 
 def _connect(endpoint: Endpoint, base_url: str) -> "AsyncOpenAI":

@@ -5,8 +5,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-import anyio.to_thread
-
 from massgen_mcp.sandbox import levels
 from massgen_mcp.sandbox.policy import Image, ImageRefused, LevelName, Policy, ResourceLimits
 from massgen_mcp.sandbox.probe import LevelReport, report_on
@@ -18,8 +16,8 @@ HOW_TO_GET_ONE = (
     "`pip install 'massgen-mcp[sandbox]'`; macOS has one; elsewhere set `sandbox: docker` under `commands`"
 )
 HOW_TO_GET_AN_IMAGE = (
-    "start Docker or Podman; or install bubblewrap and name an image that lies on this machine as `image_archive`; or "
-    "leave out docker and images, and commands have this machine's programs"
+    "start Docker or Podman; or install bubblewrap, skopeo and umoci, and name an image on this machine as "
+    "`image_archive`; or leave out docker and images, and commands have this machine's programs"
 )
 _IN_IMAGE = "only what the image holds is there; the programs of this machine are not"
 
@@ -91,7 +89,9 @@ async def _ready(wishes: Wishes, level: LevelName) -> Image:
     """The image, unpacked, in which a shell starts. Raises `ImageRefused`, `SandboxFailed`."""
     if wishes.archive is None or wishes.images is None:
         raise ImageRefused("there is no place to unpack it")
-    image = await anyio.to_thread.run_sync(_unpacked, wishes.archive, wishes.images)
+    from massgen_mcp.sandbox.images import unpacked  # few runs have an image
+
+    image = await unpacked(wishes.archive, wishes.images)
     with TemporaryDirectory(prefix="massgen-image-") as place:
         workspace, scratch = Path(place, "workspace"), Path(place, "scratch")
         for directory in (workspace, scratch):
@@ -102,12 +102,6 @@ async def _ready(wishes: Wishes, level: LevelName) -> Image:
     if ended.reason != "exited" or ended.code != 0:
         raise ImageRefused(f"its /bin/sh does not start ({ended.message or ended.code or ended.reason})")
     return image
-
-
-def _unpacked(archive: Path, images: Path) -> Image:
-    from massgen_mcp.sandbox.images import unpacked  # few runs have an image
-
-    return unpacked(archive, images)
 
 
 async def survey(cache: Path | None) -> tuple[LevelReport, ...]:

@@ -21,13 +21,9 @@ MAX_ALTERNATIVES = 64
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _PARENT = "ps_d"
 """pathspec's name for the group that stands for the slash after a directory that was matched."""
-_ANYWHERE = "^(?:.+/)?"
-_ENDS = {f"(?:(?P<{_PARENT}>/)|$)": "/?$", f"(?P<{_PARENT}>/)": "/$"}
-"""How pathspec's expressions begin for a name at any depth, and how they end; and the end of one for a name alone."""
-_OF_ALL = {".": "", f"(?P<{_PARENT}>/)": "[^/]*/$", "/": "[^/]*/$"}
-"""Those that it has for all files, and for all directories."""
-_LEADS_DEEPER = re.compile(r"(?<!\[\^)/")
-"""A slash that is none of `[^/]`."""
+_DIRECTORY = f".*(?P<{_PARENT}>/)$"
+_OF_ALL = {".": "", f"(?P<{_PARENT}>/)": _DIRECTORY, "/": _DIRECTORY}
+"""pathspec's expressions for all files and for all directories are to be searched for, and all others to be matched."""
 
 
 class IgnoreRules:
@@ -42,29 +38,26 @@ class IgnoreRules:
             try:
                 expression, chosen = GitIgnoreSpecPattern.pattern_to_regex(line)
                 if expression is not None and chosen is not None:
-                    self._rules.append(_Rule.read(expression, chosen=chosen))
+                    self._rules.append(_Rule(Pattern(_OF_ALL.get(expression, expression)), chosen))
             except (GitIgnorePatternError, PatternRefused):
                 continue  # git passes over what it cannot read, too
             if len(self._rules) == MAX_RULES:
                 break
-        self._names = [Pattern(part) for part in _joined(rule.pattern.text for rule in self._rules if rule.of_names)]
-        """Whether any of the rules that look at names only fits; most files are done with then."""
+        self._any = [Pattern(part) for part in _joined(rule.pattern.text for rule in self._rules)]
+        """Whether any of the rules fits at all; most files are done with then."""
 
     def decide(self, path: str, deadline: Deadline, *, directory: bool) -> bool | None:
         """Whether the lines choose this very path, whatever they say of the directories above it. None: no line fits.
 
         Raises `TookTooLong`.
         """
+        deadline.check()
         subject = f"{path}/" if directory else path
-        name = f"{_name(path)}/" if directory else _name(path)
-        any_name = any(pattern.match(name) is not None for pattern in self._names)
-        for rule in reversed(self._rules):
-            deadline.check()
-            if rule.of_names:
-                if any_name and rule.pattern.match(name) is not None:
+        if any(pattern.match(subject) is not None for pattern in self._any):
+            for rule in reversed(self._rules):
+                deadline.check()
+                if rule.fits(subject):
                     return rule.chosen
-            elif rule.fits(subject):
-                return rule.chosen
         return None
 
 
@@ -72,20 +65,7 @@ class _Rule(NamedTuple):
     """A line as pathspec reads it."""
 
     pattern: Pattern
-    of_names: bool
-    """It looks at the last name of a path only, a slash after it if that is a directory; else at the whole path."""
     chosen: bool
-
-    @classmethod
-    def read(cls, expression: str, *, chosen: bool) -> "_Rule":
-        """Raises `PatternRefused`."""
-        if expression in _OF_ALL:
-            return cls(Pattern(_OF_ALL[expression]), of_names=True, chosen=chosen)
-        name = expression.removeprefix(_ANYWHERE)
-        end = next((each for each in _ENDS if name.endswith(each)), "")
-        if name != expression and end and _LEADS_DEEPER.search(name.removesuffix(end)) is None:
-            return cls(Pattern(name.removesuffix(end) + _ENDS[end]), of_names=True, chosen=chosen)
-        return cls(Pattern(expression), of_names=False, chosen=chosen)
 
     def fits(self, subject: str) -> bool:
         """Whether it means this path, and not only a directory above it."""

@@ -79,12 +79,18 @@ def _saved(config: dict[str, Any], layers: list[bytes]) -> dict[str, bytes]:
 def _layout(config: dict[str, Any], layers: list[bytes]) -> dict[str, bytes]:
     parts: dict[str, bytes] = {"oci-layout": b'{"imageLayoutVersion": "1.0.0"}'}
 
-    def blob(data: bytes) -> dict[str, Any]:
+    def blob(data: bytes, kind: str) -> dict[str, Any]:
         parts[f"blobs/sha256/{hashlib.sha256(data).hexdigest()}"] = data
-        return {"digest": _digest(data), "size": len(data)}
+        return {"mediaType": f"application/vnd.oci.image.{kind}", "digest": _digest(data), "size": len(data)}
 
-    manifest = {"schemaVersion": 2, "config": blob(_text(config)), "layers": [blob(one) for one in layers]}
-    return parts | {"index.json": _text({"schemaVersion": 2, "manifests": [blob(_text(manifest))]})}
+    of_layers = "layer.v1.tar+gzip" if all(one[:2] == b"\x1f\x8b" for one in layers) else "layer.v1.tar"
+    manifest = {
+        "schemaVersion": 2,
+        "config": blob(_text(config), "config.v1+json"),
+        "layers": [blob(one, of_layers) for one in layers],
+    }
+    named = blob(_text(manifest), "manifest.v1+json")
+    return parts | {"index.json": _text({"schemaVersion": 2, "manifests": [named]})}
 
 
 def _text(document: object) -> bytes:

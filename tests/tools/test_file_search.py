@@ -222,6 +222,17 @@ async def test_what_gitignore_names_is_left_out_and_counted(workspace: Workspace
     assert files == sorted(f"context/project/{path}" for path in [*NOT_IGNORED, ".gitignore", "src/.gitignore"])
 
 
+@pytest.mark.parametrize(("line", "found"), [("*", []), ("*/", ["x"]), ("/*/", ["x"])])
+async def test_what_ignores_everything_ignores_the_shortest_name(
+    workspace: Workspace, ws: Path, line: str, found: list[str]
+) -> None:
+    for path in ("x", "y/x"):
+        put(ws, path)
+    put(ws, ".gitignore", line)
+    listed = (await search(workspace, "needle")).split("\n")
+    assert [at.partition(":")[0] for at in listed if at.endswith(": needle")] == found
+
+
 @pytest.mark.usefixtures("ignoring")
 async def test_what_is_ignored_is_found_when_asked_for(workspace: Workspace) -> None:
     everything = await search(workspace, "needle", path="context/project", include_ignored=True)
@@ -245,6 +256,7 @@ async def test_what_is_ignored_is_found_when_asked_for(workspace: Workspace) -> 
         ("dist/*\n!dist/sub", ".", ["dist/sub/a.txt", "important/a.txt"]),
         ("/sub\n/important", ".", ["dist/sub/a.txt"]),
         ("**/sub", ".", ["important/a.txt"]),
+        ("*/", ".", []),
     ],
 )
 async def test_rules_mean_what_they_mean_to_git(
