@@ -25,6 +25,7 @@ from massgen_mcp.events.run import (
     NestedRunStarted,
     ReservationExceeded,
     ServerLost,
+    TimeReturned,
 )
 from tests.harness import ROOT
 from tests.teams import Act, Ended, run_team, team
@@ -56,6 +57,7 @@ PASSED = CheckOutcome(command="pytest -q", result="passed", how="exit code 0", c
 BY_HAND: tuple[Event, ...] = (
     BudgetMark(percent=75, usd=3.75, tokens=412_000),
     BudgetReached(agent="agent_b", message="a call may cost $1.31, and $1.25 of max_usd 5 are left"),
+    TimeReturned(seconds=184.2),
     ServerLost(server="tickets", agents=("agent_a",), message="MCP server tickets ended by itself"),
     ReservationExceeded(
         agent="agent_a", call_id="agent_a-1", reserved_usd=0.06, usd=0.09, reserved_tokens=20_000, tokens=31_000

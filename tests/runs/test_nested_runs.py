@@ -376,11 +376,13 @@ async def test_what_runs_cost_that_are_cancelled_with_an_interrupted_one_is_a_pa
         outer.kill()
         await outer.wait()
     async with home.client() as client:
-        (row,) = (await call(client, "list_runs", state="interrupted"))["runs"]
-        await call(client, "control_run", run_id=row["run_id"], action="cancel")
+        listed = {row["run_id"]: row["status"] for row in (await call(client, "list_runs"))["runs"]}
+        (outer_id,) = listed.keys() - {inner_id}
+        assert listed[outer_id] == "interrupted"
+        await call(client, "control_run", run_id=outer_id, action="cancel")
         assert (await call(client, "wait_run", run_id=inner_id))["status"] == "cancelled"
         alone = (await call(client, "get_result", run_id=inner_id))["usage"]
-        result = await call(client, "get_result", run_id=row["run_id"], view="votes")
+        result = await call(client, "get_result", run_id=outer_id, view="votes")
     assert result["status"] == "cancelled"
     assert [(one["run_id"], one["status"]) for one in result["nested"]] == [(inner_id, "cancelled")]
     assert result["usage"]["nested_calls"] == alone["model_calls"] == 2
