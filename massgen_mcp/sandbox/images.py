@@ -51,9 +51,9 @@ async def unpacked(source: Path, kept_in: Path) -> Image:
     if missing := [name for name in PROGRAMS if shutil.which(name) is None]:
         raise ImageRefused(f"{' and '.join(missing)} must be installed to unpack it (apt install {' '.join(missing)})")
     with TemporaryDirectory(prefix="massgen-image-") as place:
-        said = await _run(_ASK, source, Path(place))
+        printed = await _run(_ASK, source, Path(place))
     try:
-        config = json.loads(said)
+        config = json.loads(printed)
         layers, environ = config["rootfs"]["diff_ids"], _environ(config.get("config") or {})
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise ImageRefused("what it says of itself cannot be read") from error
