@@ -167,6 +167,8 @@ def takes_events(function: ast.FunctionDef | ast.AsyncFunctionDef, *, many: bool
             "CoordinationEvent",
             "LostTry",
             "RunEnd",
+            "WorkEvent",
+            "PresentationEvent",
             *EVENTS,
         }:
             return True
