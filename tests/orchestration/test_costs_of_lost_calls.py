@@ -190,7 +190,8 @@ async def test_a_call_that_is_cut_off_when_it_was_sent_is_paid_for(wire: Wire) -
 async def cut_off(backend: Backend, when: Callable[[], bool]) -> ModelCallAborted:
     member = Member("agent_a", backend, tariff=Tariff("some-model", PRICE))
     journal = EventList()
-    conductor = Conductor(RunSpec("q?", (member,), Rules(seed="s"), TeamLimits(), NullAnswerStore()), journal)
+    limits = TeamLimits(call_seconds=100_000)  # a machine that stood still does not end the call
+    conductor = Conductor(RunSpec("q?", (member,), Rules(seed="s"), limits, NullAnswerStore()), journal)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(conductor.conduct)
         await wait_until(when)
