@@ -33,9 +33,10 @@ needs:
 types:
 	$(BIN)/pyright
 
+# A test that fails is run once more; if it passes then, it is named RERUN, and the last line counts it. Fails again: an error.
 covered:
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest $(IN_PARALLEL)
+	$(BIN)/coverage run -m pytest $(IN_PARALLEL) --reruns 1
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under=90
 

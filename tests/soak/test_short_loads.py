@@ -72,8 +72,8 @@ async def test_a_server_with_one_tool_that_tells_failures_in_its_own_words_is_ca
         await fuzz(home, calls=100, seed=1, module="tests.soak.untyped_server", late_seconds=math.inf)
 
 
-WARMING_KIB = 100
-"""A few dozen runs are not enough for the caches to be warm."""
+WARMING_KIB = 300
+"""A few dozen runs are not enough for the caches to be warm; the twin keeps 1,024 of every run."""
 LEAKING = """
 import os
 real, kept = os.close, []

@@ -125,7 +125,7 @@ class LiveView(Display):
         keys.add("c-c")(_interrupt)
         control = FormattedTextControl(self._frame, show_cursor=False)
         app: Application[None] = Application(
-            layout=Layout(Window(control, wrap_lines=False, always_hide_cursor=True)),
+            layout=Layout(Window(control, wrap_lines=False, always_hide_cursor=True, dont_extend_height=True)),
             key_bindings=keys,
             style=self._terminal.style,
             color_depth=self._terminal.depth,
