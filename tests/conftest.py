@@ -38,9 +38,10 @@ def not_counted(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
         return
     counting.stop()
-    os.environ.pop(COUNTED, None)
+    of_children = os.environ.pop(COUNTED)
     yield
-    counting.start()  # which sets the variable, too
+    counting.start()  # which sets the variable to what counts this process
+    os.environ[COUNTED] = of_children
 
 
 @pytest.fixture(autouse=True)

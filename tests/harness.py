@@ -110,13 +110,13 @@ class TempHome:
         return [pid for pid, arguments in self._living() if module is None or module in arguments]
 
     def _living(self) -> Iterator[tuple[int, list[str]]]:
-        mark = f"MASSGEN_MCP_HOME={self.path}".encode()
+        mark = f"\0MASSGEN_MCP_HOME={self.path}\0".encode()
         for entry in Path("/proc").iterdir():
             if not entry.name.isdigit() or int(entry.name) == os.getpid():
                 continue
-            with suppress(OSError):
-                if mark in (entry / "environ").read_bytes().split(b"\0"):
-                    arguments = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            with suppress(OSError):  # copies show much room that they do not need: none of it is looked at
+                if mark in b"\0%b\0" % (entry / "environ").read_bytes().partition(b"\0\0")[0]:
+                    arguments = (entry / "cmdline").read_bytes().rstrip(b"\0").decode(errors="replace").split("\0")
                     if STANDING_IN not in arguments[1:2]:
                         yield int(entry.name), arguments
 

@@ -10,8 +10,9 @@ The forms are made here anew, so that the search finds what the product's own id
 
 import base64
 import json
-import mmap
+import os
 import re
+import stat
 import subprocess
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
@@ -70,21 +71,35 @@ class Search:
         self._search(place, told)
 
     def look_below(self, directory: Path) -> None:
-        for path in directory.rglob("*"):
-            if path.is_symlink() or not path.is_file() or self._is_input(path, directory):
+        searched = set[Path]()
+        for top, below, names in os.walk(directory):
+            if HOLDS_KEYS in names:
+                below.clear()
                 continue
-            self.files += 1
-            size = path.stat().st_size
-            self.size += size
-            if size:
-                with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                    self._search(str(path), data)
+            for path in map(Path(top).joinpath, names):
+                if path.name != OWN_LOGIN and stat.S_ISREG((status := path.lstat()).st_mode):
+                    searched.add(path)
+                    self.size += status.st_size
+        self.files += len(searched)
+        for path in searched.intersection(self._candidates(directory)):
+            self._search(str(path), path.read_bytes())
 
-    def _is_input(self, path: Path, top: Path) -> bool:
-        within = [parent for parent in path.parents if parent.is_relative_to(top)]
-        return path.name == OWN_LOGIN or any((parent / HOLDS_KEYS).exists() for parent in within)
+    def _candidates(self, directory: Path) -> list[Path]:
+        """All files that may hold a form. `grep` looks for many texts at a time, ten times as fast as an expression."""
+        lines = dict.fromkeys(line for form in self._forms() for line in form.split(b"\n") if line)
+        asked = ["grep", "--recursive", "--devices=skip", "--text", "--fixed-strings", "--files-with-matches", "--null"]
+        done = subprocess.run(
+            [*asked, "--file=-", "--", str(directory)],
+            input=b"\n".join(lines),
+            capture_output=True,
+            env={**os.environ, "LC_ALL": "C"},
+            check=False,
+        )
+        if unread := [line for line in done.stderr.splitlines() if not line.endswith(b"Permission denied")]:
+            self.found.append(f"not all of {directory} was searched: {unread[:3]}")
+        return [Path(os.fsdecode(name)) for name in done.stdout.split(b"\0") if name]
 
-    def _search(self, place: str, data: "bytes | mmap.mmap") -> None:
+    def _search(self, place: str, data: bytes) -> None:
         if self._pattern is None:
             self._pattern = re.compile(b"|".join(map(re.escape, dict.fromkeys(self._forms()))))
         if (hit := self._pattern.search(data)) is not None:

@@ -277,7 +277,7 @@ def test_the_prompt_survives_a_changed_window(home: TempHome) -> None:
 
 
 def piped(home: TempHome, lines: bytes, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
-    command = [sys.executable, "-m", COMMAND_MODULE, *arguments]
+    command = [home.python, "-m", COMMAND_MODULE, *arguments]
     return subprocess.run(
         command, cwd=home.work, env=home.environ, input=lines, capture_output=True, timeout=60, check=False
     )

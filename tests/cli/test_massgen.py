@@ -101,7 +101,7 @@ async def test_escapes_of_a_model_never_reach_the_output(home: TempHome, aimock:
     )
     backend = {"type": "chatcompletion", "model": "m", "base_url": f"{aimock.url}/v1"}
     config = home.config("evil", {"id": "solo", "backend": backend})
-    arguments = command(*automation, "--config", config, "Is \x1b[1mit\x07?")
+    arguments = [home.python, "-m", COMMAND_MODULE, *automation, "--config", config, "Is \x1b[1mit\x07?"]
     done = await anyio.run_process(arguments, cwd=home.work, env=home.environ, check=False)
     output = done.stdout.decode()
     assert done.returncode == 0, done.stderr

@@ -51,11 +51,12 @@ async def test_runs_and_runners_are_told_as_they_are(home: TempHome) -> None:
     stuck = home.config("stuck", agent("one", {"hang": True}))
     async with home.client() as client:
         run_id = (await call(client, "start_run", question="q", config=stuck))["run_id"]
-        await wait_until(lambda: happened(home.run_directory(run_id), "model_call_started"))
-        before = contents(home.path / "runs" / run_id)
+        run = home.run_directory(run_id)
+        await wait_until(lambda: happened(run, "model_call_started") and (run / "status.json").exists())
+        before = contents(run)
         (check,) = found(home, "runner")
         assert (check.level, check.message) == ("ok", "alive, 1 running, 0 queued")
-        assert contents(home.path / "runs" / run_id).keys() == before.keys()
+        assert contents(run).keys() == before.keys()
         (runner,) = home.processes(RUNNER_MODULE)
     end(runner, signal.SIGKILL)
     await wait_until(lambda: not home.processes(RUNNER_MODULE))
