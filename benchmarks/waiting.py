@@ -33,7 +33,7 @@ from massgen_mcp.events.parts import AgentInfo
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import AttemptStarted, RunResumed, RunStarted
 from massgen_mcp.home import Home
-from massgen_mcp.runs.engine.rows import NewRun, new_run_id
+from massgen_mcp.runs.engine.rows import FrozenRequest, NewRun, new_run_id
 from massgen_mcp.runs.host.execute import execute_run
 from massgen_mcp.runs.store.directory import RunDirectory
 from massgen_mcp.runs.store.local import local_engine
@@ -173,7 +173,7 @@ def _begun(project: Path, deltas: int, characters: int) -> RunDirectory:
     """A run whose agent has written so much, and was cut off."""
     backend = {"type": "scripted", "script": [{"answer": "42"}]}
     run = RunDirectory.create(
-        project / "run", QUESTION, config_from_data({"agents": [{"id": "a", "backend": backend}]}, "")
+        project / "run", FrozenRequest(QUESTION, config_from_data({"agents": [{"id": "a", "backend": backend}]}, ""))
     )
     journal = run.event_log.append()
     agent = AgentInfo(name="agent_a", id="a", backend="scripted", model="scripted")

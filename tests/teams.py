@@ -9,10 +9,10 @@ from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.events.parts import Event
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.request.run_request import RunRequest
+from massgen_mcp.request.run_request import CallerRequest, RunRequest
 from massgen_mcp.request.team import Team
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.engine.rows import Action
+from massgen_mcp.runs.engine.rows import Action, FrozenRequest
 from massgen_mcp.runs.host.execute import execute_run
 from massgen_mcp.runs.host.run_handle import RunHandle
 from massgen_mcp.runs.store.directory import RunDirectory
@@ -52,7 +52,12 @@ def asked(
     key: str | None = None,
 ) -> RunRequest:
     """What a door asks of the run service."""
-    return RunRequest(question, Team(config, source, environ or {}), idempotency_key=key)
+    return run_request(question, Team(config, source, environ or {}), idempotency_key=key)
+
+
+def run_request(question: str, team: Team, **given: Any) -> RunRequest:
+    """What a door makes of a question for a team that was chosen; `given` as in `CallerRequest`."""
+    return RunRequest(CallerRequest(question, team, cwd=Path.cwd(), environ=team.environ, **given), team)
 
 
 @dataclass
@@ -102,7 +107,7 @@ async def run_team(
     environ: Mapping[str, str] | None = None,
 ) -> Ended:
     """Execute a run below `path` and read it back from its journal."""
-    directory = RunDirectory.create(path / "run", question, config)
+    directory = RunDirectory.create(path / "run", FrozenRequest(question, config))
     act = act or Act(Never, "cancel")
     snapshot = await execute_run(
         directory, "run-test", environ=environ or {}, on_start=act.started, on_record=act.heard

@@ -28,13 +28,13 @@ async def perform(run: PreparedRequest, on_record: Callable[[LogRecord], None] =
     with run_here(request) as here:
         snapshot = await here.execute(on_record=on_record)
         applied = await _applied(here, snapshot)
-    result = {**_result(run, snapshot, here.directory if request.listed else None), **applied}
+    result = {**_result(run, snapshot, here.directory if request.given.listed else None), **applied}
     if snapshot.state != "completed" or snapshot.final_answer is None:
         raise _not_completed(snapshot, result)
-    if request.output_file is not None:
-        _write(request.output_file, snapshot.final_answer)
+    if request.given.output_file is not None:
+        _write(request.given.output_file, snapshot.final_answer)
     turn = EarlierTurn(question=request.question, answer=snapshot.final_answer)
-    SESSIONS.add(request.session_id or "", turn, request.history, kept=here.listed)
+    SESSIONS.add(request.given.session_id or "", turn, request.given.history, kept=here.listed)
     return result
 
 
@@ -65,7 +65,7 @@ def _result(prepared: PreparedRequest, run: RunState, directory: RunFiles | None
     result: dict[str, Any] = {
         "final_answer": run.best_answer,
         "config_used": prepared.config_used,
-        "session_id": prepared.request.session_id,
+        "session_id": prepared.request.given.session_id,
         "usage": {
             "prompt_tokens": run.spent.input_tokens,
             "completion_tokens": run.spent.output_tokens,

@@ -18,11 +18,11 @@ from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.config.paths import Paths
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.nearest import nearest
-from massgen_mcp.request.build import Given, build_request
+from massgen_mcp.request.build import CallerRequest, build_request
 from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.request.output_file import OutputFile
 from massgen_mcp.request.run_request import RunRequest
-from massgen_mcp.request.team import Named, Team
+from massgen_mcp.request.team import NamedTeam, Team
 
 logger = logging.getLogger("massgen_mcp.api")
 
@@ -48,7 +48,7 @@ async def prepared(
     team, keeps = _named(given), bool(given.get("enable_logging"))
     session_id, history = _session(given, keep_logs=keeps)
     request = await build_request(
-        Given(
+        CallerRequest(
             question,
             team,
             cwd=Path.cwd(),
@@ -89,7 +89,7 @@ def _known(given: Mapping[str, object]) -> None:
 # -- the team ---------------------------------------------------------------------------------------------------------
 
 
-def _named(given: RunArguments) -> Named:
+def _named(given: RunArguments) -> NamedTeam:
     """How the caller names the team. Raises `MassgenError` invalid_arguments."""
     config, model, models = given.get("config"), given.get("model"), given.get("models") or None
     named = {"config": config, "config_dict": given.get("config_dict"), "model": model, "models": models}
@@ -101,7 +101,7 @@ def _named(given: RunArguments) -> Named:
             raise MassgenError("invalid_arguments", f"{name} goes with model or models")
     if isinstance(models, str):
         raise MassgenError("invalid_arguments", "models is a list of names; for one name there is model")
-    return Named(
+    return NamedTeam(
         config=None if config is None else str(config),
         data=given.get("config_dict"),
         models=(model,) if model is not None else tuple(models or ()),

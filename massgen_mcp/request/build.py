@@ -4,15 +4,11 @@ LiteLLM.
 Whatever is wrong is a `MassgenError` here, before a run is begun or a model asked.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
 
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.access.prices import operators_price_as
 from massgen_mcp.config.adjusted import (
-    RequestedLimits,
     given_path,
     rechecked,
     with_checks,
@@ -26,49 +22,16 @@ from massgen_mcp.config.adjusted import (
 )
 from massgen_mcp.config.loader import check_credentials, require_keys
 from massgen_mcp.config.massgen import commands as massgen_commands
-from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.request.checkable import require_files, require_sandbox
 from massgen_mcp.request.harm import granted_by
 from massgen_mcp.request.question import check_question, check_text
-from massgen_mcp.request.run_request import RunRequest, Terms
+from massgen_mcp.request.run_request import CallerRequest, RunRequest
 from massgen_mcp.request.sandboxes import require_programs
-from massgen_mcp.request.team import Named, Team, choose_team
-from massgen_mcp.request.trust import Consent
+from massgen_mcp.request.team import Team, choose_team
 from massgen_mcp.request.writable import require_apart
 
 
-@dataclass(frozen=True, slots=True)
-class Given(Terms):
-    """What somebody wants of a run. What was not said is left as it is here."""
-
-    question: str
-    team: Named | Team
-    """What names a team, or one that was chosen before."""
-    cwd: Path
-    environ: Mapping[str, str]
-    consent: Consent = field(default_factory=Consent)
-    context_paths: Sequence[ContextPath] = ()
-    """Those of the call, besides the config's."""
-    checks: Sequence[str] = ()
-    """The same of checks."""
-    checked: Path | None = None
-    """The directory that checks judge where neither the call nor the config names one."""
-    enable_filesystem: bool = True
-    """False: agents have no files, whatever the config says."""
-    use_docker: bool = False
-    """True: agents run commands in Docker, whatever the config says."""
-    system_message: str | None = None
-    replaces_system_messages: bool = False
-    """Whether `system_message` takes the place of those of the config; otherwise it comes after them."""
-    limits: RequestedLimits = field(default_factory=RequestedLimits)
-    sampling: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    caller_answers: bool = False
-    """Whether somebody is there who can answer agents' questions, and raise a budget."""
-    only_plan: bool = False
-    """Nothing will be executed, so keys may be missing."""
-
-
-async def build_request(given: Given) -> RunRequest:
+async def build_request(given: CallerRequest) -> RunRequest:
     """Raises `MassgenError`: invalid_arguments, config_not_found, config_invalid, config_untrusted, no_default_team,
     key_refused, missing_key, sandbox_denied.
     """
@@ -80,11 +43,10 @@ async def build_request(given: Given) -> RunRequest:
     team = await adjusted_team(given)
     await require_programs(team.config, team.environ)
     redactor = redactor_for(team.environ, [agent.backend for agent in team.config.agents])
-    terms: dict[str, Any] = {term.name: getattr(given, term.name) for term in fields(Terms)}
-    return RunRequest(redactor.text(given.question), team, **terms)
+    return RunRequest(replace(given, question=redactor.text(given.question)), team)
 
 
-async def adjusted_team(given: Given) -> Team:
+async def adjusted_team(given: CallerRequest) -> Team:
     """The team with everything in its config that the call adds. Raises as `build_request`."""
     team = await _chosen(given)
     operators_price_as(team.environ)
@@ -110,7 +72,7 @@ async def adjusted_team(given: Given) -> Team:
     return replace(team, config=config)
 
 
-async def _chosen(given: Given) -> Team:
+async def _chosen(given: CallerRequest) -> Team:
     if isinstance(given.team, Team):
         return given.team
     granted = granted_by(given.context_paths, given.checks, given.limits)

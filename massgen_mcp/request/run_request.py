@@ -1,24 +1,53 @@
-"""What a run is asked to do, whichever door it came in by. `build` makes one."""
+"""What a run is asked to do, whichever door it came in by: what the door was given, and what `build` makes of it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from massgen_mcp.config.access.held_keys import redactor_for
+from massgen_mcp.config.adjusted import RequestedLimits
 from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.request.output_file import OutputFile
-from massgen_mcp.request.team import Team, describe_start
+from massgen_mcp.request.team import NamedTeam, Team, describe_start
+from massgen_mcp.request.trust import Consent
 
 OnConflict = Literal["use_existing", "fail", "cancel_existing"]
 """What a start does when its idempotency key is taken."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """What a door says of a run besides its question and its team."""
+@dataclass(frozen=True, slots=True)
+class CallerRequest:
+    """What somebody wants of a run. What was not said is left as it is here."""
 
+    question: str
+    team: NamedTeam | Team
+    """What names a team, or one that was chosen before."""
+    cwd: Path
+    environ: Mapping[str, str]
+    consent: Consent = field(default_factory=Consent)
+    context_paths: Sequence[ContextPath] = ()
+    """Those of the call, besides the config's."""
+    checks: Sequence[str] = ()
+    """The same of checks."""
+    checked: Path | None = None
+    """The directory that checks judge where neither the call nor the config names one."""
+    enable_filesystem: bool = True
+    """False: agents have no files, whatever the config says."""
+    use_docker: bool = False
+    """True: agents run commands in Docker, whatever the config says."""
+    system_message: str | None = None
+    replaces_system_messages: bool = False
+    """Whether `system_message` takes the place of those of the config; otherwise it comes after them."""
+    limits: RequestedLimits = field(default_factory=RequestedLimits)
+    sampling: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    caller_answers: bool = False
+    """Whether somebody is there who can answer agents' questions, and raise a budget."""
+    only_plan: bool = False
+    """Nothing will be executed, so keys may be missing."""
     session_id: str | None = None
     """Whose turn it is."""
     begins_session: bool = False
@@ -35,12 +64,17 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class RunRequest(Terms):
+class RunRequest:
     """A question without keys, for a team whose keys are there and whose config holds to its limits."""
 
-    question: str
+    given: CallerRequest
+    """Its question has no keys in it any more."""
     team: Team
     """Its config is what the run executes."""
+
+    @property
+    def question(self) -> str:
+        return self.given.question
 
     @property
     def config(self) -> Config:

@@ -23,7 +23,7 @@ Door = Literal["agent", "command line", "Python"]
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedTeam:
     """What a caller named; all empty: nothing."""
 
     config: str | None = None
@@ -56,7 +56,7 @@ class Team:
 
 
 async def choose_team(
-    named: Named, *, cwd: Path, environ: Mapping[str, str], consent: Consent, granted: Granted | None = None
+    named: NamedTeam, *, cwd: Path, environ: Mapping[str, str], consent: Consent, granted: Granted | None = None
 ) -> Team:
     """Raises `MassgenError`: config_not_found, config_invalid, config_untrusted, key_refused, no_default_team."""
     if named.models:
@@ -85,7 +85,7 @@ async def choose_team(
     return Team(team.config, team.description, environ, is_default=True, note=unused)
 
 
-def _door(named: Named, consent: Consent) -> Door:
+def _door(named: NamedTeam, consent: Consent) -> Door:
     if named.by_agent:
         return "agent"
     return "command line" if consent.options else "Python"

@@ -30,13 +30,13 @@ from massgen_mcp.runs.engine.rows import Action, Added, RunRow
 from massgen_mcp.runs.patches.application import Application
 from massgen_mcp.runs.patches.applying import apply_run
 from massgen_mcp.runs.sessions.turns import SessionHistory, SessionTurns
-from massgen_mcp.runs.starting import Within, enqueue
+from massgen_mcp.runs.starting import enqueue
 from massgen_mcp.runs.store.counting import counted_runs
 from massgen_mcp.runs.store.finding import find_run
 from massgen_mcp.runs.store.retention import Pruned, prune, prune_named
 from massgen_mcp.runs.view.looking import looks
 from massgen_mcp.runs.view.run_view import KeptWatches, RunView, RunWatch
-from massgen_mcp.runs.within import ask_to_admit, config_within, enclosing
+from massgen_mcp.runs.within import ask_to_admit, enclosing, frozen_request
 from massgen_mcp.statistics.marks import Mark, Verdict
 from massgen_mcp.statistics.sums import Statistics, statistics_of
 from massgen_mcp.statistics.wanted import StatisticsFilter
@@ -93,13 +93,13 @@ class RunService:
         Raises `MassgenError`: invalid_arguments, idempotency_conflict, session_busy, queue_full, nesting_refused,
         disk_full, store_unavailable.
         """
-        if request.session_id is not None:
-            safe_id(request.session_id, "session id")
+        if request.given.session_id is not None:
+            safe_id(request.given.session_id, "session id")
 
         def begun() -> tuple[Added, SessionHistory, bool]:
             outer = enclosing(self._engine, self._environ)
-            within = None if outer is None else Within(*config_within(outer, request.config, self._environ))
-            added, history = enqueue(self._engine, self.sessions, request, self._dispatch.identity, within)
+            frozen = frozen_request(request, outer, self._environ)
+            added, history = enqueue(self._engine, self.sessions, request, frozen, self._dispatch.identity)
             if outer is not None and not added.row.admitted:
                 ask_to_admit(self._engine, self._environ, outer, added.row.run_id)
             return added, history, self._liveness.wake(added.row.fingerprint)  # at once: the run waits for it

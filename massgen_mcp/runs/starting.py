@@ -4,55 +4,49 @@ import hashlib
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import storage_fault
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.runs.engine import Engine, FileStore
-from massgen_mcp.runs.engine.rows import Added, Nesting, NewRun, SessionMoved, new_run_id
+from massgen_mcp.runs.engine.rows import Added, FrozenRequest, NewRun, SessionMoved, new_run_id
 from massgen_mcp.runs.sessions.turns import SessionHistory, SessionTurns
-
-
-@dataclass(frozen=True, slots=True)
-class Within:
-    """That a run is started inside another one: with this config, which is bounded, and when that one admits it."""
-
-    config: Config
-    nesting: Nesting
 
 
 def enqueue(
     engine: Engine,
     sessions: SessionTurns,
     request: RunRequest,
+    frozen: FrozenRequest,
     identity: Callable[[Config], str],
-    within: Within | None = None,
 ) -> tuple[Added, SessionHistory]:
-    """Directory first, row last: a run that the store knows is whole. Raises as `RunStore.add`."""
+    """Directory first, row last: a run that the store knows is whole. `frozen` gets its session's turns.
+    Raises as `RunStore.add`.
+    """
     engine.home.ensure()
-    config, nesting = (request.config, None) if within is None else (within.config, within.nesting)
     run = NewRun(
         new_run_id(),
         request.question,
         request.source,
-        fingerprint=identity(config),
+        fingerprint=identity(frozen.config),
         request_hash=_hash(request),
-        idempotency_key=request.idempotency_key,
-        session_id=request.session_id,
-        parent=nesting and nesting.parent,
-        admitted=nesting is None,
+        idempotency_key=request.given.idempotency_key,
+        session_id=request.given.session_id,
+        parent=frozen.nesting and frozen.nesting.parent,
+        admitted=frozen.nesting is None,
     )
-    if (added := engine.store.reusable(run, request.on_conflict)) is not None:
+    if (added := engine.store.reusable(run, request.given.on_conflict)) is not None:
         return added, SessionHistory()
     with engine.files.making():
         while True:
             try:
-                history, over = sessions.history(request.session_id)
-                engine.files.create(run.run_id, request.question, config, history.turns, request.redactor, nesting, run)
+                history, over = sessions.history(request.given.session_id)
+                turn = replace(frozen, history=history.turns)
+                engine.files.create(run.run_id, turn, request.redactor, run)
                 added = engine.store.add(
                     replace(run, turns_over=over),
-                    on_conflict=request.on_conflict,
+                    on_conflict=request.given.on_conflict,
                     max_queued=engine.home.limits.queued,
                 )
             except SessionMoved:
@@ -78,6 +72,6 @@ def _may_be_stored(files: FileStore, run_id: str, error: BaseException) -> bool:
 
 def _hash(request: RunRequest) -> str:
     document = json.dumps(
-        [request.question, request.config.model_dump(mode="json"), request.session_id], sort_keys=True
+        [request.question, request.config.model_dump(mode="json"), request.given.session_id], sort_keys=True
     )
     return hashlib.sha256(document.encode()).hexdigest()

@@ -5,14 +5,14 @@ Only an estimate of what is left: whoever executes the outer run decides, and ad
 
 from collections.abc import Mapping
 
-from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import PARENT_VARIABLE, enclosing_run
 from massgen_mcp.money.nested import caps_of_next
 from massgen_mcp.request.nested import NestedRunLimits, nested_config
+from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.runs.dispatch import Dispatch
 from massgen_mcp.runs.engine import Engine
-from massgen_mcp.runs.engine.rows import Nesting
+from massgen_mcp.runs.engine.rows import FrozenRequest
 from massgen_mcp.runs.view.run_view import RunView, RunWatch
 
 
@@ -30,10 +30,12 @@ def enclosing(engine: Engine, environ: Mapping[str, str]) -> RunView | None:
         raise MassgenError("nesting_refused", message) from error
 
 
-def config_within(outer: RunView, config: Config, environ: Mapping[str, str]) -> tuple[Config, Nesting]:
-    """The config as it may be executed inside `outer`. Raises `MassgenError` nesting_refused, saying which limit is
-    reached, config_invalid.
+def frozen_request(request: RunRequest, outer: RunView | None, environ: Mapping[str, str]) -> FrozenRequest:
+    """The request as it is executed, inside `outer` if there is one; without its session's turns. Raises `MassgenError`
+    nesting_refused, saying which limit is reached, config_invalid.
     """
+    if outer is None:
+        return FrozenRequest(request.question, request.config)
     asked, run = outer.directory.read_request(), outer.snapshot
     nested, started = asked.config.nested, len(outer.snapshot.nested_runs)
     run_id = outer.row.run_id
@@ -55,8 +57,8 @@ def config_within(outer: RunView, config: Config, environ: Mapping[str, str]) ->
         raise MassgenError("nesting_refused", message)
     seconds = asked.config.timeout_settings.orchestrator_timeout_seconds - run.resume_point.seconds
     bounds = NestedRunLimits(caps.usd, caps.tokens, max(1.0, seconds))
-    bounded = nested_config(asked.config, config, bounds, environ, (outer.directory.path,))
-    return bounded, asked.nested_in(run_id)
+    bounded = nested_config(asked.config, request.config, bounds, environ, (outer.directory.path,))
+    return FrozenRequest(request.question, bounded, nesting=asked.nested_in(run_id))
 
 
 def ask_to_admit(engine: Engine, environ: Mapping[str, str], outer: RunView, run_id: str) -> None:

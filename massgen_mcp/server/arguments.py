@@ -14,7 +14,7 @@ from massgen_mcp.config.adjusted import given_path
 from massgen_mcp.config.diagnostics import show_name
 from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.request.team import Named
+from massgen_mcp.request.team import NamedTeam
 
 MOST = 2**53 - 1
 """The largest whole number that every JSON reader takes exactly; nothing here counts or dates so far."""
@@ -70,7 +70,7 @@ def as_published(tool: str, arguments: Mapping[str, object], optional: Collectio
     return {name: value for name, value in given.items() if name not in optional or value not in NOTHING}
 
 
-def named_team(team: str | None, models: list[str] | None, num_agents: int | None) -> Named:
+def named_team(team: str | None, models: list[str] | None, num_agents: int | None) -> NamedTeam:
     """How the call names its team. Raises `MassgenError` invalid_arguments."""
     if team is not None and models:
         raise MassgenError("invalid_arguments", "give either `team` or `models`, not both")
@@ -78,7 +78,7 @@ def named_team(team: str | None, models: list[str] | None, num_agents: int | Non
         raise MassgenError("invalid_arguments", "`num_agents` needs `models`; a team of `team` has its own agents")
     if num_agents is not None and not models:
         raise MassgenError("invalid_arguments", "`num_agents` needs `models`")
-    return Named(
+    return NamedTeam(
         config=None if team is None else _source(team),
         shown=team,
         by_agent=True,

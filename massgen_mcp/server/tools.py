@@ -19,7 +19,7 @@ from massgen_mcp.config.adjusted import RequestedLimits
 from massgen_mcp.config.builder import MAX_AGENTS
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.money.estimate import estimate
-from massgen_mcp.request.build import Given, build_request
+from massgen_mcp.request.build import CallerRequest, build_request
 from massgen_mcp.request.reach import reach_of
 from massgen_mcp.request.run_request import OnConflict
 from massgen_mcp.request.team import Team
@@ -105,7 +105,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         server end."""
         paths = [context_path(entry) for entry in context_paths or ()]
         request = await build_request(
-            Given(
+            CallerRequest(
                 question,
                 named_team(team, models, num_agents or None),
                 cwd=Path.cwd(),

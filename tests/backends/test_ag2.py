@@ -35,6 +35,7 @@ from massgen_mcp.events.parts import Usage
 from massgen_mcp.markers import materials
 from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.runs.engine.rows import FrozenRequest
 from massgen_mcp.runs.host.execute import execute_run
 from massgen_mcp.runs.store.credentials import fingerprint, variables_of
 from massgen_mcp.runs.store.directory import RunDirectory
@@ -246,7 +247,7 @@ async def test_a_turn_that_is_left_ends_at_once_with_everything_it_began(leave: 
 
 
 async def run_it(path: Path, config: Config, environ: dict[str, str] = ENVIRON) -> tuple[RunState, RunDirectory]:
-    directory = RunDirectory.create(path / "run", "What is six times seven?", config)
+    directory = RunDirectory.create(path / "run", FrozenRequest("What is six times seven?", config))
     return await execute_run(directory, "run-1", environ=environ), directory
 
 

@@ -40,6 +40,7 @@ from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import RunCancelled
 from massgen_mcp.request.reach import reach_of
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.runs.engine.rows import FrozenRequest
 from massgen_mcp.runs.host.execute import execute_run
 from massgen_mcp.runs.host.run_handle import RunHandle
 from massgen_mcp.runs.store.directory import RunDirectory
@@ -408,7 +409,7 @@ def team_of(*others: dict[str, Any], **backend: Any) -> Config:
 
 
 async def run_it(path: Path, config: Config, environ: dict[str, str]) -> tuple[RunState, RunDirectory]:
-    directory = RunDirectory.create(path / "run", "What is six times seven?", config)
+    directory = RunDirectory.create(path / "run", FrozenRequest("What is six times seven?", config))
     return await execute_run(directory, "run-1", environ=environ), directory
 
 
@@ -497,7 +498,7 @@ def test_a_directory_to_work_on_is_shown_to_it_and_its_other_settings_are_taken(
 async def test_cancelling_a_run_ends_its_cli(place: Place, tmp_path: Path) -> None:
     handles: list[RunHandle] = []
     alive_at_the_end: list[bool] = []
-    directory = RunDirectory.create(tmp_path / "run", "?", team_of())
+    directory = RunDirectory.create(tmp_path / "run", FrozenRequest("?", team_of()))
 
     def alive() -> bool:
         mine = f"HOME={directory.private_of('agent_a')}".encode()

@@ -11,7 +11,7 @@ import anyio
 
 from massgen_mcp.events.agent_work import TextDelta
 from massgen_mcp.redaction import NO_KEYS
-from massgen_mcp.runs.engine.rows import NewRun
+from massgen_mcp.runs.engine.rows import FrozenRequest, NewRun
 from tests.engine.machine import IMPLEMENTATIONS
 from tests.teams import silent_team
 
@@ -21,7 +21,7 @@ async def main(implementation: str, directory: str, fingerprint: str, run_id: st
     with ExitStack() as held:
         held.enter_context(engine.liveness.hold(fingerprint))
         held.enter_context(engine.liveness.listen(fingerprint))
-        files = engine.files.create(run_id, "q", silent_team(1), (), NO_KEYS)
+        files = engine.files.create(run_id, FrozenRequest("q", silent_team(1)), NO_KEYS)
         held.enter_context(engine.liveness.hold_foreground(files))
         engine.store.add(NewRun(run_id, "q", "c", fingerprint, "hash"))
         log = files.event_log.append()

@@ -11,7 +11,7 @@ from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import FinishRequested
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.runs.engine import DamagedJournal, Engine, RunFiles
-from massgen_mcp.runs.engine.rows import NewRun, new_run_id
+from massgen_mcp.runs.engine.rows import FrozenRequest, NewRun, new_run_id
 from tests.engine.machine import Machine
 from tests.teams import silent_team
 
@@ -25,7 +25,7 @@ def said(records: Sequence[LogRecord]) -> list[tuple[int, str]]:
 
 
 def created(engine: Engine) -> RunFiles:
-    return engine.files.create(new_run_id(), "q", silent_team(1), (), NO_KEYS)
+    return engine.files.create(new_run_id(), FrozenRequest("q", silent_team(1)), NO_KEYS)
 
 
 def seen_from_elsewhere(machine: Machine, run: RunFiles) -> RunFiles:

@@ -7,18 +7,18 @@ from massgen_mcp.events.agent_work import TextDelta
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.runs.engine import Engine, RunFiles
-from massgen_mcp.runs.engine.rows import Nesting, NewRun, RunRow, new_run_id
+from massgen_mcp.runs.engine.rows import FrozenRequest, Nesting, NewRun, RunRow, new_run_id
 from tests.engine.machine import Machine
 from tests.teams import silent_team
 
 
 def created(engine: Engine) -> RunFiles:
-    return engine.files.create(new_run_id(), "q", silent_team(1), (), NO_KEYS)
+    return engine.files.create(new_run_id(), FrozenRequest("q", silent_team(1)), NO_KEYS)
 
 
 def started(engine: Engine) -> tuple[RunRow, RunFiles]:
     run_id = new_run_id()
-    files = engine.files.create(run_id, "q", silent_team(1), (), NO_KEYS)
+    files = engine.files.create(run_id, FrozenRequest("q", silent_team(1)), NO_KEYS)
     return engine.store.add(NewRun(run_id, "q", "c", "f", "h")).row, files
 
 
@@ -38,7 +38,7 @@ def test_a_request_is_read_as_it_was_frozen_and_holds_no_key(machine: Machine, e
     history = (EarlierTurn(question="a-rather-secret-value?", answer="no"),)
     keys = Redactor({"SOME_API_KEY": "a-rather-secret-value"})
     assert not engine.files.created(run_id)
-    engine.files.create(run_id, "is it a-rather-secret-value?", config, history, keys)
+    engine.files.create(run_id, FrozenRequest("is it a-rather-secret-value?", config, history), keys)
     assert engine.files.created(run_id)
     elsewhere = machine.open()
     row = elsewhere.store.add(NewRun(run_id, "q", "c", "f", "h")).row
@@ -49,7 +49,7 @@ def test_a_request_is_read_as_it_was_frozen_and_holds_no_key(machine: Machine, e
 
 def test_a_request_tells_in_which_run_it_was_started(machine: Machine, engine: Engine) -> None:
     run_id, nesting = new_run_id(), Nesting(new_run_id(), 2, 1)
-    engine.files.create(run_id, "q", silent_team(1), (), NO_KEYS, nesting)
+    engine.files.create(run_id, FrozenRequest("q", silent_team(1), nesting=nesting), NO_KEYS)
     elsewhere = machine.open()
     row = elsewhere.store.add(NewRun(run_id, "q", "c", "f", "h", parent=nesting.parent)).row
     assert elsewhere.files.of(row).read_request().nesting == nesting

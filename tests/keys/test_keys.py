@@ -15,6 +15,7 @@ from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.agent_work import ModelReplied, TextDelta
 from massgen_mcp.events.run import TERMINAL, CallerMessage
+from massgen_mcp.runs.engine.rows import FrozenRequest
 from massgen_mcp.runs.host.execute import execute_run
 from massgen_mcp.runs.host.run_handle import RunHandle
 from massgen_mcp.runs.store.directory import RunDirectory
@@ -354,7 +355,7 @@ async def finished(
     from massgen_mcp.config.access.held_keys import redactor_for
 
     redactor = redactor_for(environ, [one.backend for one in config.agents])
-    directory = RunDirectory.create(path / "run", question, config, redactor=redactor)
+    directory = RunDirectory.create(path / "run", FrozenRequest(question, config), redactor)
 
     def started(handle: RunHandle) -> None:
         if steer:

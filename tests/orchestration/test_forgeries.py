@@ -13,6 +13,7 @@ from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.markers import draw_nonce, marked, materials
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.request.earlier_turn import EarlierTurn
+from massgen_mcp.runs.engine.rows import FrozenRequest
 from massgen_mcp.runs.host.execute import execute_run
 from massgen_mcp.runs.host.run_handle import RunHandle
 from massgen_mcp.runs.store.directory import RunDirectory
@@ -109,7 +110,7 @@ async def play(path: Path, attack: str) -> Models:
             "test",
         )
         turn = EarlierTurn(question=attack, answer=attack)
-        directory = RunDirectory.create(path / "run", f"{QUESTION}{attack}", config, [turn])
+        directory = RunDirectory.create(path / "run", FrozenRequest(f"{QUESTION}{attack}", config, (turn,)))
 
         def steer(handle: RunHandle) -> None:
             handle.do("steer", attack, 1)

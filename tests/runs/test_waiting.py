@@ -30,6 +30,7 @@ from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.tools import add_tools
 from tests.faults import ROOT, can_mount
 from tests.harness import PATIENCE_SECONDS, RUNNER_MODULE, TempHome, agent, end, happened, home, wait_until
+from tests.teams import run_request
 
 __all__ = ["home"]
 
@@ -62,7 +63,7 @@ async def service_in(home: TempHome) -> AsyncGenerator[RunService]:
 
 def request_of(home: TempHome, *agents: dict[str, Any], **place: Any) -> RunRequest:
     config = config_from_data({"agents": list(agents)}, "test")
-    return RunRequest("q", Team(config, "test", home.environ), **place)
+    return run_request("q", Team(config, "test", home.environ), **place)
 
 
 async def start(runs: RunService, home: TempHome, *agents: dict[str, Any]) -> str:

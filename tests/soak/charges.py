@@ -24,7 +24,6 @@ from massgen_mcp.events.agent_work import ModelCallStarted
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import NestedRunStarted
 from massgen_mcp.home import Home
-from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.request.team import Team
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES
@@ -33,6 +32,7 @@ from massgen_mcp.runs.store.local import local_engine
 from tests.harness import RUNNER_MODULE, TempHome, end
 from tests.soak.counting_model import INPUT_TOKENS, CountingModel, Step, counting_model
 from tests.soak.kills import await_end, left_behind, records_of
+from tests.teams import run_request
 
 SERVER = Path(__file__).parents[1] / "mcp_servers" / "double.py"
 MODEL_SECONDS = 0.1
@@ -164,7 +164,7 @@ async def _started(
     path.write_text(json.dumps({"agents": team, **settings}))
     config = load_config(path, environ={})
     session = f"session-{seed}" if kind == "session" else None
-    asked = RunRequest(f"What is it, of {mark}?", Team(config, "charges", home.environ), session_id=session)
+    asked = run_request(f"What is it, of {mark}?", Team(config, "charges", home.environ), session_id=session)
     view, _ = await service.start(asked)
     return view.row.run_id
 

@@ -14,9 +14,9 @@ from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.config.providers.catalog import PROVIDERS, WITHOUT_PROVIDER, named_provider
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import find_home
-from massgen_mcp.request.build import Given, adjusted_team
+from massgen_mcp.request.build import CallerRequest, adjusted_team
 from massgen_mcp.request.output_file import OutputFile
-from massgen_mcp.request.team import Named, Team
+from massgen_mcp.request.team import NamedTeam, Team
 from massgen_mcp.request.trust import Consent
 from massgen_mcp.runs.doctor.preflight import MODEL_LISTS, require_models, require_room
 
@@ -41,7 +41,7 @@ def given_of(
     session_id: str | None = None,
     begins_session: bool = False,
     project: Path | None = None,
-) -> Given:
+) -> CallerRequest:
     """What the command line says of a run. `team`: one that was found before, as for the next turn of the chat;
     `project`: where runs are kept instead of in `cwd`.
 
@@ -50,9 +50,9 @@ def given_of(
     models = tuple(_models(options)) if options.models or options.backend else ()
     ask = _consents if on_terminal() and not options.automation else None
     as_it_is = options.trust == AS_IT_IS
-    return Given(
+    return CallerRequest(
         question,
-        team or Named(config=options.config, models=models, num_agents=options.num_agents),
+        team or NamedTeam(config=options.config, models=models, num_agents=options.num_agents),
         cwd=cwd,
         environ=environ,
         consent=Consent(ask=ask, as_it_is=as_it_is, digest=None if as_it_is else options.trust, options=True),

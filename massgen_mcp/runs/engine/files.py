@@ -1,15 +1,13 @@
 """The files of a run and of all runs: what was asked, what agents write, what is left of it."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from massgen_mcp.config.models.config import Config
 from massgen_mcp.redaction import Redactor
-from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.runs.engine.event_log import EventLog
-from massgen_mcp.runs.engine.rows import Nesting, NewRun, Request, RunRow, WorkRow
+from massgen_mcp.runs.engine.rows import FrozenRequest, NewRun, RunRow, WorkRow
 
 Expirable = Literal["workspaces", "results"]
 """What of a run's files expires. `workspaces`: the agents' own, and the snapshots of their answers; `results`:
@@ -43,7 +41,7 @@ class RunFiles(Protocol):
     @property
     def event_log(self) -> EventLog: ...
 
-    def read_request(self) -> Request:
+    def read_request(self) -> FrozenRequest:
         """The request as it was frozen. Raises `MassgenError` run_damaged, store_unavailable, and `JournalNewer`
         for one that is whole and holds what this version does not know.
         """
@@ -99,11 +97,8 @@ class FileStore(Protocol):
     def create(
         self,
         run_id: str,
-        question: str,
-        config: Config,
-        history: Sequence[EarlierTurn],
+        request: FrozenRequest,
         redactor: Redactor,
-        nesting: Nesting | None = None,
         entry: NewRun | None = None,
     ) -> RunFiles:
         """Freeze the request of a new run, durably; `redactor` takes keys out before. `entry`: what the store is told,

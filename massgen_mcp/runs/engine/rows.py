@@ -169,7 +169,7 @@ class Nesting:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class FrozenRequest:
     """What a run was asked to do, frozen when it was started. `history`: the earlier turns of its session, in order.
     `nesting`: None for a run that nobody started inside another one.
     """

@@ -23,7 +23,7 @@ from massgen_mcp.orchestration.nested_runs import NestedHost, NestedRuns
 from massgen_mcp.orchestration.perspectives import perspectives
 from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.runs.engine.rows import Request
+from massgen_mcp.runs.engine.rows import FrozenRequest
 from massgen_mcp.runs.host.agent_servers import ServerAccess
 from massgen_mcp.runs.host.answers import AnswerGallery
 from massgen_mcp.runs.host.working_copies import WorkingCopies
@@ -154,7 +154,7 @@ class RunResources:
     """What checks answers."""
 
 
-def assemble(run: RunFiles, run_id: str, request: Request, resources: RunResources) -> RunSpec:
+def assemble(run: RunFiles, run_id: str, request: FrozenRequest, resources: RunResources) -> RunSpec:
     """The team with its tools and rules. Workspaces and memories that are there are gone on with."""
     config, copies, judge = request.config, resources.copies, resources.judge
     orchestrator, timeouts = config.orchestrator, config.timeout_settings
@@ -211,7 +211,7 @@ def assemble(run: RunFiles, run_id: str, request: Request, resources: RunResourc
     )
 
 
-def _nested_runs(request: Request, host: NestedHost | None) -> NestedRuns | None:
+def _nested_runs(request: FrozenRequest, host: NestedHost | None) -> NestedRuns | None:
     nested = request.config.nested
     if nested is None or host is None or request.levels == 0:
         return None
@@ -224,7 +224,7 @@ def _nested_runs(request: Request, host: NestedHost | None) -> NestedRuns | None
     )
 
 
-def _withheld(request: Request, nested_runs: NestedRuns | None) -> dict[str, str]:
+def _withheld(request: FrozenRequest, nested_runs: NestedRuns | None) -> dict[str, str]:
     if request.config.nested is None or nested_runs is not None:
         return {}
     return {DELEGATE: request.depth_reached() if request.levels == 0 else NO_LIST}
@@ -235,7 +235,7 @@ class _TeamParts:
     """What the members of a run's team are made of."""
 
     run: RunFiles
-    request: Request
+    request: FrozenRequest
     resources: RunResources
     board: MemoryBoard
     skills: tuple[Skill, ...]

@@ -39,7 +39,7 @@ from massgen_mcp.request.sandboxes import chosen_sandboxes
 from massgen_mcp.request.server_places import server_places
 from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.engine import EventWriter, RunFiles
-from massgen_mcp.runs.engine.rows import Request
+from massgen_mcp.runs.engine.rows import FrozenRequest
 from massgen_mcp.runs.host.agent_servers import ServerLosses, opened_servers
 from massgen_mcp.runs.host.assembly import CommandAccess, ModelAccess, RunResources, assemble
 from massgen_mcp.runs.host.failing import failure_of
@@ -65,7 +65,7 @@ async def execute_run(
     on_news: Callable[[bool], None] = lambda _: None,
     heartbeat: float = math.inf,
     limiters: ProviderLimiters | None = None,
-    nested_host: Callable[[Request], NestedHost] | None = None,
+    nested_host: Callable[[FrozenRequest], NestedHost] | None = None,
 ) -> RunState:
     """Take a run from its stored request, or from where its journal ends, to its terminal event; returns what it looks
     like then.

@@ -13,17 +13,14 @@ from tempfile import mkdtemp
 
 from massgen_mcp.config.diagnostics import show_name
 from massgen_mcp.config.loader import require_keys
-from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.file_systems import refuse_network
 from massgen_mcp.home import enclosing_run, find_home
-from massgen_mcp.orchestration.nested_runs import NestedHost
-from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.request.run_request import RunRequest
-from massgen_mcp.runs.engine import Engine, NewsHost, RunFiles, RunStore
-from massgen_mcp.runs.engine.rows import Nesting, NewRun, Request, RunRow, SessionMoved, new_run_id
-from massgen_mcp.runs.host.foreground_run import ForegroundRun, Listing
-from massgen_mcp.runs.host.nested import NestedRunHost
+from massgen_mcp.runs.engine import RunStore
+from massgen_mcp.runs.engine.rows import FrozenRequest, NewRun, RunRow, SessionMoved, new_run_id
+from massgen_mcp.runs.host.foreground_run import ForegroundRun
+from massgen_mcp.runs.host.run_host import RunHost, StoredRuns
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.sessions.project import LOGS, SESSIONS, own_place
 from massgen_mcp.runs.sessions.session_records import SessionRecords
@@ -31,8 +28,7 @@ from massgen_mcp.runs.sessions.turns import SessionTurns
 from massgen_mcp.runs.store.credentials import identity
 from massgen_mcp.runs.store.directory import RunDirectory, timestamp
 from massgen_mcp.runs.store.local import local_engine
-from massgen_mcp.runs.view.run_view import RunView
-from massgen_mcp.runs.within import ask_to_admit, config_within, enclosing
+from massgen_mcp.runs.within import ask_to_admit, enclosing, frozen_request
 from massgen_mcp.workspace.snapshot import remove_tree
 
 
@@ -46,13 +42,13 @@ def run_here(request: RunRequest) -> Generator[ForegroundRun]:
 
     Raises `MassgenError` unsafe_path, session_busy, nesting_refused, config_invalid, disk_full, store_unavailable.
     """
-    if not request.listed and (outer := enclosing_run(request.team.environ)):
+    if not request.given.listed and (outer := enclosing_run(request.team.environ)):
         raise MassgenError("nesting_refused", f"inside run {outer} only runs are started that are in the list of runs")
     with ExitStack() as cleanup:
-        project = request.project or cleanup.enter_context(temporary_project())
+        project = request.given.project or cleanup.enter_context(temporary_project())
         _require_utf8(project)
         run, note = None, ""
-        if request.listed:
+        if request.given.listed:
             try:
                 run = _run_in_store(request, project, cleanup)
             except MassgenError as error:
@@ -97,8 +93,8 @@ def continue_here(row: RunRow, *, environ: Mapping[str, str]) -> Generator[Foreg
         project = directory.path.parents[2]
         records = SessionRecords(own_place(project, SESSIONS) / row.session_id) if row.session_id else None
         news = engine.liveness.foreground_news(directory, row.run_id, environ)
-        listing = _listing(engine, RunService(engine, environ), environ, row.run_id, news)
-        run = ForegroundRun(row.run_id, directory, environ, session=records, listing=listing)
+        host = RunHost(environ, StoredRuns(engine, RunService(engine, environ), news))
+        run = ForegroundRun(row.run_id, directory, environ, host, session=records)
         yield cleanup.enter_context(run.reported())
 
 
@@ -121,16 +117,16 @@ def _run_in_store(request: RunRequest, project: Path, cleanup: ExitStack) -> For
     service = RunService(engine, environ)
     sessions = service.sessions
     outer = enclosing(engine, environ)
-    config, nesting = (request.config, None) if outer is None else config_within(outer, request.config, environ)
-    fingerprint, run_id = identity(config, environ, home), new_run_id()
+    frozen = frozen_request(request, outer, environ)
+    fingerprint, run_id = identity(frozen.config, environ, home), new_run_id()
     while True:
         with ExitStack() as attempt:
             records = _records(request, project, sessions)
-            if records and request.begins_session:
+            if records and request.given.begins_session:
                 attempt.callback(records.path.rmdir)
             session_id = records.session_id if records else None
             history, over = sessions.history(session_id)
-            directory = _new_directory(request, project, records, history.turns, config, nesting)
+            directory = _new_directory(request, project, records, replace(frozen, history=history.turns))
             attempt.callback(remove_tree, directory.path)
             refuse_network(directory.path)
             held = cleanup.enter_context(ExitStack())
@@ -138,31 +134,14 @@ def _run_in_store(request: RunRequest, project: Path, cleanup: ExitStack) -> For
             run = NewRun(run_id, request.question, request.source, fingerprint, "", None, session_id, over)
             if outer is not None:
                 run = replace(run, parent=outer.row.run_id, admitted=False)
-            if _entered(engine.store, run, directory, begins_session=request.begins_session):
+            if _entered(engine.store, run, directory, begins_session=request.given.begins_session):
                 attempt.pop_all()
                 news = engine.liveness.foreground_news(directory, run_id, environ)
-                listing = _listing(engine, service, environ, run_id, news, outer)
+                host = RunHost(environ, StoredRuns(engine, service, news))
                 if outer is not None:
                     ask_to_admit(engine, environ, outer, run_id)
-                return ForegroundRun(run_id, directory, environ, session=records, listing=listing)
+                return ForegroundRun(run_id, directory, environ, host, session=records, outer=run.parent)
             held.close()
-
-
-def _listing(
-    engine: Engine,
-    service: RunService,
-    environ: Mapping[str, str],
-    run_id: str,
-    news: NewsHost,
-    outer: RunView | None = None,
-) -> Listing:
-    def nested_host(request: Request) -> NestedHost:
-        return NestedRunHost(engine, service, environ, run_id, request)
-
-    def files_of(run_id: str) -> RunFiles:
-        return engine.files.of(engine.store.get(run_id))
-
-    return Listing(engine.store, service.sessions, news, nested_host, files_of, outer)
 
 
 def _entered(store: RunStore, run: NewRun, directory: RunDirectory, *, begins_session: bool) -> bool:
@@ -180,15 +159,20 @@ def _entered(store: RunStore, run: NewRun, directory: RunDirectory, *, begins_se
 
 def _unlisted(request: RunRequest, project: Path, note: str) -> ForegroundRun:
     records = _records(request, project)
-    directory = _new_directory(request, project, records, (), request.config)
-    temporary = None if request.listed else project
-    return ForegroundRun(new_run_id(), directory, request.team.environ, note, records, temporary=temporary)
+    directory = _new_directory(request, project, records, frozen_request(request, None, request.team.environ))
+    temporary = None if request.given.listed else project
+    environ = request.team.environ
+    return ForegroundRun(new_run_id(), directory, environ, RunHost(environ, None), note, records, temporary=temporary)
 
 
 def _records(request: RunRequest, project: Path, sessions: SessionTurns | None = None) -> SessionRecords | None:
     """Those of the run's session; a new one has an id that nobody uses, here and in the store."""
-    if not request.begins_session:
-        return SessionRecords(own_place(project, SESSIONS) / request.session_id) if request.session_id else None
+    if not request.given.begins_session:
+        return (
+            SessionRecords(own_place(project, SESSIONS) / request.given.session_id)
+            if request.given.session_id
+            else None
+        )
     taken: list[SessionRecords] = []
     while True:
         records = SessionRecords.create(own_place(project, SESSIONS))
@@ -204,19 +188,17 @@ def _new_directory(
     request: RunRequest,
     project: Path,
     session: SessionRecords | None,
-    recalled: tuple[EarlierTurn, ...],
-    config: Config,
-    nesting: Nesting | None = None,
+    frozen: FrozenRequest,
 ) -> RunDirectory:
-    """A directory of this run alone, however many are started in the same moment. `recalled`: what the store knows of
-    the session; of one that it does not know there may be records, as of another machine. `config`: what is executed.
+    """A directory of this run alone, however many are started in the same moment. `frozen` has what the store knows of
+    the session; of one that it does not know there may be records, as of another machine.
     """
-    history = request.history or recalled or (session.history if session else ())
+    frozen = replace(frozen, history=request.given.history or frozen.history or (session.history if session else ()))
     logs = own_place(project, LOGS)
     while True:
         try:
             path = logs / f"log_{timestamp()}"
-            run = RunDirectory.create(path, request.question, config, history, request.redactor, nesting)
+            run = RunDirectory.create(path, frozen, request.redactor)
         except FileExistsError:
             continue
         if session and request.config.orchestrator.enable_filesystem:

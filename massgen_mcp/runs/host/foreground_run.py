@@ -3,7 +3,6 @@
 While it works it heeds the run's controls, as a runner does. Must not know how a run is shown.
 """
 
-import logging
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -13,27 +12,23 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from massgen_mcp.errors import MassgenError, storage_fault
+from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.home import find_home
-from massgen_mcp.orchestration.nested_runs import NestedHost
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES
-from massgen_mcp.runs.engine import NewsHost, RunFiles, RunStore
-from massgen_mcp.runs.engine.rows import Request, RunRow
+from massgen_mcp.runs.engine import NewsHost, RunFiles
+from massgen_mcp.runs.engine.rows import RunRow
 from massgen_mcp.runs.host.beats import next_beat
-from massgen_mcp.runs.host.execute import execute_run
 from massgen_mcp.runs.host.failing import break_off
 from massgen_mcp.runs.host.run_handle import RunHandle
+from massgen_mcp.runs.host.run_host import RunHost
 from massgen_mcp.runs.patches.application import Application
 from massgen_mcp.runs.patches.applying import apply_patch
 from massgen_mcp.runs.patches.run_patch import RunPatch
 from massgen_mcp.runs.sessions.session_records import SessionRecords
-from massgen_mcp.runs.sessions.turns import SessionTurns
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.workspace.snapshot import remove_tree
-
-logger = logging.getLogger("massgen_mcp.run")
 
 CONTROL_INTERVAL = 5.0
 """Seconds after which the run's open controls are read, even if nobody said that there are any."""
@@ -41,20 +36,6 @@ ADMISSION_INTERVAL = 0.1
 """Seconds between two looks whether a run that is started inside another one may begin."""
 STATUS_HEARTBEAT = 2.0
 """Every so many seconds `status.json` is written even if nothing happened."""
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """Where a run that can be found again is kept, and who is told of it."""
-
-    store: RunStore
-    sessions: SessionTurns
-    news: NewsHost
-    nested_host: Callable[[Request], NestedHost]
-    files_of: Callable[[str], RunFiles]
-    """Of any run, by its id."""
-    outer: RunView | None = None
-    """The run inside which this one is started, and which has to admit it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +47,11 @@ class ForegroundRun:
     run_id: str
     directory: RunFiles
     environ: Mapping[str, str]
+    host: RunHost
     note: str = ""
     session: SessionRecords | None = None
-    listing: Listing | None = None
+    outer: str | None = None
+    """The run inside which this one is started, and which has to admit it."""
     temporary: Path | None = None
     """The directory that holds its files, where nobody keeps them."""
     _snapshots: list[RunState] = field(default_factory=list[RunState])
@@ -76,12 +59,12 @@ class ForegroundRun:
 
     @property
     def listed(self) -> bool:
-        return self.listing is not None
+        return self.host.stored is not None
 
     def view(self, run: RunState) -> RunView:
         """The run that has ended, as whoever looks from outside sees it. Raises `MassgenError` store_unavailable."""
-        if self.listing is not None:
-            return RunView(self.listing.store.get(self.run_id), run, self.directory)
+        if self.host.stored is not None:
+            return RunView(self.host.stored.engine.store.get(self.run_id), run, self.directory)
         row = RunRow(
             number=0,
             run_id=self.run_id,
@@ -111,24 +94,14 @@ class ForegroundRun:
         if self.temporary is not None:
             remove_tree(self.temporary)
 
-    def _report(self) -> None:
-        """Write the report, when whoever waited for the run has its answer. Without one the run is none the worse."""
-        from massgen_mcp.runs.view.reporting import write_report  # nothing starts with it
-
-        try:
-            for snapshot in self._snapshots:
-                write_report(self.directory, snapshot, self.listing and self.listing.files_of, self.environ)
-        except Exception as error:  # noqa: BLE001 - what only looks at a run must not end it
-            logger.warning("the run has no report: %s", error)
-
     @contextmanager
     def reported(self) -> Generator["ForegroundRun"]:
         """The run, and after what is done with it its report, where its files are kept."""
         try:
             yield self
         finally:
-            if self.temporary is None:
-                self._report()
+            for snapshot in self._snapshots if self.temporary is None else ():
+                self.host.write_report(self.run_id, self.directory, snapshot)
 
     async def execute(
         self,
@@ -163,9 +136,9 @@ class ForegroundRun:
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(work)
-            if self.listing is not None:
-                tasks.start_soon(self.listing.news.serve)
-                tasks.start_soon(self._heed_controls, begun, handles, self.listing)
+            if self.host.stored is not None:
+                tasks.start_soon(self.host.stored.news.serve)
+                tasks.start_soon(self._heed_controls, begun, self.host.stored.news)
             try:
                 await ended.wait()
             except anyio.get_cancelled_exc_class():
@@ -205,66 +178,48 @@ class ForegroundRun:
 
     async def _admitted(self) -> None:
         """Wait until the run around this one has set its budget aside, or this one has ended without."""
-        if self.listing is None or self.listing.outer is None:
+        stored, outer = self.host.stored, self.outer
+        if stored is None or outer is None:
             return
-        store, outer = self.listing.store, self.listing.outer.row.run_id
+        store = stored.engine.store
         while True:
             row, around = await anyio.to_thread.run_sync(lambda: (store.get(self.run_id), store.get(outer)))
             if row.admitted or row.state in TERMINAL_STATES:
                 return
             if around.state in TERMINAL_STATES:
                 message = f"run {outer}, inside which it was started, is {around.state}"
-                self._note_end(await break_off(self.directory, "budget", message, self.environ))
+                await self._note_end(await break_off(self.directory, "budget", message, self.environ))
                 return
             await anyio.sleep(ADMISSION_INTERVAL)
 
     async def _to_its_end(
         self, on_start: Callable[[RunHandle], None], on_record: Callable[[LogRecord], None]
     ) -> RunState:
-        try:
-            snapshot = await execute_run(
-                self.directory,
-                self.run_id,
-                environ=self.environ,
-                on_start=on_start,
-                on_record=on_record,
-                on_news=self._tell,
-                nested_host=self.listing and self.listing.nested_host,
-                heartbeat=STATUS_HEARTBEAT,
-            )
-        except Exception as failure:
-            if storage_fault(failure) is None:
-                message = f"{type(failure).__name__}: {failure}"
-                self._note_end(await break_off(self.directory, "internal", message, self.environ))
-            raise
-        self._note_end(snapshot)
-        return snapshot
+        ended = await self.host.execute(
+            self.run_id, self.directory, on_start=on_start, on_record=on_record, heartbeat=STATUS_HEARTBEAT
+        )
+        await self._note_end(ended.snapshot)
+        if ended.fault is not None:
+            raise ended.fault
+        return ended.snapshot
 
-    def _note_end(self, snapshot: RunState) -> None:
+    async def _note_end(self, snapshot: RunState) -> None:
         """If the store cannot be told now, or the turn not be written down, whoever looks next does it."""
         self._snapshots.append(snapshot)
         with suppress(MassgenError):
-            if self.listing is not None:
-                self.listing.store.end(self.run_id, snapshot)
+            await self.host.enter_end(self.run_id, snapshot)
         if self.session is not None and self.session.exist:
             with suppress(MassgenError):
-                if self.listing is not None:
-                    sessions = self.listing.sessions
+                if self.host.stored is not None:
+                    sessions = self.host.stored.service.sessions
                     self.session.complete(sessions.runs(self.session.session_id), sessions.look)
                 else:
                     self.session.keep(self.directory, snapshot)
 
-    def _tell(self, milestone: bool) -> None:
-        if self.listing is not None:
-            self.listing.news.tell(self.run_id, milestone=milestone)
-
-    async def _heed_controls(self, begun: anyio.Event, handles: list[RunHandle], listing: Listing) -> None:
+    async def _heed_controls(self, begun: anyio.Event, news: NewsHost) -> None:
         await begun.wait()
         while True:
             with suppress(MassgenError):  # a store that is full or locked away is asked again
-                controls = await anyio.to_thread.run_sync(listing.store.controls, [self.run_id])
-                if done := await handles[0].heed(controls):
-                    await anyio.to_thread.run_sync(listing.store.done, done)
-                    listing.news.tell(self.run_id)
+                await self.host.heed_controls()
             with anyio.CancelScope(deadline=next_beat(CONTROL_INTERVAL)):
-                await listing.news.woken()
+                await news.woken()

@@ -19,7 +19,7 @@ from massgen_mcp.request.question import check_question
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.dispatch import Dispatch
 from massgen_mcp.runs.engine import Engine
-from massgen_mcp.runs.engine.rows import NewRun, Request, RunRow, new_run_id
+from massgen_mcp.runs.engine.rows import FrozenRequest, NewRun, RunRow, new_run_id
 from massgen_mcp.runs.host.failing import break_off
 from massgen_mcp.runs.service import RunService
 
@@ -30,7 +30,7 @@ class NestedRunHost:
     """For the runs that are started inside one run. `request` is that run's."""
 
     def __init__(
-        self, engine: Engine, service: RunService, environ: Mapping[str, str], run_id: str, request: Request
+        self, engine: Engine, service: RunService, environ: Mapping[str, str], run_id: str, request: FrozenRequest
     ) -> None:
         self._engine = engine
         self._service = service
@@ -64,7 +64,8 @@ class NestedRunHost:
         with files.making():
             if (earlier := self._engine.store.reusable(run, "use_existing")) is not None:
                 return self._prepared(earlier.row)
-            files.create(run.run_id, run.question, config, (), redactor, self._request.nested_in(self._run_id), run)
+            frozen = FrozenRequest(run.question, config, nesting=self._request.nested_in(self._run_id))
+            files.create(run.run_id, frozen, redactor, run)
             return self._prepared(self._engine.store.add(run).row)
 
     def _named(self, wanted: NestedRunRequest) -> tuple[Config | None, str]:

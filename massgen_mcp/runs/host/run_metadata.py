@@ -10,12 +10,12 @@ from massgen_mcp.config.models.config import Config
 from massgen_mcp.events.parts import AgentInfo, public_agent_name
 from massgen_mcp.events.run import RunStarted
 from massgen_mcp.runs.doctor.command_sandbox import sandbox_names
-from massgen_mcp.runs.engine.rows import Request
+from massgen_mcp.runs.engine.rows import FrozenRequest
 from massgen_mcp.sandbox import SandboxChoice
 
 
 def started_event(
-    run_id: str, request: Request, choices: Mapping[CommandsConfig, SandboxChoice], servers: tuple[str, ...]
+    run_id: str, request: FrozenRequest, choices: Mapping[CommandsConfig, SandboxChoice], servers: tuple[str, ...]
 ) -> RunStarted:
     config = request.config
     return RunStarted(
@@ -38,7 +38,7 @@ def agent_infos(config: Config) -> tuple[AgentInfo, ...]:
 
 
 def run_metadata(
-    run_id: str, request: Request, choices: Mapping[CommandsConfig, SandboxChoice], servers: tuple[str, ...]
+    run_id: str, request: FrozenRequest, choices: Mapping[CommandsConfig, SandboxChoice], servers: tuple[str, ...]
 ) -> dict[str, object]:
     nesting = {"parent_run_id": request.nesting.parent, "depth": request.nesting.depth} if request.nesting else {}
     sandbox = {"sandbox": _sandbox(choices.values())} if choices else {}

@@ -23,7 +23,6 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
-from massgen_mcp.backends.limiter import ProviderLimiters
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
 from massgen_mcp.home import find_home
@@ -33,10 +32,9 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import Engine, NewsHost, RunFiles, Waking
 from massgen_mcp.runs.engine.rows import RunRow
 from massgen_mcp.runs.host.capacity import Capacity, Load
-from massgen_mcp.runs.host.execute import execute_run
 from massgen_mcp.runs.host.failing import break_off
-from massgen_mcp.runs.host.nested import NestedRunHost
 from massgen_mcp.runs.host.run_handle import RunHandle
+from massgen_mcp.runs.host.run_host import ExecutedRun, RunHost, StoredRuns
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.local import local_engine
 from massgen_mcp.runs.store.retention import prune
@@ -61,8 +59,7 @@ class Runner:
         self._fingerprint = fingerprint
         self._environ = environ
         self._id = f"{os.getpid()}-{secrets.token_hex(4)}"
-        self._limiters = ProviderLimiters()
-        self._service = RunService(engine, environ)
+        self._host = RunHost(environ, StoredRuns(engine, RunService(engine, environ), news_host))
         self._active: dict[str, RunHandle | None] = {}
         self._ended: dict[str, RunState] = {}
         """Runs whose end the store does not know yet."""
@@ -93,7 +90,7 @@ class Runner:
                 try:
                     await self._index_ended()
                     await self._take_runs(tasks)
-                    await self._heed_controls()
+                    await self._host.heed_controls()
                 except MassgenError as error:  # a store that is full or locked away: what runs goes on
                     logger.warning("%s", error)
                 if self._active or self._ended or self._unreported:
@@ -163,11 +160,10 @@ class Runner:
             self._wake_others()  # the places that were kept for these are theirs now
         return claimed
 
-    def _tell(self, run_id: str, *, milestone: bool) -> None:
+    def _make_room(self) -> None:
         """Something has happened in a run. It may be the end of a call that makes room for a run that waits; nobody
         looks more often than that is worth.
         """
-        self._news_host.tell(run_id, milestone=milestone)
         if self._left and time.monotonic() > self._claimed_at + CLAIM_SECONDS:
             self._news.set()
 
@@ -176,28 +172,14 @@ class Runner:
         if not self._ended:
             return
         for run_id, snapshot in list(self._ended.items()):
-            try:
-                await anyio.to_thread.run_sync(self._store.end, run_id, snapshot)
-            except MassgenError as error:
-                if error.code != "unknown_run":
-                    raise
-                logger.warning("run %s has ended, and the store does not know it any more", run_id)
+            await self._host.enter_end(run_id, snapshot)
             del self._ended[run_id]
-            self._news_host.tell(run_id)
         await anyio.to_thread.run_sync(self._wake_others)
 
     def _wake_others(self) -> None:
         for fingerprint in {fingerprint for fingerprint, state, _ in self._store.at_work() if state != "running"}:
             if fingerprint != self._fingerprint:
                 self._liveness.wake(fingerprint)
-
-    async def _heed_controls(self) -> None:
-        started = {run_id: handle for run_id, handle in self._active.items() if handle is not None}
-        controls = await anyio.to_thread.run_sync(self._store.controls, list(started))
-        for run_id in dict.fromkeys(control.run_id for control in controls):
-            if done := await started[run_id].heed(control for control in controls if control.run_id == run_id):
-                await anyio.to_thread.run_sync(self._store.done, done)
-                self._news_host.tell(run_id)
 
     async def _execute(self, row: RunRow) -> None:
         """One run. Whatever goes wrong in it ends this run, and no other."""
@@ -211,51 +193,31 @@ class Runner:
         try:
             if row.resumes > MAX_RESUMES:
                 message = f"{row.resumes} runners were lost with this run"
-                self._ended[run_id] = await break_off(directory, "runner_lost", message, self._environ)
+                ended = ExecutedRun(await break_off(directory, "runner_lost", message, self._environ))
             else:
-                self._ended[run_id] = await execute_run(
-                    directory,
-                    run_id,
-                    environ=self._environ,
-                    on_start=started,
-                    on_news=lambda milestone: self._tell(run_id, milestone=milestone),
-                    limiters=self._limiters,
-                    nested_host=lambda request: NestedRunHost(
-                        self._engine, self._service, self._environ, run_id, request
-                    ),
-                )
+                ended = await self._host.execute(run_id, directory, on_start=started, on_news=self._make_room)
         except JournalNewer as error:
             logger.warning("run %s is left as it is: %s", run_id, error)
             await self._set_aside(run_id)
             self._leave(run_id)
             return
         except Exception as error:
-            if (fault := storage_fault(error)) is not None:
-                logger.warning("run %s has to wait: %s", run_id, fault)
-                await self._rest(directory, run_id)
-                return
-            logger.exception("run %s broke", run_id)
-            message = f"{type(error).__name__}: {error}"
-            self._ended[run_id] = await break_off(directory, "internal", message, self._environ)
-        snapshot = self._ended[run_id]
+            if (fault := storage_fault(error)) is None:
+                raise
+            logger.warning("run %s has to wait: %s", run_id, fault)
+            await self._rest(directory, run_id)
+            return
+        if ended.fault is not None:
+            logger.error("run %s broke", run_id, exc_info=ended.fault)
+        self._ended[run_id] = ended.snapshot
         self._leave(run_id)
-        await self._report(run_id, directory, snapshot)
+        await self._report(run_id, directory, ended.snapshot)
 
     async def _report(self, run_id: str, directory: RunFiles, snapshot: RunState) -> None:
         """Write the report of a run whose end is known; one at a time, so that other runs are not slowed."""
-
-        def write() -> None:
-            from massgen_mcp.runs.view.reporting import write_report  # no runner starts with it
-
-            write_report(
-                directory, snapshot, lambda nested: self._engine.files.of(self._store.get(nested)), self._environ
-            )
-
         self._unreported += 1
         try:
-            await anyio.to_thread.run_sync(write, limiter=self._reports)
-        except Exception as error:  # noqa: BLE001 - what only looks at a run must not end it
-            logger.warning("run %s has no report: %s", run_id, error)
+            await anyio.to_thread.run_sync(self._host.write_report, run_id, directory, snapshot, limiter=self._reports)
         finally:
             self._unreported -= 1
 

@@ -4,7 +4,7 @@ One writer per file: the process that runs the run.
 """
 
 import json
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ from massgen_mcp.errors import JournalNewer, MassgenError, storage_error
 from massgen_mcp.home import sync_directory, write_durably
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.request.earlier_turn import EarlierTurn
-from massgen_mcp.runs.engine.rows import Nesting, NewRun, Request
+from massgen_mcp.runs.engine.rows import FrozenRequest, Nesting, NewRun
 from massgen_mcp.runs.store.journal import JournalLog, make_journal
 
 PROBE_BYTES = 256 * 1024
@@ -45,11 +45,8 @@ class RunDirectory:
     def create(
         cls,
         path: Path,
-        question: str,
-        config: Config,
-        history: Sequence[EarlierTurn] = (),
+        request: FrozenRequest,
         redactor: Redactor = NO_KEYS,
-        nesting: Nesting | None = None,
         entry: NewRun | None = None,
     ) -> "RunDirectory":
         """Make the directory with the frozen request in it, durably. The run is asked what is frozen: `redactor` takes
@@ -63,12 +60,12 @@ class RunDirectory:
             make_journal(path)
             document: dict[str, Any] = {
                 "v": REQUEST_VERSION,
-                "question": question,
-                "config": config.model_dump(mode="json"),
-                "history": [turn.model_dump(mode="json") for turn in history],
+                "question": request.question,
+                "config": request.config.model_dump(mode="json"),
+                "history": [turn.model_dump(mode="json") for turn in request.history],
             }
-            if nesting is not None:
-                document["nesting"] = asdict(nesting)
+            if request.nesting is not None:
+                document["nesting"] = asdict(request.nesting)
             if entry is not None:
                 document["entry"] = {name: getattr(entry, name) for name in ENTRY_KEYS}
             document = redactor.value(document)
@@ -81,11 +78,11 @@ class RunDirectory:
             raise storage_error("cannot create the run directory", error) from error
         return run
 
-    def read_request(self) -> Request:
+    def read_request(self) -> FrozenRequest:
         with self._request_read() as document:
             history = tuple(EarlierTurn.model_validate(turn) for turn in document["history"])
             nesting = Nesting(**document["nesting"]) if "nesting" in document else None
-            return Request(str(document["question"]), Config.model_validate(document["config"]), history, nesting)
+            return FrozenRequest(str(document["question"]), Config.model_validate(document["config"]), history, nesting)
 
     def read_entry(self) -> NewRun:
         with self._request_read() as document:

@@ -6,20 +6,18 @@
 import math
 import os
 import re
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from massgen_mcp.changes.applied import AppliedRecords
 from massgen_mcp.changes.git import GitFailed
 from massgen_mcp.changes.run_changes import PATCH, RunChanges
-from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.home import Home
 from massgen_mcp.redaction import Redactor
-from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.runs.engine import Engine, Expirable, RunFiles
-from massgen_mcp.runs.engine.rows import Nesting, NewRun, RunRow, WorkRow
+from massgen_mcp.runs.engine.rows import FrozenRequest, NewRun, RunRow, WorkRow
 from massgen_mcp.runs.store.directory import RunDirectory
 from massgen_mcp.runs.store.journal import has_events
 from massgen_mcp.runs.store.locks import acquire
@@ -46,14 +44,11 @@ class LocalFiles:
     def create(
         self,
         run_id: str,
-        question: str,
-        config: Config,
-        history: Sequence[EarlierTurn],
+        request: FrozenRequest,
         redactor: Redactor,
-        nesting: Nesting | None = None,
         entry: NewRun | None = None,
     ) -> RunDirectory:
-        return RunDirectory.create(self._home.runs / run_id, question, config, history, redactor, nesting, entry)
+        return RunDirectory.create(self._home.runs / run_id, request, redactor, entry)
 
     def created(self, run_id: str) -> bool:
         return RunDirectory(self._home.runs / run_id).request.exists()

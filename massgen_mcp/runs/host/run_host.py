@@ -1,0 +1,153 @@
+"""Executes runs in this process: each to its end, with its controls carried out, its end in the store, and its report.
+
+The runner has one for many runs, a command line or a program one for its own. Which runs are executed, when controls
+are looked for and what is tried again is for the process. Must not know how a run is shown.
+"""
+
+import logging
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import anyio.to_thread
+
+from massgen_mcp.backends.limiter import ProviderLimiters
+from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.orchestration.nested_runs import NestedHost
+from massgen_mcp.run_state.state import RunState
+from massgen_mcp.runs.engine import Engine, NewsHost, RunFiles
+from massgen_mcp.runs.engine.rows import FrozenRequest
+from massgen_mcp.runs.host.execute import execute_run
+from massgen_mcp.runs.host.failing import break_off
+from massgen_mcp.runs.host.nested import NestedRunHost
+from massgen_mcp.runs.host.run_handle import RunHandle
+from massgen_mcp.runs.service import RunService
+
+logger = logging.getLogger("massgen_mcp.run")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRuns:
+    """Where runs are kept that can be found again, and who hears of them."""
+
+    engine: Engine
+    service: RunService
+    news: NewsHost
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutedRun:
+    """How a run ended. `fault`: what broke it, if that was no part of it."""
+
+    snapshot: RunState
+    fault: Exception | None = None
+
+
+class RunHost:
+    """Runs that are executed here share the limits of their providers."""
+
+    def __init__(self, environ: Mapping[str, str], stored: StoredRuns | None) -> None:
+        """`stored` None: the runs are in no list, so nobody controls them and none can be started inside them."""
+        self._environ = environ
+        self.stored = stored
+        self._limiters = ProviderLimiters()
+        self._handles: dict[str, RunHandle] = {}
+
+    async def execute(
+        self,
+        run_id: str,
+        directory: RunFiles,
+        *,
+        on_start: Callable[[RunHandle], None],
+        on_record: Callable[[LogRecord], None] = lambda _: None,
+        on_news: Callable[[], None] = lambda: None,
+        heartbeat: float = math.inf,
+    ) -> ExecutedRun:
+        """Take a run to its end, whatever goes wrong in it; the other arguments as `execute_run` has them. `on_news`
+        is called after those who follow the run have heard.
+
+        Raises `JournalNewer`, and what `storage_fault` knows: the run can go on later.
+        """
+
+        def started(handle: RunHandle) -> None:
+            self._handles[run_id] = handle
+            on_start(handle)
+
+        def tell(milestone: bool) -> None:
+            if self.stored is not None:
+                self.stored.news.tell(run_id, milestone=milestone)
+            on_news()
+
+        try:
+            snapshot = await execute_run(
+                directory,
+                run_id,
+                environ=self._environ,
+                on_start=started,
+                on_record=on_record,
+                on_news=tell,
+                heartbeat=heartbeat,
+                limiters=self._limiters,
+                nested_host=self._nested_host(run_id),
+            )
+        except JournalNewer:
+            raise
+        except Exception as fault:
+            if storage_fault(fault) is not None:
+                raise
+            message = f"{type(fault).__name__}: {fault}"
+            return ExecutedRun(await break_off(directory, "internal", message, self._environ), fault)
+        finally:
+            self._handles.pop(run_id, None)
+        return ExecutedRun(snapshot)
+
+    def _nested_host(self, run_id: str) -> Callable[[FrozenRequest], NestedHost] | None:
+        stored = self.stored
+        if stored is None:
+            return None
+        return lambda request: NestedRunHost(stored.engine, stored.service, self._environ, run_id, request)
+
+    async def heed_controls(self) -> None:
+        """Carry out what others want of the runs that have begun here. Raises `MassgenError` store_unavailable,
+        disk_full: it is wanted still.
+        """
+        if self.stored is None:
+            return
+        store = self.stored.engine.store
+        controls = await anyio.to_thread.run_sync(store.controls, list(self._handles))
+        for run_id in dict.fromkeys(control.run_id for control in controls):
+            handle = self._handles.get(run_id)
+            if handle is None:
+                continue  # it has ended meanwhile
+            if done := await handle.heed(control for control in controls if control.run_id == run_id):
+                await anyio.to_thread.run_sync(store.done, done)
+                self.stored.news.tell(run_id)
+
+    async def enter_end(self, run_id: str, snapshot: RunState) -> None:
+        """Tell the store how a run ended, and those who follow it. Raises `MassgenError`: it has to be told again."""
+        if self.stored is None:
+            return
+        try:
+            await anyio.to_thread.run_sync(self.stored.engine.store.end, run_id, snapshot)
+        except MassgenError as error:
+            if error.code != "unknown_run":
+                raise
+            logger.warning("run %s has ended, and the store does not know it any more", run_id)
+        self.stored.news.tell(run_id)
+
+    def write_report(self, run_id: str, directory: RunFiles, snapshot: RunState) -> None:
+        """When whoever waited for the run has its answer. Without a report the run is none the worse."""
+        from massgen_mcp.runs.view.reporting import write_report  # nothing starts with it
+
+        stored = self.stored
+
+        def files_of(nested: str) -> RunFiles:
+            if stored is None:
+                raise LookupError(nested)
+            return stored.engine.files.of(stored.engine.store.get(nested))
+
+        try:
+            write_report(directory, snapshot, files_of, self._environ)
+        except Exception as error:  # noqa: BLE001 - what only looks at a run must not end it
+            logger.warning("run %s has no report: %s", run_id, error)
