@@ -36,7 +36,7 @@ types:
 # A test that fails is run once more; if it passes then, it is named RERUN, and the last line counts it. Fails again: an error.
 covered:
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest $(IN_PARALLEL) --reruns 1
+	$(BIN)/coverage run -m pytest $(IN_PARALLEL) --reruns 1 -rfEsxXR
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under=90
 

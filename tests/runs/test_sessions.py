@@ -91,10 +91,11 @@ def test_a_session_of_another_machine_goes_on_from_what_the_project_keeps(home: 
 
 def test_conversations_that_begin_in_one_second_in_two_projects_are_two_sessions(here: TempHome) -> None:
     request = asked("Who?", config_from_data(team(), "test", environ={}), environ=os.environ)
-    begun = replace(request, begins_session=True, listed=True)
+    begun = replace(request.given, begins_session=True, listed=True)
     with ExitStack() as both:
         projects = [here.work / "one", here.work / "two"]
-        runs = [both.enter_context(run_here(replace(begun, project=project))) for project in projects]
+        given = [replace(begun, project=project) for project in projects]
+        runs = [both.enter_context(run_here(replace(request, given=one))) for one in given]
     assert all(run.listed and run.session for run in runs)
     assert len({run.session.session_id for run in runs if run.session}) == 2
     assert [len([*(project / ".massgen" / "sessions").iterdir()]) for project in projects] == [1, 1]
