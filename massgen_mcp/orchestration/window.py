@@ -21,9 +21,7 @@ LEAST_SHOWN = 500
 """Characters of one text."""
 
 Part = Literal["lasting", "ballot", "note", "work"]
-"""Lasting is the question and what the caller says; of ballots the last one stays; a note takes the place of work that is
-left out.
-"""
+"""Lasting is the question and what the caller says. Of ballots the last one stays. A note takes the place of work."""
 
 
 @dataclass(frozen=True, slots=True)
