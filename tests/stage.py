@@ -11,6 +11,7 @@ from massgen_mcp.config.models.scripted import ScriptedBackendConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.parts import Event, public_agent_name
 from massgen_mcp.events.record import LogRecord
+from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
@@ -78,8 +79,11 @@ async def perform(
     history: tuple[EarlierTurn, ...] = (),
     past: Sequence[LogRecord] = (),
     during: Callable[[Conductor], None] = lambda _: None,
+    tariff: Tariff | None = None,
 ) -> Performance:
-    """Let scripted agents coordinate, one per script; `past` is a journal that they go on with."""
+    """Let scripted agents coordinate, one per script; `past` is a journal that they go on with. `tariff`: that of the
+    model for which they pass.
+    """
     listeners = [
         Listener(
             ScriptedBackend(
@@ -90,7 +94,10 @@ async def perform(
         )
         for script in scripts
     ]
-    team = tuple(Member(public_agent_name(place), listener, tools=tools) for place, listener in enumerate(listeners))
+    team = tuple(
+        Member(public_agent_name(place), listener, tools=tools, tariff=tariff or Tariff())
+        for place, listener in enumerate(listeners)
+    )
     journal = journal or EventList()
     run_spec = RunSpec(
         question,

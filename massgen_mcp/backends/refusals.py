@@ -220,6 +220,11 @@ REFUSALS = (
 )
 
 _REFUSING = frozenset({400, 404, 422, 500, 501})
+_WINDOW = re.compile(
+    r"(?:context (?:length|size|window)|prompt length|allowed length|tokens allowed|configured limit|n_ctx)"
+    r"(?: is| of| only|:)*[ (]*(\d[\d,]{3,})|> (\d[\d,]{3,}) maximum",
+    re.IGNORECASE,
+)
 _MEANINGS: list[tuple[Meaning, re.Pattern[str]]] = [
     (refusal.means, re.compile(refusal.pattern, re.IGNORECASE)) for refusal in REFUSALS
 ]
@@ -240,6 +245,12 @@ def reason_in_words(message: str) -> Literal["context_too_small", "content_filte
             return "content_filter"
         case _:
             return None
+
+
+def window_in_words(message: str) -> int | None:
+    """How many tokens the model takes, where a message that a request is too long tells it."""
+    found = _WINDOW.search(message)
+    return None if found is None else int((found[1] or found[2]).replace(",", ""))
 
 
 def _meaning(message: str) -> Meaning | None:

@@ -42,6 +42,8 @@ from massgen_mcp.coordination.visible import is_visible
 from massgen_mcp.errors import DropReason
 from massgen_mcp.events.agent_work import (
     BallotChanged,
+    ConversationCondensed,
+    ConversationShortened,
     MessagesShown,
     ModelCallAborted,
     ModelCallAdmitted,
@@ -409,6 +411,8 @@ class Coordination:
                 | ToolStarted()
                 | ToolFinished()
                 | RuleViolated()
+                | ConversationShortened()
+                | ConversationCondensed()
                 | CheckFinished()
                 | FilesChecked()
                 | PresentationStarted()

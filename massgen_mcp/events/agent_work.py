@@ -5,7 +5,7 @@ from typing import Any, Literal
 from massgen_mcp.errors import DropReason
 from massgen_mcp.events.parts import BallotEntry, CitationRecord, Cost, Event, ShownReason, ToolCallRecord, Usage
 
-CallPurpose = Literal["coordinate", "present", "evaluate"]
+CallPurpose = Literal["coordinate", "present", "evaluate", "condense"]
 
 Obstacle = Literal["concurrency", "requests_per_minute", "retry_after", "circuit"]
 """Why a call is not sent yet: limits of ours, a provider that asked for a pause, or one that is down."""
@@ -36,6 +36,10 @@ class RoundStarted(Event):
     """The ballot holds the answers of a run-off; only a vote for one of them ends the round."""
     reasons: tuple[ShownReason, ...] = ()
     """Those of void votes, where `show_reasons` lets the agent see them."""
+    most: int | None = None
+    """So many characters of the question, of each earlier turn and of each answer were shown, because the model cannot
+    read more. None: all of them.
+    """
 
 
 class MessagesShown(Event):
@@ -61,6 +65,8 @@ class BallotChanged(Event):
     """Of the markers around its answers."""
     reasons: tuple[ShownReason, ...] = ()
     """As in `RoundStarted`."""
+    most: int | None = None
+    """As in `RoundStarted`, for each answer."""
 
 
 class ModelCallStarted(Event):
@@ -239,10 +245,36 @@ class RuleViolated(Event):
     """Whether it counts towards `max_enforcement_retries`; a vote on an outdated ballot does not."""
 
 
+class ConversationShortened(Event):
+    """In the middle of its work an agent was left less of what its earlier calls brought, to make room."""
+
+    type: Literal["conversation_shortened"] = "conversation_shortened"
+    agent: str
+    kept_replies: int
+    """What its last so many replies brought is whole."""
+    characters: int
+    """So many of each earlier result are left."""
+
+
+class ConversationCondensed(Event):
+    """In the middle of its work an agent's note took the place of the earlier part of its conversation."""
+
+    type: Literal["conversation_condensed"] = "conversation_condensed"
+    agent: str
+    note: str
+    """What its model wrote; "" where it wrote nothing."""
+    nonce: str = ""
+    """Of the markers around the note."""
+    kept_replies: int
+    """Its last so many replies are whole."""
+
+
 AgentEvent = (
     RoundStarted
     | MessagesShown
     | BallotChanged
+    | ConversationShortened
+    | ConversationCondensed
     | ModelCallStarted
     | ModelCallWaiting
     | ModelCallAdmitted
@@ -255,7 +287,18 @@ AgentEvent = (
     | ToolFinished
     | RuleViolated
 )
-WorkEvent = ModelReplied | ModelCallAborted | ToolStarted | ToolFinished | BallotChanged | MessagesShown | RuleViolated
+WorkEvent = (
+    ModelReplied
+    | ModelCallFailed
+    | ModelCallAborted
+    | ToolStarted
+    | ToolFinished
+    | BallotChanged
+    | MessagesShown
+    | RuleViolated
+    | ConversationShortened
+    | ConversationCondensed
+)
 """What a round, or the writing of the final answer, goes on from when its process was lost, besides its beginning."""
 LostTry = ModelCallStarted | ModelCallRetried | ModelCallFailed | ModelCallAborted
 """What may say that a try without a reply has to be paid for."""

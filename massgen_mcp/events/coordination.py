@@ -144,6 +144,8 @@ class PresentationStarted(Event):
     opening: str = ""
     nonce: str = ""
     """As in `RoundStarted`."""
+    most: int | None = None
+    """As in `RoundStarted`."""
 
 
 class AnswerPresented(Event):

@@ -5,6 +5,7 @@ A price that nobody knows is None and never 0. The price list is genai-prices, l
 it was installed without bytecode that once takes 70 MB.
 """
 
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -80,6 +81,15 @@ class Tariff:
         costs = [self.cost(usage).usd for usage in (plain, written)]
         costs += [other.worst_usd(input_tokens, output_tokens) for other in self.others]
         return max((usd for usd in costs if usd is not None), default=None)
+
+    def window(self) -> int | None:
+        """How many tokens the model reads in one call, as the price list has it, once that is there."""
+        names = dict.fromkeys(filter(None, (self.price_as and self.price_as.model, self.model, _bare(self.model))))
+        places = dict.fromkeys(
+            (self.price_as and self.price_as.address, self.guess and self.guess.address, self.listed_at)
+        )
+        found = (_window_of(name, place) for place in places if place is not None for name in names)
+        return next(filter(None, found), None)
 
 
 def tariff_of(config: BackendConfig, environ: Mapping[str, str]) -> Tariff:
@@ -180,6 +190,16 @@ def _look_up(model: str, usage: Usage, url: str | None, *, provider: str | None 
     except (LookupError, ValueError):
         return None
     return found.total_price if _is_of_a_chat_model(found) else None
+
+
+def _window_of(model: str, url: str) -> int | None:
+    if (listed := sys.modules.get("genai_prices.data_snapshot")) is None:
+        return None
+    try:
+        _, found = listed.get_snapshot().find_provider_model(model, None, None, url)
+    except (LookupError, ValueError):
+        return None
+    return found.context_window
 
 
 def _is_of_a_chat_model(found: "PriceCalculation") -> bool:

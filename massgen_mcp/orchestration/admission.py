@@ -51,7 +51,7 @@ async def admit(
 
 def share_of(live_run: LiveRun, member: Member, purpose: CallPurpose) -> float:
     """The part of the budget that must not be left by this call."""
-    if purpose != "coordinate" or len(live_run.coordination.seats) == 1:
+    if purpose in ("present", "evaluate") or len(live_run.coordination.seats) == 1:
         return 1.0
     return ANSWERS_SHARE if live_run.coordination.may_answer(member.name) else VOTES_SHARE
 

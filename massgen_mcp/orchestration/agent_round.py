@@ -16,8 +16,11 @@ from massgen_mcp.coordination.guidance import Violation, Work
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events.agent_work import (
     BallotChanged,
+    ConversationCondensed,
+    ConversationShortened,
     MessagesShown,
     ModelCallAborted,
+    ModelCallFailed,
     ModelReplied,
     RoundStarted,
     RuleViolated,
@@ -52,6 +55,7 @@ class Round:
 
     def __init__(self, member: Member, attempt: Attempt, opened: RoundStarted) -> None:
         self.number = opened.round
+        self._opened = opened
         self._member = member
         self._run_spec = attempt.run_spec
         self._live_run = attempt.live_run
@@ -71,7 +75,7 @@ class Round:
         """It has acted in plain text after a reminder, so it is told at once how to."""
         self._talk = Conversation(member, attempt, f"{member.name}.{attempt.number}.{opened.round}", opened)
         if opened.notes:
-            self._talk.tell(opened.notes)
+            self._talk.tell(opened.notes, "lasting")
         heading = prompts.BALLOT_RUN_OFF if opened.run_off else prompts.BALLOT_FIRST
         self._show_ballot(heading, opened, notes=attempt.live_run.state.agents[member.name].working_notes)
 
@@ -92,6 +96,7 @@ class Round:
             nonce=nonce,
             run_off=live_run.coordination.run_off is not None,
             reasons=reasons,
+            most=_most_shown(member, attempt, work.ballot),
         )
         live_run.record(opened)
         return cls(member, attempt, opened)
@@ -121,6 +126,12 @@ class Round:
             await self._catch_up()
             await self._member.ready()
             await self._step()
+
+    @property
+    def could_show_less(self) -> bool:
+        """Whether a round that begins now would open with less: what the model can read was learned in this one."""
+        most = _most_shown(self._member, self._attempt, self._live_run.coordination.ballot(self._member.name))
+        return most is not None and (self._opened.most is None or most < self._opened.most)
 
     def _check_bounds(self) -> None:
         limits = self._run_spec.limits
@@ -177,7 +188,9 @@ class Round:
                 self._reminded = self._reminded or event.code in ("no_action", "unclear_vote")
                 self._tell_violation(event)
                 self._talk.reply = None
-            case ModelReplied() | ModelCallAborted() | ToolStarted() | ToolFinished() | MessagesShown():
+            case ModelReplied() | ModelCallAborted() | ModelCallFailed() | ToolStarted() | ToolFinished():
+                pass
+            case MessagesShown() | ConversationShortened() | ConversationCondensed():
                 pass  # the conversation has taken it in
             case _:
                 assert_never(event)
@@ -197,7 +210,12 @@ class Round:
             reasons = shown_reasons(self._attempt, ballot)
             nonce = draw_nonce(ballot_texts(self._live_run, ballot, reasons, self._run_spec.answer_store))
             changed = BallotChanged(
-                agent=name, revision=ballot.revision, ballot=ballot.entries, nonce=nonce, reasons=reasons
+                agent=name,
+                revision=ballot.revision,
+                ballot=ballot.entries,
+                nonce=nonce,
+                reasons=reasons,
+                most=_most_shown(self._member, self._attempt, ballot),
             )
             self._record(changed)
 
@@ -220,7 +238,7 @@ class Round:
         text = ballot_message(heading, self._ballot, state, shown, notes=notes, changes=changes)
         if self._writes:
             text = f"{text}\n\n{prompts.IF_UNABLE}{prompts.text_vote(self._choices)}."
-        self._talk.tell(text)
+        self._talk.tell(text, "ballot")
         if self._member.workspace is not None:
             self._member.workspace.set_peers(self._live_run.files_of(entries, self._run_spec.answer_store))
 
@@ -364,3 +382,9 @@ class Round:
     def _record(self, event: WorkEvent) -> None:
         self._live_run.record(event)
         self._take_in(event)
+
+
+def _most_shown(member: Member, attempt: Attempt, ballot: Ballot) -> int | None:
+    """Of each text that a round opens with."""
+    content = attempt.live_run.coordination.content
+    return attempt.most_shown(member, [content(entry.label) for entry in ballot.entries])

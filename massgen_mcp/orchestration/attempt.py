@@ -8,7 +8,10 @@ from massgen_mcp.backends.base import Message, UserMessage
 from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.live_run import LiveRun
-from massgen_mcp.orchestration.team import RunSpec
+from massgen_mcp.orchestration.model_window import readable_bytes
+from massgen_mcp.orchestration.team import Member, RunSpec
+from massgen_mcp.orchestration.window import most_of_each, within
+from massgen_mcp.request.earlier_turn import EarlierTurn
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +38,27 @@ class Attempt:
         started = self.live_run.state.started_at
         return None if started is None else datetime.fromtimestamp(started, UTC).date().isoformat()
 
-    def opening(self, nonce: str) -> tuple[Message, ...]:
-        """What every conversation opens with: the question, and in a further attempt the briefing."""
-        question = UserMessage(prompts.question_block(self.run_spec.question, nonce, self.run_spec.history))
+    def opening(self, nonce: str, most: int | None) -> tuple[Message, ...]:
+        """What every conversation opens with: the question, and in a further attempt the briefing. At most `most`
+        characters of each text; None: all of it.
+        """
+        history = [
+            EarlierTurn(question=within(one.question, most), answer=within(one.answer, most))
+            for one in self.run_spec.history
+        ]
+        question = UserMessage(prompts.question_block(within(self.run_spec.question, most), nonce, history))
         if self.briefing is None:
             return (question,)
         before = self.briefing
-        briefing = prompts.briefing_block(before.answer, before.reason, before.instructions, nonce)
+        briefing = prompts.briefing_block(within(before.answer, most), before.reason, before.instructions, nonce)
         return (question, UserMessage(briefing))
+
+    def most_shown(self, member: Member, answers: Iterable[str]) -> int | None:
+        """So many characters of each text of the opening, and of each of these answers, its model can read in one call.
+        None: all, as far as is known.
+        """
+        room = readable_bytes(member)
+        return None if room is None else most_of_each([*self._opening_texts(), *answers], room)
 
     def nonces(self, agent: str, texts: Iterable[str]) -> tuple[str, str]:
         """For a conversation that begins with `texts` after its opening: the nonce of the opening and that of the rest.

@@ -15,6 +15,7 @@ from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.evidence_text import evidence_of
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.shown_changes import shown_changes
+from massgen_mcp.orchestration.window import within
 
 
 def shown_reasons(attempt: Attempt, ballot: Ballot) -> tuple[ShownReason, ...]:
@@ -57,7 +58,7 @@ def ballot_message(
     """`shown` is the event that tells of the ballot, `notes` what its viewer wrote on the way to its first answer,
     `changes` what the answers change, by their names.
     """
-    answers = [(entry.name, state.content(entry.label)) for entry in ballot.entries]
+    answers = [(entry.name, within(state.content(entry.label), shown.most)) for entry in ballot.entries]
     own = next((entry.name for entry in ballot.entries if state.author(entry.label) == ballot.viewer), None)
     parts = [prompts.working_notes_block(notes, shown.nonce)] if notes else []
     evidence = evidence_of(ballot, state)

@@ -4,6 +4,7 @@ What the model has been told is a fold over events: while a run goes on the same
 rebuilds it when a lost run is resumed.
 """
 
+from dataclasses import replace
 from typing import assert_never
 
 from massgen_mcp.backends.base import (
@@ -15,11 +16,15 @@ from massgen_mcp.backends.base import (
     ToolSpec,
     UserMessage,
 )
+from massgen_mcp.errors import BackendError
 from massgen_mcp.events.agent_work import (
     BallotChanged,
     CallPurpose,
+    ConversationCondensed,
+    ConversationShortened,
     MessagesShown,
     ModelCallAborted,
+    ModelCallFailed,
     ModelReplied,
     RoundStarted,
     RuleViolated,
@@ -32,8 +37,20 @@ from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.model_calls import ask
+from massgen_mcp.orchestration.model_window import abilities_of, window_of
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.tool_calls import run_tools
+from massgen_mcp.orchestration.window import (
+    FULL,
+    NOTED_CHARACTERS,
+    NOTED_WITHIN,
+    ROOM_STEPS,
+    ROOMY,
+    Part,
+    RoomStep,
+    Transcript,
+    within,
+)
 
 WARNED_STEPS = 5
 """So many replies before the last one an agent is told how many there are."""
@@ -42,7 +59,7 @@ WARNED_STEPS = 5
 class Conversation:
     def __init__(self, member: Member, attempt: Attempt, name: str, opened: RoundStarted | PresentationStarted) -> None:
         """`name` begins the ids of its calls."""
-        self.messages: list[Message] = [*attempt.opening(opened.opening)]
+        self._transcript = Transcript(attempt.opening(opened.opening, opened.most))
         self.steps = 0
         """Model calls that have ended."""
         self.reply: ModelReplied | None = None
@@ -60,48 +77,76 @@ class Conversation:
         self._limits = attempt.run_spec.limits
         self._name = name
         self._heard = 0
+        self._notes = 0
+        """Calls for a note of its earlier work that have ended."""
+        self._note: str | None = None
+        """What came of the last one, until it stands in the conversation."""
+        self._abilities = abilities_of(member)
         self._add_messages_heard(opened.heard, opened.nonce)
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What the model is told, besides its instructions."""
+        return self._transcript.messages
 
     @property
     def fruitless(self) -> int:
         """Replies in a row, the last one included, that called tools and none of them validly."""
         return self._fruitless + 1 if self.results and not any(result.valid for result in self.results) else 0
 
-    def take_in(self, event: WorkEvent) -> None:
+    def take_in(self, event: WorkEvent) -> None:  # noqa: C901 - one case per event, nothing else
         """Let an event of this agent be part of the talk."""
         match event:
+            case ModelReplied(purpose="condense"):
+                self._notes += 1
+                self._note = event.text.strip()
             case ModelReplied():
                 called = native_calls(event)
-                self.messages.append(AssistantMessage(event.text, called, event.replay))
+                self._transcript.add(AssistantMessage(event.text, called, event.replay))
                 self._native = {call.id for call in called}
                 self.steps += 1
                 self._fruitless = self.fruitless
                 self.reply, self.results, self._begun = event, [], set()
+            case ModelCallAborted() | ModelCallFailed() if self._is_for_note(event.call_id):
+                self._notes += 1
             case ModelCallAborted():
                 self.steps += 1
+            case ModelCallFailed():
+                self.steps += event.reason == "context_too_small"  # it was asked once more
             case ToolStarted():
                 self._begun.add(event.call_id)
             case ToolFinished():
                 self._begun.discard(event.call_id)
-                text = prompts.result_block(event.name, event.result, event.nonce)
-                self.reply_to(ToolCall(event.call_id, event.name, ""), text, is_error=event.is_error)
+                self._add_result(event)
                 self.results.append(event)
             case MessagesShown():
                 self._add_messages_heard(event.heard, event.nonce)
+            case ConversationShortened():
+                self._transcript = self._transcript.shortened(event.kept_replies, event.characters)
+            case ConversationCondensed():
+                self._note = None
+                note = prompts.condensed_block(event.note, event.nonce) if event.note else None
+                self._transcript = self._transcript.condensed(note, event.kept_replies)
             case BallotChanged() | RuleViolated():
                 pass  # the round says of these what its rules are
             case _:
                 assert_never(event)
 
-    def tell(self, text: str) -> None:
-        self.messages.append(UserMessage(text))
+    def tell(self, text: str, part: Part = "work") -> None:
+        self._transcript.add(UserMessage(text), part)
 
     def reply_to(self, call: ToolCall, text: str, *, is_error: bool) -> None:
         """Tell what came of a call of the last reply: as its result, or in words where it was only written."""
-        if call.id in self._native:
-            self.messages.append(ToolResultMessage(call.id, call.name, text, is_error))
-        else:
-            self.tell(prompts.written_result(call.name, text))
+        self._transcript.add(_result(call, text, is_error=is_error, native=call.id in self._native))
+
+    def _add_result(self, event: ToolFinished) -> None:
+        call, native = ToolCall(event.call_id, event.name, ""), event.call_id in self._native
+
+        def result(characters: int | None = None) -> Message:
+            text = prompts.result_block(event.name, within(event.result, characters), event.nonce)
+            return _result(call, text, is_error=event.is_error, native=native)
+
+        self._transcript.add(result(), shortened=result)
 
     def listen(self) -> None:
         """Show the agent what the caller has said since."""
@@ -114,22 +159,89 @@ class Conversation:
     async def ask(
         self, system: str, tools: tuple[ToolSpec, ...], purpose: CallPurpose, *, must_call_tool: bool = False
     ) -> None:
-        """Have the model reply. Raises `BackendError`."""
+        """Have the model reply, with as much of the conversation as it can read. Raises `BackendError`."""
+        empty = ModelRequest(system, (), tools, must_call_tool=must_call_tool, ends_with_call=purpose == "coordinate")
+        if not self._repeats(purpose):
+            await self._make_room(empty, FULL)
+        try:
+            reply = await self._ask(self._request(empty), purpose)
+        except BackendError as error:
+            if error.reason != "context_too_small" or not await self._make_room(empty, 1.0):
+                raise
+            self.steps += 1
+            reply = await self._ask(self._request(empty), purpose)
+        self.take_in(reply)
+
+    def _request(self, empty: ModelRequest) -> ModelRequest:
+        return replace(empty, messages=(*self.messages, *self._warning()))
+
+    def _call_id(self, purpose: CallPurpose) -> str:
+        number = f"note{self._notes + 1}" if purpose == "condense" else f"{self.steps + 1}"
+        return f"{self._name}.{number}"
+
+    def _repeats(self, purpose: CallPurpose) -> bool:
+        """Whether the call was in flight when the process was lost: it is made again word for word."""
+        return self._live_run.state.resume_point.in_flight.get(self._member.name) == self._call_id(purpose)
+
+    async def _ask(self, request: ModelRequest, purpose: CallPurpose) -> ModelReplied:
         reply = await ask(
             self._member,
-            ModelRequest(
-                system,
-                (*self.messages, *self._warning()),
-                tools,
-                must_call_tool=must_call_tool,
-                ends_with_call=purpose == "coordinate",
-            ),
-            call_id=f"{self._name}.{self.steps + 1}",
+            request,
+            call_id=self._call_id(purpose),
             purpose=purpose,
             live_run=self._live_run,
             limits=self._limits,
         )
+        self._abilities.measure(request, reply.usage)
+        return reply
+
+    async def _make_room(self, empty: ModelRequest, most: float) -> bool:
+        """If the conversation takes a larger part of the window than `most`, leave out what is oldest, until it takes
+        little. Whether anything was left out.
+        """
+        window = window_of(self._member, self._abilities)
+        if window is None or self._abilities.tokens(self._request(empty)) <= most * window:
+            return False
+        before = self.messages
+        for step in ROOM_STEPS:
+            if self._abilities.tokens(self._request(empty)) <= ROOMY * window:
+                break
+            await self._leave_out(step, empty, window)
+        return self.messages != before
+
+    async def _leave_out(self, step: RoomStep, empty: ModelRequest, window: int) -> None:
+        kept, name = step.kept_replies, self._member.name
+        if step.characters is not None:
+            if self._transcript.shortened(kept, step.characters).messages != self.messages:
+                self._record(ConversationShortened(agent=name, kept_replies=kept, characters=step.characters))
+        elif self._transcript.has_earlier(kept):
+            note = self._note if self._note is not None else await self._written_note(empty, window)
+            nonce = draw_nonce([note])
+            self._record(ConversationCondensed(agent=name, note=note, nonce=nonce, kept_replies=kept))
+
+    async def _written_note(self, empty: ModelRequest, window: int) -> str:
+        """The model's own note of its work; "" where it cannot write one."""
+        free = replace(empty, must_call_tool=False, ends_with_call=False)
+        for told in (self.messages, self._transcript.shortened(0, NOTED_CHARACTERS).messages):
+            request = replace(free, messages=(*told, UserMessage(prompts.CONDENSE)))
+            if self._abilities.tokens(request) <= NOTED_WITHIN * window:
+                break
+        else:
+            return ""
+        try:
+            reply = await self._ask(request, "condense")
+        except BackendError:
+            self._notes += 1
+            return ""
         self.take_in(reply)
+        return self._note or ""
+
+    def _record(self, event: ConversationShortened | ConversationCondensed) -> None:
+        self._live_run.record(event)
+        self.take_in(event)
+
+    def _is_for_note(self, call_id: str) -> bool:
+        return call_id.startswith(f"{self._name}.note")
 
     def _warning(self) -> tuple[Message, ...]:
         """That few steps are left: for the next call alone, since it is another one each time."""
@@ -158,7 +270,13 @@ class Conversation:
         new = self._live_run.caller.messages[self._heard : heard]
         self._heard = max(self._heard, heard)
         if new:
-            self.tell(prompts.caller_block(new, nonce))
+            self.tell(prompts.caller_block(new, nonce), "lasting")
+
+
+def _result(call: ToolCall, text: str, *, is_error: bool, native: bool) -> Message:
+    if native:
+        return ToolResultMessage(call.id, call.name, text, is_error)
+    return UserMessage(prompts.written_result(call.name, text))
 
 
 def calls_of(reply: ModelReplied) -> tuple[ToolCall, ...]:

@@ -40,6 +40,7 @@ async def _take_part(member: Member, attempt: Attempt) -> None:
 async def _play_rounds(member: Member, attempt: Attempt) -> None:
     """Round after round, until the agent has nothing to do any more."""
     live_run = attempt.live_run
+    await member.tariff.ready()  # the price list knows how much the model can read
     if events := live_run.state.resume_point.open_rounds.get(member.name):
         await _play(member, attempt, Round.resume(member, attempt, tuple(events)))
     while True:
@@ -61,7 +62,11 @@ async def _play(member: Member, attempt: Attempt, play: Round) -> None:
     with live_run.limited(
         limit, lambda: play.awaits_checks or live_run.asks or member.name in live_run.state.resume_point.queued
     ):
-        await play.play()
+        try:
+            await play.play()
+        except BackendError as error:
+            if error.reason != "context_too_small" or not play.could_show_less:
+                raise
     if limit.ended_early:
         message = f"{setting}: no accepted action within {seconds:g} s; raise it in timeout_settings"
         raise BackendError("timeout", message)

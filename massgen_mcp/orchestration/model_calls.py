@@ -6,7 +6,6 @@ from typing import TypedDict, TypeVar
 
 import anyio
 
-from massgen_mcp.backends.abilities import Abilities
 from massgen_mcp.backends.base import ModelRequest, Part, prepare
 from massgen_mcp.backends.calling import CallHooks, ModelReply, call_model
 from massgen_mcp.backends.metering import Meter
@@ -29,6 +28,7 @@ from massgen_mcp.money.reservations import CallEstimate
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.admission import admit, share_of
 from massgen_mcp.orchestration.live_run import LiveRun
+from massgen_mcp.orchestration.model_window import abilities_of
 from massgen_mcp.orchestration.team import Member, TeamLimits
 from massgen_mcp.orchestration.without_tools import fitted
 from massgen_mcp.orchestration.written_calls import read_calls, shown_texts
@@ -70,9 +70,7 @@ class _ModelCall(CallHooks):
         self._call_id = call_id
         self._purpose: CallPurpose = purpose
         self._live_run = live_run
-        self._abilities = (
-            member.limiter.abilities(member.backend.model, member.own_tools) if member.limiter else Abilities()
-        )
+        self._abilities = abilities_of(member)
         self._deltas = _Deltas(member.name, call_id, live_run)
         self._clock = _CallClock()
         self._asked: ModelRequest | None = None

@@ -21,6 +21,7 @@ from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.model_calls import ask
 from massgen_mcp.orchestration.shown_changes import shown_changes
 from massgen_mcp.orchestration.team import Member
+from massgen_mcp.orchestration.window import within
 from massgen_mcp.run_state.agents import Vote
 from massgen_mcp.tools.base import Arguments, Text, ToolRefused, decoded, parse_arguments
 from massgen_mcp.tools.workflow import NewAnswer
@@ -34,7 +35,12 @@ async def present(member: Member, attempt: Attempt, past: Sequence[PresentationE
     Raises `BackendError` if the member cannot write one, with reason `internal` where the fault is ours.
     """
     try:
-        return await _present(member, attempt, past)
+        try:
+            return await _present(member, attempt, past)
+        except BackendError as error:
+            if error.reason != "context_too_small":
+                raise
+            return await _present(member, attempt, ())  # what the model can read is known now
     except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
         raise attempt.live_run.fault(error) from None
 
@@ -47,7 +53,7 @@ async def _present(member: Member, attempt: Attempt, past: Sequence[Presentation
         attempt.live_run.record(started)
     talk = Conversation(member, attempt, f"{member.name}.{attempt.number}.present", started)
     if attempt.live_run.coordination.answered:
-        talk.tell(_record(member, attempt, started.nonce))
+        talk.tell(_record(member, attempt, started), "lasting")
     for event in later:
         if not isinstance(event, PresentationStarted | PresentationFailed):
             talk.take_in(event)
@@ -73,7 +79,13 @@ def _started(member: Member, attempt: Attempt) -> PresentationStarted:
     reasons = [vote.reason for vote in _votes(live_run)]
     texts = [*answers, *changes, *evidence, *reasons, *live_run.caller.messages]
     opening, nonce = attempt.nonces(member.name, texts)
-    return PresentationStarted(agent=member.name, heard=len(live_run.caller.messages), opening=opening, nonce=nonce)
+    return PresentationStarted(
+        agent=member.name,
+        heard=len(live_run.caller.messages),
+        opening=opening,
+        nonce=nonce,
+        most=attempt.most_shown(member, answers),
+    )
 
 
 async def _write(member: Member, attempt: Attempt, talk: Conversation) -> str:
@@ -128,14 +140,14 @@ def _complete(text: str, reply: ModelReplied, policy: OrchestratorConfig) -> str
         raise BackendError("bad_reply", f"the final answer: {refused}") from None
 
 
-def _record(member: Member, attempt: Attempt, nonce: str) -> str:
+def _record(member: Member, attempt: Attempt, started: PresentationStarted) -> str:
     """All answers and votes under the presenter's own neutral names, and what to do with them."""
-    live_run = attempt.live_run
+    live_run, nonce = attempt.live_run, started.nonce
     state = live_run.coordination
     ballot = state.ballot(member.name, whole=True)
     entries = ballot.entries
     names = {entry.label: entry.name for entry in entries}
-    answers = [(entry.name, state.content(entry.label)) for entry in entries]
+    answers = [(entry.name, within(state.content(entry.label), started.most)) for entry in entries]
     reasons = [(names[vote.label], vote.reason) for vote in _votes(live_run)]
     changes = shown_changes(live_run, entries, attempt.run_spec.answer_store)
     own, evidence = names[state.label(member.name)], evidence_of(ballot, state)
@@ -164,10 +176,10 @@ class _Restart(Arguments):
 
 async def evaluate(member: Member, answer: str, attempt: Attempt) -> AnswerEvaluated:
     """The winner's judgement of the final answer, in one call. Whatever is no clear wish for a restart is content."""
-    nonce = attempt.opening_nonce(member.name, [answer])
+    nonce, most = attempt.opening_nonce(member.name, [answer]), attempt.most_shown(member, [answer])
     request = ModelRequest(
         prompts.system_prompt(prompts.EVALUATE, member.system_message, (), today=attempt.today),
-        (*attempt.opening(nonce), UserMessage(prompts.final_block(answer, nonce))),
+        (*attempt.opening(nonce, most), UserMessage(prompts.final_block(within(answer, most), nonce))),
         (prompts.SUBMIT, prompts.RESTART),
         must_call_tool=True,
     )

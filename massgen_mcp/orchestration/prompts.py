@@ -130,6 +130,15 @@ ONE_ACTION = "Call either `new_answer` or `vote`, exactly once in a turn. None o
 LAST_STEPS = "You can call tools in {left} more replies; then you have to be done."
 LAST_STEP = "This is your last reply in this piece of work: act now, with what you have."
 CUT_OFF = "Your reply was cut off at its output limit, so its call was not counted. Call again with less text."
+OLDER_BALLOT = "[Answers that were shown here were replaced by those below.]"
+LEFT_OUT = "{beginning}\n[{count} characters are left out here: your model cannot read more at once]\n{end}"
+CONDENSE = """\
+Your conversation is becoming too long for your model. Reply in plain text, without calling a tool, with a note to \
+yourself that will take the place of the work so far. The question, the answers to choose from and what the caller \
+said stay as they are. Write down what you have found, with names of files, numbers and exact words that you still \
+need; what you have changed and tried, and what came of it; what you think of the answers; and what is left to do."""
+NOTED = "The earlier part of your work was left out, to make room. Your own note of it:"
+NOT_NOTED = "The earlier part of your work was left out, to make room. What you have changed in files is there."
 BALLOT_FIRST = "These are the current answers"
 BALLOT_CHANGED = "The answers changed while you worked. These are the current answers"
 BALLOT_RUN_OFF = "The votes are tied. One of these answers will win"
@@ -293,6 +302,11 @@ def ballot_block(
 def working_notes_block(notes: str, nonce: str) -> str:
     """What the reader wrote on the way to its first answer."""
     return f"{OWN_NOTES}\n{marked('notes', notes, nonce)}"
+
+
+def condensed_block(note: str, nonce: str) -> str:
+    """What stands in place of the earlier part of the reader's work."""
+    return f"{NOTED}\n{marked('notes', note, nonce)}"
 
 
 def reasons_block(heading: str, reasons: Sequence[tuple[str, str]], nonce: str) -> str:

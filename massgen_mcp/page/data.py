@@ -13,7 +13,9 @@ from massgen_mcp.run_state.status import RunStatus
 CallEnd = Literal["replied", "failed", "stopped", "lost", "open"]
 """How a model call ended. `lost`: with the process that waited for it; `open`: it has not ended."""
 
-Phase = Literal["First answers", "Reading, improving, voting", "Final answer", "Judging it", "Nested runs"]
+Phase = Literal[
+    "First answers", "Reading, improving, voting", "Final answer", "Judging it", "Making room", "Nested runs"
+]
 
 MomentKind = Literal["answer", "vote", "failure", "steering", "step"]
 """What a moment is about. `failure`: something went wrong or was refused; `steering`: a word of or for the caller."""

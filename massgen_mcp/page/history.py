@@ -8,6 +8,8 @@ from typing import assert_never
 
 from massgen_mcp.events.agent_work import (
     BallotChanged,
+    ConversationCondensed,
+    ConversationShortened,
     LostTry,
     MessagesShown,
     ModelCallAborted,
@@ -260,6 +262,8 @@ class RunHistory:
                 | ModelCallAdmitted()
                 | TextDelta()
                 | RuleViolated()
+                | ConversationShortened()
+                | ConversationCondensed()
                 | RunOffStarted()
                 | FirstAnswersClosed()
                 | AnswerPresented()
@@ -306,6 +310,8 @@ class RunHistory:
                 phase = "Final answer"
             case "evaluate":
                 phase = "Judging it"
+            case "condense":
+                phase = "Making room"
         self._open_calls[event.call_id] = len(self.calls), event
         self.calls.append(RecordedCall(event.agent, event.call_id, at, phase))
         self._lose(event)

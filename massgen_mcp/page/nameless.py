@@ -7,6 +7,8 @@ from typing import assert_never
 
 from massgen_mcp.events.agent_work import (
     BallotChanged,
+    ConversationCondensed,
+    ConversationShortened,
     MessagesShown,
     ModelCallAborted,
     ModelCallAdmitted,
@@ -131,6 +133,8 @@ class Nameless:
                 | ToolStarted()
                 | ToolFinished()
                 | RuleViolated()
+                | ConversationShortened()
+                | ConversationCondensed()
                 | AnswerSubmitted()
                 | VoteCast()
                 | RunOffStarted()

@@ -7,7 +7,7 @@ from massgen_mcp.page.data import Phase, Sum, Sums
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.spent import cost_of, count, money_notes
 
-PHASES: tuple[Phase, ...] = ("First answers", "Reading, improving, voting", "Final answer", "Judging it")
+PHASES: tuple[Phase, ...] = ("First answers", "Reading, improving, voting", "Final answer", "Judging it", "Making room")
 
 
 def sums_of(run: RunState, by_phase: Mapping[Phase, Spending]) -> Sums:

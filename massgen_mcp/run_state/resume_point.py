@@ -9,6 +9,8 @@ from typing import assert_never
 from massgen_mcp.events.agent_work import (
     OWN_QUEUE,
     BallotChanged,
+    ConversationCondensed,
+    ConversationShortened,
     MessagesShown,
     ModelCallAborted,
     ModelCallAdmitted,
@@ -148,7 +150,15 @@ class ResumePoint:
                 self.queued = set()
             case ModelReplied() | ModelCallFailed() | ModelCallAborted():
                 self._end_call(event)
-            case ToolStarted() | ToolFinished() | BallotChanged() | MessagesShown() | RuleViolated():
+            case (
+                ToolStarted()
+                | ToolFinished()
+                | BallotChanged()
+                | MessagesShown()
+                | RuleViolated()
+                | ConversationShortened()
+                | ConversationCondensed()
+            ):
                 self._keep(event)
             case (
                 RunStarted()
@@ -187,7 +197,7 @@ class ResumePoint:
         self.queued.discard(event.agent)
         if isinstance(event, ModelReplied) and event.purpose == "evaluate":
             self.judging = event
-        elif not isinstance(event, ModelCallFailed):
+        else:
             self._keep(event)
 
     def _keep(self, event: WorkEvent) -> None:

@@ -10,6 +10,8 @@ from typing import Self, assert_never
 from massgen_mcp.coordination.state import Coordination, Rules
 from massgen_mcp.events.agent_work import (
     BallotChanged,
+    ConversationCondensed,
+    ConversationShortened,
     LostTry,
     MessagesShown,
     ModelCallAborted,
@@ -186,7 +188,14 @@ class RunState(RunFacts):
                 self.nested_runs[event.run_id] = event
             case NestedRunEnded():
                 self.nested_ends[event.run_id] = event
-            case BudgetMark() | BudgetReached() | ReservationExceeded() | RuleViolated():
+            case (
+                BudgetMark()
+                | BudgetReached()
+                | ReservationExceeded()
+                | RuleViolated()
+                | ConversationShortened()
+                | ConversationCondensed()
+            ):
                 pass
             case ToolStarted():
                 pass  # the resume point keeps it until its result is there

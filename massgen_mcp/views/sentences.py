@@ -11,6 +11,8 @@ from typing import Literal, assert_never
 from massgen_mcp.events.agent_work import (
     OWN_QUEUE,
     BallotChanged,
+    ConversationCondensed,
+    ConversationShortened,
     MessagesShown,
     ModelCallAborted,
     ModelCallAdmitted,
@@ -218,6 +220,12 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             return Sentence("reads the message to the team", level="DEBUG")
         case BallotChanged():
             return Sentence(f"now sees {_ballot(event.ballot)}", record="update_injected")
+        case ConversationShortened():
+            text = "earlier results of its tools are shortened, to make room in its model's window"
+            return Sentence(text, record="conversation_shortened")
+        case ConversationCondensed():
+            text = "goes on with a note of its earlier work, to make room in its model's window"
+            return Sentence(text, event.note, record="conversation_condensed", live="quiet", mark="~")
         case RuleViolated():
             live = "quiet" if event.counts else None
             text = f"action refused ({event.code})"

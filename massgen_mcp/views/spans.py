@@ -13,6 +13,8 @@ from opentelemetry.util.types import AttributeValue
 
 from massgen_mcp.events.agent_work import (
     BallotChanged,
+    ConversationCondensed,
+    ConversationShortened,
     MessagesShown,
     ModelCallAborted,
     ModelCallAdmitted,
@@ -120,7 +122,15 @@ class Spans:
                 pass  # neither begins nor ends anything that takes time
             case BudgetMark() | BudgetReached() | BudgetRaised() | ReservationExceeded() | TimeReturned():
                 pass
-            case MessagesShown() | BallotChanged() | TextDelta() | RuleViolated() | ToolStarted():
+            case (
+                MessagesShown()
+                | BallotChanged()
+                | ConversationShortened()
+                | ConversationCondensed()
+                | TextDelta()
+                | RuleViolated()
+                | ToolStarted()
+            ):
                 pass
             case (
                 ModelCallWaiting()

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from massgen_mcp.backends.base import ModelRequest
+from massgen_mcp.backends.base import JsonObject, ModelRequest, ToolSpec
 from massgen_mcp.config.models.orchestrator import CoordinationSettings, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.agent_work import (
     BallotChanged,
+    ConversationCondensed,
     MessagesShown,
     ModelCallAborted,
     ModelCallStarted,
@@ -22,8 +23,10 @@ from massgen_mcp.events.coordination import AnswerSubmitted, PresentationStarted
 from massgen_mcp.events.parts import Event, EventT
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import TERMINAL, CallerMessage, RunCompleted, RunResumed, RunTimedOut
+from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList
+from massgen_mcp.tools.base import ToolResult
 from massgen_mcp.tools.files import file_tools
 from massgen_mcp.tools.planning import planning_tools
 from massgen_mcp.workspace.directory import Workspace
@@ -66,6 +69,23 @@ RUN_OFF: tuple[list[dict[str, Any]], ...] = tuple(
     for text, then in (("one", []), ("two", [{"answer": "two again"}, {"vote": "own"}]), ("three", []))
 )
 
+LONG: tuple[list[dict[str, Any]], ...] = (
+    [*[{"call": "look", "arguments": {}}] * 12, {"answer": "the first answer"}, {"vote": "own"}],
+    [{"answer": "the second answer"}, {"vote": "first"}],
+)
+"""What the first agent's tool returns is more than its model reads."""
+
+
+class Look:
+    """A tool that returns much."""
+
+    spec = ToolSpec("look", "Look.", {"type": "object", "properties": {}})
+    side_effects = keeps_state = False
+
+    async def run(self, arguments: JsonObject) -> ToolResult:
+        del arguments
+        return ToolResult("word " * 2_000)
+
 
 async def play(scripts: Sequence[list[dict[str, Any]]], past: Sequence[LogRecord] = ()) -> Performance:
     return await perform(
@@ -75,8 +95,9 @@ async def play(scripts: Sequence[list[dict[str, Any]]], past: Sequence[LogRecord
             coordination=CoordinationSettings(max_orchestration_restarts=1 if scripts is AGAIN else 0),
             show_reasons=scripts is RUN_OFF,
         ),
-        tools=planning_tools(max_tasks=5, workspace=None),
+        tools=(*planning_tools(max_tasks=5, workspace=None), Look()),
         past=past,
+        tariff=Tariff("gpt-4", listed_at="https://api.openai.com/v1") if scripts is LONG else None,
     )
 
 
@@ -97,7 +118,7 @@ def in_flight(events: Sequence[Event]) -> set[str]:
     return started - {event.call_id for event in events if isinstance(event, ModelReplied | ModelCallAborted)}
 
 
-@pytest.mark.parametrize("scripts", [SCRIPTS, AGAIN, IN_TEXT, RUN_OFF])
+@pytest.mark.parametrize("scripts", [SCRIPTS, AGAIN, IN_TEXT, RUN_OFF, LONG])
 async def test_cut_off_at_any_event_a_run_ends_without_asking_again_what_was_replied(
     scripts: tuple[list[dict[str, Any]], ...],
 ) -> None:
@@ -121,6 +142,17 @@ async def test_cut_off_at_any_event_a_run_ends_without_asking_again_what_was_rep
         assert set(results.values()) <= {1}, cut
 
 
+async def test_a_note_that_was_paid_for_is_used_when_the_run_goes_on() -> None:
+    whole = await play(LONG)
+    notes = [event for event in whole.events if isinstance(event, ModelReplied) and event.purpose == "condense"]
+    assert notes
+    for note in notes:
+        rest = await play(LONG, journaled(whole.events[: whole.events.index(note) + 1]))
+        after = [event for event in rest.events if isinstance(event, ConversationCondensed | ModelCallStarted)]
+        assert isinstance(after[0], ConversationCondensed)
+        assert after[0].note == note.text
+
+
 async def test_a_run_off_that_was_due_or_begun_is_held_once_wherever_the_run_was_cut_off() -> None:
     whole = await play(RUN_OFF)
     (held,) = [event for event in whole.events if isinstance(event, RunOffStarted)]
@@ -133,7 +165,7 @@ async def test_a_run_off_that_was_due_or_begun_is_held_once_wherever_the_run_was
         assert sorted(again) == sorted(held.voters), cut
 
 
-@pytest.mark.parametrize("scripts", [SCRIPTS, AGAIN, IN_TEXT, RUN_OFF])
+@pytest.mark.parametrize("scripts", [SCRIPTS, AGAIN, IN_TEXT, RUN_OFF, LONG])
 async def test_a_call_that_was_in_flight_is_repeated_word_for_word(scripts: tuple[list[dict[str, Any]], ...]) -> None:
     whole = await play(scripts)
     asked = calls_by_id(whole, whole.events)

@@ -1,0 +1,132 @@
+"""What one agent's model is told in one piece of work, message by message, and what of it may go to make room in the
+model's window. Pure: what is left out, and when, is an event.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from massgen_mcp.backends.base import AssistantMessage, Message, UserMessage
+from massgen_mcp.orchestration import prompts
+
+FULL = 0.7
+"""A conversation that takes a larger part of the window than this is made smaller, ..."""
+ROOMY = 0.5
+"""... until it takes at most this one: what is cached at the provider is lost only now and then."""
+NOTED_WITHIN, NOTED_CHARACTERS = 0.9, 1_000
+"""A note is asked for while its request takes at most so much of the window, if need be with so much of each result."""
+SHOWN = 0.4
+"""So much of the window may be taken by what a conversation opens with."""
+LEAST_SHOWN = 500
+"""Characters of one text."""
+
+Part = Literal["lasting", "ballot", "note", "work"]
+"""Lasting is the question and what the caller says. Of ballots the last one stays. A note takes the place of work."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoomStep:
+    """One way to make room. What the last `kept_replies` replies brought stays whole; of earlier results `characters`
+    stay each, or None: a note takes the place of all that is earlier.
+    """
+
+    kept_replies: int
+    characters: int | None = None
+
+
+ROOM_STEPS = (
+    RoomStep(4, 1_000),
+    RoomStep(4),
+    RoomStep(1, 1_000),
+    RoomStep(1),
+    RoomStep(0, 4_000),
+    RoomStep(0, 500),
+    RoomStep(0),
+)
+"""One after the other, until there is room."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    message: Message
+    part: Part
+    shortened: Callable[[int], Message] | None = None
+
+
+class Transcript:
+    def __init__(self, opening: Iterable[Message]) -> None:
+        self._entries = [_Entry(message, "lasting") for message in opening]
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return tuple(entry.message for entry in self._entries)
+
+    def add(self, message: Message, part: Part = "work", shortened: Callable[[int], Message] | None = None) -> None:
+        """`shortened` makes the same message with at most so many characters of its text."""
+        self._entries.append(_Entry(message, part, shortened))
+
+    def shortened(self, kept_replies: int, characters: int) -> "Transcript":
+        """With so many characters of the results before the last so many replies, and no ballot but the last."""
+        end, last = self._end_of_earlier(kept_replies), self._last_ballot
+        copy = Transcript(())
+        for place, entry in enumerate(self._entries):
+            if entry.part == "ballot" and place != last:
+                copy.add(UserMessage(prompts.OLDER_BALLOT))
+            elif place < end and entry.shortened is not None:
+                copy.add(entry.shortened(characters), entry.part, entry.shortened)
+            else:
+                copy.add(entry.message, entry.part, entry.shortened)
+        return copy
+
+    def has_earlier(self, kept_replies: int) -> bool:
+        """Whether there is a reply before the last so many."""
+        earlier = self._entries[: self._end_of_earlier(kept_replies)]
+        return any(isinstance(entry.message, AssistantMessage) for entry in earlier)
+
+    def condensed(self, note: str | None, kept_replies: int) -> "Transcript":
+        """With `note` in place of the work before the last so many replies. None: an earlier note stays there."""
+        end, last = self._end_of_earlier(kept_replies), self._last_ballot
+        copy, notes = Transcript(()), list[Message]()
+        for place, entry in enumerate(self._entries[:end]):
+            if entry.part == "lasting" or (entry.part == "ballot" and place == last):
+                copy.add(entry.message, entry.part)
+            elif entry.part == "note":
+                notes.append(entry.message)
+        for message in [UserMessage(note)] if note else notes or [UserMessage(prompts.NOT_NOTED)]:
+            copy.add(message, "note")
+        for entry in self._entries[end:]:
+            copy.add(entry.message, entry.part, entry.shortened)
+        return copy
+
+    @property
+    def _last_ballot(self) -> int | None:
+        return max((place for place, entry in enumerate(self._entries) if entry.part == "ballot"), default=None)
+
+    def _end_of_earlier(self, kept_replies: int) -> int:
+        replies = [place for place, entry in enumerate(self._entries) if isinstance(entry.message, AssistantMessage)]
+        if not kept_replies:
+            return len(self._entries)
+        return replies[-kept_replies] if len(replies) > kept_replies else 0
+
+
+def within(text: str, most: int | None) -> str:
+    """At most so many characters of a text, from its beginning and its end, and how many are not shown."""
+    if most is None or len(text) <= most:
+        return text
+    end = most // 3
+    return prompts.LEFT_OUT.format(
+        beginning=text[: most - end], count=f"{len(text) - most:,}", end=text[len(text) - end :]
+    )
+
+
+def most_of_each(texts: Iterable[str], room: int) -> int | None:
+    """So many characters of each text fit into `room` bytes together; short ones leave more for the others. None: all
+    of them fit.
+    """
+    sizes = sorted((len(text.encode("utf-8", "replace")), len(text)) for text in texts)
+    for place, (size, characters) in enumerate(sizes):
+        if size * (len(sizes) - place) > room:
+            share = room // (len(sizes) - place)
+            return max(LEAST_SHOWN, share * characters // size)
+        room -= size
+    return None

@@ -1,0 +1,162 @@
+"""Work that is longer than what the model can read at once: shortened, noted and finished, and never lost."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from massgen_mcp.config.loader import config_from_data
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.events.agent_work import (
+    ConversationCondensed,
+    ConversationShortened,
+    ModelReplied,
+    RoundStarted,
+)
+from massgen_mcp.events.coordination import AgentDropped
+from tests.raw_double import Seen, answering, reply
+from tests.teams import run_team
+from tests.wires.dialects import Chat
+
+NOTE = "I wrote notes.txt; line 7 says 42."
+Plan = Callable[[list[dict[str, Any]], int], Chat]
+
+
+def tokens(body: dict[str, Any]) -> int:
+    return len(json.dumps(body)) // 4
+
+
+class SmallWindow:
+    """A model behind a real address that reads `window` tokens, and refuses a request that no provider would take."""
+
+    def __init__(self, window: int, plan: Plan, *, told: str = "maximum context length is {window} tokens") -> None:
+        self._window, self._plan, self._told = window, plan, told
+        self.taken: list[dict[str, Any]] = []
+        self.refused = 0
+
+    def respond(self, seen: Seen, number: int) -> bytes:
+        messages = seen.body["messages"]
+        check_pairs(messages)
+        if (size := tokens(seen.body)) > self._window:
+            self.refused += 1
+            told = self._told.format(window=self._window)
+            error = {"message": f"This model's {told}. You sent {size}.", "code": "context_length_exceeded"}
+            return reply(json.dumps({"error": error}).encode(), status="400 Bad Request", media_type="application/json")
+        self.taken.append(seen.body)
+        if "a note to yourself" in messages[-1]["content"].replace("\n", " "):
+            return self._ended(Chat().text(NOTE), seen)
+        return self._ended(self._plan(messages, number), seen)
+
+    def _ended(self, said: Chat, seen: Seen) -> bytes:
+        return reply(said.stop_as("stop", {"prompt_tokens": tokens(seen.body), "completion_tokens": 9}).body())
+
+
+def check_pairs(messages: list[dict[str, Any]]) -> None:
+    """Every call has its result right behind it, and no result is without its call: providers refuse anything else."""
+    open_calls = set[str]()
+    for message in messages:
+        if message["role"] == "tool":
+            open_calls.remove(message["tool_call_id"])
+        else:
+            assert not open_calls, "calls without results"
+            open_calls = {call["id"] for call in message.get("tool_calls", [])}
+    assert not open_calls, "calls without results"
+
+
+def reading(times: int) -> Plan:
+    """Writes a file, reads it so many times, and answers."""
+    seen = 0
+
+    def plan(messages: list[dict[str, Any]], number: int) -> Chat:
+        nonlocal seen
+        del messages
+        seen += 1
+        chat, name = Chat(), f"c{number}"
+        if seen == 1:
+            content = "".join(f"line {place}: {'x' * 60}\n" for place in range(90))
+            return chat.call("write_file", json.dumps({"path": "notes.txt", "content": content}), call_id=name)
+        if seen <= times:
+            return chat.call("read_file", json.dumps({"path": "notes.txt"}), call_id=name)
+        if seen == times + 1:
+            return chat.call("new_answer", json.dumps({"content": "42"}), call_id=name)
+        return chat.text("It is 42.")
+
+    return plan
+
+
+def one_agent(url: str, **settings: Any) -> Config:
+    backend = {"type": "chatcompletion", "base_url": url, "model": "m"}
+    orchestrator = {"enable_filesystem": True, "max_steps_per_round": 200, **settings}
+    return config_from_data({"agents": [{"backend": backend}], "orchestrator": orchestrator}, "test", environ={})
+
+
+async def test_work_that_is_longer_than_the_window_is_finished(tmp_path: Path) -> None:
+    model = SmallWindow(12_000, reading(60))
+    async with answering(model.respond) as double:
+        ended = await run_team(tmp_path, one_agent(double.url), environ={})
+    assert ended.snapshot.final_answer == "42"
+    assert not ended.of(AgentDropped)
+    assert model.refused == 1, "the window is learned once"
+    assert ended.of(ConversationShortened)
+    notes = ended.of(ConversationCondensed)
+    assert {event.note for event in notes} == {NOTE}
+    asked = [event for event in ended.of(ModelReplied) if event.purpose == "condense"]
+    assert len(asked) == len(notes), "every note was paid for once"
+    (reads, *_) = [body for body in model.taken if NOTE in json.dumps(body)]
+    assert "What is six times seven?" in json.dumps(reads), "the question stays"
+
+
+async def test_a_window_that_no_message_tells_is_found_out(tmp_path: Path) -> None:
+    model = SmallWindow(12_000, reading(40), told="maximum context length is exceeded")
+    async with answering(model.respond) as double:
+        ended = await run_team(tmp_path, one_agent(double.url), environ={})
+    assert ended.snapshot.final_answer == "42"
+    assert model.refused <= 3
+
+
+async def test_a_question_that_is_larger_than_the_window_is_shown_in_part(tmp_path: Path) -> None:
+    question = f"{'a' * 400_000} What is six times seven? {'b' * 400_000} The end."
+    model = SmallWindow(12_000, reading(2))
+    async with answering(model.respond) as double:
+        ended = await run_team(tmp_path, one_agent(double.url), question=question, environ={})
+    assert ended.snapshot.final_answer == "42"
+    first, second = ended.of(RoundStarted)
+    assert first.most is None
+    assert second.most is not None
+    asked = str(model.taken[0]["messages"][1]["content"])
+    assert "characters are left out here" in asked
+    assert asked.count("The end.") == 1
+
+
+async def test_answers_that_are_larger_than_the_window_are_read_in_part(tmp_path: Path) -> None:
+    """Two agents write 80 kB each, and one model judges them that can read less."""
+
+    def plan(messages: list[dict[str, Any]], number: int) -> Chat:
+        said = str(messages)
+        if "These are the current answers" in said:
+            return Chat().call("vote", '{"agent_id": "agent1", "reason": "first"}', call_id=f"c{number}")
+        if "These are the answers" in said:
+            return Chat().text("It is 42.")
+        return Chat().call("new_answer", '{"content": "42"}', call_id=f"c{number}")
+
+    model = SmallWindow(12_000, plan)
+    async with answering(model.respond) as double:
+        reads_little = {"backend": {"type": "chatcompletion", "base_url": double.url, "model": "m"}}
+        wordy = [
+            {"backend": {"type": "scripted", "script": [{"answer": letter * 80_000}, {"vote": "agent1"}]}}
+            for letter in "pq"
+        ]
+        config = config_from_data({"agents": [reads_little, *wordy]}, "test", environ={})
+        ended = await run_team(tmp_path, config, environ={})
+    assert not ended.of(AgentDropped)
+    assert ended.snapshot.final_answer
+    (vote,) = [body for body in model.taken if "These are the current answers" in str(body["messages"])][:1]
+    assert str(vote["messages"]).count("characters are left out here") == 2
+
+
+async def test_without_anything_to_leave_out_the_agent_is_dropped_and_the_reason_said(tmp_path: Path) -> None:
+    model = SmallWindow(100, reading(1), told="maximum context length is exceeded")
+    async with answering(model.respond) as double:
+        ended = await run_team(tmp_path, one_agent(double.url), environ={})
+    assert ended.of(AgentDropped)[0].reason == "context_too_small"
+    assert model.refused < 30
