@@ -14,7 +14,7 @@ from massgen_mcp.coordination.deciding import decision
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError
-from massgen_mcp.events.parts import BallotEntry, EventT
+from massgen_mcp.events.parts import BallotEntry, Changes, EventT
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import InputGiven
 from massgen_mcp.money.reservations import Reservations
@@ -123,9 +123,9 @@ class LiveRun:
         """Why the agent in whose work `error` was raised is dropped (see `faults`), with the trace in the run's log."""
         return fault_of(error, self._report)
 
-    def drop(self, agent: str, fault: BackendError) -> None:
-        """Record that this agent takes part no more; what it asked need not be answered."""
-        self.record(self.coordination.drop(agent, fault.reason, str(fault)))
+    def drop(self, agent: str, fault: BackendError, changes: Changes | None = None) -> None:
+        """Record that this agent takes part no more, and what its copies hold; what it asked need not be answered."""
+        self.record(self.coordination.drop(agent, fault.reason, str(fault), changes))
         asked = self.caller.asked
         if asked is not None and asked.agent == agent:
             self.record(InputGiven(kind=asked.kind, text="its agent was dropped"))
