@@ -73,7 +73,9 @@ async def _play(member: Member, attempt: Attempt, play: Round) -> None:
     setting, seconds = _round_limit(attempt.run_spec.limits, play.number)
     limit = Countdown(seconds)
     with live_run.limited(
-        limit, lambda: play.awaits_checks or live_run.asks or member.name in live_run.state.resume_point.queued
+        limit,
+        lambda: play.awaits_checks or live_run.asks or member.name in live_run.state.resume_point.queued,
+        of=member.name,
     ):
         try:
             await play.play()
