@@ -22,6 +22,7 @@ from tests.soak.http_crowd import http_crowd
 from tests.soak.kills import kill_runners, kill_servers
 from tests.soak.leaks import leaks
 from tests.soak.llama_cpp import llama_cpp, llama_speaks
+from tests.soak.long_work import long_work
 from tests.soak.many_runs import many_runs
 from tests.soak.one_key import one_key
 from tests.soak.power import power_cuts
@@ -41,6 +42,7 @@ HARNESSES: dict[str, Callable[[TempHome], Awaitable[str]]] = {
     "power-cuts": lambda home: power_cuts(home, cuts=100),
     "slow-first-word": lambda home: slow_first_word(home, seconds=150, limit=300),
     "http-crowd": lambda home: http_crowd(home, clients=200, seconds=60),
+    "long-work": lambda home: long_work(home, windows=(32_000, 128_000, 1_000_000), steps=300, kills=3),
     "leaks": lambda home: leaks(home, runs=4_000, batch=50),
     "commands": lambda home: commands(home, each=100),
     "symlink-swaps": lambda home: swaps(home, each=20_000),

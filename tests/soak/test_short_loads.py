@@ -11,6 +11,7 @@ from tests.harness import TempHome, home
 from tests.soak.fuzz import fuzz
 from tests.soak.http_crowd import http_crowd
 from tests.soak.leaks import leaks
+from tests.soak.long_work import long_work
 from tests.soak.many_runs import many_runs
 from tests.soak.slow_first_word import slow_first_word
 
@@ -36,6 +37,10 @@ async def test_a_client_with_a_limit_of_its_own_on_silence_does_not_wait_for_a_s
 async def test_more_runs_than_the_queue_holds_end_or_are_refused(home: TempHome) -> None:
     told = await many_runs(home, runs=60, servers=2, max_running=2, max_queued=5)
     assert "queue_full" in told
+
+
+async def test_work_that_is_longer_than_the_window_outlasts_its_runner(home: TempHome) -> None:
+    assert "patch of 1 file" in await long_work(home, windows=(32_000,), steps=20, kills=2)
 
 
 async def test_a_runner_and_a_server_keep_nothing_of_the_runs_that_ended(home: TempHome) -> None:
