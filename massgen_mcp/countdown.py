@@ -26,6 +26,7 @@ class Countdown:
 
     def __init__(self, seconds: float, returned: Callable[[float], None] = lambda _: None) -> None:
         """`returned` hears how many seconds are given back."""
+        self.seconds = seconds
         self._left = seconds
         self._returned = returned
         self._since: float | None = None
@@ -33,6 +34,11 @@ class Countdown:
         self._scope = anyio.CancelScope()
         self._look: asyncio.TimerHandle | None = None
         """The next one, while the clock runs."""
+
+    @property
+    def left(self) -> float:
+        """Seconds, as its clock stands now."""
+        return self._left if self._since is None else self._scope.deadline - anyio.current_time()
 
     @property
     def ended_early(self) -> bool:

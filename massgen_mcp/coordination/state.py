@@ -72,7 +72,7 @@ from massgen_mcp.events.coordination import (
     VoteCast,
     WinnerChosen,
 )
-from massgen_mcp.events.parts import BallotEntry, Camp
+from massgen_mcp.events.parts import BallotEntry, Camp, Changes
 from massgen_mcp.events.record import AnyEvent, UnknownEvent
 from massgen_mcp.events.run import (
     AttemptStarted,
@@ -344,8 +344,11 @@ class Coordination:
             named = tuple(entry.label for entry in shown.entries if entry.name in same_as and entry.name != name)
         return VoteCast(agent=agent, label=label, reason=reason, revision=shown.revision, same_as=named)
 
-    def drop(self, agent: str, reason: DropReason, message: str) -> AgentDropped:
-        return AgentDropped(agent=agent, reason=reason, message=message)
+    def drop(self, agent: str, reason: DropReason, message: str, changes: Changes | None = None) -> AgentDropped:
+        """`changes`: what its copies hold. An agent that leaves what it answered leaves nothing unfinished."""
+        known = [answer.changes.tree for answer in self.seats[agent].answers[-1:] if answer.changes is not None]
+        unfinished = changes if changes is not None and changes.count and changes.tree not in known else None
+        return AgentDropped(agent=agent, reason=reason, message=message, changes=unfinished)
 
     # -- the fold -----------------------------------------------------------------------------------------------
 

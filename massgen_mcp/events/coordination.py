@@ -112,6 +112,8 @@ class AgentDropped(Event):
     agent: str
     reason: DropReason
     message: str
+    changes: Changes | None = None
+    """What its copies of the caller's files held then, if that is more than its last answer. None: it is not."""
 
 
 class WinnerChosen(Event):

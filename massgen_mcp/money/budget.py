@@ -43,7 +43,8 @@ class Budget:
     @property
     def share(self) -> float:
         """How much of the budget is gone, of money or of tokens, whichever is more."""
-        return max(self.spent.usd / self.max_usd, self.spent.tokens / self.max_tokens)
+        parts = ((self.spent.usd, self.max_usd), (self.spent.tokens, self.max_tokens))
+        return max(spent / most if most else 1.0 for spent, most in parts)
 
     @property
     def due_marks(self) -> tuple[int, ...]:

@@ -29,7 +29,7 @@ from massgen_mcp.orchestration.answer_checks import AnswerChecks
 from massgen_mcp.orchestration.attempt import Attempt, Briefing
 from massgen_mcp.orchestration.coordinating import coordinate
 from massgen_mcp.orchestration.final_answer import final_answer, presented
-from massgen_mcp.orchestration.live_run import Journal, LiveRun
+from massgen_mcp.orchestration.live_run import WHOLE_RUN, Journal, LiveRun
 from massgen_mcp.orchestration.presentation import evaluate, present, verdict
 from massgen_mcp.orchestration.replay import past_work
 from massgen_mcp.orchestration.run_end import cancelled, nobody_left, timed_out
@@ -135,7 +135,7 @@ class Conductor:
 
         If the surrounding task is cancelled (the process is leaving) no terminal event is recorded.
         """
-        with self._live_run.limited(self._run, lambda: self.state.resume_point.only_queued):
+        with self._live_run.limited(self._run, lambda: self.state.resume_point.only_queued, of=WHOLE_RUN):
             async with self._checking():
                 if failure := await self._attempts():
                     await self._end_nested_runs()

@@ -54,6 +54,8 @@ from massgen_mcp.orchestration.window import (
 
 WARNED_STEPS = 5
 """So many replies before the last one an agent is told how many there are."""
+WARNED_SHARE = 0.6
+"""Of the budget, when that is gone; at 0.8 no answer is begun any more."""
 
 
 class Conversation:
@@ -244,11 +246,15 @@ class Conversation:
         return call_id.startswith(f"{self._name}.note")
 
     def _warning(self) -> tuple[Message, ...]:
-        """That few steps are left: for the next call alone, since it is another one each time."""
-        left = self._limits.steps_per_round - self.steps
-        if not self.steps or left > WARNED_STEPS:
-            return ()
-        return (UserMessage(prompts.LAST_STEPS.format(left=left) if left > 1 else prompts.LAST_STEP),)
+        """That few steps, little time or little money is left: for the next call alone, since it is less each time."""
+        left, notes = self._limits.steps_per_round - self.steps, list[str]()
+        if self.steps and left <= WARNED_STEPS:
+            notes.append(prompts.LAST_STEPS.format(left=left) if left > 1 else prompts.LAST_STEP)
+        if (seconds := self._live_run.seconds_left(self._member.name)) is not None:
+            notes.append(prompts.LAST_SECONDS.format(seconds=f"{max(0.0, seconds):.0f}"))
+        if (share := self._live_run.state.budget.share) >= WARNED_SHARE:
+            notes.append(prompts.LAST_MONEY.format(percent=f"{share:.0%}"))
+        return (UserMessage(" ".join(notes)),) if notes else ()
 
     async def use_tools(self, calls: tuple[ToolCall, ...], *, only_plan: bool = False) -> None:
         """Run those of the reply's ordinary tool calls that have no result yet."""

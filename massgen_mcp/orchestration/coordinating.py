@@ -9,6 +9,7 @@ from massgen_mcp.coordination.guidance import Rest, Wait, Work
 from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events.coordination import FirstAnswersClosed, WinnerChosen
+from massgen_mcp.events.parts import Changes
 from massgen_mcp.orchestration.agent_round import Round
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.team import Member, TeamLimits
@@ -34,7 +35,19 @@ async def _take_part(member: Member, attempt: Attempt) -> None:
     try:
         await _play_rounds(member, attempt)
     except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
-        attempt.live_run.drop(member.name, attempt.live_run.fault(error))
+        fault = attempt.live_run.fault(error)
+        attempt.live_run.drop(member.name, fault, await _left_behind(member, attempt))
+
+
+async def _left_behind(member: Member, attempt: Attempt) -> Changes | None:
+    """What its copies of the caller's files hold, kept. None: nothing, or it cannot be kept."""
+    try:
+        if member.commands is not None:
+            await member.commands.end_all()
+        return await attempt.run_spec.answer_store.keep_patch(member.name, member.workspace)
+    except Exception as error:  # noqa: BLE001 - it is dropped for another reason
+        attempt.live_run.fault(error)
+        return None
 
 
 async def _play_rounds(member: Member, attempt: Attempt) -> None:
@@ -60,7 +73,9 @@ async def _play(member: Member, attempt: Attempt, play: Round) -> None:
     setting, seconds = _round_limit(attempt.run_spec.limits, play.number)
     limit = Countdown(seconds)
     with live_run.limited(
-        limit, lambda: play.awaits_checks or live_run.asks or member.name in live_run.state.resume_point.queued
+        limit,
+        lambda: play.awaits_checks or live_run.asks or member.name in live_run.state.resume_point.queued,
+        of=member.name,
     ):
         try:
             await play.play()

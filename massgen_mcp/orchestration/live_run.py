@@ -6,7 +6,7 @@ Every fact passes through the journal, in one order; the state hears it before a
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import anyio
 
@@ -14,7 +14,7 @@ from massgen_mcp.coordination.deciding import decision
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError
-from massgen_mcp.events.parts import BallotEntry, EventT
+from massgen_mcp.events.parts import BallotEntry, Changes, EventT
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import InputGiven
 from massgen_mcp.money.reservations import Reservations
@@ -40,6 +40,23 @@ class Journal(Protocol):
         ...
 
 
+WHOLE_RUN = ""
+LITTLE = 0.2
+"""An agent is told that its time is running out when so much of it is left."""
+
+
+class _Limit(NamedTuple):
+    limit: Countdown
+    stands: Callable[[], bool]
+    of: str | None
+
+    def adjust(self) -> None:
+        if self.stands():
+            self.limit.stop()
+        else:
+            self.limit.go()
+
+
 class LiveRun:
     def __init__(
         self, state: RunState, journal: Journal, *, asks_first: bool = False, report: Report = name_only
@@ -50,7 +67,7 @@ class LiveRun:
         self._journal = journal
         self._report = report
         self._changed = anyio.Event()
-        self._limits: list[tuple[Countdown, Callable[[], bool]]] = []
+        self._limits: list[_Limit] = []
         journal.listen(state.apply)
         journal.listen(lambda _: self.look_at_limits())
 
@@ -92,12 +109,15 @@ class LiveRun:
             self._journal.record(decided)
 
     @contextmanager
-    def limited(self, limit: Countdown, stands: Callable[[], bool]) -> Generator[None]:
-        """End the block when the time of `limit` is up; its clock stands while `stands()`, as of the latest event."""
-        entry = (limit, stands)
+    def limited(self, limit: Countdown, stands: Callable[[], bool], *, of: str | None = None) -> Generator[None]:
+        """End the block when the time of `limit` is up; its clock stands while `stands()`, as of the latest event.
+
+        `of`: the agent whose work it limits, or `WHOLE_RUN`, or neither.
+        """
+        entry = _Limit(limit, stands, of)
         with limit:
             self._limits.append(entry)
-            _adjust(*entry)
+            entry.adjust()
             try:
                 yield
             finally:
@@ -106,7 +126,12 @@ class LiveRun:
     def look_at_limits(self) -> None:
         """Let clocks stand or go as they should now, where no event says so."""
         for entry in self._limits:
-            _adjust(*entry)
+            entry.adjust()
+
+    def seconds_left(self, agent: str) -> float | None:
+        """What the agent's work has left, where that is little of its own limit or of the run's."""
+        limits = [entry.limit for entry in self._limits if entry.of in (agent, WHOLE_RUN)]
+        return min((one.left for one in limits if one.left < LITTLE * one.seconds), default=None)
 
     def files_of(self, entries: Iterable[BallotEntry], answer_store: AnswerStore) -> dict[str, Path]:
         """The snapshot directories of a ballot's answers by neutral name, for those that have files."""
@@ -123,9 +148,9 @@ class LiveRun:
         """Why the agent in whose work `error` was raised is dropped (see `faults`), with the trace in the run's log."""
         return fault_of(error, self._report)
 
-    def drop(self, agent: str, fault: BackendError) -> None:
-        """Record that this agent takes part no more; what it asked need not be answered."""
-        self.record(self.coordination.drop(agent, fault.reason, str(fault)))
+    def drop(self, agent: str, fault: BackendError, changes: Changes | None = None) -> None:
+        """Record that this agent takes part no more, and what its copies hold; what it asked need not be answered."""
+        self.record(self.coordination.drop(agent, fault.reason, str(fault), changes))
         asked = self.caller.asked
         if asked is not None and asked.agent == agent:
             self.record(InputGiven(kind=asked.kind, text="its agent was dropped"))
@@ -136,10 +161,3 @@ class LiveRun:
     async def change(self) -> None:
         """Return at the next change of the coordination, or of what the caller is asked."""
         await self._changed.wait()
-
-
-def _adjust(limit: Countdown, stands: Callable[[], bool]) -> None:
-    if stands():
-        limit.stop()
-    else:
-        limit.go()

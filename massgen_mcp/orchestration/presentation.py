@@ -59,7 +59,9 @@ async def _present(member: Member, attempt: Attempt, past: Sequence[Presentation
             talk.take_in(event)
     seconds = attempt.run_spec.limits.round_seconds
     limit, live_run = Countdown(seconds), attempt.live_run
-    with live_run.limited(limit, lambda: live_run.asks or member.name in live_run.state.resume_point.queued):
+    with live_run.limited(
+        limit, lambda: live_run.asks or member.name in live_run.state.resume_point.queued, of=member.name
+    ):
         try:
             return await _write(member, attempt, talk)
         finally:

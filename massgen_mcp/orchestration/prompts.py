@@ -128,6 +128,8 @@ To call one of the tools below, end your reply with one JSON object and nothing 
 {"name": "NAME", "arguments": {...}}"""
 ONE_ACTION = "Call either `new_answer` or `vote`, exactly once in a turn. None of these calls was counted."
 LAST_STEPS = "You can call tools in {left} more replies; then you have to be done."
+LAST_SECONDS = "About {seconds} seconds are left for this piece of work: come to an end, with what you have."
+LAST_MONEY = "{percent} of what the whole run may cost is spent: come to an end, with what you have."
 LAST_STEP = "This is your last reply in this piece of work: act now, with what you have."
 CUT_OFF = "Your reply was cut off at its output limit, so its call was not counted. Call again with less text."
 OLDER_BALLOT = "[Answers that were shown here were replaced by those below.]"

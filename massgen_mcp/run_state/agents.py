@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from massgen_mcp.coordination.state import Seat
 from massgen_mcp.events.agent_work import ModelReplied
 from massgen_mcp.events.coordination import ActionForm, AgentDropped, AnswerSubmitted
-from massgen_mcp.events.parts import AgentInfo
+from massgen_mcp.events.parts import AgentInfo, Changes
 from massgen_mcp.run_state.status import AgentStatus
 
 WORKING_NOTES = 1_500
@@ -61,6 +61,13 @@ class AgentState:
     def answers(self) -> tuple[AnswerSubmitted, ...]:
         """Of this attempt, oldest first."""
         return self.seat.answers
+
+    @property
+    def latest_changes(self) -> Changes | None:
+        """What it made of the caller's files last: unfinished, where it was dropped after its last answer."""
+        if self.dropped is not None and self.dropped.changes is not None:
+            return self.dropped.changes
+        return self.answers[-1].changes if self.answers else None
 
     @property
     def dropped(self) -> AgentDropped | None:

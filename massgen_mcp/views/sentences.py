@@ -253,7 +253,8 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             return _checked(event)
         case AgentDropped():
             record = "agent_timeout" if event.reason == "timeout" else "agent_error"
-            text = f"dropped ({event.reason})"
+            unfinished = f"; left unfinished: {event.changes}" if event.changes is not None else ""
+            text = f"dropped ({event.reason}){unfinished}"
             return Sentence(text, event.message, "ERROR", record=record, live="bad", mark="✗", doing="")
         case WinnerChosen():
             early = ", decided early" if event.early else ""

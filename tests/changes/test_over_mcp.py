@@ -58,6 +58,31 @@ async def test_a_result_lists_the_changed_files_and_its_diff_is_paged(home: Temp
     assert patch in done.stdout
 
 
+async def test_what_a_dropped_agent_had_changed_is_kept_and_shown(home: TempHome, repository: Repository) -> None:
+    repository.commit(**{"file-00": "old\n"})
+    write = {"call": "write_file", "arguments": {"path": "project/file-00", "content": "half done\n"}}
+    config = home.config(
+        "slow",
+        agent("ada", *[write] * 3, model="m-1"),
+        agent("bo", {"answer": "done"}, model="m-1"),
+        orchestrator={"max_steps_per_round": 2},
+    )
+    paths = [{"path": str(repository.path), "permission": "write"}]
+    async with home.client() as client:
+        started = await call(client, "start_run", question="q", config=config, context_paths=paths, wait_seconds=50)
+        result = await call(client, "get_result", run_id=started["run_id"])
+        assert (result["answer"], result["winner"]) == ("done", "bo")
+        (dropped,) = result["degraded"]
+        assert (dropped["agent"], dropped["unfinished"]) == ("ada", "1 file changed, +1 -1 lines")
+        own = await call(client, "get_result", run_id=started["run_id"], view="diff", agent="ada")
+        assert "+half done" in own["answer"]
+    options = ["result", started["run_id"], "--view", "diff", "--agent", "ada"]
+    done = run_command(home, "massgen_mcp.cli.massgen_mcp.main", *options)
+    assert "+half done" in done.stdout
+    done = run_command(home, "massgen_mcp.cli.massgen_mcp.main", "result", started["run_id"])
+    assert "unfinished: 1 file changed, +1 -1 lines; see --view diff --agent ada" in done.stdout
+
+
 async def test_a_run_without_a_directory_has_no_patch_and_says_so(home: TempHome) -> None:
     async with home.client() as client:
         started = await call(client, "start_run", question="q", config="scripted", wait_seconds=50)

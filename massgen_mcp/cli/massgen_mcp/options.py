@@ -181,14 +181,16 @@ def make_parser() -> Parser:
     watch = about_run("watch")
     watch.add_argument("--plain", action="store_true", help="sentences instead of the live view, for screen readers")
     result = about_run("result")
-    what = result.add_mutually_exclusive_group()
-    what.add_argument(
+    result.add_argument(
         "--view",
         choices=VIEWS,
-        default="summary",
         help="full: every answer; votes: no answer; diff: the patch (summary)",
     )
-    what.add_argument("--agent", metavar="NAME", help="the latest answer of one agent, by the id of its config")
+    result.add_argument(
+        "--agent",
+        metavar="NAME",
+        help="the latest answer of one agent, by the id of its config; with --view diff its patch",
+    )
     report = about_run("report")
     report.add_argument("--open", action="store_true", help="open it in the browser")
     report.add_argument("--output", metavar="FILE", type=Path, help="write it to this file")

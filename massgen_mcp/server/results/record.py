@@ -46,10 +46,13 @@ class Dropped(ResultPart):
     """Why, in one word of a closed list."""
     message: str | None = None
     """Why, in words. Absent where the run's own `reason` has them."""
+    unfinished: str | None = None
+    """What it had changed in files when it was dropped; view=diff with `agent` shows it."""
 
     def text(self) -> str:
         why = f": {self.message}" if self.message is not None else ""
-        return f"dropped {self.agent} ({self.reason}){why}"
+        left = f"; unfinished, see view=diff with agent={self.agent}: {self.unfinished}" if self.unfinished else ""
+        return f"dropped {self.agent} ({self.reason}){why}{left}"
 
 
 class CheckLine(ResultPart):
@@ -279,9 +282,15 @@ def degraded_of(view: RunView, detail: Detail, shown: str | None) -> list[Droppe
             agent=id_of(run, agent),
             reason=reason,
             message=None if shortened(message, None) in (shown or "") else shortened(message, detail.message),
+            unfinished=_unfinished(run, agent),
         )
         for agent, reason, message in run.degraded
     ]
+
+
+def _unfinished(run: RunState, agent: str) -> str | None:
+    dropped = run.agents[agent].dropped
+    return str(dropped.changes) if dropped is not None and dropped.changes is not None else None
 
 
 def usage_of(view: RunView) -> ResultUsage:

@@ -185,10 +185,9 @@ def _text(view: RunView, what: View, agent: str | None) -> str | None:
         case "votes":
             return None
         case "diff" if agent is not None:
-            answers = run.agents[agent].answers
-            if not answers:
+            if not run.agents[agent].answers and run.agents[agent].latest_changes is None:
                 raise MassgenError("not_finished", f"{id_of(run, agent)} has not answered yet")
-            return patch_text(view, answers[-1].changes)
+            return patch_text(view, run.agents[agent].latest_changes)
         case "summary" | "full" | "diff":
             if not view.ended:
                 message = f"run {view.row.run_id} is {view.state} ({run.phase}); {meanwhile(view)}"
@@ -292,8 +291,7 @@ class _Pages:
         run = self.view.snapshot
         if self.agent is None:
             return run.best_changes
-        answers = run.agents[self.agent].answers
-        return answers[-1].changes if answers else None
+        return run.agents[self.agent].latest_changes
 
     def _whole(self, page: str, longer: str) -> str:
         """Of the last page. `longer`: where what is shortened on it is whole."""

@@ -11,7 +11,7 @@ from massgen_mcp.server.results import Result
 
 
 async def run(options: argparse.Namespace) -> int:
-    what = "agent" if options.agent else options.view
+    what = "agent" if options.agent and options.view is None else options.view or "summary"
     with run_service() as service:
         view = await service.look(await service.find(options.run_id))
         found = results.whole_result(view, what, options.agent)
@@ -40,5 +40,7 @@ def _say(found: Result) -> None:
         print_line(f"  {vote.voter} for {vote.voted_for} ({vote.label}): {vote.reason}")
     for fallen in found.degraded or ():
         print_line(f"  {fallen.agent} was dropped ({fallen.reason}): {fallen.message}")
+        if fallen.unfinished:
+            print_line(f"    unfinished: {fallen.unfinished}; see --view diff --agent {fallen.agent}")
     for name, path in (found.paths or {}).items():
         print_line(f"  {name}: {path}")
