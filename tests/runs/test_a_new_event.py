@@ -57,6 +57,11 @@ def with_an_event(package: Path) -> None:
         if case != "Noticed()":
             cases += r"\1case Noticed():" + "\n" + r"\1    pass" + "\n"
         file.write_text(READS.sub(rf"{cases}\g<0>", text).replace(IMPORT, f"{IMPORT}\n    Noticed,", 1))
+    readers = {file: file.read_text() for file in package.rglob("*.py")}
+    left = [
+        file for file, text in readers.items() if READS.search(text) and not re.search("Noticed|outside_calls", text)
+    ]
+    assert not left, "the page does not name these"
 
 
 def with_what_tells_of_it(package: Path) -> None:
