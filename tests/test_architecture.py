@@ -163,6 +163,8 @@ def takes_events(function: ast.FunctionDef | ast.AsyncFunctionDef, *, many: bool
             "AnyEvent",
             "UnknownEvent",
             "RunEvent",
+            "BudgetEvent",
+            "OutsideCalls",
             "AgentEvent",
             "CoordinationEvent",
             "LostTry",

@@ -8,13 +8,23 @@ is missing comes in one piece at the end; if it does not continue what was sent,
 import asyncio
 from collections.abc import AsyncGenerator, Generator
 from contextlib import suppress
-from typing import Any
+from typing import Any, assert_never
 
 from massgen_mcp.api.performing import perform
 from massgen_mcp.api.request import PreparedRequest
-from massgen_mcp.events.agent_work import ModelCallRetried, ModelCallStarted, TextDelta
-from massgen_mcp.events.parts import Event
-from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.agent_work import (
+    ModelCallAborted,
+    ModelCallAdmitted,
+    ModelCallFailed,
+    ModelCallRetried,
+    ModelCallStarted,
+    ModelCallWaiting,
+    ModelReplied,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+)
+from massgen_mcp.events.record import AnyEvent, LogRecord, UnknownEvent, outside_calls
 from massgen_mcp.events.run import AttemptStarted
 
 BEGUN_AGAIN = "\n\n[the answer was begun again]\n\n"
@@ -31,19 +41,25 @@ class FinalText:
         self._diverged = False
         self.sent = ""
 
-    def take(self, event: Event) -> str:
+    def take(self, event: AnyEvent | UnknownEvent) -> str:
         """What this event adds to the text; often nothing."""
+        if isinstance(event, AttemptStarted):
+            self._last_attempt = event.attempt >= self._attempts
+        if outside_calls(event):
+            return ""
         match event:
-            case AttemptStarted(attempt=attempt):
-                self._last_attempt = attempt >= self._attempts
-            case ModelCallStarted(purpose="present", call_id=call_id):
-                self._call, self._written = call_id, ""
+            case ModelCallStarted(purpose="present"):
+                self._call, self._written = event.call_id, ""
             case ModelCallRetried(call_id=self._call):
                 self._written = ""
-            case TextDelta(call_id=self._call, text=text) if self._last_attempt:
-                return self._add(text)
-            case _:
+            case TextDelta(call_id=self._call) if self._last_attempt:
+                return self._add(event.text)
+            case ModelCallStarted() | ModelCallRetried() | TextDelta() | ModelCallWaiting() | ModelCallAdmitted():
                 pass
+            case ModelReplied() | ModelCallFailed() | ModelCallAborted() | ToolStarted() | ToolFinished():
+                pass
+            case _:
+                assert_never(event)
         return ""
 
     def rest(self, answer: str) -> str:

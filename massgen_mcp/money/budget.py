@@ -8,10 +8,11 @@ and no clocks. A call of unknown price counts with its tokens only.
 import math
 from dataclasses import dataclass, field
 
-from massgen_mcp.events.parts import Event
 from massgen_mcp.events.run import BudgetMark, BudgetRaised, NestedRunEnded, NestedRunStarted, RunStarted
 from massgen_mcp.money.spending import Spending, Spent
 
+BudgetEvent = RunStarted | BudgetMark | BudgetRaised | NestedRunStarted | NestedRunEnded
+"""What the state of a run has its budget fold in."""
 MARKS = (50, 75, 90)
 """Percent of the budget at which a run says so."""
 
@@ -50,7 +51,7 @@ class Budget:
         """Marks that have been passed and not told."""
         return tuple(mark for mark in MARKS if self.announced < mark <= self.share * 100)
 
-    def apply(self, event: Event) -> None:
+    def apply(self, event: BudgetEvent) -> None:
         """Fold one more event in."""
         match event:
             case RunStarted():
@@ -65,8 +66,6 @@ class Budget:
             case NestedRunEnded():
                 self.set_aside.pop(event.run_id, None)
                 self.spending.add_nested(event)
-            case _:
-                pass
 
     def _raise(self, max_usd: float) -> None:
         """A new bound of money; the bound of tokens grows in the same proportion."""

@@ -4,26 +4,33 @@ Not the run's state but an agent's memory: read from the journal once, when a ru
 """
 
 from collections.abc import Iterable
+from typing import assert_never
 
 from massgen_mcp.backends.base import PastCall, ToolCall
 from massgen_mcp.events.agent_work import (
     ModelCallAborted,
+    ModelCallAdmitted,
     ModelCallFailed,
     ModelCallRetried,
     ModelCallStarted,
+    ModelCallWaiting,
     ModelReplied,
+    TextDelta,
     ToolFinished,
+    ToolStarted,
 )
-from massgen_mcp.events.parts import Event
+from massgen_mcp.events.record import AnyEvent, UnknownEvent, outside_calls
 from massgen_mcp.orchestration.conversation import calls_of, native_calls
 
 
-def past_work(agent: str, events: Iterable[Event]) -> tuple[list[PastCall], list[ToolCall]]:
+def past_work(agent: str, events: Iterable[AnyEvent | UnknownEvent]) -> tuple[list[PastCall], list[ToolCall]]:
     """Every try to call the agent's model that has ended, and every ordinary tool call that did what it should; both in
     order.
     """
     tries, used, unfinished, coordinates = list[PastCall](), list[ToolCall](), list[ToolCall](), False
-    for event in (event for event in events if getattr(event, "agent", None) == agent):
+    for event in events:
+        if outside_calls(event) or event.agent != agent:
+            continue
         match event:
             case ModelCallStarted():
                 coordinates = event.purpose == "coordinate"
@@ -36,6 +43,8 @@ def past_work(agent: str, events: Iterable[Event]) -> tuple[list[PastCall], list
                 for call in [call for call in unfinished if (call.id, call.name) == (event.call_id, event.name)][:1]:
                     unfinished.remove(call)
                     used += [] if event.is_error else [call]
-            case _:
+            case ModelCallWaiting() | ModelCallAdmitted() | TextDelta() | ToolStarted():
                 pass
+            case _:
+                assert_never(event)
     return tries, used

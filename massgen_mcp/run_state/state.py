@@ -95,7 +95,6 @@ class RunState(RunFacts):
             self.earlier_answers = self.answers  # the rules forget them
         elif isinstance(event, RunResumed | RunEnd):
             self.lose_calls()
-        self.budget.apply(event)
         self._reseat(self.coordination.after(event))
         self.resume_point.apply(event)
         self._apply(event, record.time)
@@ -139,8 +138,11 @@ class RunState(RunFacts):
                 self.resumed += 1
                 for agent in self.agents:
                     self._idle(agent)
-            case CallerMessage() | InputRequired() | InputGiven() | BudgetRaised():
+            case CallerMessage() | InputRequired() | InputGiven():
                 self.caller.apply(event)
+            case BudgetRaised():
+                self.caller.apply(event)
+                self.budget.apply(event)
             case AttemptStarted():
                 self._new_attempt(event)
             case RoundStarted():
@@ -174,7 +176,9 @@ class RunState(RunFacts):
             case RunCompleted() | RunFailed() | RunCancelled() | RunTimedOut():
                 self.end_with(event)
                 self.ended_at = time
-            case RunStarted() | WinnerChosen() | FirstAnswersClosed() | FinishRequested() | TimeReturned():
+            case RunStarted() | BudgetMark():
+                self.budget.apply(event)
+            case WinnerChosen() | FirstAnswersClosed() | FinishRequested() | TimeReturned():
                 pass  # what there is to know of it, a part has folded in
             case RunOffStarted():
                 pass  # what there is to know of it, a part has folded in
@@ -186,11 +190,11 @@ class RunState(RunFacts):
                 self._checked(event)
             case NestedRunStarted():
                 self.nested_runs[event.run_id] = event
+                self.budget.apply(event)
             case NestedRunEnded():
-                self.nested_ends[event.run_id] = event
+                self.end_nested(event)
             case (
-                BudgetMark()
-                | BudgetReached()
+                BudgetReached()
                 | ReservationExceeded()
                 | RuleViolated()
                 | ConversationShortened()

@@ -10,7 +10,6 @@ from anyio.abc import TaskGroup
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
-from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 from mcp.types import CallToolResult, InputRequiredResult, TextContent, Tool
@@ -18,6 +17,7 @@ from pydantic import ValidationError
 
 from massgen_mcp import __version__
 from massgen_mcp.errors import MassgenError, storage_error
+from massgen_mcp.mcp_streams import ReadStream, WriteStream
 from massgen_mcp.nearest import did_you_mean
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.server.arguments import as_published

@@ -16,12 +16,12 @@ from typing import Self, cast
 
 import anyio
 from mcp.server.stdio import stdio_server
-from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
 from mcp.types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, JSONRPCNotification, JSONRPCResponse
 from pydantic import ValidationError
 from typing_extensions import Buffer
 
+from massgen_mcp.mcp_streams import ReadStream, WriteStream
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.front import ACKNOWLEDGED, SUBSCRIPTION_ID, Front
 from massgen_mcp.server.half_characters import answer_to_half_characters

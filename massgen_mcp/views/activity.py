@@ -1,17 +1,21 @@
 """What each agent is doing at this moment and what it is just writing: for live displays, beside the snapshot."""
 
 from dataclasses import dataclass, field, replace
+from typing import Self, assert_never
 
 from massgen_mcp.events.agent_work import (
+    ModelCallAborted,
     ModelCallAdmitted,
+    ModelCallFailed,
     ModelCallRetried,
     ModelCallStarted,
+    ModelCallWaiting,
     ModelReplied,
     TextDelta,
     ToolFinished,
     ToolStarted,
 )
-from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.record import LogRecord, outside_calls
 from massgen_mcp.views.sentences import sentence_of
 
 KEPT_CHARACTERS = 8000
@@ -29,6 +33,30 @@ class Activity:
     sent_at: float | None = None
     """When the call was sent that no text has come of so far."""
 
+    def after(self, record: LogRecord, doing: str) -> Self:
+        """With what it is `doing` from this record on. What was being written is void with most events."""
+        now, event = replace(self, doing=doing), record.event
+        if outside_calls(event):
+            return replace(now, writing="")
+        match event:
+            case TextDelta():
+                now = replace(now, writing=(now.writing + event.text)[-KEPT_CHARACTERS:])
+                if now.sent_at is None:
+                    return now
+                return replace(now, sent_at=None, first_token_seconds=max(0.0, record.time - now.sent_at))
+            case ModelReplied():
+                return replace(now, writing=event.text[-KEPT_CHARACTERS:])
+            case ToolStarted() | ToolFinished():
+                return now
+            case ModelCallStarted() | ModelCallAdmitted():
+                return replace(now, writing="", sent_at=record.time)
+            case ModelCallRetried():
+                return replace(now, writing="", sent_at=record.time + event.wait_seconds)
+            case ModelCallWaiting() | ModelCallFailed() | ModelCallAborted():
+                return replace(now, writing="")
+            case _:
+                assert_never(event)
+
 
 @dataclass
 class Activities:
@@ -43,27 +71,5 @@ class Activities:
         """Fold one more record in."""
         doing = sentence_of(record.event).doing
         agent = getattr(record.event, "agent", None)
-        if doing is None or agent is None:
-            return
-        now = replace(_timed(self.of(agent), record), doing=doing)
-        match record.event:
-            case TextDelta() as event:
-                self.by_agent[agent] = replace(now, writing=(now.writing + event.text)[-KEPT_CHARACTERS:])
-            case ModelReplied() as event:
-                self.by_agent[agent] = replace(now, writing=event.text[-KEPT_CHARACTERS:])
-            case ToolStarted() | ToolFinished():
-                self.by_agent[agent] = now
-            case _:  # what was being written is void, or nothing is being written
-                self.by_agent[agent] = replace(now, writing="")
-
-
-def _timed(now: Activity, record: LogRecord) -> Activity:
-    match record.event:
-        case ModelCallStarted() | ModelCallAdmitted():
-            return replace(now, sent_at=record.time)
-        case TextDelta() if now.sent_at is not None:
-            return replace(now, sent_at=None, first_token_seconds=max(0.0, record.time - now.sent_at))
-        case ModelCallRetried() as event:
-            return replace(now, sent_at=record.time + event.wait_seconds)
-        case _:
-            return now
+        if doing is not None and agent is not None:
+            self.by_agent[agent] = self.of(agent).after(record, doing)

@@ -6,7 +6,7 @@ from dataclasses import fields
 import pytest
 
 from massgen_mcp.config.models.limits import NestedConfig
-from massgen_mcp.events.parts import Event, NestedSpending
+from massgen_mcp.events.parts import NestedSpending
 from massgen_mcp.events.run import NestedRunEnded, NestedRunStarted
 from massgen_mcp.money.budget import Budget
 from massgen_mcp.money.nested import LEAST_TOKENS, caps_of_next, left_for_nested
@@ -15,11 +15,11 @@ from massgen_mcp.money.spending import Spent
 NESTED = NestedConfig(max_runs=4, share_of_budget=0.5)
 
 
-def started(run_id: str, usd: float, tokens: int) -> Event:
+def started(run_id: str, usd: float, tokens: int) -> NestedRunStarted:
     return NestedRunStarted(key=run_id, run_id=run_id, question="q", source="s", max_usd=usd, max_tokens=tokens)
 
 
-def ended(run_id: str, usd: float, tokens: int) -> Event:
+def ended(run_id: str, usd: float, tokens: int) -> NestedRunEnded:
     return NestedRunEnded(run_id=run_id, state="completed", spent=NestedSpending(usd=usd, input_tokens=tokens))
 
 

@@ -14,12 +14,12 @@ import anyio
 import mcp_types
 from anyio.abc import ByteReceiveStream, Process
 from mcp import Client, MCPError
-from mcp.client._transport import TransportStreams
 from mcp.client.stdio import get_default_environment
 
 from massgen_mcp import __version__
 from massgen_mcp.backends.base import JsonObject
 from massgen_mcp.config.models.mcp_servers import HttpMcpServer, McpServer, StdioServer
+from massgen_mcp.mcp_streams import TransportStreams
 from massgen_mcp.sandbox import LevelName, Policy, SandboxFailed, spawn
 from massgen_mcp.tools.mcp_servers.framing import framed
 from massgen_mcp.tools.mcp_servers.http import over_http

@@ -4,9 +4,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import httpx2
-from mcp.client._transport import TransportStreams
 from mcp.client.streamable_http import streamable_http_client
 
+from massgen_mcp.mcp_streams import TransportStreams
 from massgen_mcp.tools.mcp_servers.framing import MAX_MESSAGE_BYTES
 
 MAX_RESPONSE_BYTES = 4 * MAX_MESSAGE_BYTES

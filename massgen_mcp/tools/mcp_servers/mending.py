@@ -11,9 +11,10 @@ from typing import Any, cast
 
 import anyio
 import mcp_types
-from mcp.client._transport import TransportStreams
 from mcp.shared.message import SessionMessage
 from pydantic import TypeAdapter, ValidationError
+
+from massgen_mcp.mcp_streams import TransportStreams
 
 _BLOCK: TypeAdapter[mcp_types.ContentBlock] = TypeAdapter(mcp_types.ContentBlock)
 MAX_UNKNOWN = 2000
