@@ -109,3 +109,21 @@ async def test_a_variable_of_a_tool_says_where_its_things_are_but_never_shows_th
         checks=[f'test "$RUSTUP_HOME" = {elsewhere} && ls {elsewhere}/toolchains', f"! cat {person}/notes.txt"],
     )  # fmt: skip
     assert results(evidence(ended, "final").outcomes) == ["passed", "passed"]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_commands_and_checks_have_the_variables_that_the_config_sets_before_those_of_a_tool(
+    tmp_path: Path, project: Path, environ: dict[str, str], level: str
+) -> None:
+    put(project, "Cargo.toml")
+    script = 'test "$CI" = "1 ü" && test "$CARGO_NET_OFFLINE" = false'
+    command = {"call": "run_command", "arguments": {"command": f"{script} && echo as set"}}
+    variables = {"CI": "1 ü", "CARGO_NET_OFFLINE": "false"}
+    ended = await play(
+        tmp_path, project, environ,
+        [command, write("value", "bad\n"), {"answer": "done"}],
+        checks=[script], commands={"enabled": True, "sandbox": level, "env": variables},
+    )  # fmt: skip
+    (looked,) = [event for event in ended.of(ToolFinished) if event.name == "run_command"]
+    assert "as set" in looked.result
+    assert results(evidence(ended, "final").outcomes) == ["passed"]
