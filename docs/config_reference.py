@@ -374,6 +374,7 @@ orchestrator:
     sandbox: bubblewrap
     image_archive: image.tar
     readable: [/opt/toolchain]
+    env: { CI: "1" }
     allowed: ["pytest", "make"]
     blocked: ["make deploy"]
     timeout_seconds: 60

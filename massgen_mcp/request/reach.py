@@ -101,7 +101,7 @@ def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach
     contexts = orchestrator.context_paths if orchestrator.enable_filesystem else ()
     reads = [(project / context.path).resolve() for context in contexts]
     writes = [(project / context.path).resolve() for context in contexts if context.permission == "write"]
-    for commands in (*config.all_commands, *((orchestrator.commands,) if orchestrator.checks else ())):
+    for commands in _all_commands(config):
         reads += [Path(path).resolve() for path in commands.readable]
         reads += [Path(commands.image_archive).resolve()] if commands.image_archive else []
     if orchestrator.coordination.use_skills:
@@ -119,6 +119,11 @@ def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach
         max_tokens=config.budget.max_tokens,
         max_seconds=config.timeout_settings.orchestrator_timeout_seconds,
     )
+
+
+def _all_commands(config: Config) -> tuple[CommandsConfig, ...]:
+    """What holds for agents' commands, and for checks, which every call can add."""
+    return (*config.all_commands, config.orchestrator.commands)
 
 
 def _host(backend: AskedBackend, environ: Mapping[str, str]) -> str | None:
@@ -171,7 +176,9 @@ def _commands(config: Config) -> Iterator[str]:
     ]
     commands, checks = config.orchestrator.commands, config.orchestrator.checks
     commands_named += [check_in(command, _where(commands)) for command in checks]
-    commands_named += list(_reaches(CHECKS, commands)) if checks else []
+    if not checks and not commands.enabled and _where(commands) != SANDBOX:
+        commands_named.append(f"{CHECKS}{_where(commands)}")
+    commands_named += list(_reaches(CHECKS, commands)) if checks or not commands.enabled else []
     yield from dict.fromkeys(commands_named)
 
 
@@ -196,6 +203,8 @@ def _where(commands: CommandsConfig) -> str:
 
 
 def _settings(config: Config) -> Iterator[str]:
+    variables = (variable for commands in _all_commands(config) for variable in commands.env.items())
+    yield from (on_one_line(f"{name}={value} for commands and checks") for name, value in dict.fromkeys(variables))
     for agent in config.agents:
         backend = agent.backend
         if isinstance(backend, ScriptedBackendConfig):

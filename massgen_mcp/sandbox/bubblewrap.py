@@ -41,11 +41,12 @@ def launch(argv: list[str], policy: Policy, environ: dict[str, str]) -> dict[str
     found = program()
     if found is None:
         raise FileNotFoundError("bwrap")
-    arguments = [*_options(policy), "--block-fd", str(_GATE)]
-    files = {_ARGUMENTS: "\0".join(arguments) + "\0", _FILTER: filters.without_escapes().decode("latin-1")}
+    variables = [word for variable in environ.items() for word in ("--setenv", *variable)]
+    arguments = os.fsencode("\0".join([*variables, *_options(policy), "--block-fd", str(_GATE), ""]))
+    files = {_ARGUMENTS: arguments.decode("latin-1"), _FILTER: filters.without_escapes().decode("latin-1")}
     return {
         "argv": [found, "--args", str(_ARGUMENTS), "--", *argv],
-        "environ": environ,
+        "environ": {},  # a command's variables could have bubblewrap itself, outside, load a library
         "files": files,
         "reports_at": _REPORTS,
         "gate_at": _GATE,

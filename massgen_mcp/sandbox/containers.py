@@ -86,7 +86,7 @@ def launch(
     return {
         "argv": [found, *_options(name, container, policy), policy.image or DEFAULT_IMAGE, *argv],
         "environ": _of_client(),
-        "files": {_VARIABLES: variables, _FILTER: json.dumps(_PODMANS_FILTER)},
+        "files": {_VARIABLES: os.fsencode(variables).decode("latin-1"), _FILTER: json.dumps(_PODMANS_FILTER)},
         "teardown": [found, "kill", container],
     }
 

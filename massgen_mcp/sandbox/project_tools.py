@@ -2,10 +2,12 @@
 the variables by which the tools find them and stay off the network. Data: one row per tool chain.
 
 No file with a login of such a tool lies in what a row shows: `~/.cargo/credentials.toml`, `~/.npmrc`,
-`~/.m2/settings.xml`, `~/.gradle/gradle.properties`, `~/.netrc`, `~/.config/composer/auth.json`.
+`~/.m2/settings.xml`, `~/.gradle/gradle.properties`, `~/.netrc`, `~/.config/composer/auth.json`, `~/.dotnet/corefx`.
 Must not know any level.
 """
 
+import base64
+import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -42,6 +44,9 @@ class ToolChain:
     variables: Mapping[str, str] = field(default_factory=lambda: _NONE)
 
 
+_OF_POETRY = ".cache/pypoetry/virtualenvs"
+_OF_DOTNET = ("dotnet", "host", "library-packs", "metadata", "packs", "sdk", "sdk-manifests", "shared", "templates")
+"""Certificates with private keys lie beside them."""
 _USER_PROGRAMS = (ToolPlace(None, ".local/bin"), ToolPlace(None, ".local/share/pipx"))
 
 TOOL_CHAINS = (
@@ -72,7 +77,7 @@ TOOL_CHAINS = (
         (
             *_USER_PROGRAMS,
             ToolPlace(None, ".local/share/pypoetry"),
-            ToolPlace(None, ".cache/pypoetry/virtualenvs"),
+            ToolPlace(None, _OF_POETRY),
             ToolPlace(None, ".local/share/virtualenvs"),
             ToolPlace("PYENV_ROOT", ".pyenv"),
         ),
@@ -90,6 +95,8 @@ TOOL_CHAINS = (
         ("package.json", "deno.json*"),
         (
             *_USER_PROGRAMS,
+            ToolPlace(None, ".local/lib/node_modules"),
+            ToolPlace(None, ".npm-global", ("bin", "lib")),
             ToolPlace("NVM_DIR", ".nvm", ("versions",)),
             ToolPlace("PNPM_HOME", ".local/share/pnpm"),
             ToolPlace("COREPACK_HOME", ".cache/node/corepack"),
@@ -139,15 +146,15 @@ TOOL_CHAINS = (
         "PHP",
         ("composer.json",),
         (ToolPlace(None, ".cache/composer"), ToolPlace(None, ".config/composer", ("vendor",)), *_USER_PROGRAMS),
-        {"COMPOSER_DISABLE_NETWORK": "1", "COMPOSER_NO_INTERACTION": "1"},
+        {"COMPOSER_DISABLE_NETWORK": "1", "COMPOSER_NO_INTERACTION": "1", "COMPOSER_ALLOW_SUPERUSER": "1"},
     ),
     ToolChain(
         ".NET",
         ("*.csproj", "*.fsproj", "*.sln", "*.slnx", "global.json"),
         (
             ToolPlace("NUGET_PACKAGES", ".nuget/packages"),
-            ToolPlace("DOTNET_ROOT", ".dotnet"),
-            ToolPlace(None, ".dotnet/tools"),
+            ToolPlace("DOTNET_ROOT", ".dotnet", _OF_DOTNET),
+            ToolPlace(None, ".dotnet", ("tools",)),
         ),
         {"DOTNET_CLI_TELEMETRY_OPTOUT": "1", "DOTNET_NOLOGO": "1", "DOTNET_SKIP_FIRST_TIME_EXPERIENCE": "1"},
     ),
@@ -191,6 +198,7 @@ def project_tools(projects: Iterable[Path], environ: Mapping[str, str]) -> Proje
     """For the tool chains known by files of the projects, at most `MAX_DEPTH` directories below them. `environ`: ours,
     whose variables may say where the user keeps things. Blocking.
     """
+    projects = tuple(projects)
     names = frozenset(name for project in projects for name in _names_in(project))
     chains = [chain for chain in TOOL_CHAINS if any(fnmatchcase(name, mark) for name in names for mark in chain.marks)]
     home = Path(environ.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111 - `Path.home` raises where there is none
@@ -200,10 +208,22 @@ def project_tools(projects: Iterable[Path], environ: Mapping[str, str]) -> Proje
         variables |= chain.variables
         for place in chain.places:
             if (directory := _directory(place, environ, home)) is not None:
-                readable += [found for one in place.shown if (found := directory / one).is_dir()]
+                readable += [found for one in place.shown if (found := directory / one).exists()]
                 if place.variable is not None:
                     variables[place.variable] = str(directory)
+    if home / _OF_POETRY in readable and (own := _made_by_poetry(projects, home / _OF_POETRY)):
+        variables["VIRTUAL_ENV"] = str(own)
     return ProjectTools(tuple(chain.name for chain in chains), outermost(readable), variables)
+
+
+def _made_by_poetry(projects: Iterable[Path], environments: Path) -> Path | None:
+    """The newest environment of a project. Poetry looks for it by the project's path, which is another one inside."""
+    for project in projects:
+        digest = hashlib.sha256(os.fsencode(os.path.realpath(project))).digest()
+        mark = base64.urlsafe_b64encode(digest).decode()[:8]
+        if found := list(environments.glob(f"*-{mark}-py*")):
+            return max(found, key=lambda one: one.stat().st_mtime)
+    return None
 
 
 def _directory(place: ToolPlace, environ: Mapping[str, str], home: Path) -> Path | None:

@@ -15,7 +15,9 @@ _OF_ETC = (
     *("nsswitch.conf", "host.conf", "hosts", "passwd", "group", "protocols", "services", "mime.types", "magic"),
     *("ssl/certs", "ssl/openssl.cnf", "pki/tls/certs", "pki/ca-trust", "crypto-policies", "fonts", "terminfo"),
     *("java", "java-11-openjdk", "java-17-openjdk", "java-21-openjdk", "java-25-openjdk", "perl", "python3", "maven"),
+    *("php.ini", "php.d", "php/*/cli", "php/*/mods-available"),
 )
+"""Patterns below /etc. Settings of PHP's server beside these may hold passwords."""
 _OF_HOME = (
     *(".pyenv", ".rbenv", ".nvm", ".volta", ".asdf", ".rustup", ".cargo/bin", ".sdkman/candidates", ".bun/bin"),
     *(".deno/bin", ".ghcup/bin", "miniconda3", "anaconda3", "miniforge3", ".local/share/uv/python"),
@@ -30,7 +32,7 @@ def readable() -> tuple[Path, ...]:
     """What exists of the places where programs, libraries and their settings lie, none within another one."""
     home = Path(os.path.expanduser("~"))  # noqa: PTH111 - `Path.home` raises where there is none
     found = [Path(path) for path in SYSTEM]
-    found += [Path("/etc", name) for name in _OF_ETC]
+    found += [path for pattern in _OF_ETC for path in Path("/etc").glob(pattern)]
     found += [home / name for name in _OF_HOME]
     found += [Path(sys.base_prefix), *_of_opt()]
     return outermost(path for path in found if path.exists())

@@ -1,5 +1,7 @@
 """Checks and commands find the user's tools and caches, by what the project is built with; never a login."""
 
+import base64
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,13 +22,18 @@ SEEN = (
     *(".rustup/toolchains/x", ".cargo/bin/cargo", ".cargo/registry/x", ".cargo/git/x", "go/pkg/mod/x", "go/bin/x"),
     *(".local/bin/uv", ".local/share/pypoetry/x", ".cache/pypoetry/virtualenvs/x", ".local/share/pnpm/x"),
     *(".m2/repository/x", ".m2/wrapper/x", ".gradle/caches/x", ".gradle/wrapper/x", ".gem/ruby/x"),
-    *(".cache/composer/x", ".nuget/packages/x", ".dotnet/x", ".local/share/mise/installs/x", ".asdf/x"),
+    *(".cache/composer/x", ".nuget/packages/x", ".dotnet/dotnet", ".local/share/mise/installs/x", ".asdf/x"),
+    *(".dotnet/sdk/x", ".dotnet/tools/x", ".local/lib/node_modules/x", ".npm-global/bin/x", ".npm-global/lib/x"),
     *(".yarn/berry/cache/x", ".bun/install/cache/x", ".cache/node/corepack/x", ".nvm/versions/x"),
 )
 UNSEEN = (
     *(".cargo/credentials.toml", ".cargo/config.toml", ".npmrc", ".yarnrc.yml", ".m2/settings.xml"),
     *(".m2/settings-security.xml", ".gradle/gradle.properties", ".netrc", ".pypirc", ".gem/credentials"),
     *(".bundle/config", ".config/composer/auth.json", ".config/pypoetry/auth.toml", ".nuget/NuGet/NuGet.Config"),
+    *(".cargo/credentials", ".config/pip/pip.conf", ".pip/pip.conf", ".config/gh/hosts.yml", ".docker/config.json"),
+    *(".config/uv/uv.toml", ".local/share/uv/credentials/x", ".local/share/gem/credentials", ".composer/auth.json"),
+    *(".config/npm/npmrc", ".npm-global/etc/npmrc", ".config/pnpm/rc", ".yarn/.yarnrc.yml", ".bunfig.toml"),
+    *(".config/rclone/rclone.conf", ".git-credentials", ".dotnet/corefx/cryptography/x509stores/my/x.pfx"),
     *(".local/share/keyrings/x", ".config/go/env", ".ssh/id_rsa", ".nvm/.npmrc", "notes.txt"),
 )
 VARIABLES = {
@@ -96,6 +103,22 @@ async def test_a_project_without_such_tools_shows_nothing_of_the_home(
     assert results(evidence(ended, "final").outcomes) == ["passed", "passed"]
 
 
+async def test_a_project_of_poetry_has_the_environment_that_was_made_for_it(
+    tmp_path: Path, project: Path, person: Path, environ: dict[str, str]
+) -> None:
+    put(project, "poetry.lock")
+    mark = base64.urlsafe_b64encode(hashlib.sha256(bytes(project)).digest()).decode()[:8]
+    environments = person / ".cache/pypoetry/virtualenvs"
+    for name in (f"small-{mark}-py3.13", "small-AAAAAAAA-py3.13"):
+        (environments / name).mkdir()
+    ended = await play(
+        tmp_path, project, {**environ, "HOME": str(person)},
+        [write("value", "bad\n"), {"answer": "done"}],
+        checks=[f'test "$VIRTUAL_ENV" = {environments}/small-{mark}-py3.13 && ls "$VIRTUAL_ENV"'],
+    )  # fmt: skip
+    assert results(evidence(ended, "final").outcomes) == ["passed"]
+
+
 async def test_a_variable_of_a_tool_says_where_its_things_are_but_never_shows_the_whole_home(
     tmp_path: Path, project: Path, person: Path, environ: dict[str, str]
 ) -> None:
@@ -109,3 +132,21 @@ async def test_a_variable_of_a_tool_says_where_its_things_are_but_never_shows_th
         checks=[f'test "$RUSTUP_HOME" = {elsewhere} && ls {elsewhere}/toolchains', f"! cat {person}/notes.txt"],
     )  # fmt: skip
     assert results(evidence(ended, "final").outcomes) == ["passed", "passed"]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_commands_and_checks_have_the_variables_that_the_config_sets_before_those_of_a_tool(
+    tmp_path: Path, project: Path, environ: dict[str, str], level: str
+) -> None:
+    put(project, "Cargo.toml")
+    script = 'test "$CI" = "1 ü" && test "$CARGO_NET_OFFLINE" = false'
+    command = {"call": "run_command", "arguments": {"command": f"{script} && echo as set"}}
+    variables = {"CI": "1 ü", "CARGO_NET_OFFLINE": "false"}
+    ended = await play(
+        tmp_path, project, environ,
+        [command, write("value", "bad\n"), {"answer": "done"}],
+        checks=[script], commands={"enabled": True, "sandbox": level, "env": variables},
+    )  # fmt: skip
+    (looked,) = [event for event in ended.of(ToolFinished) if event.name == "run_command"]
+    assert "as set" in looked.result
+    assert results(evidence(ended, "final").outcomes) == ["passed"]

@@ -290,6 +290,11 @@ def test_commands_say_what_their_sandbox_cannot_have() -> None:
         ("sandbox: sandlock, image_archive: /", "sandlock has this machine's programs"),
         ("network: [pypi.org:443], image_archive: /", "lets no command reach named hosts only"),
         ("image_archive: nowhere.tar", "commands.image_archive: no such file or directory"),
+        ("env: {OPENAI_API_KEY: x}", "OPENAI_API_KEY is called like a key"),
+        ("env: {HF_TOKEN: '${HF_TOKEN}'}", "HF_TOKEN is called like a key"),
+        ("env: {CI: '${CI}'}", "nothing of your environment is passed on"),
+        ("env: {A-B: x}", "commands.env"),
+        ('env: {A: "x\\nB=y"}', "commands.env"),
     ):
         text = f"agent:\n  backend: {{type: scripted}}\n  commands: {{enabled: true, {settings}}}\n"
         (problem,) = problems(text)

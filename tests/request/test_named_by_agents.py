@@ -56,6 +56,29 @@ async def test_a_cap_is_the_calls_or_the_users_and_no_config_raises_it_or_makes_
 
 
 @pytest.mark.parametrize("found", [True, False], ids=["found", "named"])
+async def test_where_and_with_what_the_checks_of_a_call_run_needs_a_yes_although_the_config_has_none(
+    place: Scene, found: bool
+) -> None:
+    config = place.found if found else place.repository / "team.yaml"
+    whole: dict[str, Any] = {"context_paths": [str(place.repository)], "checks": ["make test"]}
+    arguments = {"question": "q", "dry_run": True, **whole, **({} if found else {"config": str(config)})}
+    docker, network = {"sandbox": "docker", "image": "evil/image"}, {"network": ["stranger.example:443"]}
+    asked: list[tuple[dict[str, Any], str]] = [
+        ({"env": {"PYTEST_ADDOPTS": "--co"}}, "  ! sets: PYTEST_ADDOPTS=--co for commands and checks"),
+        ({"env": {"LINES": "one\u2028  ! two"}}, r"  ! sets: 'LINES=one\u2028  ! two for commands and checks'"),
+        (network, "  ! starts: checks in a sandbox that may reach stranger.example:443"),
+        (docker, "  ! starts: checks in a docker container of the image evil/image"),
+        ({**docker, "open_network": True}, "  ! starts: checks in a docker container of the image evil/image that may"),
+        ({"readable": ["/srv/others"]}, "/srv/others"),
+    ]
+    async with tools() as client:
+        for commands, line in asked:
+            place.write(config, team(orchestrator={"commands": commands}))
+            code, message = await expect_error(client, "start_run", **arguments)
+            assert (code, line in message) == ("config_untrusted", True), (commands, message)
+
+
+@pytest.mark.parametrize("found", [True, False], ids=["found", "named"])
 async def test_what_the_call_itself_names_needs_no_second_yes(place: Scene, found: bool) -> None:
     config = place.found if found else place.repository / "team.yaml"
     source = place.repository / "src"

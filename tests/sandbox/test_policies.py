@@ -68,3 +68,12 @@ async def test_a_person_s_large_directory_may_grow_by_what_a_command_may_write(
         assert await told(level, policy, deed) == "fine\n"
     finally:
         shutil.rmtree(project)
+
+
+async def test_the_variables_of_a_command_reach_no_program_outside(tmp_path: Path, level: LevelName) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    traced = {"LD_DEBUG": "libs", "LD_DEBUG_OUTPUT": str(outside / "log"), "WORD": "schön 日本"}
+    policy = Policy(*places(tmp_path), environ=traced)
+    assert "of a command: schön 日本" in await told(level, policy, 'echo "of a command: $WORD"')
+    assert not [*outside.iterdir()]

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from massgen_mcp.config.models.common import AbsolutePaths, Endpoint, Settings
+from massgen_mcp.config.variables import called_a_secret, variables_in
 
 
 def _regular_expression(pattern: str) -> str:
@@ -21,6 +22,26 @@ CommandPatterns = Annotated[
     Field(max_length=200),
 ]
 """Regular expressions, each held against the beginning of a command."""
+
+
+def _fixed(variables: dict[str, str]) -> dict[str, str]:
+    for name, value in variables.items():
+        if called_a_secret(name):
+            raise ValueError(f"{name} is called like a key, and agents read what commands have; leave it out")
+        if variables_in([value]):
+            raise ValueError(f"{name}: nothing of your environment is passed on; write the value itself")
+    return variables
+
+
+CommandVariables = Annotated[
+    dict[
+        Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")],
+        Annotated[str, StringConstraints(pattern=r"^[^\x00\r\n]*$", max_length=10_000)],
+    ],
+    Field(max_length=100),
+    AfterValidator(_fixed),
+]
+"""Values by the names of variables, each on one line."""
 
 
 class CommandsConfig(Settings, frozen=True):
@@ -42,6 +63,8 @@ class CommandsConfig(Settings, frozen=True):
     """True: commands reach every host. Only in a container."""
     readable: AbsolutePaths = Field(default=(), max_length=20)
     """Directories of programs that commands may read besides the usual ones, at their own paths. Absolute."""
+    env: CommandVariables = Field(default_factory=dict[str, str])
+    """Variables of commands and checks, such as `CI: "1"`, with fixed values. None is called like a key."""
     allowed: CommandPatterns = ()
     """The only commands that are run, if there are any. A rule for agents, and no protection: that is the sandbox."""
     blocked: CommandPatterns = ()
@@ -58,6 +81,9 @@ class CommandsConfig(Settings, frozen=True):
     """Processes of a command at once."""
     max_disk_mb: int = Field(default=2048, ge=16, le=1_000_000)
     """In the agent's workspace and its directory for temporary files together."""
+
+    def __hash__(self) -> int:
+        return hash(tuple(value for name, value in self if name != "env"))
 
     @property
     def in_container(self) -> bool:

@@ -121,9 +121,10 @@ def _bounds(config: CommandsConfig) -> ResourceLimits:
 
 
 def _tools(config: CommandsConfig, found: ProjectTools) -> ProjectTools:
-    """With what the config lets commands read; an image brings tools of its own."""
+    """With what the config lets commands read and have; an image brings tools of its own."""
     of_machine = NO_TOOLS if config.in_container or config.image_archive else found
-    return replace(of_machine, readable=(*of_machine.readable, *map(Path, config.readable)))
+    readable = (*of_machine.readable, *map(Path, config.readable))
+    return replace(of_machine, readable=readable, environ={**of_machine.environ, **config.env})
 
 
 @dataclass(frozen=True, slots=True)
