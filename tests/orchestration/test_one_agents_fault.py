@@ -22,10 +22,10 @@ from massgen_mcp.events.agent_work import ModelCallFailed, ModelCallStarted, Too
 from massgen_mcp.events.coordination import AgentDropped, AnswerSubmitted, PresentationFailed, VoteCast, WinnerChosen
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import RunCompleted, RunFailed
-from massgen_mcp.money.budget import Budget
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration import conduct, presentation
 from massgen_mcp.orchestration.ask_caller import QuestionTool
+from massgen_mcp.run_state.resume_point import ResumePoint
 from massgen_mcp.runs.host import answers, execute, publishing, run_log
 from massgen_mcp.runs.host.answers import AnswerGallery
 from massgen_mcp.runs.store.directory import RunDirectory
@@ -344,13 +344,13 @@ def check_others_by_events(run: Ended) -> None:
 async def test_a_run_that_breaks_as_a_whole_still_carries_its_best_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A part of the run's state breaks, the budget's, once the first vote is cast."""
-    fold = Budget.apply
+    """A part of the run's state breaks, its resume point, once the first vote is cast."""
+    fold = ResumePoint.apply
 
-    def break_at_a_vote(self: Budget, event: Any) -> None:
+    def break_at_a_vote(self: ResumePoint, event: Any) -> None:
         return breaks() if isinstance(event, VoteCast | AgentDropped) else fold(self, event)
 
-    monkeypatch.setattr(Budget, "apply", break_at_a_vote)
+    monkeypatch.setattr(ResumePoint, "apply", break_at_a_vote)
     run = await run_team(tmp_path, agents(), environ=ENVIRON)
     (failed,) = run.of(RunFailed)
     assert (failed.reason, failed.winner is not None) == ("internal", True)
@@ -364,12 +364,12 @@ async def test_a_run_that_breaks_as_a_whole_still_carries_its_best_answer(
 
 
 async def test_a_caller_in_python_gets_the_best_answer_of_a_run_that_broke(monkeypatch: pytest.MonkeyPatch) -> None:
-    fold = Budget.apply
+    fold = ResumePoint.apply
 
-    def break_at_a_vote(self: Budget, event: Any) -> None:
+    def break_at_a_vote(self: ResumePoint, event: Any) -> None:
         return breaks() if isinstance(event, VoteCast | AgentDropped) else fold(self, event)
 
-    monkeypatch.setattr(Budget, "apply", break_at_a_vote)
+    monkeypatch.setattr(ResumePoint, "apply", break_at_a_vote)
     config = {"agents": [{"backend": {"type": "scripted", "script": [{"answer": "42"}]}} for _ in range(2)]}
     with pytest.raises(RunNotCompleted) as caught:
         await massgen_mcp.run("six times seven?", config_dict=config)

@@ -114,6 +114,8 @@ def _check_together(parser: Parser, given: argparse.Namespace) -> None:
             parser.error("VERDICT is missing: right or wrong; or give --undo")
         case "prune" if given.run_ids and given.older_than is not None:
             parser.error("--older-than is for runs that are not named; it does not go with ID")
+        case "result" if given.agent is not None and given.view not in (None, "diff"):
+            parser.error("--agent shows the answer of one agent, or with --view diff its patch")
         case "trust" if sum((given.path is not None, given.list, given.forget is not None)) != 1:
             parser.error("give one of: PATH, --list, --forget PATH")
         case "watch" if given.json and given.plain:
