@@ -174,13 +174,14 @@ def test_the_schema_for_editors_takes_the_teams_that_load_and_marks_a_wrong_key(
     schema = json.loads(printed.stdout)
     assert schema == config_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
     ours = [path for path in (ROOT / "configs").rglob("*.yaml") if path.parent.name != "ag2"]
     for text in [*(section.example for section in SECTIONS), *(path.read_text() for path in ours)]:
-        jsonschema.validate(yaml.safe_load(text), schema, jsonschema.Draft202012Validator)
+        validator.validate(yaml.safe_load(text))
     wrong = yaml.safe_load(SECTIONS[0].example)
     wrong["orchestrator"]["max_new_answer_per_agent"] = 3
     with pytest.raises(jsonschema.ValidationError, match="max_new_answer_per_agent"):
-        jsonschema.validate(wrong, schema, jsonschema.Draft202012Validator)
+        validator.validate(wrong)
     for part in [schema, *schema["$defs"].values()]:
         assert all(member.get("description") for member in part.get("properties", {}).values()), part["title"]
 
@@ -208,6 +209,7 @@ SCHEMA = json.loads((DOCS / "events.schema.json").read_text(encoding="utf-8"))
 
 def test_the_schema_of_events_takes_kept_journals_and_its_own_examples_and_nothing_else() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    schema = jsonschema.Draft202012Validator(SCHEMA)
     kept = [
         json.loads(text)
         for path in (ROOT / "tests" / "golden").glob("journal_*/runs/*/events.jsonl")
@@ -217,7 +219,7 @@ def test_the_schema_of_events_takes_kept_journals_and_its_own_examples_and_nothi
     lines = [{"v": 1, "seq": 1, "time": 0, "event": example, "crc": "5d41402a"} for example in examples]
     assert {one["type"] for one in examples} == SCHEMA["properties"]["event"]["discriminator"]["mapping"].keys()
     for line in (*kept, *lines):
-        jsonschema.validate(line, SCHEMA, jsonschema.Draft202012Validator)
+        schema.validate(line)
     for strange in ({"type": "never_heard_of"}, {**examples[0], "type": "vote_cast"}):
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate({**lines[0], "event": strange}, SCHEMA, jsonschema.Draft202012Validator)
+            schema.validate({**lines[0], "event": strange})

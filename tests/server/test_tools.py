@@ -106,13 +106,13 @@ class Checked:
 
     def __init__(self, client: Client, tools: list[dict[str, Any]]) -> None:
         self._client = client
-        self._schemas = {tool["name"]: tool["outputSchema"] for tool in tools}
+        self._schemas = {tool["name"]: jsonschema.Draft202012Validator(tool["outputSchema"]) for tool in tools}
 
     async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         reply = await self._client.call_tool(tool, arguments)
         assert not reply.is_error, text_of(reply)
         result = cast("dict[str, Any]", reply.structured_content)
-        jsonschema.validate(result, self._schemas[tool], jsonschema.Draft202012Validator)
+        self._schemas[tool].validate(result)
         check_reply(reply)
         return result
 
