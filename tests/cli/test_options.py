@@ -152,7 +152,7 @@ LEFT_OVER = {
     "place": (parse_verb, "--json runs", "--json goes after the verb: massgen-mcp runs --json"),
     "missing": (parse_verb, "status", "ID is missing\n`massgen-mcp status --help` shows what there is."),
     "rest": (parse_verb, "runs all", "there is no place for all\n`massgen-mcp runs --help` shows what there is."),
-    "both": (parse_verb, "result x --view votes --agent a", "--agent shows the answer of one agent, or with --view diff its patch"),
+    "both": (parse_verb, "result x --view votes --agent a", "--agent shows the answer of one agent"),
 }
 
 

@@ -25,6 +25,7 @@ from tests.harness import (
     text_of,
     wait_until,
 )
+from tests.schemas import checker
 from tests.server.reply_check import check_reply
 
 TOOLS = [
@@ -106,13 +107,13 @@ class Checked:
 
     def __init__(self, client: Client, tools: list[dict[str, Any]]) -> None:
         self._client = client
-        self._schemas = {tool["name"]: jsonschema.Draft202012Validator(tool["outputSchema"]) for tool in tools}
+        self._schemas = {tool["name"]: checker(tool["outputSchema"]) for tool in tools}
 
     async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         reply = await self._client.call_tool(tool, arguments)
         assert not reply.is_error, text_of(reply)
         result = cast("dict[str, Any]", reply.structured_content)
-        self._schemas[tool].validate(result)
+        self._schemas[tool](result)
         check_reply(reply)
         return result
 

@@ -17,6 +17,7 @@ from mcp.types import CallToolResult
 
 from docs.error_codes import codes_of
 from tests.harness import SERVER_MODULE, TempHome, agent, call, http_server, raw_server, text_of
+from tests.schemas import checker
 from tests.soak.crowd import footprint
 from tests.soak.fuzzed_calls import Call, Calls, Json, Known
 
@@ -76,7 +77,7 @@ class _Judge:
     """Knows what the tools published about their results."""
 
     def __init__(self, schemas: dict[str, Json]) -> None:
-        self._schemas = schemas
+        self._schemas = {tool: checker(schema) for tool, schema in schemas.items()}
 
     async def outcome_of(self, ask: "Ask", made: Call) -> str:
         """`result`, the code of an error, or `untyped: ...`. A fault of ours is untyped, though it has a code."""
@@ -86,7 +87,7 @@ class _Judge:
             return f"{UNTYPED}: {type(error).__name__}: {error}"
         if not reply.is_error:
             try:
-                jsonschema.validate(reply.structured_content, self._schemas[made.tool], jsonschema.Draft202012Validator)
+                self._schemas[made.tool](reply.structured_content)
             except jsonschema.ValidationError as error:
                 return f"{UNTYPED}: {error.message}"
             return "result"
