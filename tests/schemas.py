@@ -1,4 +1,4 @@
-"""JSON Schemas that tests hold data against. Compiled once: `jsonschema.validate` checks the schema itself each time."""
+"""Schemas that tests hold data against, compiled once: `jsonschema.validate` checks the schema itself each time."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, cast
