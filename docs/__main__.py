@@ -28,6 +28,7 @@ DOCS = Path(__file__).parent
 PAGES: Mapping[str, Callable[[], str | Awaitable[str]]] = {
     "backends": tables.page,
     "config": config_reference.page,
+    "config.schema": config_reference.schema,
     "default-teams": default_teams.page,
     "events.schema": events_schema.page,
     "first-answers": first_answers.page,
@@ -47,8 +48,8 @@ def place_of(name: str) -> Path:
     match name:
         case "first-answers":
             return front.ANSWERS
-        case "events.schema":
-            return DOCS / "events.schema.json"
+        case "config.schema" | "events.schema":
+            return DOCS / f"{name}.json"
         case _:
             return DOCS / f"{name}.md"
 

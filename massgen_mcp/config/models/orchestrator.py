@@ -142,7 +142,9 @@ class OrchestratorConfig(Settings, frozen=True):
     checks_timeout_seconds: float = Field(default=600, gt=0, le=86_400)
     """For one check."""
     protect: tuple[ProtectedPath, ...] | None = Field(default=None, max_length=200)
-    """Files that checks take from the base, as patterns. None: tests, check scripts and settings of test runners."""
+    """Files that checks take from the base, as patterns. None: tests, check scripts and settings of test runners; `[]`:
+    only the scripts that the checks run.
+    """
 
     @model_validator(mode="after")
     def _files_for_checks(self) -> Self:
