@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from docs.markdown import table
+from docs.markdown import code, table
 from massgen_mcp.errors import ErrorCode
 
 
@@ -141,12 +141,17 @@ CODES: Mapping[ErrorCode, Meaning] = {
 }
 
 
-def codes_table(*, of_tools: bool) -> str:
-    """`of_tools`: which tools answer with it, in place of what it means."""
-    if not of_tools:
-        return table(["code", "meaning", "what to do"], [[f"`{code}`", one.what, one.to_do] for code, one in _sorted()])
-    lines = [[f"`{code}`", _named(one.tools)] for code, one in _sorted() if one.tools]
-    return table(["code", "from"], lines)
+def codes_table() -> str:
+    return table(["code", "meaning", "what to do"], [[f"`{name}`", one.what, one.to_do] for name, one in _sorted()])
+
+
+def codes_by_tools() -> str:
+    """Which codes come from which tools."""
+    lines: dict[str, list[str]] = {}
+    for name, one in _sorted():
+        if one.tools:
+            lines.setdefault(_named(one.tools), []).append(name)
+    return "".join(f"- {tools}: {code(*names)}\n" for tools, names in sorted(lines.items()))
 
 
 def codes_of(tool: str) -> set[str]:

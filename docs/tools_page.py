@@ -5,17 +5,18 @@ from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from mcp import Client
 from mcp.types import Tool
 from pydantic import BaseModel
 
-from docs.error_codes import codes_table
+from docs.error_codes import codes_by_tools
 from docs.kinds import default, kind, said
-from docs.markdown import WRITTEN, anchor, block, table
+from docs.markdown import WRITTEN, anchor, block, code, table
 from docs.steady import as_json, steady
 from massgen_mcp.config.schema import about, meanings
+from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.server.results.apply import Applied, RefusedFile
 from massgen_mcp.server.results.configs import ConfigLine, ConfigList
 from massgen_mcp.server.results.control import Controlled
@@ -35,9 +36,12 @@ HEAD = f"""\
 What an MCP client can call: arguments, replies and errors of the eight tools, as the server publishes them. What else a
 client finds is in [mcp.md](mcp.md).
 
-Arguments that are not listed are refused, with the nearest name. An argument without a default may be left out, unless
-it is *required*. The examples are from real runs with scripted agents; times, tokens, ids and paths were made the same
-for every reader.
+An argument that is not listed is refused, with the nearest name. One without a default may be left out, unless it is
+*required*; `≤200` is the most characters or entries. A field of a reply with `?` may be absent. Replies about one run
+have its `run_id`, and most replies a `next_step`: what to call next. The examples are from real runs with scripted
+agents.
+
+A *state* is {code(*get_args(RunStatus))}.
 """
 
 REPLIES_HEAD = """
@@ -63,10 +67,10 @@ REPLIES_HEAD = """
 """
 
 HINTS = (
-    ("readOnlyHint", "only reads", "changes something"),
-    ("destructiveHint", "may replace or stop what is there", "replaces and stops nothing"),
-    ("idempotentHint", "does nothing more when it is called again", "does it once more when it is called again"),
-    ("openWorldHint", "asks model providers", "asks nobody outside of this machine"),
+    ("readOnlyHint", "It only reads.", ""),
+    ("destructiveHint", "It may replace or stop what is there.", ""),
+    ("idempotentHint", "A second call does nothing more.", "A second call does it once more."),
+    ("openWorldHint", "It asks model providers.", ""),
 )
 UNSAID: Mapping[tuple[str, str], str] = {
     ("wait_run", "timeout_seconds"): "Wait at most this long.",
@@ -92,6 +96,10 @@ GOES_ON = {
     "wait_run": "Besides, the fields of [`get_status`](#get_status); when the run has ended, those of "
     "[`get_result`](#get_result) instead.",
 }
+EXPLAINED = {"run_id": "Of this run.", "next_step": "What to call next."}
+"""Fields of many replies; the head of the page has them."""
+LIKE = {"get_status": "wait_run"}
+"""Tools whose example is that of another one."""
 PARTS: Mapping[str, type[BaseModel]] = {
     "A vote": VoteLine,
     "Dissent": Dissent,
@@ -120,30 +128,34 @@ async def page() -> str:
         tools = (await client.list_tools()).tools
         calls = await _calls(client, home)
         refused = await expect_error(client, "get_status", run_id="run-of-yesterday")
-    contents = "".join(f"- [`{tool.name}`](#{tool.name}): {tool.title}\n" for tool in tools)
     parts = "".join(f"\n### {title}\n\n{_about(model)}{_reply(model)}" for title, model in PARTS.items())
     errors = (
         f"An error is a text and no data:\n\n{block('text', f'ERROR {refused[0]}: {refused[1]}')}\n"
-        "What each code means and what to do: [troubleshooting.md](troubleshooting.md#codes-of-errors)."
+        "[troubleshooting.md](troubleshooting.md#codes-of-errors) says what each code means. They come from:"
     )
     return "".join(
         [
-            *(HEAD, "\n", contents, *(_tool(tool, calls[tool.name]) for tool in tools)),
+            *(HEAD, *(_tool(tool, calls[tool.name]) for tool in tools)),
             *(REPLIES_HEAD, "\n## Parts of a reply\n", parts),
-            *(f"\n## Errors\n\n{errors}\n\n", codes_table(of_tools=True)),
+            *(f"\n## Errors\n\n{errors}\n\n", codes_by_tools()),
         ]
     )
 
 
 def _tool(tool: Tool, example: Call) -> str:
     hints = tool.annotations.model_dump(by_alias=True) if tool.annotations else {}
-    told = [yes if hints[name] else no for name, yes, no in HINTS if hints.get(name) is not None]
+    told = [text for name, yes, no in HINTS if hints.get(name) is not None and (text := yes if hints[name] else no)]
+    told = told[:1] if hints.get("readOnlyHint") else told
     replies = _reply(*REPLIES[tool.name])
     goes_on = f"\n{GOES_ON[tool.name]}\n" if tool.name in GOES_ON else ""
+    shown = (
+        f"It looks like that of [`{LIKE[tool.name]}`](#{LIKE[tool.name]}).\n"
+        if tool.name in LIKE
+        else f"For example:\n\n{block('json', as_json(example.arguments))}\n{block('json', as_json(example.reply))}"
+    )
     return (
-        f"\n## {tool.name}\n\n*{tool.title}.* {tool.description}\n\nIt {'; it '.join(told)}.\n\n{_arguments(tool)}\n"
-        f"The reply:\n\n{replies}{goes_on}\nFor example:\n\n{block('json', as_json(example.arguments))}\n"
-        f"{block('json', as_json(example.reply))}"
+        f"\n## {tool.name}\n\n*{tool.title}.* {tool.description}\n\n{' '.join(told)}\n\n{_arguments(tool)}\n"
+        f"The reply:\n\n{replies}{goes_on}\n{shown}"
     )
 
 
@@ -151,7 +163,7 @@ def _arguments(tool: Tool) -> str:
     schema = tool.input_schema
     required = cast("list[str]", schema.get("required", ()))
     lines = [
-        [f"`{name}`", kind(one), default(one, required=name in required), _said(tool.name, name, one)]
+        [f"`{name}`", _kind(one), default(one, required=name in required), _said(tool.name, name, one)]
         for name, one in cast("dict[str, Json]", schema["properties"]).items()
     ]
     return table(["argument", "may be", "default", "meaning"], lines)
@@ -163,15 +175,21 @@ def _said(tool: str, name: str, schema: Json) -> str:
 
 def _reply(*models: type[BaseModel]) -> str:
     lines = [line for model in models for line in _fields(model)]
-    return table(["field", "is", "there", "meaning"], lines)
+    return table(["field", "is", "meaning"], lines)
 
 
 def _fields(model: type[BaseModel]) -> Iterator[list[str]]:
     told = meanings(model)
     properties = cast("dict[str, Json]", model.model_json_schema(mode="serialization")["properties"])
     for name, one in properties.items():
-        always = "always" if model.model_fields[name].is_required() else ""
-        yield [f"`{name}`", kind(one, _linked), always, said(model, name, told)]
+        text = said(model, name, told)
+        if EXPLAINED.get(name) != text:
+            yield [f"`{name}{'' if model.model_fields[name].is_required() else '?'}`", _kind(one), text]
+
+
+def _kind(schema: Json) -> str:
+    text, states = kind(schema, _linked), code(*get_args(RunStatus))
+    return f"state{text.removeprefix(states)}" if text.startswith(states) else text
 
 
 def _about(model: type[BaseModel]) -> str:

@@ -22,7 +22,8 @@ HEAD = f"""\
 # Troubleshooting
 
 {WRITTEN}
-What you may see when something goes wrong, why, and what to do. `…` stands for what differs each time.
+What you may see when something goes wrong, why, and what to do. `…` stands for what differs each time. Messages that
+say all of that themselves are not listed.
 
 `massgen-mcp doctor` looks at keys, model servers, agent programs, the sandbox, clients and the state directory at once,
 and says for each finding what to do. `--debug` of `massgen` shows more of one run, and `massgen.log` in its directory
@@ -89,49 +90,20 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
     ),
     "A config is refused": (
         Entry(
-            "unknown key; …",
-            "A key that nobody knows; perhaps a slip of the pen.",
-            "Take the one that it suggests, or look into the [reference](config.md).",
-        ),
-        Entry("required key is missing", "A key has no default.", "Add it ([reference](config.md))."),
-        Entry("unknown type; …", "There is no such `type` of a backend.", "Take one that it lists."),
-        Entry(
             "write api_key_env: NAME; keys never belong in a file",
             "A key stands in the config.",
             "Put it into a variable of the environment, and the variable's name here.",
-        ),
-        Entry(
-            "duplicate key …; it is already on line …",
-            "YAML would take the last one silently.",
-            "Leave one of them out.",
-        ),
-        Entry(
-            "aliases (*name) are not supported; write the value out",
-            "Aliases can make a small file huge.",
-            "Write the value where it is needed.",
         ),
         Entry(
             "no such file or directory, or it may not be read",
             "A path of the config is not there. Relative ones begin at the project's directory.",
             "Correct it.",
         ),
-        Entry("agent ids must be distinct; …", "Two agents have one id.", "Give each its own."),
-        Entry(
-            "memory and plans are files, but exclude_file_operation_mcps is true for …",
-            "Two settings contradict each other.",
-            "Leave one of them out.",
-        ),
-        Entry(
-            "commands run in the agents' workspaces, but enable_filesystem is false",
-            "Commands need a workspace.",
-            "Leave `enable_filesystem: false` out, or the commands.",
-        ),
         Entry(
             "…: … does not offer this at …; it has …",
             "A native tool that the provider does not have there.",
             "Leave the flag out, or take another provider ([backends](backends.md)).",
         ),
-        Entry("no example …; …", "There is no packaged config of this name.", "`massgen-mcp configs` lists them."),
     ),
     "A config needs your consent": (
         Entry(
@@ -168,39 +140,15 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
     ),
     "At the command line": (
         Entry(
-            "--config names a team of its own; it does not go with --model, --models or --backend",
-            "Two teams are named.",
-            "Name one.",
-        ),
-        Entry(
-            "--num-agents goes with --model, --models or --backend; a config names its own agents",
-            "The config says how many there are.",
-            "Leave the option out, or change the config.",
-        ),
-        Entry("--automation needs a QUESTION", "Programs hold no conversation.", "Add the question, or `-`."),
-        Entry("the question is empty", "There is nothing to ask.", "Write a question, or pipe one in with `-`."),
-        Entry(
             "the question has … characters, at most … are allowed; …",
             "It is too long for every agent to read.",
             "Put large material into files, and name them in `context_paths`.",
         ),
-        Entry(
-            "the question on standard input is not valid UTF-8; convert it with `iconv -t UTF-8`",
-            "What is piped in is no text, or text of another encoding.",
-            "Convert it (`iconv -t utf-8`).",
-        ),
-        Entry("--init needs a terminal; …", "It asks a person.", "Write a config by hand, or copy a ready one."),
-        Entry("no editor found; set EDITOR, …", "Nothing says which editor to start.", "Set `EDITOR`."),
         Entry("no run of this directory is interrupted", "`--resume` found nothing to go on with.", "Name its id."),
         Entry(
             "run … is …; only an interrupted run can be continued",
             "The run goes on, or has ended.",
             "`massgen-mcp watch ID` follows one that goes on; start a new one otherwise.",
-        ),
-        Entry(
-            "several runs begin with …; write more of the id",
-            "A shortened id has to fit one run only.",
-            "Write more of it; `massgen-mcp runs` lists them.",
         ),
         Entry(
             "there is no run …; list_runs shows the known ones",
@@ -216,19 +164,9 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "What the reason [below](#why-an-agent-was-dropped) says; mind the provider's region with 401.",
         ),
         Entry(
-            "…; it has no model …, or base_url is wrong: …",
-            "The name of the model, or the address.",
-            "Correct `model` or `base_url`.",
-        ),
-        Entry(
             "… answered with … instead of an event stream; is base_url right?",
             "Something else than a model's API is at this address, such as a login page or a proxy.",
             "Correct `base_url`; often `/v1` is missing.",
-        ),
-        Entry(
-            "… answered …: redirects are not followed; correct base_url",
-            "A key is not carried on to another address.",
-            "Write the address that it redirects to.",
         ),
         Entry(
             "… ended the reply before the model did",
@@ -249,11 +187,6 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "…; take another model, or start the server with tool calls",
             "The server refuses tools, and did not take the other ways either.",
             "As it says ([local models](local-models.md)).",
-        ),
-        Entry(
-            "…; raise call_timeout_seconds in timeout_settings",
-            "One call took too long; large models that are just being loaded do.",
-            "Raise it.",
         ),
         Entry(
             "circuit open: … failed … times in a row and is tried again …; last failure: …",
@@ -288,35 +221,9 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "Start it later, or cancel others; `MASSGEN_MCP_MAX_QUEUED` sets the limit.",
         ),
         Entry(
-            "run … of this session is …; wait for its end, or cancel it",
-            "A conversation has one turn at a time.",
-            "Wait for it, or cancel it.",
-        ),
-        Entry(
-            "this idempotency_key was used for … request, which is run …, …; …",
-            "The key stands for another question, config or session.",
-            "Take another key.",
-        ),
-        Entry(
-            "`num_agents` needs `models`; a team of `team` has its own agents",
-            "Both were given.",
-            "Leave one of them out.",
-        ),
-        Entry("context path … …", "The path is relative, or is not there.", "Write it whole, beginning with `/`."),
-        Entry(
             "run … is …; it hears nothing any more",
             "It has ended, so nobody can be told anything.",
             "Start a new run, with the same `session_id` if it is to know this one.",
-        ),
-        Entry(
-            "run … is … and asks nothing; use steer",
-            "`answer` is for a question that was asked.",
-            "Send the message with `steer`.",
-        ),
-        Entry(
-            "the run waits for its budget: use raise_budget, finish_now or cancel",
-            "It has reached `max_usd`, and `at_cap` is `ask`.",
-            "Decide with one of the three.",
         ),
     ),
     "What a run changed of your files": (
@@ -329,11 +236,6 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "Nothing was changed. …",
             "You changed the same lines since, or a file is read-only, another user's or unknown to the run.",
             "Each reason says what it is. Commit or move your changes, then apply again; or take other files only.",
-        ),
-        Entry(
-            "another apply is going on; try again when it has ended",
-            "Two of them at once would mix.",
-            "Try again.",
         ),
         Entry(
             "the patch of run … is no longer there",
@@ -400,11 +302,6 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "`massgen-mcp doctor --rebuild` makes the list of runs again ([runs](runs.md)).",
         ),
         Entry(
-            "… must be an absolute path, beginning with /",
-            "`MASSGEN_MCP_HOME` is relative, or begins with `~`.",
-            "Write it whole.",
-        ),
-        Entry(
             "… was written by a newer massgen-mcp; upgrade to continue the run, which stays as it is",
             "An earlier version is installed than the one that worked on it.",
             "Upgrade.",
@@ -423,11 +320,6 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "Give one ([over HTTP](serving.md)).",
         ),
         Entry("cannot listen on …:…: …", "The port is taken, or needs more rights.", "Take another `--port`."),
-        Entry(
-            "--public-url: expected an https:// URL, without a query",
-            "Clients need it to be safe.",
-            "Write the address of your proxy.",
-        ),
     ),
 }
 """By where they come up."""
@@ -544,7 +436,7 @@ def page() -> str:
             *(CLIENT_HEAD, _table(IN_CLIENTS), AFTERWARDS_HEAD, table(["client", "command", "then"], installed)),
             *(REASONS_HEAD, table(["reason", "meaning", "what to do"], dropped)),
             *(ENDS_HEAD, table(["reason or state", "meaning", "what to do"], [*failed, *others])),
-            *(CODES_HEAD, codes_table(of_tools=False)),
+            *(CODES_HEAD, codes_table()),
         ]
     )
 
