@@ -520,7 +520,8 @@ def _section(section: Section) -> str:
     load_example(section.example)
     listed = _listed(section)
     tables = "\n".join(_fields(title if len(listed) > 1 else "", model) for title, model in listed.items())
-    return f"\n## {section.title}\n\n{section.place}\n\n{block('yaml', section.example)}\n{tables}"
+    example = "" if section.only_first else f"{block('yaml', section.example)}\n"
+    return f"\n## {section.title}\n\n{section.place}\n\n{example}{tables}"
 
 
 def _listed(section: Section) -> Mapping[str, type[BaseModel]]:

@@ -12,7 +12,6 @@ from typing import NamedTuple, get_args
 
 from docs.error_codes import codes_table
 from docs.markdown import WRITTEN, table
-from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS
 from massgen_mcp.errors import DropReason, FailureReason
 from massgen_mcp.views.remedies import remedy
 
@@ -340,7 +339,7 @@ IN_CLIENTS = (
     Entry(
         "the server is not in the list",
         "The entry stands in the file of another scope, or the client was not started anew.",
-        "`massgen-mcp doctor` says which files know it; then see the table below.",
+        "`massgen-mcp doctor` says which files know it; `massgen-mcp install CLIENT` says what is left to you.",
     ),
     Entry(
         "`missing_key`, though the key is set in your shell",
@@ -359,11 +358,6 @@ IN_CLIENTS = (
     ),
 )
 """Not in our words."""
-AFTERWARDS_HEAD = """
-What `massgen-mcp install` leaves to you, in each client:
-
-"""
-
 REASONS_HEAD = """
 ## Why an agent was dropped
 
@@ -422,7 +416,6 @@ Every refusal begins with `ERROR CODE:`, at every door; Python has it as `code` 
 
 def page() -> str:
     groups = [f"\n## {title}\n\n{_said(entries)}" for title, entries in GROUPS.items()]
-    installed = [[one.title, f"`massgen-mcp install {one.name}`", one.afterwards] for one in CLIENTS.values()]
     dropped = [[f"`{reason}`", WHY[reason], remedy(reason)] for reason in get_args(DropReason)]
     failed = [
         [f"`{reason}`", WHY[reason], remedy(reason)]
@@ -433,7 +426,7 @@ def page() -> str:
     return "".join(
         [
             *(HEAD, *groups),
-            *(CLIENT_HEAD, _table(IN_CLIENTS), AFTERWARDS_HEAD, table(["client", "command", "then"], installed)),
+            *(CLIENT_HEAD, _table(IN_CLIENTS)),
             *(REASONS_HEAD, table(["reason", "meaning", "what to do"], dropped)),
             *(ENDS_HEAD, table(["reason or state", "meaning", "what to do"], [*failed, *others])),
             *(CODES_HEAD, codes_table()),
