@@ -35,6 +35,7 @@ PAGES: Mapping[str, Callable[[], str | Awaitable[str]]] = {
     "massgen-configs": massgen_configs.page,
     "python": python_blocks.page,
     "records": records_page.page,
+    "replies.schema": tools_page.schema,
     "tools": tools_page.page,
     "troubleshooting": troubleshooting.page,
     "wires": wires.page,
@@ -48,7 +49,7 @@ def place_of(name: str) -> Path:
     match name:
         case "first-answers":
             return front.ANSWERS
-        case "config.schema" | "events.schema":
+        case "config.schema" | "events.schema" | "replies.schema":
             return DOCS / f"{name}.json"
         case _:
             return DOCS / f"{name}.md"

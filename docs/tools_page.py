@@ -1,7 +1,10 @@
-"""Writes docs/tools.md from the tools that the server publishes, the models of their replies, and a real run."""
+"""Writes docs/tools.md from the tools that the server publishes and a real run, and docs/replies.schema.json from the
+models of their replies.
+"""
 
+import json
 import tempfile
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,21 +12,20 @@ from typing import Any, cast, get_args
 
 from mcp import Client
 from mcp.types import Tool
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
 from docs.error_codes import codes_by_tools
 from docs.kinds import default, kind, said
-from docs.markdown import WRITTEN, anchor, block, code, table
+from docs.markdown import WRITTEN, block, code, table
 from docs.steady import as_json, steady
-from massgen_mcp.config.schema import about, meanings
+from massgen_mcp.config.schema import DIALECT, about, meanings
 from massgen_mcp.run_state.status import RunStatus
-from massgen_mcp.server.results.apply import Applied, RefusedFile
-from massgen_mcp.server.results.configs import ConfigLine, ConfigList
+from massgen_mcp.server.results.apply import Applied
+from massgen_mcp.server.results.configs import ConfigList
 from massgen_mcp.server.results.control import Controlled
-from massgen_mcp.server.results.files import FileLine, Files
-from massgen_mcp.server.results.record import CheckLine, Dissent, Dropped, NestedRun, ResultUsage, VoteLine
+from massgen_mcp.server.results.reply import ResultPart
 from massgen_mcp.server.results.result import Result
-from massgen_mcp.server.results.runs import RunLine, RunList
+from massgen_mcp.server.results.runs import RunList
 from massgen_mcp.server.results.start import Begun, Waiting
 from massgen_mcp.server.results.status import Status
 from massgen_mcp.server.results.wait import Progress
@@ -37,9 +39,9 @@ What an MCP client can call: arguments, replies and errors of the eight tools, a
 client finds is in [mcp.md](mcp.md).
 
 An argument that is not listed is refused, with the nearest name. One without a default may be left out, unless it is
-*required*; `≤200` is the most characters or entries. A field of a reply with `?` may be absent. Replies about one run
-have its `run_id`, and most replies a `next_step`: what to call next. The examples are from real runs with scripted
-agents.
+*required*; `≤200` is the most characters or entries. Most replies have a `next_step`: what to call next. The examples
+are from real runs with scripted agents; [replies.schema.json](replies.schema.json) has every field of every reply, and
+what it means.
 
 A *state* is {code(*get_args(RunStatus))}.
 """
@@ -61,9 +63,8 @@ REPLIES_HEAD = """
   when any text in a reply is cut. Reasons of votes, dissent and errors are shortened when there is no room;
   `next_step` then says which view has them whole: `view=votes`, or `view=full` if they are longer than a reply.
 - `limit` makes pages smaller; `list_runs` continues with `next_cursor`.
-- Tests hold the tokens (o200k) of the data: all tools in `tools/list` below 2,500, with room for applying results,
-  checks and diffs; a status of three agents below 150, of ten below 300; `list_configs` below 900. `start_run` of
-  three agents takes about 130, an answer of 100 words with three votes and dissent about 550.
+- In tokens (o200k) of the data, all tools in `tools/list` take fewer than 2,500, a status of three agents fewer than
+  150, of ten fewer than 300, `list_configs` fewer than 900. A result with an answer of 100 words takes about 550.
 """
 
 HINTS = (
@@ -81,39 +82,26 @@ UNSAID: Mapping[tuple[str, str], str] = {
 }
 """Arguments whose names say enough to a model, which pays for every word; `run_id` is the one of the reply."""
 
-REPLIES: Mapping[str, tuple[type[BaseModel], ...]] = {
-    "start_run": (Waiting, Begun),
-    "wait_run": (Progress,),
-    "get_status": (Status,),
-    "get_result": (Result,),
-    "control_run": (Controlled,),
-    "apply_result": (Applied,),
-    "list_runs": (RunList,),
-    "list_configs": (ConfigList,),
+REPLIES: Mapping[str, object] = {
+    "start_run": Waiting | Result,
+    "wait_run": Status | Result,
+    "get_status": Status,
+    "get_result": Result,
+    "control_run": Controlled,
+    "apply_result": Applied,
+    "list_runs": RunList,
+    "list_configs": ConfigList,
 }
+BESIDES: Mapping[str, type[BaseModel]] = {"start_run": Begun, "wait_run": Progress}
+"""What stands in a reply besides the fields of `REPLIES`."""
 GOES_ON = {
-    "start_run": "When `wait_seconds` saw the end of the run: the fields of `get_result` in place of the first ones.",
-    "wait_run": "Besides, the fields of [`get_status`](#get_status); when the run has ended, those of "
-    "[`get_result`](#get_result) instead.",
+    "start_run": "When `wait_seconds` saw the end of the run, the reply is that of [`get_result`](#get_result), with "
+    "`reused`, `source`, `ignored`, `reach` and `estimate` besides.",
+    "wait_run": "The reply is that of [`get_status`](#get_status), or of [`get_result`](#get_result) when the run has "
+    "ended, with `changed` and `cursor` besides.",
 }
-EXPLAINED = {"run_id": "Of this run.", "next_step": "What to call next."}
-"""Fields of many replies; the head of the page has them."""
 LIKE = {"get_status": "wait_run"}
 """Tools whose example is that of another one."""
-PARTS: Mapping[str, type[BaseModel]] = {
-    "A vote": VoteLine,
-    "Dissent": Dissent,
-    "A dropped agent": Dropped,
-    "A check": CheckLine,
-    "Changed files": Files,
-    "A changed file": FileLine,
-    "A conflict": RefusedFile,
-    "A nested run": NestedRun,
-    "ResultUsage": ResultUsage,
-    "A run in the list": RunLine,
-    "A config in the list": ConfigLine,
-}
-
 Json = dict[str, Any]
 
 
@@ -128,7 +116,6 @@ async def page() -> str:
         tools = (await client.list_tools()).tools
         calls = await _calls(client, home)
         refused = await expect_error(client, "get_status", run_id="run-of-yesterday")
-    parts = "".join(f"\n### {title}\n\n{_about(model)}{_reply(model)}" for title, model in PARTS.items())
     errors = (
         f"An error is a text and no data:\n\n{block('text', f'ERROR {refused[0]}: {refused[1]}')}\n"
         "[troubleshooting.md](troubleshooting.md#codes-of-errors) says what each code means. They come from:"
@@ -136,8 +123,7 @@ async def page() -> str:
     return "".join(
         [
             *(HEAD, *(_tool(tool, calls[tool.name]) for tool in tools)),
-            *(REPLIES_HEAD, "\n## Parts of a reply\n", parts),
-            *(f"\n## Errors\n\n{errors}\n\n", codes_by_tools()),
+            *(REPLIES_HEAD, f"\n## Errors\n\n{errors}\n\n", codes_by_tools()),
         ]
     )
 
@@ -146,16 +132,15 @@ def _tool(tool: Tool, example: Call) -> str:
     hints = tool.annotations.model_dump(by_alias=True) if tool.annotations else {}
     told = [text for name, yes, no in HINTS if hints.get(name) is not None and (text := yes if hints[name] else no)]
     told = told[:1] if hints.get("readOnlyHint") else told
-    replies = _reply(*REPLIES[tool.name])
-    goes_on = f"\n{GOES_ON[tool.name]}\n" if tool.name in GOES_ON else ""
+    goes_on = f"{GOES_ON[tool.name]}\n\n" if tool.name in GOES_ON else ""
     shown = (
-        f"It looks like that of [`{LIKE[tool.name]}`](#{LIKE[tool.name]}).\n"
+        f"The reply looks like that of [`{LIKE[tool.name]}`](#{LIKE[tool.name]}).\n"
         if tool.name in LIKE
         else f"For example:\n\n{block('json', as_json(example.arguments))}\n{block('json', as_json(example.reply))}"
     )
     return (
         f"\n## {tool.name}\n\n*{tool.title}.* {tool.description}\n\n{' '.join(told)}\n\n{_arguments(tool)}\n"
-        f"The reply:\n\n{replies}{goes_on}\n{shown}"
+        f"{goes_on}{shown}"
     )
 
 
@@ -173,33 +158,59 @@ def _said(tool: str, name: str, schema: Json) -> str:
     return str(schema["description"] if "description" in schema else UNSAID[tool, name])
 
 
-def _reply(*models: type[BaseModel]) -> str:
-    lines = [line for model in models for line in _fields(model)]
-    return table(["field", "is", "meaning"], lines)
-
-
-def _fields(model: type[BaseModel]) -> Iterator[list[str]]:
-    told = meanings(model)
-    properties = cast("dict[str, Json]", model.model_json_schema(mode="serialization")["properties"])
-    for name, one in properties.items():
-        text = said(model, name, told)
-        if EXPLAINED.get(name) != text:
-            yield [f"`{name}{'' if model.model_fields[name].is_required() else '?'}`", _kind(one), text]
-
-
 def _kind(schema: Json) -> str:
-    text, states = kind(schema, _linked), code(*get_args(RunStatus))
+    text, states = kind(schema), code(*get_args(RunStatus))
     return f"state{text.removeprefix(states)}" if text.startswith(states) else text
 
 
-def _about(model: type[BaseModel]) -> str:
-    return f"{text}\n\n" if (text := about(model)) else ""
+# -- the schema of replies --------------------------------------------------------------------------------------------
 
 
-def _linked(name: str) -> str:
-    """The table of a part."""
-    title = next(title for title, model in PARTS.items() if model.__name__ == name)
-    return f"[{title.lower()}](#{anchor(title)})"
+def schema() -> str:
+    """What each tool replies: `$defs` has a part for every tool, by its name."""
+    parts: Json = {}
+    replies = {tool: _schema_of(reply, parts) for tool, reply in REPLIES.items()}
+    for tool, besides in BESIDES.items():
+        replies[tool] = {"allOf": [replies[tool], _schema_of(besides, parts)]}
+    for model in _models(ResultPart):
+        if model.__name__ in parts:
+            _describe(model, parts[model.__name__])
+    whole = {
+        "$schema": DIALECT,
+        "title": "Replies of the tools",
+        "anyOf": [{"$ref": f"#/$defs/{tool}"} for tool in replies],
+        "$defs": replies | parts,
+    }
+    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+
+
+def _schema_of(reply: object, parts: Json) -> Json:
+    """A reference, or several; what they lead to is put into `parts`."""
+    made: Json = TypeAdapter(reply).json_schema(mode="serialization")
+    parts |= made.pop("$defs", {})
+    if "properties" in made:
+        parts[made["title"]] = made
+        return {"$ref": f"#/$defs/{made['title']}"}
+    return made
+
+
+def _models(kind: type[BaseModel]) -> list[type[BaseModel]]:
+    return [each for below in kind.__subclasses__() for each in (below, *_models(below))]
+
+
+def _describe(model: type[BaseModel], part: Json) -> None:
+    """A field that is not known is left out, so none is null. What stands in a reply besides is not forbidden."""
+    part.pop("additionalProperties")
+    part["description"] = about(model)
+    told = meanings(model)
+    for name, one in part["properties"].items():
+        one.pop("title", None)
+        one.pop("default", None)
+        one["description"] = said(model, name, told)
+        if {"type": "null"} in one.get("anyOf", ()):
+            [kind] = [each for each in one.pop("anyOf") if each != {"type": "null"}]
+            one.update(kind)
+    part["required"] = [name for name, field in model.model_fields.items() if field.is_required()]
 
 
 # -- the run of the examples ------------------------------------------------------------------------------------------
