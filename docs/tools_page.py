@@ -186,7 +186,7 @@ def schema() -> str:
 
 def _schema_of(reply: object, parts: Json) -> Json:
     """A reference, or several; what they lead to is put into `parts`."""
-    made: Json = TypeAdapter(reply).json_schema(mode="serialization")
+    made: Json = TypeAdapter(cast("Any", reply)).json_schema(mode="serialization")
     parts |= made.pop("$defs", {})
     if "properties" in made:
         parts[made["title"]] = made

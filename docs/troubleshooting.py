@@ -21,8 +21,8 @@ HEAD = f"""\
 # Troubleshooting
 
 {WRITTEN}
-What you may see when something goes wrong, why, and what to do. `…` stands for what differs each time. Messages that
-say all of that themselves are not listed.
+What you may see when something goes wrong, why, and what to do. `…` stands for what differs each time. An error begins
+with its code: look that up [below](#codes-of-errors) first. Messages that say themselves what to do are not listed.
 
 `massgen-mcp doctor` looks at keys, model servers, agent programs, the sandbox, clients and the state directory at once,
 and says for each finding what to do. `--debug` of `massgen` shows more of one run, and `massgen.log` in its directory
@@ -37,37 +37,11 @@ class Entry(NamedTuple):
 
 
 GROUPS: Mapping[str, tuple[Entry, ...]] = {
-    "No team, no key": (
-        Entry(
-            "no team to start with: no key of a provider is set, …",
-            "Nothing was named, no config was found, no key is set and no model server answered.",
-            "Set a key in the environment that starts the program, start a model server, or write a config with "
-            "`massgen --init` ([default teams](default-teams.md)).",
-        ),
-        Entry(
-            "agent … needs …",
-            "The variable with its key is not set where the program runs.",
-            "Set it there; in an MCP client that is the client's own environment ([clients](clients.md)).",
-        ),
+    "Keys and models": (
         Entry(
             "… holds no usable key: …",
             "The value has a line break, white space, quotation marks, or is a placeholder.",
             "Set it again, without them ([keys](security.md#keys)).",
-        ),
-        Entry(
-            "these keys may not go there: …",
-            "A config sends a key to a host that is not its provider's.",
-            "Correct `base_url`, or accept the pair with `massgen-mcp trust CONFIG` ([trust](security.md#configs)).",
-        ),
-        Entry(
-            "…: an address must not hold a user name, a password or a key, …",
-            "An address in the environment has credentials in it, and addresses are shown.",
-            "Put the key into its own variable.",
-        ),
-        Entry(
-            "model …: its provider is not clear from the name; …",
-            "Only some names tell their provider.",
-            "Write `PROVIDER/MODEL`.",
         ),
         Entry(
             "agent '…': … has no model '…'; …",
@@ -85,26 +59,13 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "The Claude Code CLI has neither key nor token here.",
             "See [Claude Code](claude-code.md): set a variable, or allow your own login.",
         ),
-        Entry("ag2 needs an extra: …", "The AG2 framework is not installed.", "Install the extra that it names."),
     ),
-    "A config is refused": (
-        Entry(
-            "write api_key_env: NAME; keys never belong in a file",
-            "A key stands in the config.",
-            "Put it into a variable of the environment, and the variable's name here.",
-        ),
+    "Configs": (
         Entry(
             "no such file or directory, or it may not be read",
             "A path of the config is not there. Relative ones begin at the project's directory.",
             "Correct it.",
         ),
-        Entry(
-            "…: … does not offer this at …; it has …",
-            "A native tool that the provider does not have there.",
-            "Leave the flag out, or take another provider ([backends](backends.md)).",
-        ),
-    ),
-    "A config needs your consent": (
         Entry(
             "came with this directory",
             "The directory's own config asks for what could harm: it came from whoever wrote the directory.",
@@ -149,11 +110,6 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "The run goes on, or has ended.",
             "`massgen-mcp watch ID` follows one that goes on; start a new one otherwise.",
         ),
-        Entry(
-            "there is no run …; list_runs shows the known ones",
-            "It belongs to another state directory or user, or was never acknowledged.",
-            "`massgen-mcp runs`; check `MASSGEN_MCP_HOME`.",
-        ),
     ),
     "When an agent fails": (
         Entry(
@@ -173,19 +129,9 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "If it comes often: look at the server's log and memory.",
         ),
         Entry(
-            "…; check that it runs, and base_url",
-            "Nobody answers at the address.",
-            "Start the server, or correct the address.",
-        ),
-        Entry(
             "…; start the server with a larger context …",
             "Question, answers and files do not fit into the model.",
             "As it says; or fewer agents, or shorter files.",
-        ),
-        Entry(
-            "…; take another model, or start the server with tool calls",
-            "The server refuses tools, and did not take the other ways either.",
-            "As it says ([local models](local-models.md)).",
         ),
         Entry(
             "circuit open: … failed … times in a row and is tried again …; last failure: …",
@@ -213,18 +159,6 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "Raise `max_usd`.",
         ),
     ),
-    "Starting and steering runs": (
-        Entry(
-            "… runs are waiting already, which is the limit; …",
-            "The queue is full.",
-            "Start it later, or cancel others; `MASSGEN_MCP_MAX_QUEUED` sets the limit.",
-        ),
-        Entry(
-            "run … is …; it hears nothing any more",
-            "It has ended, so nobody can be told anything.",
-            "Start a new run, with the same `session_id` if it is to know this one.",
-        ),
-    ),
     "What a run changed of your files": (
         Entry(
             "run … has changed no files of yours",
@@ -236,11 +170,6 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "You changed the same lines since, or a file is read-only, another user's or unknown to the run.",
             "Each reason says what it is. Commit or move your changes, then apply again; or take other files only.",
         ),
-        Entry(
-            "the patch of run … is no longer there",
-            "The files of the run were deleted when their time was over.",
-            "Start a new run; apply sooner, or set `MASSGEN_MCP_KEEP_RESULTS_DAYS`.",
-        ),
     ),
     "The sandbox": (
         Entry(
@@ -249,29 +178,14 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "Install what it names; `massgen-mcp doctor` tries it ([sandbox](commands.md)).",
         ),
         Entry(
-            "Agents cannot run commands: ….",
-            "The same, told at the start of a run. The run goes on without commands.",
-            "The same.",
-        ),
-        Entry(
             "agents' commands have no container: …",
             "The config asks for Docker, Podman or an image, and it is not to be had.",
             "Start the daemon, or correct the name of the image.",
         ),
         Entry(
-            "… does not hold, so it is not used: …",
-            "`doctor` tried to break out of it and got through, or programs do not work in it.",
-            "Nothing if another one holds.",
-        ),
-        Entry(
             "only a container has an open network",
             "bubblewrap, sandlock and sandbox-exec reach named hosts at most.",
             "Name the hosts in `network`, or use `sandbox: docker`.",
-        ),
-        Entry(
-            "…: absolute paths are refused, use one relative to the workspace",
-            "An agent tried to leave its workspace. It was told so, and goes on.",
-            "Nothing; name directories that agents need in `context_paths`.",
         ),
         Entry(
             "checks judge what answers change in a directory of yours; name it in context_paths, or leave checks out",
@@ -281,34 +195,9 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
     ),
     "The state directory": (
         Entry(
-            "…; free some space (`massgen-mcp prune` removes old runs)",
-            "The disk is full, or a quota is used up. Runs that go on wait.",
-            "Free some space; nothing needs a restart.",
-        ),
-        Entry(
-            "…; `massgen-mcp doctor` says which permission is missing",
-            "The directory, or a file in it, belongs to somebody else, or may only be read.",
-            "Correct the permissions, or set `MASSGEN_MCP_HOME`.",
-        ),
-        Entry(
-            "…; close other programs, or raise the limit (ulimit -n)",
-            "Too many open files.",
-            "`ulimit -n 4096` before the server is started.",
-        ),
-        Entry(
             "the run store cannot be opened: …",
             "`runs.sqlite3` is damaged or not readable.",
             "`massgen-mcp doctor --rebuild` makes the list of runs again ([runs](runs.md)).",
-        ),
-        Entry(
-            "… was written by a newer massgen-mcp; upgrade to continue the run, which stays as it is",
-            "An earlier version is installed than the one that worked on it.",
-            "Upgrade.",
-        ),
-        Entry(
-            "the run's config.json is not what was written",
-            "The file was changed or damaged.",
-            "Start a new run; answers so far are in its directory.",
         ),
         Entry("cannot start a runner: …", "The background process could not be started.", "`massgen-mcp doctor`."),
     ),
