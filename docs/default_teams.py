@@ -53,10 +53,8 @@ SCENES = (
     Scene(STRONG),
     Scene(OTHER[:1]),
     *(Scene((), (server,)) for server in SERVERS[:3]),
-    Scene((), ("ollama", "lmstudio")),
     Scene((), SERVERS),
     Scene(STRONG[:1], SERVERS[:1]),
-    Scene(STRONG, SERVERS),
     Scene(OTHER[:1], SERVERS[:1]),
     Scene(),
 )

@@ -44,14 +44,11 @@ For any other `base_url` name the variable with `api_key_env`, and accept that i
 TAIL = """\
 
 - `chatcompletion` is any server with an OpenAI-compatible API at `base_url`; the key is chosen by the host.
-- What a key and an address may be, and what is taken out of logs and replies: [security.md](security.md#keys).
 - The last five are model servers of your own ([local-models.md](local-models.md)): `model` may be left out, and for
   a name that the server does not have the error names the nearest one that it has.
 - `claude_code` is not an API but the Claude Code CLI: [claude-code.md](claude-code.md).
-- `ag2` is an agent of the AG2 framework, or a group chat of some; its models are asked by Chat Completions:
-  [ag2.md](ag2.md).
-- `azure_openai` has `endpoint`, `api_version` and `deployment` (default: `model`) in place of `base_url`. The
-  `api_version` is `v1`, which has every current model, or the date of an older API, such as 2024-10-21.
+- `ag2` is an agent of the AG2 framework, or a group chat of some: [ag2.md](ag2.md).
+- `azure_openai` has [keys of its own](config.md#azure-openai) in place of `base_url`.
 - Native tools run at the provider. Where the table has none, the flag is refused when the config is loaded. With
   `chatcompletion` they are those of the provider at the address (OpenAI's without a `base_url`); an unknown host has
   none. The sources that a search found are listed below the answer.
@@ -70,8 +67,7 @@ TAIL = """\
   name in the last column ([costs.md](costs.md)).
 - Tests play every check and fault ([wires.md](wires.md)) against doubles of {tested}; the others are tested as
   `chatcompletion`, and their own path. No real provider is asked.
-- Usage counts cached input and reasoning tokens apart where the provider does.
-- A default team ([default-teams.md](default-teams.md)) takes the strong model of every provider whose key is set:
+- The strong models, which [default teams](default-teams.md) ask:
 """
 
 
