@@ -105,6 +105,8 @@ class Section:
     example: str
     only_first: bool = False
     """Whether the others have no table here, but stand in the schema alone."""
+    shown: bool = True
+    """Whether the example is shown here, and not on a page of its own."""
 
 
 SECTIONS = (
@@ -301,11 +303,13 @@ agents:
         max_rounds: 10
 """,
         only_first=True,
+        shown=False,
     ),
     Section(
         "Scripted agents",
         {"A scripted agent": ScriptedBackendConfig, "A step": ScriptStep},
-        "Under `backend`. They call nobody: for tests and demos.",
+        "Under `backend`. They call nobody: for tests and demos. Each key of a step is in [config.schema.json]"
+        "(config.schema.json).",
         """
 agents:
   - id: ada
@@ -323,6 +327,7 @@ agents:
   - id: bo
     backend: { type: scripted, script: [{ fail: rate_limited }, { answer: forty-two }, { hang: true }] }
 """,
+        only_first=True,
     ),
     Section(
         "MCP servers",
@@ -520,7 +525,7 @@ def _section(section: Section) -> str:
     load_example(section.example)
     listed = _listed(section)
     tables = "\n".join(_fields(title if len(listed) > 1 else "", model) for title, model in listed.items())
-    example = "" if section.only_first else f"{block('yaml', section.example)}\n"
+    example = f"{block('yaml', section.example)}\n" if section.shown else ""
     return f"\n## {section.title}\n\n{section.place}\n\n{example}{tables}"
 
 

@@ -174,9 +174,9 @@ def _status(run: Ended, places: Mapping[str, str]) -> str:
         raise KeyError(f"docs/records_page.py has no words for {', '.join(sorted(unsaid))}")
     meant = table(["key", "meaning"], [[f"`{key}`", text] for key, text in STATUS.items()])
     used = table(["key", "meaning"], [[f"`{key}`", text] for key, text in USED.items()])
-    del status["agents"]["agent_b"], status["telemetry"]["by_agent"]
+    del status["agents"]["agent_b"], status["telemetry"]
     example = block("json", as_json(steady(status, places)))
-    shown = "A run that has ended, in which one agent was dropped, without `agents.agent_b` and `telemetry.by_agent`:"
+    shown = "A run that has ended, in which one agent was dropped, without `agents.agent_b` and `telemetry`:"
     return f"{STATUS_HEAD}{meant}{USED_HEAD}{used}\n{shown}\n\n{example}"
 
 
