@@ -76,7 +76,7 @@ HINTS = (
 UNSAID: Mapping[tuple[str, str], str] = {
     ("wait_run", "timeout_seconds"): "Wait at most this long.",
     ("control_run", "value"): "For raise_budget, in US dollars.",
-    ("list_runs", "state"): "Only runs that stand so.",
+    ("list_runs", "state"): "Only runs in this state.",
     ("list_runs", "session_id"): "Only turns of this conversation.",
     ("list_runs", "limit"): "Runs on one page.",
 }
@@ -254,7 +254,7 @@ async def _calls(client: Client, home: TempHome) -> dict[str, Call]:
         return reply
 
     paths = [{"path": str(shop), "permission": "write"}]
-    started = await take("start_run", question="Why is the total wrong?", config=team, context_paths=paths)
+    started = await take("start_run", question="Why is the total wrong?", team=team, context_paths=paths)
     calls["start_run"].reply["status"] = "queued"  # a runner may have taken it already
     run_id = started["run_id"]
     await call(client, "wait_run", run_id=run_id)
@@ -264,7 +264,7 @@ async def _calls(client: Client, home: TempHome) -> dict[str, Call]:
     await take("apply_result", run_id=run_id)
     await take("list_runs", limit=5)
     await take("list_configs", name="scripted")
-    run_id = (await call(client, "start_run", question="Is it done?", config=slow))["run_id"]
+    run_id = (await call(client, "start_run", question="Is it done?", team=slow))["run_id"]
     run = home.run_directory(run_id)
     await wait_until(lambda: len([one for one in events_of(run) if one["type"] == "model_call_started"]) > 1)
     await wait_until(lambda: happened(run, "answer_submitted"))
