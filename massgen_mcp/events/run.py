@@ -5,6 +5,7 @@ from typing import Literal
 from massgen_mcp.errors import FailureReason
 from massgen_mcp.events.parts import AgentInfo, Changes, CopiedDirectory, Event, Outcome, Spent
 
+BudgetCap = Literal["max_usd", "max_tokens"]
 InputKind = Literal["budget_reached", "question", "permission"]
 """What the caller may have to decide before a run continues."""
 
@@ -97,6 +98,8 @@ class BudgetReached(Event):
     agent: str
     """Whose call it was."""
     message: str
+    cap: BudgetCap = "max_usd"
+    """The one of which more would be gone after that call."""
 
 
 class BudgetRaised(Event):

@@ -9,10 +9,18 @@ import math
 from dataclasses import dataclass, field
 
 from massgen_mcp.events.parts import Spent
-from massgen_mcp.events.run import BudgetMark, BudgetRaised, NestedRunEnded, NestedRunStarted, RunStarted
+from massgen_mcp.events.run import (
+    BudgetCap,
+    BudgetMark,
+    BudgetRaised,
+    BudgetReached,
+    NestedRunEnded,
+    NestedRunStarted,
+    RunStarted,
+)
 from massgen_mcp.money.spending import Spending
 
-BudgetEvent = RunStarted | BudgetMark | BudgetRaised | NestedRunStarted | NestedRunEnded
+BudgetEvent = RunStarted | BudgetMark | BudgetReached | BudgetRaised | NestedRunStarted | NestedRunEnded
 """What the state of a run has its budget fold in."""
 MARKS = (50, 75, 90)
 """Percent of the budget at which a run says so."""
@@ -27,6 +35,8 @@ class Budget:
     spending: Spending = field(default_factory=Spending)
     announced: int = 0
     """The highest mark that has been told."""
+    reached: BudgetCap = "max_usd"
+    """The cap that was reached, if one was."""
     set_aside: dict[str, tuple[float, int]] = field(default_factory=dict[str, tuple[float, int]])
     """Money and tokens that nested runs may still spend, by their ids, as long as they go on."""
 
@@ -44,8 +54,17 @@ class Budget:
     @property
     def share(self) -> float:
         """How much of the budget is gone, of money or of tokens, whichever is more."""
-        parts = ((self.spent.usd, self.max_usd), (self.spent.tokens, self.max_tokens))
-        return max(spent / most if most else 1.0 for spent, most in parts)
+        return max(self._shares_with(0.0, 0))
+
+    def cap_with(self, usd: float, tokens: int) -> BudgetCap:
+        """The cap of which more is gone when so much is spent in addition."""
+        money, text = self._shares_with(usd, tokens)
+        return "max_usd" if money >= text else "max_tokens"
+
+    def _shares_with(self, usd: float, tokens: int) -> tuple[float, float]:
+        """Of money and of tokens."""
+        spent, most = (self.spent.usd + usd, self.spent.tokens + tokens), (self.max_usd, self.max_tokens)
+        return spent[0] / most[0] if most[0] else 1.0, spent[1] / most[1] if most[1] else 1.0
 
     @property
     def due_marks(self) -> tuple[int, ...]:
@@ -60,6 +79,8 @@ class Budget:
                 self.max_tokens = self.max_tokens if event.max_tokens is None else event.max_tokens
             case BudgetMark():
                 self.announced = event.percent
+            case BudgetReached():
+                self.reached = event.cap
             case BudgetRaised():
                 self._raise(event.max_usd)
             case NestedRunStarted():

@@ -43,9 +43,10 @@ async def admit(
             await _ask(live_run, _question(live_run, estimate))
         else:
             if live_run.state.budget_reached:
-                raise BackendError("budget", "the budget had been reached (max_usd or max_tokens)")
+                raise BackendError("budget", f"the budget ({live_run.state.budget.reached}) had been reached")
             message = _question(live_run, estimate)
-            live_run.record(BudgetReached(agent=member.name, message=message))
+            cap = live_run.state.budget.cap_with(estimate.least.usd, estimate.least.tokens)
+            live_run.record(BudgetReached(agent=member.name, message=message, cap=cap))
             raise BackendError("budget", message)
 
 

@@ -193,13 +193,9 @@ class RunState(RunFacts):
                 self.budget.apply(event)
             case NestedRunEnded():
                 self.end_nested(event)
-            case (
-                BudgetReached()
-                | ReservationExceeded()
-                | RuleViolated()
-                | ConversationShortened()
-                | ConversationCondensed()
-            ):
+            case BudgetReached():
+                self.budget.apply(event)
+            case ReservationExceeded() | RuleViolated() | ConversationShortened() | ConversationCondensed():
                 pass
             case ToolStarted():
                 pass  # the resume point keeps it until its result is there

@@ -44,7 +44,9 @@ def money_notes(run: RunState) -> list[str]:
     """What the sums alone do not tell about the budget."""
     notes: list[str] = []
     if run.budget_reached:
-        notes.append(f"The budget was reached at {dollars(run.spent.usd)} of max_usd {run.budget.max_usd:g}.")
+        money = f"{dollars(run.spent.usd)} of max_usd {run.budget.max_usd:g}"
+        tokens = f"{run.spent.tokens:,} tokens of max_tokens {run.budget.max_tokens:,.0f}"
+        notes.append(f"The budget was reached at {money if run.budget.reached == 'max_usd' else tokens}.")
     if run.max_usd is not None and (unpriced := run.spent.unpriced_calls):
         notes.append(f"{unpriced} calls have no known price: they count for max_tokens, not for max_usd.")
     if estimated := run.spent.estimated_calls:

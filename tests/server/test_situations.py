@@ -131,6 +131,11 @@ async def beyond_the_end(parent: Parent) -> str:
     return await parent.reads("get_result", run_id=run_id, offset=100_000)
 
 
+async def tokens_run_out_first(parent: Parent) -> str:
+    run_id = await parent.run(agent("one"), agent("two"), config={"budget": {"max_tokens": 1_000}}, wait_seconds=50)
+    return await parent.reads("get_result", run_id=run_id)
+
+
 async def unknown_team(parent: Parent) -> str:
     return await parent.reads("start_run", question="q", team="scriptd")
 
@@ -157,6 +162,11 @@ SITUATIONS = [
         cap_below_the_first_call,
         ["max_usd 33 would do", "dropped cleo (budget)", "Start a new run with a larger max_usd."],
         once="does not fit into the budget",
+    ),
+    Situation(
+        tokens_run_out_first,
+        ["reached at 0 tokens of max_tokens 1,000", "Start a new run with a larger max_tokens."],
+        ["larger max_usd"],
     ),
     Situation(
         three_refused_keys, ["no agent is left: ada, bo, cleo: ", "dropped cleo (auth)"], once="scripted failure: auth"

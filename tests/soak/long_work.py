@@ -57,6 +57,7 @@ async def _one(home: TempHome, window: int, steps: int, kills: int) -> str:
             f"long-{window}",
             {"id": "solo", "backend": {"type": "chatcompletion", "base_url": double.url, "model": "m"}},
             orchestrator={"max_steps_per_round": steps * 2},
+            budget={"max_tokens": 10 * steps * window},
             timeout_settings={"orchestrator_timeout_seconds": 3600, "round_timeout_seconds": 3600},
         )
         started = await call(
@@ -73,7 +74,7 @@ async def _one(home: TempHome, window: int, steps: int, kills: int) -> str:
     events = events_of(home.run_directory(run_id))
     kinds = [event["type"] for event in events]
     notes = [event for event in events if event["type"] == "model_replied" and event["purpose"] == "condense"]
-    assert result["answer"] == "42", result
+    assert result.get("answer") == "42", result
     assert result["files"]["of_files"] == 1, result
     assert not due, "not every kill came"
     assert kinds.count("run_resumed") == kills, kinds.count("run_resumed")

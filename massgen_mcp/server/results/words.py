@@ -38,7 +38,7 @@ def after_the_end(view: RunView) -> str:
     """What else there is to do when the run has ended; empty if nothing is."""
     match view.snapshot.end:
         case RunFailed(reason="budget"):
-            return "Start a new run with a larger max_usd."
+            return f"Start a new run with a larger {view.snapshot.budget.reached}."
         case RunFailed():
             return "Fix the cause given in `reason`, then start a new run."
         case RunTimedOut():
