@@ -26,6 +26,8 @@ OUTPUTS = (
 """Ignored directories into which tools write. A copy begins without them: one that cannot be written would make the
 tools fail.
 """
+WRITTEN_TO = ("node_modules", ".venv", "venv", "vendor")
+"""Ignored directories of installed packages, beside which tools write: what a command writes there is gone with it."""
 MAX_SHARED = 100
 _NAMED = 5
 

@@ -60,6 +60,7 @@ _PLAIN: dict[str, object] = {
     "sandlock": None,
     "library": None,
     "filter": None,
+    "layers": None,
 }
 
 

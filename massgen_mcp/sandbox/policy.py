@@ -47,6 +47,8 @@ class VisiblePath:
     host: Path
     place: str
     writable: bool = False
+    layered: bool = False
+    """A command may write there, and all that it writes is gone with it; read-only in a level that cannot do that."""
 
 
 @dataclass(frozen=True, slots=True)

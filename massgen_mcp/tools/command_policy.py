@@ -2,6 +2,7 @@
 policy of the sandbox.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,11 +31,11 @@ def policy_now(
         hidden += concealed
         shown.append(VisiblePath(mount.host, f"/{mount.name}"))
     seen = tuple(one.host for one in shown)
-    linked = (one for one in rules.linked if any(one.host.is_relative_to(host) for host in seen))
+    linked = [one for one in rules.linked if any(one.host.is_relative_to(host) for host in seen)]
     policy = Policy(
         workspace=place,
         scratch=scratch,
-        shown=tuple(shown),
+        shown=(*shown, *_layered(shown, linked)),
         linked=tuple(one for one in linked if _inside(place, one.place).is_symlink()),
         known_as=rules.known_as,
         hidden=tuple(hidden),
@@ -52,6 +53,14 @@ def policy_now(
 def _inside(workspace: Path, place: str) -> Path:
     """Where a place in the workspace lies on this machine."""
     return workspace / Path(place).relative_to(WORKSPACE)
+
+
+def _layered(shown: list[VisiblePath], linked: Iterable[VisiblePath]) -> Iterator[VisiblePath]:
+    """Where links in the workspace lead to what has a layer."""
+    for one in linked:
+        for mount in shown:
+            if one.layered and one.host.is_relative_to(mount.host):
+                yield replace(one, place=str(Path(mount.place, one.host.relative_to(mount.host))))
 
 
 def _concealed(mount: Mount) -> list[Path] | None:
