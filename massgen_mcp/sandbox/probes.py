@@ -76,6 +76,17 @@ def read_hidden_directory() -> bool:
     return _reads(plan["shown"] + "/hidden/secret.txt")
 
 
+def read_hidden_below_layer() -> bool:
+    """Also where what leads there is moved, or what covers it is taken away."""
+    place = plan["layered"]
+    if _reads(place + "/in/secret.txt"):
+        return True
+    for deed in (lambda: os.unlink(place + "/in/secret.txt"), lambda: os.rename(place + "/in", place + "/moved")):
+        with suppress(OSError):
+            deed()
+    return _reads(place + "/in/secret.txt") or _reads(place + "/moved/secret.txt")
+
+
 def read_by_symlink() -> bool:
     _link(plan["secret"], "to-secret")
     return _reads("to-secret")
@@ -610,6 +621,11 @@ def usual_real_path() -> bool:
     return call(os.getcwd().encode(), found) == os.getcwd().encode()
 
 
+def usual_layer() -> bool:
+    place = plan["layered"]
+    return _writes(place + "/new.txt") and _writes(place + "/old.txt") and _reads(place + "/new.txt")
+
+
 def works_fork() -> bool:
     child = os.fork()
     if not child:
@@ -620,12 +636,13 @@ def works_fork() -> bool:
 WORKING: tuple[Callable[[], Any], ...] = (
     *(works_write, works_scratch, works_shown, works_writable, works_null, works_shell, works_fork),
 )
-USUAL: tuple[Callable[[], Any], ...] = (usual_vfork, usual_real_path)
+USUAL: tuple[Callable[[], Any], ...] = (usual_vfork, usual_real_path, usual_layer)
 """What commands are used to. A level without it still holds; its report says so."""
 LOOKS: tuple[Callable[[], Any], ...] = (stat_outside, list_root, list_etc)
 ATTEMPTS: tuple[Callable[[], Any], ...] = (
     *(write_outside, overwrite_outside, write_home, write_root, write_usr, write_shown, overwrite_shown),
-    *(read_outside, list_outside, read_hidden, read_hidden_directory, read_by_symlink, write_by_symlink),
+    *(read_outside, list_outside, read_hidden, read_hidden_directory, read_hidden_below_layer),
+    *(read_by_symlink, write_by_symlink),
     *(read_by_symlinked_directory, read_by_dots, read_by_proc_cwd, hard_link_outside, hard_link_shown, rename_out),
     *(rename_in, unlink_outside, chmod_outside, chmod_shown, chown_shown, utime_outside, utime_shown),
     *(truncate_outside, truncate_shown, xattr_shown, parent_environ, parent_command_line, parent_files, own_keys),
