@@ -22,7 +22,7 @@ def policy_now(
         workspace.root.make_link(shelf, f"/{shelf}")
     shown: list[VisiblePath] = []
     hidden: list[Path] = [*rules.hidden]
-    notes: list[str] = []
+    notes = rules.prepare(place) if rules.prepare is not None else []
     for mount in workspace.mounts:
         concealed = _concealed(mount)
         if concealed is None:

@@ -1,5 +1,6 @@
 """What the config says of the commands of agents: which of them are run, for how long, and what they may use."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +28,8 @@ class CommandRules:
     """Parts of the mounts to which links lie in the workspace from the beginning."""
     known_as: tuple[tuple[str, str], ...] = ()
     """As in `Policy`."""
+    prepare: Callable[[Path], list[str]] | None = None
+    """Called with the workspace before a command, blocking; returns what the agent should know."""
     image: str | None = None
     unpacked: Image | None = None
     open_network: bool = False
