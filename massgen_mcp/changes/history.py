@@ -67,7 +67,7 @@ class CopyHistory:
         """An agent's programs may work in the copy at the same time: nothing of theirs is followed."""
         with openat.closing(os.open(workspace, openat.DIRECTORY_FLAGS)) as root:
             try:
-                copy = os.open(directory.name, openat.DIRECTORY_FLAGS | os.O_NOFOLLOW, dir_fd=root)
+                copy = os.open(directory.name, openat.DIRECTORY_FLAGS, dir_fd=root)
             except OSError:
                 return  # the agent has made something else of it
             with openat.closing(copy):
