@@ -1,4 +1,4 @@
-"""The git of agents' commands: a repository in each copy that tells of the base, and that nothing outside ever reads."""
+"""The git of agents' commands: a repository in each copy that tells of the base, and that nothing outside reads."""
 
 from pathlib import Path
 from typing import Any
