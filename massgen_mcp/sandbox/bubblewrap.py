@@ -26,7 +26,7 @@ _COVERED = (
         "/proc/dynamic_debug",
     ),
 )
-_OWN = ("proc", "sys", "dev", "run", "tmp", "workspace", "context", "peers")
+_OWN = ("proc", "sys", "dev", "run", "tmp", "workspace", "context", "peers", "setup")
 """What a command finds in / whatever an image has there."""
 SHARED_MEMORY_BYTES = 256 * MIB
 _TRIAL = ("--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "--", "/bin/sh", "-c", ":")

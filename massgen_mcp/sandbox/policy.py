@@ -14,6 +14,9 @@ WORKSPACE = "/workspace"
 SCRATCH = "/tmp"  # noqa: S108 - a path inside the sandbox
 """Where a command finds the scratch directory; also its HOME."""
 
+INSTALLED = "/setup"
+"""Where a command finds what the setup made: links in the workspace lead there."""
+
 LevelName = Literal["bubblewrap", "sandlock", "docker", "podman", "sandbox-exec"]
 
 OF_THE_MACHINE = tuple(map(Path, ("/proc", "/sys", "/dev", "/run")))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from massgen_mcp.sandbox import WORKSPACE, Policy, VisiblePath
+from massgen_mcp.sandbox import INSTALLED, WORKSPACE, Policy, VisiblePath
 from massgen_mcp.tools.command_rules import CommandRules
 from massgen_mcp.workspace.directory import Mount, Workspace
 
@@ -32,11 +32,13 @@ def policy_now(
         shown.append(VisiblePath(mount.host, f"/{mount.name}"))
     seen = tuple(one.host for one in shown)
     linked = [one for one in rules.linked if any(one.host.is_relative_to(host) for host in seen)]
+    installed = [replace(one, place=INSTALLED + one.place.removeprefix(WORKSPACE)) for one in rules.installed]
+    linked_places = (one for one in (*linked, *rules.installed) if _inside(place, one.place).is_symlink())
     policy = Policy(
         workspace=place,
         scratch=scratch,
-        shown=(*shown, *_layered(shown, linked)),
-        linked=tuple(one for one in linked if _inside(place, one.place).is_symlink()),
+        shown=(*shown, *_layered(shown, linked), *installed),
+        linked=tuple(linked_places),
         known_as=rules.known_as,
         hidden=tuple(hidden),
         network=rules.network,

@@ -26,6 +26,8 @@ class CommandRules:
     """What no command ever sees, such as the runs of other people and agents."""
     linked: tuple[VisiblePath, ...] = ()
     """Parts of the mounts to which links lie in the workspace from the beginning."""
+    installed: tuple[VisiblePath, ...] = ()
+    """What the setup made, to which links lie in the workspace."""
     known_as: tuple[tuple[str, str], ...] = ()
     """As in `Policy`."""
     prepare: Callable[[Path], list[str]] | None = None

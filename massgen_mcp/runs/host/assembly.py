@@ -55,6 +55,8 @@ class CommandAccess:
     """What lies in the context paths alone, where the copies of agents have links to it."""
     known_as: tuple[tuple[str, str], ...] = ()
     """Where the context paths lie on this machine, each with the place of its copy."""
+    installed: tuple[VisiblePath, ...] = ()
+    """What the setup made, where the copies of agents have links to it."""
     history: CopyHistory | None = None
     """What git says in the copies."""
     tools: ProjectTools = NO_TOOLS
@@ -70,7 +72,9 @@ class CommandAccess:
         rules = _command_rules(config, choice.level, choice.image, self.hidden)
         tools = _tools(config, self.tools)
         prepare = self.history.put_into if self.history is not None else None
-        rules = replace(rules, linked=self.linked, known_as=self.known_as, tools=tools, prepare=prepare)
+        rules = replace(
+            rules, linked=self.linked, installed=self.installed, known_as=self.known_as, tools=tools, prepare=prepare
+        )
         notes = (f"Commands: {'; '.join(choice.notes)}.",) if choice.notes else ()
         return AgentCommands(workspace, place, scratch, rules, self.host), notes
 
@@ -166,7 +170,13 @@ def assemble(run: RunFiles, run_id: str, request: FrozenRequest, resources: RunR
     commands = resources.commands
     if commands is not None and copies is not None:
         history = CopyHistory(copies.kept.repository, copies.base, copies.kept.directory / "histories")
-        commands = replace(commands, linked=copies.shared, known_as=known_as(copies.base), history=history)
+        commands = replace(
+            commands,
+            linked=copies.shared,
+            installed=copies.installed,
+            known_as=known_as(copies.base),
+            history=history,
+        )
     board = MemoryBoard()
     caller_questions = CallerQuestions() if orchestrator.allow_questions else None
     nested_runs = _nested_runs(request, resources.nested_host)

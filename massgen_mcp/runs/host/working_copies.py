@@ -46,6 +46,16 @@ class WorkingCopies:
             )
             for directory in self.base.directories
             for below in directory.shared
+            if below not in (*directory.installed, *directory.installed_copies)
+        )
+
+    @property
+    def installed(self) -> tuple[VisiblePath, ...]:
+        """What the setup made and is in no copy: its place in a workspace."""
+        return tuple(
+            VisiblePath(self.kept.made / directory.name / below, f"{WORKSPACE}/{directory.name}/{below}", layered=True)
+            for directory in self.base.directories
+            for below in directory.installed
         )
 
     def changes(self, agent: str) -> Changes:
