@@ -93,7 +93,7 @@ for name in post-checkout post-index-change pre-commit reference-transaction fsm
 printf '#!/bin/sh\\ntouch %s/hook\\n' $P >.git/hooks/$name; chmod +x .git/hooks/$name; done"""
 INSIDE = """cd project && git init -q sub && cd sub && echo x >f && git add f && git commit -qm x; cd ..
 git add sub; printf '[submodule "sub"]\\npath = sub\\nurl = %s\\nupdate = !touch %s/update\\n' $P $P >.gitmodules"""
-ATTACKS = {
+ATTACKS: dict[str, tuple[str, list[str]]] = {
     "settings, hooks and objects of others": (SETTINGS, ["project/.gitattributes"]),
     "a repository inside": (INSIDE, ["project/.gitmodules"]),
     "a file in its place": ("cd project && rm -rf .git && echo gitdir: $P/.git >.git", []),
