@@ -3,7 +3,7 @@
 from typing import Literal
 
 from massgen_mcp.errors import FailureReason
-from massgen_mcp.events.parts import AgentInfo, Changes, CopiedDirectory, Event, Outcome, Spent
+from massgen_mcp.events.parts import AgentInfo, Changes, CheckOutcome, CopiedDirectory, Event, Outcome, Spent
 
 InputKind = Literal["budget_reached", "question", "permission"]
 """What the caller may have to decide before a run continues."""
@@ -45,6 +45,16 @@ class BaseTaken(Event):
     """The directories that agents have copies of."""
     refused: tuple[str, ...] = ()
     """The directories that agents can only read, and why."""
+
+
+class SetupFinished(Event):
+    """The config's setup ran once on the base: what it installed is there in every copy and for every check."""
+
+    type: Literal["setup_finished"] = "setup_finished"
+    outcome: CheckOutcome
+    """Its command and how that ended, with its last lines also where it passed."""
+    directories: tuple[str, ...] = ()
+    """What it made that git ignores: `NAME/node_modules`."""
 
 
 class AttemptStarted(Event):
@@ -255,6 +265,7 @@ class RunTimedOut(Event):
 RunEvent = (
     RunStarted
     | BaseTaken
+    | SetupFinished
     | AttemptStarted
     | ServerLost
     | FinishRequested
