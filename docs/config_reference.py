@@ -426,6 +426,8 @@ orchestrator:
     - { path: src, permission: write, copy_ignored: [target] }
     - { path: notes.md, permission: read }
   commands: { enabled: true }
+  setup: npm ci
+  setup_timeout_seconds: 900
   checks: ["python -m pytest -q"]
   checks_policy: required
   checks_timeout_seconds: 300

@@ -32,6 +32,7 @@ from massgen_mcp.events.run import (
     NestedRunStarted,
     ReservationExceeded,
     ServerLost,
+    SetupFinished,
     TimeReturned,
 )
 from tests.harness import ROOT
@@ -62,6 +63,12 @@ EVENTS = cast("tuple[type[Event], ...]", get_args(get_args(AnyEvent)[0]))
 
 PASSED = CheckOutcome(command="pytest -q", result="passed", how="exit code 0", code=0, seconds=3.1)
 BY_HAND: tuple[Event, ...] = (
+    SetupFinished(
+        outcome=CheckOutcome(
+            command="npm ci", result="passed", how="exit code 0", code=0, seconds=8.4, excerpt="added 44 packages in 8s"
+        ),
+        directories=("shop/node_modules",),
+    ),
     BudgetMark(percent=75, usd=3.75, tokens=412_000),
     BudgetReached(agent="agent_b", message="a call may cost $1.31, and $1.25 of max_usd 5 are left"),
     TimeReturned(seconds=184.2),

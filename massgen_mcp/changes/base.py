@@ -26,6 +26,8 @@ OUTPUTS = (
 """Ignored directories into which tools write. A copy begins without them: one that cannot be written would make the
 tools fail.
 """
+WRITTEN_TO = ("node_modules", ".venv", "venv", "vendor")
+"""Ignored directories of installed packages, beside which tools write: what a command writes there is gone with it."""
 MAX_SHARED = 100
 _NAMED = 5
 
@@ -52,6 +54,10 @@ class BaseDirectory(_Kept):
     """Directories in it that are in no copy and that commands can read in their places: ignored ones, submodules."""
     copied: tuple[str, ...] = ()
     """Ignored ones that every copy has of its own, as the config says."""
+    installed: tuple[str, ...] = ()
+    """Ignored ones that the setup made, which commands can read in their places."""
+    installed_copies: tuple[str, ...] = ()
+    """Ignored ones that the setup made, of which every copy has its own."""
     notes: tuple[str, ...] = ()
     """What is not as one might expect, in words."""
 
@@ -62,7 +68,7 @@ class BaseDirectory(_Kept):
     @property
     def in_no_tree(self) -> tuple[bytes, ...]:
         """Whatever its `.gitignore` files say: in the place of what is shared copies have a link of ours."""
-        return tuple(map(os.fsencode, (*self.hidden, *self.shared)))
+        return tuple(map(os.fsencode, (*self.hidden, *self.shared, *self.installed)))
 
 
 class Base(_Kept):

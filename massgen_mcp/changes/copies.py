@@ -80,6 +80,13 @@ def copy_ignored(directory: BaseDirectory, copy: Path) -> None:
             _copy_tree(Path(directory.path, below), place)
 
 
+def copy_installed(directory: BaseDirectory, copy: Path, made: Path) -> None:
+    """Give a copy its own of what the setup made, where it has its own. `made`: where the setup made all of it."""
+    for below in directory.installed_copies:
+        if (place := place_in(copy, below)) is not None:
+            _copy_tree(Path(made, directory.name, below), place)
+
+
 def place_in(copy: Path, below: str) -> Path | None:
     """Where something new can be put into a directory, with the directories that lead there; None if something is in
     its place, or a link or a file on the way. Nobody else may write there meanwhile.

@@ -204,15 +204,25 @@ class PrivateRepository:
         wanted = f"{made}\n^{without}\n".encode()
         return made, self._git.run("pack-objects", "--revs", "--stdout", "-q", given=wanted)
 
+    def write_history(self, tree: TreeId, into: Path) -> str:
+        """Put a tree into the parts of another repository: one commit with all that it needs as a pack, and an index.
+        Returns the id of the commit.
+        """
+        commit = self._commit(tree, says="The files as the run began")
+        pack = into / "objects" / "pack" / "pack"
+        self._git.run("pack-objects", "--revs", "--quiet", "--window=0", pack, given=f"{commit}\n".encode())
+        self._git.run("read-tree", tree, index=into / "index")
+        return commit
+
     # -- the rest -----------------------------------------------------------------------------------------------------
 
     def _fill(self, index: Path, files: Mapping[bytes, TreeFile]) -> None:
         lines = b"".join(f"{file.mode} {file.blob}\t".encode() + path + b"\0" for path, file in files.items())
         self._git.run("update-index", "-z", "--replace", "--index-info", given=lines, index=index)
 
-    def _commit(self, tree: TreeId, *parents: str) -> str:
+    def _commit(self, tree: TreeId, *parents: str, says: str = "massgen") -> str:
         of = [argument for parent in parents for argument in ("-p", parent)]
-        return _id(self._git.run("commit-tree", tree, *of, "-m", "massgen"))
+        return _id(self._git.run("commit-tree", tree, *of, "-m", says))
 
     @contextmanager
     def _temporary_index(self) -> Generator[Path]:

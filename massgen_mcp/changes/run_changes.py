@@ -3,7 +3,7 @@
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -11,13 +11,14 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from massgen_mcp.changes.base import Base, ContextDirectory, Refused, object_stores, path_text, take_base
-from massgen_mcp.changes.copies import Copies
+from massgen_mcp.changes.base import MAX_SHARED, Base, ContextDirectory, Refused, object_stores, path_text, take_base
+from massgen_mcp.changes.copies import Copies, copy_installed, place_in
 from massgen_mcp.changes.differences import FileChange
 from massgen_mcp.changes.files import EXECUTABLE, REGULAR, KnownFiles, TooLarge
 from massgen_mcp.changes.git import GitFailed
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
 from massgen_mcp.home import write_durably
+from massgen_mcp.sandbox import INSTALLED
 from massgen_mcp.workspace import openat
 from massgen_mcp.workspace.snapshot import remove_tree
 
@@ -73,6 +74,49 @@ class RunChanges:
                 self._known[workspace] = copies.lay_out(workspace)
             write_durably(self.directory / "base.json", base.model_dump_json(indent=1).encode())
         return base, refused
+
+    @property
+    def setup(self) -> Path:
+        """Where the setup of the run works, and what it made is kept as long as the run goes on."""
+        return self.directory / "setup"
+
+    @property
+    def made(self) -> Path:
+        """The files in which the setup works, by the names of the directories."""
+        return self.setup / "files"
+
+    def found_in_setup(self, base: Base) -> dict[str, tuple[str, ...]]:
+        """The ignored directories that the setup made, by the names of the directories. Raises `GitFailed`, `OSError`,
+        `TooLarge`.
+        """
+        found: dict[str, tuple[str, ...]] = {}
+        for directory in base.directories:
+            before = self.repository.part(base.id, directory.name)
+            written = self.repository.write_tree(self.made / directory.name, like=[before], ignore=directory.rules)
+            names = [os.fsdecode(path) for path in written.ignored if _is_text(path)]
+            found[directory.name] = tuple(name for name in names if name not in directory.copied)[:MAX_SHARED]
+        return found
+
+    def install(
+        self, base: Base, found: Mapping[str, tuple[str, ...]], workspaces: Sequence[Path], *, copied: bool
+    ) -> Base:
+        """Have every workspace find what the setup made: by links to it, or `copied`. Nobody works in them yet. Returns
+        the base that knows of it, written down durably.
+        """
+        kind = "installed_copies" if copied else "installed"
+        directories = tuple(one.model_copy(update={kind: found.get(one.name, ())}) for one in base.directories)
+        base = base.model_copy(update={"directories": directories})
+        for workspace in workspaces:
+            for directory in directories:
+                copy = workspace / directory.name
+                for below in found.get(directory.name, ()):
+                    remove_tree(copy / below)
+                copy_installed(directory, copy, self.made)
+                for below in directory.installed:
+                    if (place := place_in(copy, below)) is not None:
+                        place.symlink_to(f"{INSTALLED}/{directory.name}/{below}")
+        write_durably(self.directory / "base.json", base.model_dump_json(indent=1).encode())
+        return base
 
     def outcome(self, base: Base, workspace: Path) -> AnswerChanges:
         """What the copies in a workspace are now. Raises `GitFailed`, and `OSError` if they cannot be read."""
@@ -139,3 +183,9 @@ def _remove(root: int, path: str) -> None:
     parent, _, name = path.rpartition("/")
     with suppress(FileNotFoundError), openat.closing(openat.best_opener()(root, parent, openat.DIRECTORY_FLAGS)) as fd:
         openat.remove(fd, name)
+
+
+def _is_text(path: bytes) -> bool:
+    with suppress(UnicodeDecodeError):
+        return path.decode().isprintable()
+    return False

@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from massgen_mcp.changes.base import Base, path_text
-from massgen_mcp.changes.copies import copy_ignored, known_as, place_in
+from massgen_mcp.changes.copies import copy_ignored, copy_installed, known_as, place_in
 from massgen_mcp.changes.files import LINK, TreeFile
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
 from massgen_mcp.checks.excerpt import excerpt_of
@@ -74,15 +74,17 @@ class FileJudge:
         rules: CheckRules,
         *,
         shown: tuple[VisiblePath, ...] = (),
+        made: Path,
     ) -> None:
         """Checks begin in the first directory of the base. `place`: where check-outs lie while they are used. `shown`:
-        what checks need and no tree holds.
+        what checks need and no tree holds. `made`: where the setup of the run made what it installed.
         """
         self._repository = repository
         self._base = base
         self._place = place
         self._rules = rules
         self._shown = shown
+        self._made = made
 
     @property
     def commands(self) -> tuple[str, ...]:
@@ -152,6 +154,7 @@ class FileJudge:
         self._repository.check_out(TreeId(tree), files)
         for one in self._base.directories:
             copy_ignored(one, files / one.name)
+            copy_installed(one, files / one.name, self._made)
         shown = [one for one in self._shown if _made_room(files, one)]
         return Policy(
             workspace=files,

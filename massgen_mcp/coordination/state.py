@@ -94,6 +94,7 @@ from massgen_mcp.events.run import (
     RunStarted,
     RunTimedOut,
     ServerLost,
+    SetupFinished,
     TimeReturned,
 )
 
@@ -388,6 +389,7 @@ class Coordination:
             case (
                 RunStarted()
                 | BaseTaken()
+                | SetupFinished()
                 | ServerLost()
                 | TimeReturned()
                 | BudgetMark()

@@ -30,6 +30,7 @@ class UnknownEvent(Event):
 OutsideCalls = (
     run.RunStarted
     | run.BaseTaken
+    | run.SetupFinished
     | run.AttemptStarted
     | run.ServerLost
     | run.FinishRequested

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from massgen_mcp.errors import FailureReason
-from massgen_mcp.events.parts import AgentInfo, Changes, CopiedDirectory, Event, Outcome, Spent
+from massgen_mcp.events.parts import AgentInfo, Changes, CheckOutcome, CopiedDirectory, Event, Outcome, Spent
 
 BudgetCap = Literal["max_usd", "max_tokens"]
 InputKind = Literal["budget_reached", "question", "permission"]
@@ -46,6 +46,16 @@ class BaseTaken(Event):
     """The directories that agents have copies of."""
     refused: tuple[str, ...] = ()
     """The directories that agents can only read, and why."""
+
+
+class SetupFinished(Event):
+    """The config's setup ran once on the base: what it installed is there in every copy and for every check."""
+
+    type: Literal["setup_finished"] = "setup_finished"
+    outcome: CheckOutcome
+    """Its command and how that ended, with its last lines also where it passed."""
+    directories: tuple[str, ...] = ()
+    """What it made that git ignores: `NAME/node_modules`."""
 
 
 class AttemptStarted(Event):
@@ -258,6 +268,7 @@ class RunTimedOut(Event):
 RunEvent = (
     RunStarted
     | BaseTaken
+    | SetupFinished
     | AttemptStarted
     | ServerLost
     | FinishRequested

@@ -16,7 +16,7 @@ Before you change files, read how they are built, tested and used elsewhere. Cha
 else, in the style that is there."""
 HOW_TO_VERIFY = """\
 Where something is broken, reproduce it first. After your change run it again, with the tests nearest to it, in your \
-copy; say in the answer what you ran and what it showed."""
+copy; say in the answer what you ran and what it showed. Git in your copy knows the original as its only commit."""
 CHECKS = "Checks decide about the files of every answer. They are, run in your copy of {of}:"
 PROTECTED = "Tests and what checks are configured by count as they were before, so changing them does not help."
 HOW_TO_JUDGE = """\

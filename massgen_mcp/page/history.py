@@ -61,6 +61,7 @@ from massgen_mcp.events.run import (
     RunStarted,
     RunTimedOut,
     ServerLost,
+    SetupFinished,
     TimeReturned,
 )
 from massgen_mcp.money.spending import Spending
@@ -243,6 +244,7 @@ class RunHistory:
                 self.nested[event.run_id] = (self.nested.get(event.run_id, (at, None))[0], at)
             case (
                 BaseTaken()
+                | SetupFinished()
                 | ServerLost()
                 | FinishRequested()
                 | TimeReturned()

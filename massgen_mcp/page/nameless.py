@@ -59,6 +59,7 @@ from massgen_mcp.events.run import (
     RunStarted,
     RunTimedOut,
     ServerLost,
+    SetupFinished,
     TimeReturned,
 )
 
@@ -89,6 +90,9 @@ class Nameless:
                 return event.model_copy(update={"source": "config left out"})
             case RunCompleted(failing_checks=failing) if failing:
                 return event.model_copy(update={"failing_checks": tuple(map(self._number, failing))})
+            case SetupFinished():
+                directories = tuple(f"directory {place}" for place, _ in enumerate(event.directories, 1))
+                return event.model_copy(update={"outcome": self._outcome(event.outcome), "directories": directories})
             case CheckFinished():
                 return event.model_copy(update={"outcome": self._outcome(event.outcome)})
             case FilesChecked():

@@ -175,6 +175,8 @@ def _commands(config: Config) -> Iterator[str]:
         for line in (f"{COMMANDS}{_where(commands)}", *_reaches(COMMANDS, commands))
     ]
     commands, checks = config.orchestrator.commands, config.orchestrator.checks
+    if setup := config.orchestrator.setup:
+        commands_named.append(f"the setup {on_one_line(setup)} in {_where(commands)}")
     commands_named += [check_in(command, _where(commands)) for command in checks]
     if not checks and not commands.enabled and _where(commands) != SANDBOX:
         commands_named.append(f"{CHECKS}{_where(commands)}")

@@ -24,6 +24,7 @@ from massgen_mcp.events.run import (
     NestedRunStarted,
     RunCompleted,
     RunEnd,
+    SetupFinished,
 )
 from massgen_mcp.money.budget import Budget
 from massgen_mcp.run_state.agents import AgentState, Vote
@@ -65,6 +66,7 @@ class RunFacts:
     caller: Caller = field(default_factory=Caller)
     resume_point: ResumePoint = field(default_factory=ResumePoint)
     base: BaseTaken | None = None
+    setup: SetupFinished | None = None
     """What was taken of the caller's directories; None: nothing yet, or there are none."""
     attempt_started: AttemptStarted | None = None
     """The attempt that goes on, or went on last."""

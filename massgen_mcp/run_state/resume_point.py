@@ -61,6 +61,7 @@ from massgen_mcp.events.run import (
     RunStarted,
     RunTimedOut,
     ServerLost,
+    SetupFinished,
     TimeReturned,
 )
 
@@ -163,6 +164,7 @@ class ResumePoint:
             case (
                 RunStarted()
                 | BaseTaken()
+                | SetupFinished()
                 | ServerLost()
                 | FinishRequested()
                 | TimeReturned()

@@ -64,6 +64,7 @@ from massgen_mcp.events.run import (
     RunStarted,
     RunTimedOut,
     ServerLost,
+    SetupFinished,
     TimeReturned,
 )
 from massgen_mcp.money.budget import Budget
@@ -134,6 +135,8 @@ class RunState(RunFacts):
         match event:
             case BaseTaken():
                 self.base = event
+            case SetupFinished():
+                self.setup = event
             case RunResumed():
                 self.resumed += 1
                 for agent in self.agents:

@@ -14,14 +14,25 @@ process of the command is gone, whatever it has done to get away.
 """
 
 from massgen_mcp.sandbox.choice import HOW_TO_GET_ONE, SandboxChoice, Wanted, Wishes, choose, survey
-from massgen_mcp.sandbox.policy import SCRATCH, WORKSPACE, Image, LevelName, Policy, ResourceLimits, VisiblePath
+from massgen_mcp.sandbox.policy import (
+    INSTALLED,
+    SCRATCH,
+    WORKSPACE,
+    Image,
+    LevelName,
+    Policy,
+    ResourceLimits,
+    VisiblePath,
+)
 from massgen_mcp.sandbox.probe import LevelReport
 from massgen_mcp.sandbox.process import Ended, EndReason, SandboxedProcess, SandboxFailed, spawn
-from massgen_mcp.sandbox.project_tools import NO_TOOLS, ProjectTools, project_tools
+from massgen_mcp.sandbox.project_tools import NO_TOOLS, OFFLINE, ProjectTools, project_tools
 
 __all__ = [
     "HOW_TO_GET_ONE",
+    "INSTALLED",
     "NO_TOOLS",
+    "OFFLINE",
     "SCRATCH",
     "WORKSPACE",
     "EndReason",

@@ -26,9 +26,11 @@ _COVERED = (
         "/proc/dynamic_debug",
     ),
 )
-_OWN = ("proc", "sys", "dev", "run", "tmp", "workspace", "context", "peers")
+_OWN = ("proc", "sys", "dev", "run", "tmp", "workspace", "context", "peers", "setup")
 """What a command finds in / whatever an image has there."""
 SHARED_MEMORY_BYTES = 256 * MIB
+_TRIAL = ("--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "--", "/bin/sh", "-c", ":")
+"""Whether bubblewrap works in namespaces that have layers."""
 
 
 def program() -> str | None:
@@ -42,19 +44,31 @@ def launch(argv: list[str], policy: Policy, environ: dict[str, str]) -> dict[str
     if found is None:
         raise FileNotFoundError("bwrap")
     variables = [word for variable in environ.items() for word in ("--setenv", *variable)]
-    arguments = os.fsencode("\0".join([*variables, *_options(policy), "--block-fd", str(_GATE), ""]))
-    files = {_ARGUMENTS: arguments.decode("latin-1"), _FILTER: filters.without_escapes().decode("latin-1")}
+
+    def arguments(*, layers: bool) -> str:
+        words = [*variables, *_options(policy, layers=layers), "--block-fd", str(_GATE), ""]
+        return os.fsencode("\0".join(words)).decode("latin-1")
+
+    layered = sorted({str(shown.host) for shown in policy.shown if shown.layered})
     return {
         "argv": [found, "--args", str(_ARGUMENTS), "--", *argv],
         "environ": {},  # a command's variables could have bubblewrap itself, outside, load a library
-        "files": files,
+        "files": {_ARGUMENTS: arguments(layers=False), _FILTER: filters.without_escapes().decode("latin-1")},
+        "layers": {
+            "places": layered,
+            "trial": [found, *_TRIAL],
+            "files": {_ARGUMENTS: arguments(layers=True)},
+        }
+        if layered
+        else None,
         "reports_at": _REPORTS,
         "gate_at": _GATE,
         "own_group": os.geteuid() == 0,
     }
 
 
-def _options(policy: Policy) -> Iterator[str]:
+def _options(policy: Policy, *, layers: bool) -> Iterator[str]:
+    """`layers`: what is layered will have its layer when bubblewrap is started, so that it can be shown writable."""
     yield from ("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts")
     yield from ("--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
     yield from ("--hostname", "sandbox", "--seccomp", str(_FILTER), "--json-status-fd", str(_REPORTS))
@@ -75,7 +89,8 @@ def _options(policy: Policy) -> Iterator[str]:
     else:
         yield from ("--bind", str(policy.scratch), SCRATCH)
     for shown in policy.shown:
-        yield from ("--bind" if shown.writable else "--ro-bind", str(shown.host), shown.place)
+        writable = shown.writable or (layers and shown.layered)
+        yield from ("--bind" if writable else "--ro-bind", str(shown.host), shown.place)
     for path, place in _known_as(policy):
         yield from ("--symlink", place, path)
     for place, is_directory in _masked(policy):

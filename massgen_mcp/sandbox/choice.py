@@ -48,6 +48,7 @@ class SandboxChoice:
     broken: tuple[str, ...] = ()
     """Of the notes, those on what commands are used to and does not work."""
     has_no_real_paths: bool = False
+    has_no_layers: bool = False
     """A program that asks C's `realpath` is told that nothing has a real path."""
     image: Image | None = None
     """Whose programs commands have, in bubblewrap. None: this machine's, or those of the container."""
@@ -68,7 +69,8 @@ async def choose(wishes: Wishes, cache: Path | None) -> SandboxChoice:
             refused.append(f"{level}: {report.why}")
         elif wishes.archive is None or level in levels.CONTAINERS:
             no_real_paths = levels.UNUSUAL["usual_real_path"] in report.broken
-            return SandboxChoice(level, "", report.notes, report.broken, no_real_paths)
+            no_layers = levels.UNUSUAL["usual_layer"] in report.broken
+            return SandboxChoice(level, "", report.notes, report.broken, no_real_paths, no_layers)
         else:
             try:
                 return SandboxChoice(level, "", (_IN_IMAGE,), image=await _ready(wishes, level))

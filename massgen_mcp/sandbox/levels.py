@@ -45,6 +45,7 @@ COUNTED = (
 
 UNUSUAL = {
     "usual_vfork": "programs that start others by vfork or posix_spawn fail: make, and C's system() when called twice",
+    "usual_layer": "tools that write beside installed packages (in node_modules, .venv) cannot do that: vitest, pip",
     "usual_real_path": "programs that ask C's realpath() for the real path of a file are told that there is none",
 }
 """What is said of a level in which one of these, which commands are used to, does not work."""
@@ -60,6 +61,7 @@ _PLAIN: dict[str, object] = {
     "sandlock": None,
     "library": None,
     "filter": None,
+    "layers": None,
 }
 
 

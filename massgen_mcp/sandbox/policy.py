@@ -14,6 +14,9 @@ WORKSPACE = "/workspace"
 SCRATCH = "/tmp"  # noqa: S108 - a path inside the sandbox
 """Where a command finds the scratch directory; also its HOME."""
 
+INSTALLED = "/setup"
+"""Where a command finds what the setup made: links in the workspace lead there."""
+
 LevelName = Literal["bubblewrap", "sandlock", "docker", "podman", "sandbox-exec"]
 
 OF_THE_MACHINE = tuple(map(Path, ("/proc", "/sys", "/dev", "/run")))
@@ -47,6 +50,8 @@ class VisiblePath:
     host: Path
     place: str
     writable: bool = False
+    layered: bool = False
+    """A command may write there, and all that it writes is gone with it; read-only in a level that cannot do that."""
 
 
 @dataclass(frozen=True, slots=True)

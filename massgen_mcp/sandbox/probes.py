@@ -60,6 +60,17 @@ def read_hidden_directory() -> bool:
     return _reads(plan["shown"] + "/hidden/secret.txt")
 
 
+def read_hidden_below_layer() -> bool:
+    """Also where what leads there is moved, or what covers it is taken away."""
+    place = plan["layered"]
+    if _reads(place + "/in/secret.txt"):
+        return True
+    for deed in (lambda: os.unlink(place + "/in/secret.txt"), lambda: os.rename(place + "/in", place + "/moved")):
+        with suppress(OSError):
+            deed()
+    return _reads(place + "/in/secret.txt") or _reads(place + "/moved/secret.txt")
+
+
 def read_by_proc_cwd() -> bool:
     return _reads(f"/proc/self/root{plan['secret']}") or _reads(f"/proc/{plan['parent']}/root{plan['secret']}")
 
@@ -404,6 +415,11 @@ def usual_real_path() -> bool:
     return call(os.getcwd().encode(), found) == os.getcwd().encode()
 
 
+def usual_layer() -> bool:
+    place = plan["layered"]
+    return _writes(place + "/new.txt") and _writes(place + "/old.txt") and _reads(place + "/new.txt")
+
+
 def works_fork() -> bool:
     child = os.fork()
     if not child:
@@ -414,12 +430,21 @@ def works_fork() -> bool:
 WORKING: tuple[Callable[[], Any], ...] = (
     *(works_write, works_scratch, works_shown, works_writable, works_null, works_shell, works_fork),
 )
-USUAL: tuple[Callable[[], Any], ...] = (usual_vfork, usual_real_path)
+USUAL: tuple[Callable[[], Any], ...] = (usual_vfork, usual_real_path, usual_layer)
 """What commands are used to. A level without it still holds; its report says so."""
 LOOKS: tuple[Callable[[], Any], ...] = (stat_outside, list_root, list_etc)
 ATTEMPTS: tuple[Callable[[], Any], ...] = (
     *(write_outside, write_root, write_shown, read_outside, list_outside, read_hidden, read_hidden_directory),
-    *(read_by_proc_cwd, hard_link_outside, rename_out, chmod_outside, truncate_shown, parent_environ, own_keys),
+    *(
+        read_hidden_below_layer,
+        read_by_proc_cwd,
+        hard_link_outside,
+        rename_out,
+        chmod_outside,
+        truncate_shown,
+        parent_environ,
+        own_keys,
+    ),
     *(any_environ, kill_victim, trace_victim, read_memory_of_victim, prioritize_victim, limit_victim),
     *(tcp_loopback, tcp_loopback_6, mptcp_loopback, tcp_fast_open, watch_outside, udp_loopback, unix_socket),
     *(unix_socket_shown, abstract_socket, raw_socket, vsock, io_uring, user_namespace, mount_something),

@@ -192,6 +192,13 @@ class ProjectTools:
 
 
 NO_TOOLS = ProjectTools()
+OFFLINE = frozenset(
+    {
+        *("CARGO_NET_OFFLINE", "GOPROXY", "UV_OFFLINE", "UV_NO_SYNC", "UV_PYTHON_DOWNLOADS", "npm_config_offline"),
+        *("YARN_ENABLE_NETWORK", "COREPACK_ENABLE_NETWORK", "MAVEN_ARGS", "COMPOSER_DISABLE_NETWORK", "MISE_OFFLINE"),
+    }
+)
+"""The variables of `TOOL_CHAINS` that keep tools off the network."""
 
 
 def project_tools(projects: Iterable[Path], environ: Mapping[str, str]) -> ProjectTools:

@@ -297,6 +297,11 @@ def launch(specification: dict[str, Any], reporting: int, gate: int, *, grouped:
     """Become the launcher of the command's level. Does not return, or raises."""
     if specification["sandlock"]:
         _launch_sandlock(specification, reporting, grouped=grouped)
+    if layers := specification["layers"]:
+        bounds = specification["bounds"]
+        size = min(bounds["disk_bytes"], bounds["memory_bytes"] // 2)
+        if _beside("layers").put_on(layers["places"], size, bounds["files"], layers["trial"]):
+            specification["files"] |= layers["files"]
     for number, text in specification["files"].items():
         _at(int(number), text)
     if specification["reports_at"] is not None:

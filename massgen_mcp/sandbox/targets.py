@@ -24,7 +24,10 @@ from massgen_mcp.sandbox.policy import MIB, SCRATCH, WORKSPACE, LevelName, Polic
 BOUNDS = ResourceLimits(
     seconds=30, memory_bytes=128 * MIB, processes=40, open_files=64, disk_bytes=16 * MIB, files=1_000
 )
-_SHOWN, _WRITABLE = "/context/shown", "/context/writable"
+_SHOWN, _WRITABLE, _LAYERED = "/context/shown", "/context/writable", "/context/layered"
+
+
+_PLACES = ("workspace", "scratch", "outside", "shown", "writable", "layered")
 
 
 class Targets:
@@ -41,21 +44,25 @@ class Targets:
     def _set(self, level: LevelName, image: str | None) -> None:
         self._base = Path(tempfile.mkdtemp(prefix="massgen-probe-", dir=_parent()))
         self._stack.callback(shutil.rmtree, self._base, ignore_errors=True)
-        places = {name: self._base / name for name in ("workspace", "scratch", "outside", "shown", "writable")}
+        places = {name: self._base / name for name in _PLACES}
         for place in places.values():
             place.mkdir(mode=0o700)
         (places["shown"] / "hidden").mkdir()
+        (places["layered"] / "in").mkdir()
         self._secret = places["outside"] / "secret.txt"
         self._files = {
             self._secret: "closed\n",
             places["shown"] / "shown.txt": "shown\n",
             places["shown"] / "hidden.txt": "hidden\n",
             places["shown"] / "hidden" / "secret.txt": "hidden\n",
+            places["layered"] / "old.txt": "shown\n",
+            places["layered"] / "in" / "secret.txt": "hidden\n",
         }
         for file, text in self._files.items():
             file.write_text(text)
             file.chmod(0o600)
         self._outside, self._workspace, self._shown = places["outside"], places["workspace"], places["shown"]
+        self._layered = places["layered"]
         self._nonce, self._mark = secrets.token_hex(16), f"mark-{secrets.token_hex(16)}"
         self._victim = subprocess.Popen(
             ["/bin/sleep", "60"],
@@ -71,8 +78,15 @@ class Targets:
         self.policy = Policy(
             workspace=places["workspace"],
             scratch=places["scratch"],
-            shown=(VisiblePath(places["shown"], _SHOWN), VisiblePath(places["writable"], _WRITABLE, writable=True)),
-            hidden=tuple(places["shown"] / name for name in ("hidden.txt", "hidden", "socket")),
+            shown=(
+                VisiblePath(places["shown"], _SHOWN),
+                VisiblePath(places["writable"], _WRITABLE, writable=True),
+                VisiblePath(places["layered"], _LAYERED, layered=True),
+            ),
+            hidden=(
+                *(places["shown"] / name for name in ("hidden.txt", "hidden", "socket")),
+                places["layered"] / "in" / "secret.txt",
+            ),
             environ={"MASSGEN_PROBE": self._mark},
             bounds=BOUNDS,
             image=image,
@@ -88,6 +102,7 @@ class Targets:
             "scratch": SCRATCH if inside else str(places["scratch"]),
             "shown": _SHOWN if inside else str(places["shown"]),
             "writable": _WRITABLE if inside else str(places["writable"]),
+            "layered": _LAYERED if inside else str(places["layered"]),
             "outside": str(places["outside"]),
             "secret": str(self._secret),
             "parent": os.getpid(),
@@ -149,6 +164,7 @@ class Targets:
             "host_files_changed": any(_state(file) != before for file, before in self._before.items()),
             "host_files_appeared": {path.name for path in self._outside.iterdir()} != {"secret.txt", "socket"}
             or {path.name for path in self._shown.iterdir()} != {"shown.txt", "hidden.txt", "hidden", "socket"}
+            or {path.name for path in self._layered.rglob("*")} != {"old.txt", "in", "secret.txt"}
             or any(path.exists() for path in _strays(self._nonce)),
             "host_sockets_reached": any(map(_was_reached, self._sockets())),
             "host_victim_ended": self._victim.poll() is not None,

@@ -2,10 +2,11 @@
 policy of the sandbox.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from massgen_mcp.sandbox import WORKSPACE, Policy, VisiblePath
+from massgen_mcp.sandbox import INSTALLED, WORKSPACE, Policy, VisiblePath
 from massgen_mcp.tools.command_rules import CommandRules
 from massgen_mcp.workspace.directory import Mount, Workspace
 
@@ -21,7 +22,7 @@ def policy_now(
         workspace.root.make_link(shelf, f"/{shelf}")
     shown: list[VisiblePath] = []
     hidden: list[Path] = [*rules.hidden]
-    notes: list[str] = []
+    notes = rules.prepare(place) if rules.prepare is not None else []
     for mount in workspace.mounts:
         concealed = _concealed(mount)
         if concealed is None:
@@ -30,12 +31,14 @@ def policy_now(
         hidden += concealed
         shown.append(VisiblePath(mount.host, f"/{mount.name}"))
     seen = tuple(one.host for one in shown)
-    linked = (one for one in rules.linked if any(one.host.is_relative_to(host) for host in seen))
+    linked = [one for one in rules.linked if any(one.host.is_relative_to(host) for host in seen)]
+    installed = [replace(one, place=INSTALLED + one.place.removeprefix(WORKSPACE)) for one in rules.installed]
+    linked_places = (one for one in (*linked, *rules.installed) if _inside(place, one.place).is_symlink())
     policy = Policy(
         workspace=place,
         scratch=scratch,
-        shown=tuple(shown),
-        linked=tuple(one for one in linked if _inside(place, one.place).is_symlink()),
+        shown=(*shown, *_layered(shown, linked), *installed),
+        linked=tuple(linked_places),
         known_as=rules.known_as,
         hidden=tuple(hidden),
         network=rules.network,
@@ -52,6 +55,14 @@ def policy_now(
 def _inside(workspace: Path, place: str) -> Path:
     """Where a place in the workspace lies on this machine."""
     return workspace / Path(place).relative_to(WORKSPACE)
+
+
+def _layered(shown: list[VisiblePath], linked: Iterable[VisiblePath]) -> Iterator[VisiblePath]:
+    """Where links in the workspace lead to what has a layer."""
+    for one in linked:
+        for mount in shown:
+            if one.layered and one.host.is_relative_to(mount.host):
+                yield replace(one, place=str(Path(mount.place, one.host.relative_to(mount.host))))
 
 
 def _concealed(mount: Mount) -> list[Path] | None:

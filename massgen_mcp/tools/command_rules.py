@@ -1,5 +1,6 @@
 """What the config says of the commands of agents: which of them are run, for how long, and what they may use."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,8 +26,12 @@ class CommandRules:
     """What no command ever sees, such as the runs of other people and agents."""
     linked: tuple[VisiblePath, ...] = ()
     """Parts of the mounts to which links lie in the workspace from the beginning."""
+    installed: tuple[VisiblePath, ...] = ()
+    """What the setup made, to which links lie in the workspace."""
     known_as: tuple[tuple[str, str], ...] = ()
     """As in `Policy`."""
+    prepare: Callable[[Path], list[str]] | None = None
+    """Called with the workspace before a command, blocking; returns what the agent should know."""
     image: str | None = None
     unpacked: Image | None = None
     open_network: bool = False

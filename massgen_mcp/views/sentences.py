@@ -64,6 +64,7 @@ from massgen_mcp.events.run import (
     RunStarted,
     RunTimedOut,
     ServerLost,
+    SetupFinished,
     TimeReturned,
 )
 from massgen_mcp.views.spent import dollars
@@ -249,6 +250,11 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             outcome = event.outcome
             text = f"check {_words(outcome.result)} after {outcome.seconds:.1f} s: {outcome.command} ({outcome.how})"
             return Sentence(text, outcome.excerpt, level="DEBUG")
+        case SetupFinished():
+            outcome, made = event.outcome, ", ".join(event.directories)
+            level, live = ("INFO", "plain") if outcome.result == "passed" else ("WARNING", "bad")
+            text = f"setup {_words(outcome.result)} after {outcome.seconds:.1f} s: {outcome.command} ({outcome.how})"
+            return Sentence(text + (f"; made {made}" if made else ""), outcome.excerpt, level, "setup_finished", live)
         case FilesChecked():
             return _checked(event)
         case AgentDropped():

@@ -66,6 +66,7 @@ from massgen_mcp.events.run import (
     RunStarted,
     RunTimedOut,
     ServerLost,
+    SetupFinished,
     TimeReturned,
 )
 
@@ -116,7 +117,7 @@ class Spans:
                 self._close_round(event, now)
             case RunCompleted() | RunFailed() | RunCancelled() | RunTimedOut():
                 self._close_run(event, run, now)
-            case BaseTaken():
+            case BaseTaken() | SetupFinished():
                 pass
             case AttemptStarted() | RunResumed() | FinishRequested() | CallerMessage() | InputRequired() | InputGiven():
                 pass  # neither begins nor ends anything that takes time

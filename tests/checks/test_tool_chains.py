@@ -9,6 +9,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from massgen_mcp.events.agent_work import ToolFinished
+from massgen_mcp.sandbox import LevelName
+from massgen_mcp.sandbox.probe import try_level
 from tests.checks.project import commit, environ, evidence, play, project, results, write
 from tests.sandbox.table import LEVELS
 
@@ -150,3 +152,32 @@ async def test_commands_and_checks_have_the_variables_that_the_config_sets_befor
     (looked,) = [event for event in ended.of(ToolFinished) if event.name == "run_command"]
     assert "as set" in looked.result
     assert results(evidence(ended, "final").outcomes) == ["passed"]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_what_commands_and_checks_write_beside_installed_packages_is_gone_with_them(
+    tmp_path: Path, project: Path, environ: dict[str, str], level: LevelName
+) -> None:
+    layered = (await try_level(level)).outcomes["usual_layer"] == "open"
+    (project / ".gitignore").write_text("node_modules\n.venv\ndata\n")
+    put(project, "package.json")
+    for name in ("node_modules/left/index.js", ".venv/bin/tool", "data/table", "node_modules/own.key"):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text("planted\n")
+    script = (
+        "cd node_modules && ! ls .cache && mkdir .cache && echo x >.cache/x && echo y >left/index.js && rm -r left"
+        " && ! grep planted own.key && cd .. && touch .venv/bin/new && grep planted .venv/bin/tool && ! touch data/new"
+    )
+    only_read = "grep planted node_modules/left/index.js && ! touch node_modules/new && ! touch .venv/new"
+    command = {"call": "run_command", "arguments": {"command": f"cd project && {script} && echo as hoped"}}
+    checks = [f"# {number}\n{script}" for number in range(2)] if layered else [only_read]
+    before = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
+    ended = await play(
+        tmp_path, project, environ,
+        [command, command, write("value", "bad\n"), {"answer": "done"}],
+        checks=checks, commands={"enabled": True, "sandbox": level},
+    )  # fmt: skip
+    looked = [event.result for event in ended.of(ToolFinished) if event.name == "run_command"]
+    assert ["as hoped" in result for result in looked] == [layered] * 2, looked
+    assert set(results(evidence(ended, "final").outcomes)) == {"passed"}, evidence(ended, "final")
+    assert {path: path.read_bytes() for path in project.rglob("*") if path.is_file()} == before

@@ -79,6 +79,17 @@ async def test_where_and_with_what_the_checks_of_a_call_run_needs_a_yes_although
 
 
 @pytest.mark.parametrize("found", [True, False], ids=["found", "named"])
+async def test_a_setup_needs_a_yes(place: Scene, found: bool) -> None:
+    config = place.found if found else place.repository / "team.yaml"
+    place.write(config, team(orchestrator={"setup": "npm ci\u2028  ! two"}))
+    whole: dict[str, Any] = {"context_paths": [str(place.repository)], **({} if found else {"config": str(config)})}
+    async with tools() as client:
+        code, message = await expect_error(client, "start_run", question="q", dry_run=True, **whole)
+    assert code == "config_untrusted"
+    assert r"  ! starts: the setup 'npm ci\u2028  ! two' in a sandbox" in message
+
+
+@pytest.mark.parametrize("found", [True, False], ids=["found", "named"])
 async def test_what_the_call_itself_names_needs_no_second_yes(place: Scene, found: bool) -> None:
     config = place.found if found else place.repository / "team.yaml"
     source = place.repository / "src"

@@ -135,6 +135,12 @@ class OrchestratorConfig(Settings, frozen=True):
     """Files and directories of yours that the team works with."""
     commands: CommandsConfig = CommandsConfig()
     """Commands of all agents that have no settings of their own."""
+    setup: CheckCommand | None = None
+    """A shell command, such as `npm ci`, that runs once on the unchanged files, in the sandbox of the checks and with
+    their network. What it makes that git ignores is there in every agent's copy and for every check.
+    """
+    setup_timeout_seconds: float = Field(default=1800, gt=0, le=86_400)
+    """For `setup`."""
     checks: tuple[CheckCommand, ...] = Field(default=(), max_length=10)
     """Shell commands that judge the files of each answer, in a sandbox: see docs/code-work.md. Exit code 0 passes."""
     checks_policy: ChecksPolicy = "informative"
@@ -150,6 +156,7 @@ class OrchestratorConfig(Settings, frozen=True):
 
     @model_validator(mode="after")
     def _files_for_checks(self) -> Self:
-        if self.checks and not self.enable_filesystem:
-            raise ValueError("checks judge the agents' files, but enable_filesystem is false")
+        for key, value in (("checks", self.checks), ("setup", self.setup)):
+            if value and not self.enable_filesystem:
+                raise ValueError(f"{key} needs the agents' files, but enable_filesystem is false")
         return self

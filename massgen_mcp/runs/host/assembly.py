@@ -7,6 +7,7 @@ from pathlib import Path
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.limiter import ProviderLimiter
 from massgen_mcp.changes.copies import known_as
+from massgen_mcp.changes.history import CopyHistory
 from massgen_mcp.checks.judge import CheckRules, FileJudge
 from massgen_mcp.checks.protected import Protection
 from massgen_mcp.config.models.ag2 import Ag2BackendConfig
@@ -54,6 +55,10 @@ class CommandAccess:
     """What lies in the context paths alone, where the copies of agents have links to it."""
     known_as: tuple[tuple[str, str], ...] = ()
     """Where the context paths lie on this machine, each with the place of its copy."""
+    installed: tuple[VisiblePath, ...] = ()
+    """What the setup made, where the copies of agents have links to it."""
+    history: CopyHistory | None = None
+    """What git says in the copies."""
     tools: ProjectTools = NO_TOOLS
     """Of the projects in the context paths."""
 
@@ -66,7 +71,10 @@ class CommandAccess:
             return None, ()
         rules = _command_rules(config, choice.level, choice.image, self.hidden)
         tools = _tools(config, self.tools)
-        rules = replace(rules, linked=self.linked, known_as=self.known_as, tools=tools)
+        prepare = self.history.put_into if self.history is not None else None
+        rules = replace(
+            rules, linked=self.linked, installed=self.installed, known_as=self.known_as, tools=tools, prepare=prepare
+        )
         notes = (f"Commands: {'; '.join(choice.notes)}.",) if choice.notes else ()
         return AgentCommands(workspace, place, scratch, rules, self.host), notes
 
@@ -161,7 +169,14 @@ def assemble(run: RunFiles, run_id: str, request: FrozenRequest, resources: RunR
     orchestrator, timeouts = config.orchestrator, config.timeout_settings
     commands = resources.commands
     if commands is not None and copies is not None:
-        commands = replace(commands, linked=copies.shared, known_as=known_as(copies.base))
+        history = CopyHistory(copies.kept.repository, copies.base, copies.kept.directory / "histories")
+        commands = replace(
+            commands,
+            linked=copies.shared,
+            installed=copies.installed,
+            known_as=known_as(copies.base),
+            history=history,
+        )
     board = MemoryBoard()
     caller_questions = CallerQuestions() if orchestrator.allow_questions else None
     nested_runs = _nested_runs(request, resources.nested_host)

@@ -27,7 +27,7 @@ from massgen_mcp.errors import storage_fault
 from massgen_mcp.events.coordination import FilesChecked
 from massgen_mcp.events.parts import public_agent_name
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.events.run import TERMINAL, BaseTaken
+from massgen_mcp.events.run import TERMINAL, BaseTaken, SetupFinished
 from massgen_mcp.home import find_home, inside_run
 from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.orchestration.conduct import Conductor
@@ -48,6 +48,7 @@ from massgen_mcp.runs.host.publishing import Publisher, write_status
 from massgen_mcp.runs.host.run_handle import RunHandle
 from massgen_mcp.runs.host.run_log import RunLog, guarded, logged_in
 from massgen_mcp.runs.host.run_metadata import agent_infos, run_metadata, started_event
+from massgen_mcp.runs.host.setting_up import failed_setup, forget_setup, set_up_copies
 from massgen_mcp.runs.host.tracing import trace_of
 from massgen_mcp.runs.host.working_copies import prepare_copies
 from massgen_mcp.sandbox import ProjectTools, SandboxChoice, project_tools
@@ -106,7 +107,8 @@ async def execute_run(
         hidden = (find_home(environ).path,)
         prepare = partial(prepare_copies, run, config, begun=bool(past), hidden=hidden)
         copies, base_taken = await anyio.to_thread.run_sync(prepare)
-        judging = await prepare_judging(run, config, environ, copies, tools)
+        copies, set_up = await set_up_copies(run, config, environ, copies, tools)
+        judging = await prepare_judging(run, config, environ, copies, tools, failed_setup(set_up))
         resources = RunResources(models, access, servers, host, copies, judging.judge)
         run_spec = replace(assemble(run, run_id, request, resources), report=log.report)
         _open_workspaces(run_spec, cleanup)
@@ -131,7 +133,7 @@ async def execute_run(
                     await conductor.resume()
                 else:
                     journal.record(started_event(run_id, request, choices, where))
-                _tell_of_base(journal, state, base_taken)
+                _tell_of_base(journal, state, base_taken, set_up)
                 losses.record_in(journal, state)
                 await _conduct(conductor, journal, state, judging, run_spec.team)
             except Exception as error:  # the boundary of a run: it ends, whoever runs it goes on
@@ -144,6 +146,7 @@ async def execute_run(
             tasks.cancel_scope.cancel()
         if state.end is not None:
             await anyio.to_thread.run_sync(_write_records, run, state, recorded, log)
+            await anyio.to_thread.run_sync(forget_setup, run)
     return state
 
 
@@ -158,9 +161,11 @@ def _accompany(tasks: anyio.abc.TaskGroup, publisher: Publisher, run_spec: RunSp
         tasks.start_soon(run_spec.nested_runs.attend)
 
 
-def _tell_of_base(journal: EventWriter, state: RunState, taken: BaseTaken | None) -> None:
+def _tell_of_base(journal: EventWriter, state: RunState, taken: BaseTaken | None, set_up: SetupFinished | None) -> None:
     if taken is not None and state.base is None:
         journal.record(taken)
+    if set_up is not None and state.setup is None:
+        journal.record(set_up)
 
 
 async def _conduct(

@@ -31,9 +31,16 @@ class Judging:
 
 
 async def prepare_judging(
-    run: RunFiles, config: Config, environ: Mapping[str, str], copies: WorkingCopies | None, tools: ProjectTools
+    run: RunFiles,
+    config: Config,
+    environ: Mapping[str, str],
+    copies: WorkingCopies | None,
+    tools: ProjectTools,
+    problem: str,
 ) -> Judging:
-    """What judges the answers of a run, where its config has checks. Raises `MassgenError` for an unusable variable."""
+    """What judges the answers of a run, where its config has checks. `problem`: why they say nothing, if that is known.
+    Raises `MassgenError` for an unusable variable.
+    """
     if not config.orchestrator.checks:
         return Judging()
     choice = await sandbox_of_checks(config, environ)
@@ -41,6 +48,8 @@ async def prepare_judging(
         return Judging(denied=no_sandbox(config, choice))
     if copies is None:
         return Judging(problem=NO_COPIES)
+    if problem:
+        return Judging(problem=problem)
     hidden = (find_home(environ).path, run.path)
     return Judging(
         await anyio.to_thread.run_sync(_judge, run, config, choice.level, choice.image, copies, hidden, tools)
@@ -70,7 +79,8 @@ def _judge(
         copies.base,
         place,
         check_rules(config.orchestrator, level, unpacked, (*hidden, *secret), tools),
-        shown=tuple(shown),
+        shown=(*shown, *copies.installed),
+        made=copies.kept.made,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from massgen_mcp.changes.base import Base, ContextDirectory, Refused, path_text
+from massgen_mcp.changes.base import WRITTEN_TO, Base, ContextDirectory, Refused, path_text
 from massgen_mcp.changes.differences import FileChange
 from massgen_mcp.changes.git import GitFailed
 from massgen_mcp.changes.repository import TreeId
@@ -39,9 +39,23 @@ class WorkingCopies:
     def shared(self) -> tuple[VisiblePath, ...]:
         """What is in no copy, such as what git ignores, as the caller has it: its place in a workspace."""
         return tuple(
-            VisiblePath(Path(directory.path, below), f"{WORKSPACE}/{directory.name}/{below}")
+            VisiblePath(
+                Path(directory.path, below),
+                f"{WORKSPACE}/{directory.name}/{below}",
+                layered=Path(below).name in WRITTEN_TO,
+            )
             for directory in self.base.directories
             for below in directory.shared
+            if below not in (*directory.installed, *directory.installed_copies)
+        )
+
+    @property
+    def installed(self) -> tuple[VisiblePath, ...]:
+        """What the setup made and is in no copy: its place in a workspace."""
+        return tuple(
+            VisiblePath(self.kept.made / directory.name / below, f"{WORKSPACE}/{directory.name}/{below}", layered=True)
+            for directory in self.base.directories
+            for below in directory.installed
         )
 
     def changes(self, agent: str) -> Changes:

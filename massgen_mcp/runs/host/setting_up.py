@@ -1,0 +1,151 @@
+"""Runs the config's setup once on the base of a run, in the sandbox of its checks, and gives what it made to all."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import anyio.to_thread
+from pydantic import ValidationError
+
+from massgen_mcp.changes.copies import copy_ignored, known_as
+from massgen_mcp.changes.files import TooLarge
+from massgen_mcp.changes.git import GitFailed
+from massgen_mcp.changes.run_changes import RunChanges
+from massgen_mcp.checks.excerpt import excerpt_of
+from massgen_mcp.checks.judge import CheckRules
+from massgen_mcp.config.models.commands import CommandsConfig
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.events.parts import CheckOutcome, public_agent_name
+from massgen_mcp.events.run import SetupFinished
+from massgen_mcp.home import find_home, write_durably
+from massgen_mcp.request.sandboxes import sandbox_of_checks
+from massgen_mcp.runs.engine import RunFiles
+from massgen_mcp.runs.host.assembly import check_rules
+from massgen_mcp.runs.host.working_copies import WorkingCopies
+from massgen_mcp.sandbox import OFFLINE, LevelName, Policy, ProjectTools, SandboxFailed, spawn
+from massgen_mcp.sandbox.output import Output, how_ended, take
+from massgen_mcp.workspace.snapshot import remove_tree
+
+_KEPT = "finished.json"
+
+
+async def set_up_copies(
+    run: RunFiles, config: Config, environ: Mapping[str, str], copies: WorkingCopies | None, tools: ProjectTools
+) -> tuple[WorkingCopies | None, SetupFinished | None]:
+    """The copies with what the setup made, and how it ended; None where there is none. What it made in an earlier
+    process of this run is used again. Raises `MassgenError` for an unusable variable, `OSError`.
+    """
+    command = config.orchestrator.setup
+    if command is None or copies is None:
+        return copies, None
+    kept = await anyio.to_thread.run_sync(_kept, copies.kept.setup / _KEPT)
+    if kept is not None:
+        return copies, kept
+    choice = await sandbox_of_checks(config, environ)
+    outcome = CheckOutcome(command=command, result="not_run", how=f"did not run: {choice.why}", seconds=0)
+    if choice.level is not None:
+        rules = check_rules(
+            config.orchestrator,
+            choice.level,
+            choice.image,
+            (find_home(environ).path, run.path),
+            _tools(config.orchestrator.commands, tools),
+        )
+        policy = await anyio.to_thread.run_sync(_lay_out, rules, config.orchestrator.setup_timeout_seconds, copies)
+        outcome = await _ran(command, copies.names[0], policy, choice.level)
+    return await anyio.to_thread.run_sync(_installed, run, config, copies, outcome, choice.has_no_layers)
+
+
+def failed_setup(finished: SetupFinished | None) -> str:
+    """Why checks say nothing; empty if they may."""
+    if finished is None or finished.outcome.result == "passed":
+        return ""
+    return f"the setup `{finished.outcome.command}` did not succeed ({finished.outcome.how}), so nothing was checked"
+
+
+def forget_setup(run: RunFiles) -> None:
+    """Of a run that has ended nobody needs what it made. Blocking."""
+    remove_tree(RunChanges(run.changes).made)
+
+
+def _kept(place: Path) -> SetupFinished | None:
+    try:
+        return SetupFinished.model_validate_json(place.read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def _tools(commands: CommandsConfig, found: ProjectTools) -> ProjectTools:
+    """Where the config gives it a network, tools are not kept off it."""
+    if not (commands.network or commands.open_network):
+        return found
+    return replace(found, environ={name: value for name, value in found.environ.items() if name not in OFFLINE})
+
+
+def _lay_out(rules: CheckRules, seconds: float, copies: WorkingCopies) -> Policy:
+    """A check-out of the base, and what the setup may see and change."""
+    kept, base = copies.kept, copies.base
+    remove_tree(kept.setup)
+    scratch = kept.setup / "scratch"
+    scratch.mkdir(mode=0o700, parents=True)
+    kept.repository.check_out(base.id, kept.made)
+    for one in base.directories:
+        copy_ignored(one, kept.made / one.name)
+    return Policy(
+        workspace=kept.made,
+        scratch=scratch,
+        known_as=known_as(base),
+        hidden=rules.hidden,
+        network=rules.network,
+        toolchains=rules.tools.readable,
+        environ=rules.tools.environ,
+        bounds=replace(rules.bounds, seconds=seconds),
+        image=rules.image,
+        open_network=rules.open_network,
+        unpacked=rules.unpacked,
+    )
+
+
+async def _ran(command: str, name: str, policy: Policy, level: LevelName) -> CheckOutcome:
+    script = f"cd -- {shlex.quote(name)} || exit 125\n{command}"
+    output = Output()
+    try:
+        async with spawn(["/bin/sh", "-c", script], policy, level) as process:
+            too_much = await take(process, output)
+            ended = await process.wait()
+    except SandboxFailed as failed:
+        return CheckOutcome(command=command, result="not_run", how=f"did not run: {failed}", seconds=0)
+    passed = ended.reason == "exited" and ended.code == 0 and not too_much
+    return CheckOutcome(
+        command=command,
+        result="passed" if passed else "failed",
+        how=how_ended(ended, policy.bounds.seconds, too_much=too_much),
+        code=ended.code,
+        seconds=round(ended.seconds, 3),
+        excerpt=excerpt_of(output.text()),
+    )
+
+
+def _installed(
+    run: RunFiles, config: Config, copies: WorkingCopies, outcome: CheckOutcome, copied: bool
+) -> tuple[WorkingCopies, SetupFinished]:
+    """Only now is it written down that the setup is done."""
+    found: dict[str, tuple[str, ...]] = {}
+    if outcome.result == "passed":
+        try:
+            found = copies.kept.found_in_setup(copies.base)
+        except (GitFailed, TooLarge) as error:
+            outcome = outcome.model_copy(update={"result": "failed", "how": f"what it made cannot be used: {error}"})
+    workspaces = [
+        run.workspace_of(public_agent_name(place))
+        for place, agent in enumerate(config.agents)
+        if config.has_workspace(agent)
+    ]
+    base = copies.kept.install(copies.base, found, workspaces, copied=copied)
+    names = tuple(f"{name}/{below}" for name, belows in found.items() for below in belows)
+    finished = SetupFinished(outcome=outcome, directories=names)
+    remove_tree(copies.kept.setup / "scratch")
+    copies.kept.setup.mkdir(mode=0o700, exist_ok=True)
+    write_durably(copies.kept.setup / _KEPT, finished.model_dump_json().encode())
+    return replace(copies, base=base), finished
