@@ -81,6 +81,12 @@ class Camp(Event):
     """For all of them together."""
 
 
+Obstacle = Literal["program_missing", "no_network", "read_only", "no_toolchain", "not_permitted"]
+"""What keeps a check from saying anything of the code: a program, the network, a place to write to, a toolchain, or a
+permission that the sandbox does not give.
+"""
+
+
 class CheckOutcome(Event):
     """How one check, a command of the config, came out on one state of the files."""
 
@@ -95,7 +101,17 @@ class CheckOutcome(Event):
     seconds: float
     """How long it took."""
     excerpt: str = ""
-    """The lines of its output that tell why it failed, at most `checks.excerpt.MAX_CHARACTERS`."""
+    """The lines of its output that tell why it failed, at most `checks.excerpt.MAX_CHARACTERS`; of a pass its last."""
+    tests: int | None = None
+    """So many tests it ran, by its output; None where that does not tell."""
+    runs: int = 1
+    """So often it was run on these files."""
+    flaky: bool = False
+    """Whether these runs came out differently: then it failed at least once, and counts neither for nor against."""
+    obstacle: Obstacle | None = None
+    """What of the environment it looks to have failed for, and not for the code; None: nothing."""
+    cure: str = ""
+    """What to change so that it can run, where there is an obstacle."""
 
 
 class Usage(Event):

@@ -221,9 +221,9 @@ class Round:
 
     async def _all_checked(self) -> None:
         """Until the checks of every answer on the ballot have run."""
-        self.awaits_checks = bool(self._live_run.coordination.unchecked)
+        self.awaits_checks = self._live_run.coordination.checking
         self._live_run.look_at_limits()
-        while self._live_run.coordination.unchecked:
+        while self._live_run.coordination.checking:
             await self._live_run.change()
         self.awaits_checks = False
         self._live_run.look_at_limits()

@@ -175,7 +175,7 @@ class Conductor:
         if self._checks is None or completed.unkept:
             return completed
         checked = await self._checks.final(final.agent, completed.changes)
-        fails = failing(checked, self._run_spec.policy.checks_policy)
+        fails = failing(checked, self._live_run.coordination.evidence, self._run_spec.policy.checks_policy)
         return completed.model_copy(update={"failing_checks": fails})
 
     async def _end_nested_runs(self) -> None:

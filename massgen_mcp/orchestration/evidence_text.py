@@ -10,6 +10,7 @@ from massgen_mcp.events.parts import CheckOutcome
 BALLOT_CHARACTERS = 12_000
 """So much of the output of failed checks stands on one ballot, shared out alike."""
 LEAST_CHARACTERS = 200
+FLAKY = "flaky, passed once and failed once on the same files, so it counts for nobody"
 NO_CHANGE = "This answer changes no files, so nothing was checked."
 
 
@@ -42,7 +43,8 @@ def _before(outcome: CheckOutcome) -> str:
 
 
 def _outcome(outcome: CheckOutcome, limit: int, before: str) -> Iterator[str]:
-    yield f"{outcome.result.replace('_', ' ')}: {outcome.command} ({outcome.how}, {outcome.seconds:.1f} s).{before}"
+    result = FLAKY if outcome.flaky else f"{outcome.result} twice" if outcome.runs > 1 else outcome.result
+    yield f"{result.replace('_', ' ')}: {outcome.command} ({outcome.how}, {outcome.seconds:.1f} s).{before}"
     if outcome.excerpt:
         excerpt = outcome.excerpt
         shown = excerpt if len(excerpt) <= limit else f"…{excerpt[1 - limit :]}"

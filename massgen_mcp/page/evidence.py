@@ -17,6 +17,8 @@ MOST_PATCH_BYTES = 300_000
 MOST_FILES = 500
 """So many changed files of an answer are named."""
 
+_CANNOT_WIN = "an answer cannot win if another one passes a check that it fails, and fails none that it passes"
+
 PatchOf = Callable[[parts.Changes, int], bytes]
 """The first bytes of a patch, at most so many; none where it cannot be read any more."""
 
@@ -99,12 +101,9 @@ def _policy(policy: ChecksPolicy) -> str:
         case "informative":
             return "Informative: voters saw the evidence and decided."
         case "required":
-            return "Required: an answer whose checks fail cannot win while another one passes."
+            return f"Required: {_CANNOT_WIN}."
         case "goal":
-            return (
-                "Goal: an answer whose checks fail cannot win while another one passes, and checks that fail on the "
-                "unchanged files count, too."
-            )
+            return f"Goal: {_CANNOT_WIN}; the final files have to pass what fails on the unchanged files, too."
         case _:
             assert_never(policy)
 
