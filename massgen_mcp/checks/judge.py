@@ -6,6 +6,7 @@ leaves behind is there for no other.
 
 import secrets
 import shlex
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,9 @@ from massgen_mcp.changes.base import Base, path_text
 from massgen_mcp.changes.copies import copy_ignored, known_as, place_in
 from massgen_mcp.changes.files import LINK, TreeFile
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
-from massgen_mcp.checks.excerpt import excerpt_of
+from massgen_mcp.checks.counting import tests_in
+from massgen_mcp.checks.excerpt import excerpt_of, last_of
+from massgen_mcp.checks.obstacles import hindrance_of
 from massgen_mcp.checks.protected import Protection
 from massgen_mcp.events.parts import CheckOutcome
 from massgen_mcp.sandbox import (
@@ -114,13 +117,19 @@ class FileJudge:
                 await anyio.to_thread.run_sync(remove_tree, directory)
         passed = ended.reason == "exited" and ended.code == 0 and not too_much
         never = ended.reason in ("failed", "lost", "stopped") and not too_much
+        text = output.text()
+        exited = ended.reason == "exited" and not passed
+        hindrance = hindrance_of(ended.code, text, _directory_of) if exited else None
         return CheckOutcome(
             command=command,
             result="passed" if passed else "not_run" if never else "failed",
             how=how_ended(ended, self._rules.bounds.seconds, too_much=too_much),
             code=ended.code,
             seconds=round(ended.seconds, 3),
-            excerpt="" if passed else excerpt_of(output.text()),
+            excerpt=last_of(text) if passed else excerpt_of(text),
+            tests=tests_in(text),
+            obstacle=hindrance and hindrance.obstacle,
+            cure=hindrance.cure if hindrance is not None else "",
         )
 
     def _subject(self, own: TreeId) -> Subject:
@@ -167,6 +176,12 @@ class FileJudge:
             open_network=rules.open_network,
             unpacked=rules.unpacked,
         )
+
+
+def _directory_of(program: str) -> str | None:
+    """Where this machine has the program, by our own search path."""
+    found = shutil.which(program)
+    return None if found is None else str(Path(found).parent)
 
 
 def _made_room(files: Path, shown: VisiblePath) -> bool:

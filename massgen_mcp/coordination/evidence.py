@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from massgen_mcp.events.coordination import FilesChecked
-from massgen_mcp.events.parts import CheckOutcome
+from massgen_mcp.events.parts import CheckOutcome, Verdict
 
 ChecksPolicy = Literal["informative", "required", "goal"]
 """`informative`: voters see the evidence and decide. `required`: besides, an answer cannot win if another one passes a
@@ -69,6 +69,23 @@ def to_repeat(answers: Evidence, policy: ChecksPolicy | None) -> dict[str, tuple
 def flaky(answers: Evidence) -> frozenset[str]:
     """The checks that came out differently on the same files, whoever's they were."""
     return frozenset(outcome.command for one in answers.values() for outcome in one.outcomes if outcome.flaky)
+
+
+def void(checked: FilesChecked) -> tuple[CheckOutcome, ...]:
+    """Those that say nothing of the files, because the sandbox or the environment kept them from it."""
+    return tuple(one for one in checked.outcomes if one.result == "not_run" or one.obstacle is not None)
+
+
+def verdict(final: FilesChecked, answers: Evidence) -> Verdict | None:
+    """None: the final files are those of the base, so there was nothing to check."""
+    if not final.outcomes and not final.problem:
+        return None
+    unsteady = flaky(answers)
+    mute = void(final)
+    telling = [one.result for one in final.outcomes if one not in mute and one.command not in unsteady]
+    if not telling:
+        return "nothing_checked"
+    return "failed" if "failed" in telling else "passed"
 
 
 def _decides(policy: ChecksPolicy | None) -> bool:

@@ -87,6 +87,10 @@ permission that the sandbox does not give.
 """
 
 
+Verdict = Literal["passed", "failed", "nothing_checked"]
+"""What the checks say of the final files: all that said something passed; some failed; none said anything."""
+
+
 class CheckOutcome(Event):
     """How one check, a command of the config, came out on one state of the files."""
 

@@ -101,12 +101,14 @@ class AnswerChecks:
         try:
             base = await self._base()
             subject = await self._judge.subject(self._judge.base if changes is None else changes.tree)
+            hindered = {one.command for one in base.outcomes if one.obstacle is not None}
+            own = await self._outcomes(subject.own_tree) if subject.restored else ()
             return found.model_copy(
                 update={
-                    "outcomes": await self._outcomes(subject.tree),
+                    "outcomes": _of_answer(await self._outcomes(subject.tree), hindered),
                     "fails_before": tuple(one.command for one in base.outcomes if one.result != "passed"),
                     "restored": subject.restored[:MAX_NAMED],
-                    "own": await self._outcomes(subject.own_tree) if subject.restored else (),
+                    "own": _of_answer(own, hindered),
                     "problem": base.problem,
                 }
             )
@@ -146,3 +148,9 @@ class AnswerChecks:
 
     def _problem(self, error: Exception) -> str:
         return str(self._live_run.fault(error))
+
+
+def _of_answer(outcomes: tuple[CheckOutcome, ...], hindered: set[str]) -> tuple[CheckOutcome, ...]:
+    """What the environment gave the base it gives an answer, too: what is missing for an answer alone, it asks for."""
+    plain = {"obstacle": None, "cure": ""}
+    return tuple(one if one.command in hindered else one.model_copy(update=plain) for one in outcomes)

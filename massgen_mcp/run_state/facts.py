@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass, field
 
 from massgen_mcp.coordination.deciding import best_so_far
+from massgen_mcp.coordination.evidence import verdict
 from massgen_mcp.coordination.state import Coordination, Rules
 from massgen_mcp.events.coordination import (
     AgentDropped,
@@ -15,7 +16,7 @@ from massgen_mcp.events.coordination import (
     PresentationFailed,
     WinnerChosen,
 )
-from massgen_mcp.events.parts import Camp, Changes, CheckOutcome, Outcome
+from massgen_mcp.events.parts import Camp, Changes, CheckOutcome, Outcome, Verdict
 from massgen_mcp.events.run import (
     AttemptStarted,
     BaseTaken,
@@ -305,6 +306,12 @@ class RunFacts:
     def failing_checks(self) -> tuple[str, ...]:
         """The checks that the files of the final answer do not pass, of a completed run."""
         return self.end.failing_checks if isinstance(self.end, RunCompleted) else ()
+
+    @property
+    def checks_verdict(self) -> Verdict | None:
+        """What checks say of the final files; None where none were to be checked."""
+        final = self.checked_final
+        return None if final is None else verdict(final, self.coordination.evidence)
 
     @property
     def failing_required_checks(self) -> tuple[str, ...]:

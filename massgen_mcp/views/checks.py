@@ -2,14 +2,15 @@
 
 from typing import Any
 
+from massgen_mcp.coordination.evidence import void
 from massgen_mcp.events.coordination import FilesChecked
-from massgen_mcp.events.parts import CheckOutcome
+from massgen_mcp.events.parts import CheckOutcome, Obstacle
 from massgen_mcp.run_state.state import RunState
 
 
 def checks(run: RunState) -> dict[str, Any]:
-    """`{base, answers by label, final}`, as far as they have run; empty where the run has none."""
-    record: dict[str, Any] = {}
+    """`{verdict, base, answers by label, final}`, as far as they have run; empty where the run has none."""
+    record: dict[str, Any] = {} if run.checks_verdict is None else {"verdict": run.checks_verdict}
     if run.checked_base is not None:
         record["base"] = _checked(run.checked_base)
     if answers := run.coordination.evidence:
@@ -21,10 +22,31 @@ def checks(run: RunState) -> dict[str, Any]:
 
 def check_notes(run: RunState) -> list[str]:
     """What must not be overlooked, as sentences without a full stop."""
-    notes = [f"The final files fail checks: {', '.join(run.failing_checks)}"] if run.failing_checks else []
+    nothing = run.checks_verdict == "nothing_checked"
+    notes = ["Nothing was checked: no check says anything of the final files"] if nothing else []
     checked = (run.checked_final, run.checked_base)
     problem = next((one.problem for one in checked if one is not None and one.problem), "")
-    return [*notes, *([f"Checks did not run: {problem}"] if problem else [])]
+    notes += [f"Checks did not run: {problem}"] if problem else []
+    notes += [hindered(outcome) for outcome in void(run.checked_base)] if run.checked_base is not None else []
+    failing = [one for one in run.failing_checks if not nothing]
+    return [*notes, *([f"The final files fail checks: {', '.join(failing)}"] if failing else [])]
+
+
+def hindered(outcome: CheckOutcome) -> str:
+    """Why a check says nothing of the files, and what helps; without a full stop."""
+    if outcome.obstacle is None:
+        return f"`{outcome.command}` {outcome.how}"
+    why = HINDRANCES[outcome.obstacle]
+    return f"`{outcome.command}` fails for the environment, also on the unchanged files: {why}. Cure: {outcome.cure}"
+
+
+HINDRANCES: dict[Obstacle, str] = {
+    "program_missing": "a program is missing",
+    "no_network": "it has no network",
+    "read_only": "it writes where it may only read",
+    "no_toolchain": "a toolchain is missing",
+    "not_permitted": "it is not permitted",
+}
 
 
 def _checked(checked: FilesChecked) -> dict[str, Any]:

@@ -241,7 +241,7 @@ async def test_the_final_files_are_checked_again_when_the_winner_changes_them(
     assert ended.of(RunCompleted)[0].failing_checks == (GOOD,)
     status = json.loads((ended.directory.path / "status.json").read_text())
     assert status["checks"]["final"]["outcomes"][0]["result"] == "failed"
-    assert set(status["checks"]) == {"base", "answers", "final"}
+    assert set(status["checks"]) == {"verdict", "base", "answers", "final"}
     assert "its files fail `sh check.sh`" in (ended.directory.path / "massgen.log").read_text()
     assert check_notes(ended.snapshot) == [f"The final files fail checks: {GOOD}"]
 
@@ -250,7 +250,9 @@ async def test_the_final_files_are_checked_again_when_the_winner_changes_them(
 
 
 def finished(events: list[Any]) -> list[tuple[str, str, int]]:
-    return [(event.tree, event.outcome.command, event.outcome.runs) for event in events if isinstance(event, CheckFinished)]
+    return [
+        (event.tree, event.outcome.command, event.outcome.runs) for event in events if isinstance(event, CheckFinished)
+    ]
 
 
 async def test_equal_files_are_checked_once(tmp_path: Path, project: Path, environ: dict[str, str]) -> None:
