@@ -13,7 +13,8 @@ from massgen_mcp.events.parts import Obstacle
 _LINE = re.MULTILINE | re.IGNORECASE
 _RUNNERS = "pytest|tox|nox|mypy|ruff|black|flake8|pylint|coverage|pyright|build|pip|uv|poetry"
 _MISSING = re.compile(
-    rf"^(?:.*?(?:sh|bash|zsh|env|make|npm|line \d+|\d+): ['\u2018\"]?(?P<a>[\w.+-]+)['\u2019\"]?: (?:command )?not found"
+    rf"^(?:.*?(?:sh|bash|zsh|env|make|npm|line \d+|\d+): ['\u2018\"]?(?P<a>[\w.+-]+)['\u2019\"]?:"
+    rf" (?:command )?not found"
     rf"|(?:.*: )?command not found: (?P<b>[\w.+-]+)"
     rf"|(?:.*/)?env: ['\u2018](?P<c>[\w.+-]+)['\u2019]: No such file or directory"
     rf"|make(?:\[\d+\])?: (?P<d>[\w.+-]+): No such file or directory"
