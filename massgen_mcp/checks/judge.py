@@ -18,6 +18,7 @@ from massgen_mcp.changes.files import LINK, TreeFile
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
 from massgen_mcp.checks.counting import tests_in
 from massgen_mcp.checks.excerpt import excerpt_of, last_of
+from massgen_mcp.checks.kept import BaseOutcomes
 from massgen_mcp.checks.obstacles import hindrance_of
 from massgen_mcp.checks.protected import Protection
 from massgen_mcp.events.parts import CheckOutcome
@@ -77,15 +78,17 @@ class FileJudge:
         rules: CheckRules,
         *,
         shown: tuple[VisiblePath, ...] = (),
+        kept: BaseOutcomes | None = None,
     ) -> None:
         """Checks begin in the first directory of the base. `place`: where check-outs lie while they are used. `shown`:
-        what checks need and no tree holds.
+        what checks need and no tree holds. `kept`: what they said of the base before.
         """
         self._repository = repository
         self._base = base
         self._place = place
         self._rules = rules
         self._shown = shown
+        self._kept = kept
 
     @property
     def commands(self) -> tuple[str, ...]:
@@ -99,6 +102,17 @@ class FileJudge:
     async def subject(self, tree: str) -> Subject:
         """The files of an answer, whose own tree this is, as they are judged."""
         return await anyio.to_thread.run_sync(self._subject, TreeId(tree))
+
+    async def check_base(self, command: str) -> CheckOutcome:
+        """Run one check on the untouched files, unless it is known what comes of that."""
+        if self._kept is None:
+            return await self.check(self.base, command)
+        known = await anyio.to_thread.run_sync(self._kept.known, command)
+        if known is not None:
+            return known
+        outcome = await self.check(self.base, command)
+        await anyio.to_thread.run_sync(self._kept.note, outcome)
+        return outcome
 
     async def check(self, tree: str, command: str) -> CheckOutcome:
         """Run one check on these files."""

@@ -40,10 +40,9 @@ class AnswerChecks:
         self._base_lock = anyio.Lock()
 
     async def attend(self) -> None:
-        """Check the base, and each answer when it stands, for as long as that can matter."""
+        """Check each answer when it stands, for as long as that can matter."""
         begun: dict[_Work, anyio.CancelScope] = {}
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._base)
             while True:
                 attempt, state = self._live_run.state.attempt, self._live_run.coordination
                 wanted = [*((label, ()) for label in state.unchecked), *state.to_repeat.items()]
@@ -99,7 +98,7 @@ class AnswerChecks:
         if unchanged and self._live_run.coordination.rules.checks != "goal":
             return found
         try:
-            base = await self._base()
+            base = await self.base()
             subject = await self._judge.subject(self._judge.base if changes is None else changes.tree)
             hindered = {one.command for one in base.outcomes if one.obstacle is not None}
             own = await self._outcomes(subject.own_tree) if subject.restored else ()
@@ -115,7 +114,7 @@ class AnswerChecks:
         except Exception as error:  # noqa: BLE001 - a check that we cannot run is nobody's fault
             return found.model_copy(update={"problem": self._problem(error)})
 
-    async def _base(self) -> FilesChecked:
+    async def base(self) -> FilesChecked:
         """What the checks say of the untouched base; they run once."""
         async with self._base_lock:
             if done := self._live_run.state.checked_base:
@@ -139,7 +138,8 @@ class AnswerChecks:
             if known is not None and (again is None or known.runs >= RUNS):
                 return known
             async with self._room:
-                outcome = await self._judge.check(tree, command)
+                untouched = tree == self._judge.base and again is None
+                outcome = await (self._judge.check_base(command) if untouched else self._judge.check(tree, command))
             if again is not None:
                 outcome = merged(again, outcome)
             if outcome.result == "not_run":

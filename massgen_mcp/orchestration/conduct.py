@@ -160,10 +160,11 @@ class Conductor:
 
     @asynccontextmanager
     async def _checking(self) -> AsyncGenerator[None]:
-        """Answers are checked as they come, where the run has checks."""
+        """Where the run has checks, they run on the base before a model is asked, and on answers as they come."""
         if self._checks is None:
             yield
             return
+        await self._checks.base()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._checks.attend)
             yield

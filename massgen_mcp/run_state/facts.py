@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, field
 
 from massgen_mcp.coordination.deciding import best_so_far
-from massgen_mcp.coordination.evidence import verdict
+from massgen_mcp.coordination.evidence import verdict, void
 from massgen_mcp.coordination.state import Coordination, Rules
 from massgen_mcp.events.coordination import (
     AgentDropped,
@@ -314,9 +314,20 @@ class RunFacts:
         return None if final is None else verdict(final, self.coordination.evidence)
 
     @property
-    def failing_required_checks(self) -> tuple[str, ...]:
-        """Those that it has to pass: its files are not applied unasked."""
-        return () if self.coordination.rules.checks == "informative" else self.failing_checks
+    def void_checks(self) -> tuple[CheckOutcome, ...]:
+        """Those that say nothing of any files, as they came out on the base."""
+        return () if self.checked_base is None else void(self.checked_base)
+
+    @property
+    def unproven(self) -> str:
+        """Where checks are required: why the final files did not pass them, as a clause; their changes are not applied
+        unasked then. Empty where nothing speaks against that.
+        """
+        if self.coordination.rules.checks in (None, "informative"):
+            return ""
+        if self.failing_checks:
+            return f"the final files fail {', '.join(self.failing_checks)}"
+        return "nothing was checked" if self.checks_verdict == "nothing_checked" else ""
 
     # -- the caller and the budget --------------------------------------------------------------------------------
 

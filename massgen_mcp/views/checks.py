@@ -1,11 +1,32 @@
 """What checks said of a run's files: whole for programs, and what of it must not be overlooked."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from massgen_mcp.coordination.evidence import void
 from massgen_mcp.events.coordination import FilesChecked
 from massgen_mcp.events.parts import CheckOutcome, Obstacle
 from massgen_mcp.run_state.state import RunState
+
+CheckState = Literal["passed", "failed", "void", "unfinished", "untried"]
+"""`failed`: for the code as it is; `void`: for the environment, so that it says nothing of the code."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriedCheck:
+    """What a check says of the unchanged files."""
+
+    command: str
+    state: CheckState
+    how: str = ""
+    """How it ended, in words."""
+    cure: str = ""
+    """What helps where it is void."""
+    excerpt: str = ""
+    """The end of its output."""
+
+    def __str__(self) -> str:
+        how = f" ({self.how})" if self.how else ""
+        return f"{self.state}: {self.command}{how}{f'. Cure: {self.cure}' if self.cure else ''}"
 
 
 def checks(run: RunState) -> dict[str, Any]:
@@ -27,9 +48,25 @@ def check_notes(run: RunState) -> list[str]:
     checked = (run.checked_final, run.checked_base)
     problem = next((one.problem for one in checked if one is not None and one.problem), "")
     notes += [f"Checks did not run: {problem}"] if problem else []
-    notes += [hindered(outcome) for outcome in void(run.checked_base)] if run.checked_base is not None else []
+    notes += map(hindered, run.void_checks)
     failing = [one for one in run.failing_checks if not nothing]
     return [*notes, *([f"The final files fail checks: {', '.join(failing)}"] if failing else [])]
+
+
+def checks_state(run: RunState) -> str:
+    """How the final checks stand, for whoever is about to apply the files; empty where there was nothing to check."""
+    match run.checks_verdict:
+        case None:
+            return ""
+        case "passed":
+            void = f", {len(run.void_checks)} of them said nothing" if run.void_checks else ""
+            return f"The final files pass the checks{void}"
+        case "failed":
+            final = run.checked_final
+            failed = [one.command for one in final.outcomes if one.result == "failed"] if final is not None else []
+            return f"The final files fail checks: {', '.join(failed)}"
+        case "nothing_checked":
+            return "Nothing was checked of the final files"
 
 
 def hindered(outcome: CheckOutcome) -> str:
