@@ -42,8 +42,6 @@ async def _take_part(member: Member, attempt: Attempt) -> None:
 async def _left_behind(member: Member, attempt: Attempt) -> Changes | None:
     """What its copies of the caller's files hold, kept. None: nothing, or it cannot be kept."""
     try:
-        if member.commands is not None:
-            await member.commands.end_all()
         return await attempt.run_spec.answer_store.keep_patch(member.name, member.workspace)
     except Exception as error:  # noqa: BLE001 - it is dropped for another reason
         attempt.live_run.fault(error)
@@ -82,6 +80,8 @@ async def _play(member: Member, attempt: Attempt, play: Round) -> None:
         except BackendError as error:
             if error.reason != "context_too_small" or not play.could_show_less:
                 raise
+        finally:
+            await member.end_commands()
     if limit.ended_early:
         message = f"{setting}: no accepted action within {seconds:g} s; raise it in timeout_settings"
         raise BackendError("timeout", message)

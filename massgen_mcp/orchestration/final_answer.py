@@ -46,8 +46,6 @@ async def _restore(member: Member, attempt: Attempt, changes: Changes) -> None:
     `BackendError`.
     """
     try:
-        if member.commands is not None:
-            await member.commands.end_all()
         await attempt.run_spec.answer_store.restore(member.name, changes)
     except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
         raise attempt.live_run.fault(error) from None

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from contextlib import suppress
 
-import anyio
-
 from massgen_mcp.backends.base import ModelRequest, UserMessage
 from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 from massgen_mcp.coordination.visible import is_visible
@@ -19,6 +17,7 @@ from massgen_mcp.orchestration.conversation import Conversation, calls_of
 from massgen_mcp.orchestration.evidence_text import evidence_of
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.model_calls import ask
+from massgen_mcp.orchestration.round_request import file_notes
 from massgen_mcp.orchestration.shown_changes import shown_changes
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.window import within
@@ -65,9 +64,7 @@ async def _present(member: Member, attempt: Attempt, past: Sequence[Presentation
         try:
             return await _write(member, attempt, talk)
         finally:
-            if member.commands is not None:
-                with anyio.CancelScope(shield=True):
-                    await member.commands.end_all()
+            await member.end_commands()
     message = f"round_timeout_seconds: no final answer within {seconds:g} s; raise it in timeout_settings"
     raise BackendError("timeout", message)
 
@@ -92,8 +89,7 @@ def _started(member: Member, attempt: Attempt) -> PresentationStarted:
 
 async def _write(member: Member, attempt: Attempt, talk: Conversation) -> str:
     limits = attempt.run_spec.limits
-    files = (prompts.FILES, *attempt.run_spec.file_notes) if member.workspace is not None else ()
-    notes = [*files, *member.notes]
+    notes = [*file_notes(member, attempt, judges=False), *member.notes]
     chosen = attempt.live_run.coordination.answered
     usual = prompts.PRESENT if chosen else prompts.PRESENT_AT_ONCE
     task = member.templates.final_presentation_system_message or usual

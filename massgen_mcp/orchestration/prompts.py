@@ -1,4 +1,5 @@
-"""Every text that this program writes for agents. Short on purpose: models read it with every call.
+"""The texts that this program writes for agents; those of work on files are in `code_prompts`. Short on purpose: models
+read it with every call.
 
 Must not know who the agents are: only neutral names from a ballot reach a prompt.
 """
@@ -64,10 +65,6 @@ FILES = """\
 You have a workspace for files; relative paths start there. Put large results into files and name them in the answer."""
 PEER_FILES = "You can read the files of an answer under `peers/NAME/`, for example `peers/agent1/`."
 CONTEXT_FILES = "You can read the caller's files under: {names}."
-OWN_COPIES = """\
-Your own copy of {of} is {names}: work there. What differs from the original in the end is your patch; it belongs to \
-your answer, and the others read it. Do not repeat it in the text."""
-
 FINDINGS = """\
 Every answer is a JSON document and nothing else:
 {"summary": "...", "findings": [{"file": "src/a.py", "line": 12, "severity": "blocker" | "major" | "minor", \

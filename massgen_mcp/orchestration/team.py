@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+import anyio
+
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.calling import RetryPolicy
 from massgen_mcp.backends.limiter import ProviderLimiter
@@ -15,7 +17,6 @@ from massgen_mcp.events.parts import AgentInfo
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.money.budget import Budget
 from massgen_mcp.money.tariff import Tariff
-from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.answer_store import AnswerStore
 from massgen_mcp.orchestration.ask_caller import CallerQuestions
 from massgen_mcp.orchestration.faults import Report, name_only
@@ -60,6 +61,12 @@ class Member:
     def offered(self) -> tuple[Tool, ...]:
         """All its tools at this moment."""
         return (*self.tools, *self.toolbox.tools()) if self.toolbox is not None else self.tools
+
+    async def end_commands(self) -> None:
+        """End what it runs in the background, whoever cancels meanwhile."""
+        if self.commands is not None:
+            with anyio.CancelScope(shield=True):
+                await self.commands.end_all()
 
     async def ready(self) -> None:
         """Until its tools are there, as far as they come in time."""
@@ -113,15 +120,6 @@ class RunSpec:
     """What checks the files of answers, if the run has checks."""
     report: Report = name_only
     """Where errors of our own go, with their traces."""
-
-    @property
-    def file_notes(self) -> tuple[str, ...]:
-        """What agents are told of the caller's files."""
-        notes = [prompts.CONTEXT_FILES.format(names=", ".join(self.context_names))] if self.context_names else []
-        if self.copies:
-            of = ", ".join(f"context/{name}" for name in self.copies)
-            notes.append(prompts.OWN_COPIES.format(of=of, names=", ".join(f"{name}/" for name in self.copies)))
-        return tuple(notes)
 
     def begin(self, past: Iterable[LogRecord] = ()) -> RunState:
         """The state of a run like this before its first event, which tells more about the agents, or after `past`."""

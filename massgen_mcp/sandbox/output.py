@@ -35,6 +35,11 @@ class Output:
         self._head.clear()
         self._tail.clear()
 
+    def ending(self, count: int) -> str:
+        """The last of it, at most so many bytes of what is kept."""
+        kept = self._tail[-count:] or self._head[-count:]
+        return bytes(kept).decode(errors="replace")
+
     def text(self) -> str:
         left_out = self.total - len(self._head) - len(self._tail)
         if not left_out:

@@ -49,6 +49,11 @@ class SandboxedProcess:
         self._ended: Ended | None = None
 
     @property
+    def pid(self) -> int:
+        """Of its supervisor: all processes of the command are below it, except those of a container."""
+        return self._process.pid
+
+    @property
     def stdin(self) -> ByteSendStream | None:
         return self._process.stdin
 

@@ -67,7 +67,13 @@ class RunsOnce(Protocol):
 
 
 class ToolRefused(Exception):
-    """The call was understood and cannot be done; the message tells the model what to do instead."""
+    """The call was understood and cannot be done; the message tells the model what to do instead. `foreign`: as in
+    `ToolResult`.
+    """
+
+    def __init__(self, message: str, *, foreign: bool = False) -> None:
+        super().__init__(message)
+        self.foreign = foreign
 
 
 class Arguments(BaseModel):

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +21,9 @@ from pydantic import AfterValidator, Field
 
 from massgen_mcp.backends.base import RUN_COMMAND, JsonObject, ToolSpec
 from massgen_mcp.sandbox import SCRATCH, Ended, Policy, SandboxedProcess, SandboxFailed, spawn
+from massgen_mcp.sandbox.levels import CONTAINERS
 from massgen_mcp.sandbox.output import Output, how_ended, take
+from massgen_mcp.sandbox.waiting import MISSED_TERMINAL, until_it_waits
 from massgen_mcp.tools.base import Arguments, Text, Tool, ToolRefused, ToolResult, parse_arguments, tool_spec
 from massgen_mcp.tools.command_policy import policy_now
 from massgen_mcp.tools.command_rules import CommandRules
@@ -32,6 +35,10 @@ MAX_IN_BACKGROUND = 8
 MAX_SHOWN = 200
 SHOWN_HEAD, SHOWN_TAIL = 4_000, 6_000
 """Characters of a longer output that a model reads; all of it lies in a file."""
+NO_TERMINAL = (
+    "There is no terminal, and nothing on standard input. Give the program what it asks for by its options, a file or "
+    "a pipe; with `background` a command may wait."
+)
 KEPT_BYTES = 4 * 1024 * 1024
 """Of the beginning of an output, for that file."""
 
@@ -47,22 +54,25 @@ class RunCommand(Arguments):
     timeout_seconds: float = Field(gt=0, le=86_400, default_factory=float)
     """Left out, which is 0: the usual time."""
     background: bool = False
+    name: Annotated[str, Field(max_length=40, pattern=r"^[\w.-]*$")] = ""
+    """Of a command in the background; left out: one is made."""
 
 
 class ReadCommand(Arguments):
-    id: str
+    name: str = ""
+    """Left out: all of them are listed."""
     wait_seconds: Annotated[float, Field(ge=0, le=300)] = 0
 
 
 class StopCommand(Arguments):
-    id: str
+    name: str
 
 
 @dataclass(slots=True)
 class Background:
     """A command that goes on beside the agent's work."""
 
-    id: str
+    name: str
     command: str
     output: Output = field(default_factory=partial(Output, KEPT_BYTES))
     ended: Ended | None = None
@@ -130,31 +140,59 @@ class AgentCommands:
         policy, notes = await self._policy(seconds)
         output = Output(KEPT_BYTES)
         async with spawn(_shell(wanted.command), policy, self._rules.level) as process:
-            too_much = await take(process, output)
+            waits, too_much = await self._take(process, output)
             ended = await process.wait()
         text = await anyio.to_thread.run_sync(self._shortened, output.text())
+        if waits:
+            notes.append(f"[It waited for somebody. {NO_TERMINAL}]")
+        elif ended.code and MISSED_TERMINAL.search(text):
+            notes.append(f"[{NO_TERMINAL}]")
         return _finished(ended, text, notes, limit=seconds, too_much=too_much)
+
+    async def _take(self, process: SandboxedProcess, output: Output) -> tuple[bool, bool]:
+        """Whether it was ended because it waits for somebody, and because it printed too much."""
+        waits = too_much = False
+
+        async def end_if_it_waits() -> None:
+            nonlocal waits
+            await until_it_waits(process, output)
+            waits = True
+            await process.stop()
+
+        async with anyio.create_task_group() as tasks:
+            if self._rules.level not in CONTAINERS:
+                tasks.start_soon(end_if_it_waits)
+            too_much = await take(process, output)
+            tasks.cancel_scope.cancel()
+        return waits, too_much
 
     async def begin(self, wanted: RunCommand) -> ToolResult:
         if sum(one.ended is None for one in self._background.values()) >= MAX_IN_BACKGROUND:
             raise ToolRefused(f"{MAX_IN_BACKGROUND} commands run in the background; stop one first")
         seconds = min(wanted.timeout_seconds or self._rules.most_seconds, self._rules.most_seconds)
         policy, notes = await self._policy(seconds)
-        one = Background(f"c{secrets.token_hex(3)}", wanted.command)
-        self._background[one.id] = one
+        one = Background(wanted.name or self._free_name(), wanted.command)
+        if (known := self._background.get(one.name)) is not None and known.ended is None:
+            raise ToolRefused(f"{one.name} is running; stop it first, or take another name")
+        self._background[one.name] = one
         self._host.tasks.start_soon(self._keep, one, policy)
-        started = f"runs in the background as {one.id}; read_command tells what it prints, stop_command ends it"
+        started = (
+            f"runs in the background as {one.name} until your turn ends; read_command tells what it prints, "
+            "stop_command ends it"
+        )
         return ToolResult("\n".join([started, *notes]))
 
     async def read(self, wanted: ReadCommand) -> ToolResult:
-        one = self._known(wanted.id)
+        if not wanted.name:
+            return ToolResult("\n".join(map(_state_of, self._background.values())) or "nothing runs in the background")
+        one = self._known(wanted.name)
         with anyio.move_on_after(wanted.wait_seconds):
             while one.ended is None and not one.output.total:
                 await one.news.wait()
         return await anyio.to_thread.run_sync(self._output_so_far, one)
 
     async def stop(self, wanted: StopCommand) -> ToolResult:
-        one = self._known(wanted.id)
+        one = self._known(wanted.name)
         one.stop.set()
         while one.ended is None:
             await one.news.wait()
@@ -164,7 +202,7 @@ class AgentCommands:
         text = self._shortened(one.output.text())
         one.output.forget()
         if one.ended is None:
-            return ToolResult(f"{one.id} is running\n{text}".rstrip(), foreign=bool(text))
+            return ToolResult(f"{one.name} is running\n{text}".rstrip(), foreign=bool(text))
         return _finished(one.ended, text, (), limit=self._rules.most_seconds, too_much=one.too_much)
 
     def _shortened(self, text: str) -> str:
@@ -179,6 +217,9 @@ class AgentCommands:
         else:
             where = f"; read them by lines, as with: sed -n '200,400p' {SCRATCH}/{name}"
         return f"{text[:SHOWN_HEAD]}\n[{left_out}{where}]\n{text[-SHOWN_TAIL:]}"
+
+    def _free_name(self) -> str:
+        return next(name for at in count(1) if (name := f"c{at}") not in self._background)
 
     def _known(self, name: str) -> Background:
         if one := self._background.get(name):
@@ -252,12 +293,17 @@ class BackgroundTool:
 def _run_spec(rules: CommandRules) -> ToolSpec:
     description = (
         f"Run a shell command in a sandbox, in your workspace. {rules.described()} "
+        "Each one is a new shell that begins there, without a terminal and with nothing on standard input. "
         "With `background` it goes on beside your work."
     )
     return tool_spec(RUN_COMMAND, description, RunCommand)
 
 
-_READ = tool_spec("read_command", "What a command in the background printed since you last read it.", ReadCommand)
+_READ = tool_spec(
+    "read_command",
+    "What a command in the background printed since you last read it; without a name, which there are.",
+    ReadCommand,
+)
 _STOP = tool_spec("stop_command", "End a command in the background.", StopCommand)
 
 
@@ -278,6 +324,10 @@ def _shell(command: str) -> list[str]:
 async def _stop_when(wanted: anyio.Event, process: SandboxedProcess) -> None:
     await wanted.wait()
     await process.stop()
+
+
+def _state_of(one: Background) -> str:
+    return f"{one.name}: {'is running' if one.ended is None else 'has ended'}: {one.command[:MAX_SHOWN]}"
 
 
 def _finished(ended: Ended, text: str, notes: Iterable[str], *, limit: float, too_much: bool) -> ToolResult:

@@ -17,15 +17,13 @@ from massgen_mcp.threads import abandonable
 from massgen_mcp.tools.base import Arguments, Text, Tool, ToolRefused, ToolResult, parse_arguments, tool_spec
 from massgen_mcp.tools.file_search import ListFiles, SearchFiles, list_files, search_files
 from massgen_mcp.tools.file_text import MAX_FILE_BYTES, lines_of, read_data, read_text
+from massgen_mcp.tools.near_lines import near_lines
 from massgen_mcp.workspace.copying import copy
 from massgen_mcp.workspace.directory import Workspace
 from massgen_mcp.workspace.guard import PathRefused
 
 MAX_OUTPUT_BYTES = 256 * 1024
 MAX_LINE_NUMBER = 1_000_000_000
-MAX_LINES_COMPARED = 20
-MAX_TEXT_COMPARED = 1_000_000
-"""In the search for what a text that does not occur may have meant."""
 MAX_PLACES = 5
 """Lines that are told of a text that is there several times."""
 
@@ -83,7 +81,9 @@ class FileTool(Generic[ArgumentsT]):
             # A file that never comes must not hold up the run; a change is not left half done behind its back.
             text = await (to_thread.run_sync(act) if self.side_effects else abandonable(act))
             return ToolResult(text, foreign=self.foreign)
-        except (PathRefused, ToolRefused) as refused:
+        except ToolRefused as refused:
+            return ToolResult(str(refused), is_error=True, foreign=refused.foreign)
+        except PathRefused as refused:
             return ToolResult(str(refused), is_error=True)
 
 
@@ -176,7 +176,9 @@ def edit_file(workspace: Workspace, wanted: EditFile) -> str:
     old, new = _with_line_ends_of(text, wanted)
     count = text.count(old)
     if not count:
-        raise ToolRefused(f"'old' does not occur in the file; {_why_not(text, old)}")
+        near = near_lines(text, old)
+        hint = near or "it must match exactly, blanks and line ends included"
+        raise ToolRefused(f"'old' does not occur in the file; {hint}", foreign=bool(near))
     places = _line_numbers(text, old)
     if count > 1 and not wanted.replace_all:
         raise ToolRefused(f"'old' occurs {count} times, at {places}; give more of its surroundings, or set replace_all")
@@ -208,16 +210,6 @@ def _with_line_ends_of(text: str, wanted: EditFile) -> tuple[str, str]:
     if "\r\n" in text and "\r" not in wanted.old and "\r" not in wanted.new:
         return wanted.old.replace("\n", "\r\n"), wanted.new.replace("\n", "\r\n")
     return wanted.old, wanted.new
-
-
-def _why_not(text: str, old: str) -> str:
-    """What else may be meant by a text that does not occur."""
-    wanted = [line.strip() for line in old.strip().split("\n", MAX_LINES_COMPARED)]
-    lines = [line.strip() for line in text[:MAX_TEXT_COMPARED].split("\n")]
-    for at in range(len(lines) - len(wanted) + 1 if len(wanted) <= MAX_LINES_COMPARED else 0):
-        if lines[at : at + len(wanted)] == wanted:
-            return f"line {at + 1} differs from it only in spaces at the ends of lines, which must match, too"
-    return "it must match exactly, spaces and line ends included"
 
 
 def _line_numbers(text: str, piece: str) -> str:

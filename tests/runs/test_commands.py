@@ -138,6 +138,17 @@ async def test_what_an_agent_left_in_the_background_ends_with_the_run(tmp_path: 
     assert living(mark) == []
 
 
+async def test_what_an_agent_left_in_the_background_ends_with_its_turn(tmp_path: Path, environ: dict[str, str]) -> None:
+    """Its next turn begins without it, and is told that there is none of that name."""
+    stay = command("sleep 300", background=True, name="server")
+    look = {"call": "read_command"}
+    maker = [stay, look, {"answer": "42"}, look, {"vote": "own"}]
+    ended = await play(tmp_path, environ, maker, [{"answer": "no"}, {"vote": "42"}])
+    _, running, later = ended.of(ToolFinished, "agent_a")
+    assert running.result.endswith("server: is running: sleep 300")
+    assert later.result.endswith("server: has ended: sleep 300")
+
+
 async def test_a_cancelled_run_leaves_nothing_of_its_commands(tmp_path: Path, environ: dict[str, str]) -> None:
     mark = secrets.token_hex(8)
     long = command(f"(setsid sleep 300 &); sleep 300; : {mark}")

@@ -30,8 +30,8 @@ class Hands:
     def tools(self) -> tuple[Tool, ...]:
         return self.commands.tools()
 
-    async def use(self, name: str, **arguments: Any) -> ToolResult:
-        (tool,) = (tool for tool in self.tools if tool.spec.name == name)
+    async def use(self, tool_name: str, /, **arguments: Any) -> ToolResult:
+        (tool,) = (tool for tool in self.tools if tool.spec.name == tool_name)
         return await tool.run(arguments)
 
     async def run(self, command: str, **arguments: Any) -> str:

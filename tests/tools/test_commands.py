@@ -108,25 +108,72 @@ async def test_a_command_that_uses_more_than_it_may_is_ended_and_says_why(
         assert not result.text.startswith("[exit code 0")
 
 
-async def test_what_runs_in_the_background_is_read_and_stopped(tmp_path: Path, level: LevelName) -> None:
+async def test_what_runs_in_the_background_is_listed_read_and_stopped_by_name(tmp_path: Path, level: LevelName) -> None:
     mark = secrets.token_hex(8)
     async with hands(tmp_path, level) as agent:
+        assert (await agent.use("read_command")).text == "nothing runs in the background"
         script = f"echo ready; while [ ! -e go ]; do sleep 0.02; done; echo went; sleep 300; : {mark}"
-        told = await agent.run(script, background=True)
-        name = told.split(" as ")[1].split(";")[0]
-        first = await agent.use("read_command", id=name, wait_seconds=60)
-        assert first.text == f"{name} is running\nready"
+        assert "in the background as web until your turn ends" in await agent.run(script, background=True, name="web")
+        assert "web is running" in await agent.run("echo 2", background=True, name="web")
+        assert "as c1 until" in await agent.run("echo 3", background=True)
+        first = await agent.use("read_command", name="web", wait_seconds=60)
+        assert first.text == "web is running\nready"
         await agent.run("touch go")
-        second = await agent.use("read_command", id=name, wait_seconds=60)
-        assert second.text == f"{name} is running\nwent"
-        stopped = await agent.use("stop_command", id=name)
+        second = await agent.use("read_command", name="web", wait_seconds=60)
+        assert second.text == "web is running\nwent"
+        listed = (await agent.use("read_command")).text.splitlines()
+        assert [line.partition(": ")[0] for line in listed] == ["web", "c1"]
+        assert listed[0].startswith("web: is running: echo ready;")
+        stopped = await agent.use("stop_command", name="web")
         assert stopped.text.startswith("[stopped, ")
         assert living(mark) == []
-        again = await agent.use("read_command", id=name)
+        again = await agent.use("read_command", name="web")
         assert again.text.startswith("[stopped, ")
-        unknown = await agent.use("read_command", id="c123456")
+        unknown = await agent.use("read_command", name="other")
         assert unknown.is_error
-        assert name in unknown.text
+        assert "there is: web, c1" in unknown.text
+        assert "as web until" in await agent.run("echo 4", background=True, name="web")
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        """printf 'Continue? [y/N] '; sleep 300""",
+        """printf '\\033[2;1H~\\033[1;1H'; sleep 300""",
+        """python3 -c 'import time; print(">>> ", end="", flush=True); time.sleep(300)'""",
+    ],
+    ids=["question", "screen", "prompt"],
+)
+async def test_a_program_that_waits_for_somebody_is_ended_and_it_is_said_why(
+    tmp_path: Path, level: LevelName, program: str
+) -> None:
+    async with hands(tmp_path, level) as agent:
+        told = await agent.run(program)
+        assert told.startswith("[stopped, ")
+        assert "[It waited for somebody. There is no terminal" in told
+
+
+@pytest.mark.parametrize(
+    ("program", "end"),
+    [
+        ("printf 'sum: '; python3 -c 'import time\nwhile time.process_time() < 5: pass'; echo 42", "sum: 42"),
+        ("printf '1\\n2: '; sleep 1; echo ok; sleep 7; echo 3", "1\n2: ok\n3"),
+    ],
+    ids=["one that computes", "one that goes on"],
+)
+async def test_a_program_that_only_looks_like_waiting_ends_by_itself(
+    tmp_path: Path, level: LevelName, program: str, end: str
+) -> None:
+    async with hands(tmp_path, level) as agent:
+        told = await agent.run(program)
+        assert told.startswith("[exit code 0, ")
+        assert told.endswith(end)
+
+
+async def test_a_program_that_ends_for_want_of_a_terminal_is_explained(tmp_path: Path, level: LevelName) -> None:
+    async with hands(tmp_path, level) as agent:
+        assert "[There is no terminal, and nothing on standard input." in await agent.run("python3 -c 'input()'")
+        assert "no terminal" not in await agent.run("echo 'not a tty'")
 
 
 async def test_nothing_in_the_background_outlives_the_run(tmp_path: Path, level: LevelName) -> None:

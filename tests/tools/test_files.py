@@ -127,11 +127,35 @@ async def test_an_edit_replaces_exactly_one_place(tools: dict[str, Tool], ws: Pa
     assert (ws / "f").read_text() == "1 2 1\n"
 
 
-async def test_an_edit_that_does_not_fit_says_where_it_nearly_does(tools: dict[str, Tool]) -> None:
-    await ok(tools["write_file"], {"path": "f.py", "content": "def f():\n    if x:\n        return 1\n"})
+@pytest.mark.parametrize(
+    ("old", "told"),
+    [
+        ("if x:\n    return 1", "differs from it only in blanks:\n2:     if x:\n3:         return 1"),
+        ("return  1", "differs from it only in blanks:\n3:         return 1"),
+        ("static  void *\nnew_node(", "differs from it only in blanks:\n6: static void *\n7: new_node(int a)"),
+        ("        return one", "the lines that are most like it:\n3:         return 1"),
+        (
+            "{\n    return make_node(aa);\n}",
+            "the lines that are most like it:\n8: {\n9:     return make_node(a);\n10: }",
+        ),
+        ("nothing of this kind is there", "it must match exactly"),
+        ("   \n ", "it must match exactly"),
+    ],
+)
+async def test_an_edit_that_misses_shows_the_lines_that_are_most_like_it(
+    tools: dict[str, Tool], old: str, told: str
+) -> None:
+    python, c = (
+        "def f():\n    if x:\n        return 1\n\n",
+        "static void *\nnew_node(int a)\n{\n    return make_node(a);\n}\n",
+    )
+    text = f"{python}# C\n{c}"
+    await ok(tools["write_file"], {"path": "f.py", "content": text})
 
-    nearly: JsonObject = {"path": "f.py", "old": "if x:\n    return 1", "new": "return 2"}
-    assert "line 2 differs from it only in spaces" in await refused(tools["edit_file"], nearly)
+    missed = await tools["edit_file"].run({"path": "f.py", "old": old, "new": "return 2"})
+    assert missed.is_error
+    assert told in missed.text
+    assert missed.foreign == ("exactly" not in told), "lines of a file are marked as somebody's words"
 
 
 async def test_an_edit_takes_over_the_line_ends_of_the_file(tools: dict[str, Tool], ws: Path) -> None:
