@@ -235,7 +235,8 @@ class Round:
             return
         changes = shown_changes(self._live_run, entries, self._run_spec.answer_store)
         state = self._live_run.coordination
-        text = ballot_message(heading, self._ballot, state, shown, notes=notes, changes=changes)
+        base = self._live_run.state.checked_base
+        text = ballot_message(heading, self._ballot, state, shown, notes=notes, changes=changes, base=base)
         if self._writes:
             text = f"{text}\n\n{prompts.IF_UNABLE}{prompts.text_vote(self._choices)}."
         self._talk.tell(text, "ballot")
