@@ -1,4 +1,4 @@
-"""The beginning of each file's difference in a patch that is too long to be shown, so that a long one hides no other."""
+"""The beginning of each file's difference in a patch that is too long to be shown: a long one hides no other."""
 
 from pathlib import Path
 

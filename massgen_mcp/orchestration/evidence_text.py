@@ -32,9 +32,9 @@ def _evidence_lines(checked: FilesChecked, before: Mapping[str, CheckOutcome], l
         known = before.get(outcome.command)
         notes = [_fails_before(outcome)] if outcome.command in checked.fails_before else []
         yield from _outcome(outcome, limit, [*notes, *_tests(outcome, known)])
-        if outcome.result == "passed" and known is not None and known.result == "passed" and known.excerpt:
+        if known is not None and outcome.result == known.result == "passed" and known.excerpt != outcome.excerpt:
             yield "  On the unchanged files it ended so:"
-            yield _indented(known.excerpt, limit)
+            yield _indented(known.excerpt or "(nothing printed)", limit)
     if checked.restored:
         names = ", ".join(checked.restored)
         yield f"Protected files that the answer changed were checked as they were before: {names}"

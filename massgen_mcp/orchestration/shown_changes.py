@@ -1,4 +1,4 @@
-"""What readers of answers are shown of the files that each changes: the list, and the beginning of each file's difference.
+"""What readers of answers are shown of the files that each changes: the list, and how each file's difference begins.
 
 Made of what an answer's event and its kept patch hold, so that a resumed round shows the same.
 """

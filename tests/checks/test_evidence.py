@@ -362,6 +362,17 @@ async def test_evidence_stands_below_each_answer_on_the_ballot_and_outweighs_cla
     assert (names["I swear."] in voter.votable) is (policy == "informative")
 
 
+async def test_a_pass_stands_beside_that_of_the_base_with_its_last_lines_and_number_of_tests(
+    tmp_path: Path, project: Path, environ: dict[str, str]
+) -> None:
+    (project / "notes").write_text("collected\n===== 12 passed in 0.10s =====\n")
+    fewer = [write("notes", "===== 1 passed in 0.10s =====\n"), {"answer": "green"}, {"vote": "green"}]
+    voter, _ = await shown(tmp_path, project, environ, fewer, checks=["cat notes"])
+    (below,) = [one.text for one in materials(voter.ballots[0]) if one.kind == "checks" and "cat notes" in one.text]
+    assert "Tests: 1, 12 on the unchanged files.\n  ===== 1 passed in 0.10s =====" in below
+    assert "On the unchanged files it ended so:\n  collected\n  ===== 12 passed in 0.10s =====" in below
+
+
 async def test_no_output_of_a_check_can_pass_for_an_answer_or_for_other_evidence(
     tmp_path: Path, project: Path, environ: dict[str, str]
 ) -> None:

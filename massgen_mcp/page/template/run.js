@@ -220,13 +220,24 @@ function pageIn(into) {
       : failed ? chip(`✗ ${failed} of ${count(checked.checks.length, 'check')} failed`, 'bad')
         : checked.checks.every(check => check.result === 'passed') ? chip(`✓ ${count(checked.checks.length, 'check')} passed`, 'good') : chip('– checks did not run', 'busy');
   }
+  function onBase(check) {
+    const base = run.checks.checked.find(checked => checked.subject === 'base');
+    return base && base.checks.find(one => one.command === check.command);
+  }
+  function besideBase(checked, check) {
+    const base = checked.subject === 'base' ? null : onBase(check), passed = check.result === 'passed' && base && base.result === 'passed';
+    return [check.tests === null ? null : h('span', {class: 'dim'}, ` · ${count(check.tests, 'test')}${base && base.tests !== null ? `, ${base.tests} on the unchanged files` : ''}`),
+      check.flaky ? chip('flaky: passed and failed on the same files', 'busy') : null,
+      check.cure ? h('p', {class: 'note'}, 'It fails for the environment. Cure: ', bdi(check.cure)) : null,
+      passed && base.lines && base.lines.text && check.lines && base.lines.text !== check.lines.text ? ['On the unchanged files: ', h('pre', {class: 'lines', tabindex: 0}, visible(base.lines.text))] : null];
+  }
   function checkRows(checked) {
     return [checked.problem ? h('p', {class: 'note'}, 'Could not be checked: ', bdi(checked.problem)) : !checked.checks.length ? h('p', {class: 'dim'}, 'No file is changed: nothing to check.') : null,
       h('ul', {class: 'events'}, checked.checks.map(check => h('li', {}, resultOf(check.result), ' ', h('code', {}, bdi(check.command)),
         h('span', {class: 'dim'}, ` · ${check.how} · ${check.seconds.toFixed(1)} s`),
         check.failed_before && checked.subject !== 'base' ? chip(check.result === 'passed' ? 'did not pass before' : 'did not pass before either') : null,
         check.own ? ['; with its own versions of protected files: ', resultOf(check.own)] : null,
-        check.lines ? check.lines.text ? h('pre', {class: 'lines', tabindex: 0}, visible(check.lines.text)) : leftOut(check.lines) : null))),
+        check.lines ? check.lines.text ? h('pre', {class: 'lines', tabindex: 0}, visible(check.lines.text)) : leftOut(check.lines) : null, besideBase(checked, check)))),
       checked.restored.length ? h('p', {class: 'dim'}, 'Protected files that it changed were checked as they were before: ', checked.restored.map((path, k) => [k ? ', ' : '', h('code', {}, bdi(path))])) : null];
   }
   function checks() {
