@@ -23,7 +23,7 @@ from massgen_mcp.server.results.files import FileLine, Files
 from massgen_mcp.server.results.record import CheckLine, Dissent, Dropped, NestedRun, ResultUsage, VoteLine
 from massgen_mcp.server.results.result import Result
 from massgen_mcp.server.results.runs import RunLine, RunList
-from massgen_mcp.server.results.start import Begun, Waiting
+from massgen_mcp.server.results.start import BaseCheck, Begun, Waiting
 from massgen_mcp.server.results.status import Status
 from massgen_mcp.server.results.wait import Progress
 from tests.harness import TempHome, agent, call, events_of, expect_error, happened, wait_until
@@ -97,6 +97,7 @@ PARTS: Mapping[str, type[BaseModel]] = {
     "Dissent": Dissent,
     "A dropped agent": Dropped,
     "A check": CheckLine,
+    "A check of the unchanged files": BaseCheck,
     "Changed files": Files,
     "A changed file": FileLine,
     "A conflict": RefusedFile,
