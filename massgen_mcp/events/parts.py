@@ -117,6 +117,11 @@ class CheckOutcome(Event):
     cure: str = ""
     """What to change so that it can run, where there is an obstacle."""
 
+    @property
+    def speaks_against(self) -> bool:
+        """Whether it fails for the files' sake, and steadily."""
+        return self.result == "failed" and not self.flaky and self.obstacle is None
+
 
 class Usage(Event):
     """Tokens of one model call. Cached and cache-written ones are part of the input, reasoning of the output."""

@@ -289,6 +289,8 @@ def _checked(event: FilesChecked) -> Sentence:
     failed = [outcome for outcome in event.outcomes if outcome.result != "passed"]
     before = [outcome.command for outcome in failed if outcome.command in event.fails_before]
     notes = f"; not passed before either: {', '.join(before)}" if before and event.subject != "base" else ""
+    if event.subject == "base":
+        notes += "".join(f"; cure of {outcome.command}: {outcome.cure}" for outcome in failed if outcome.cure)
     if event.restored:
         own = ", ".join(f"{outcome.command}: {_came_out(outcome)}" for outcome in event.own)
         notes += f"; protected files checked as they were: {', '.join(event.restored)}; with its own: {own}"

@@ -215,10 +215,10 @@ function pageIn(into) {
   const RESULT = {passed: ['✓', 'good', 'passed'], failed: ['✗', 'bad', 'failed'], not_run: ['–', 'busy', 'not run']};
   const resultOf = result => h('span', {class: RESULT[result][1]}, `${RESULT[result][0]} ${RESULT[result][2]}`);
   function verdict(checked) {
-    const failed = checked.checks.filter(check => check.result === 'failed').length;
+    const failed = checked.checks.filter(check => check.result === 'failed' && !check.flaky && !check.cure).length;
     return checked.problem ? chip('could not be checked', 'busy') : !checked.checks.length ? null
       : failed ? chip(`✗ ${failed} of ${count(checked.checks.length, 'check')} failed`, 'bad')
-        : checked.checks.every(check => check.result === 'passed') ? chip(`✓ ${count(checked.checks.length, 'check')} passed`, 'good') : chip('– checks did not run', 'busy');
+        : checked.checks.every(check => check.result === 'passed') ? chip(`✓ ${count(checked.checks.length, 'check')} passed`, 'good') : chip('– some checks say nothing', 'busy');
   }
   function onBase(check) {
     const base = run.checks.checked.find(checked => checked.subject === 'base');
