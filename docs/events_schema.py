@@ -23,7 +23,7 @@ from massgen_mcp.events.agent_work import (
     ToolStarted,
 )
 from massgen_mcp.events.coordination import AnswerSubmitted, CheckFinished, FilesChecked, FirstAnswersClosed
-from massgen_mcp.events.parts import BallotEntry, CheckOutcome, Event, NestedSpending
+from massgen_mcp.events.parts import BallotEntry, CheckOutcome, Event, Spent
 from massgen_mcp.events.record import JOURNAL_VERSION, AnyEvent, LogRecord
 from massgen_mcp.events.run import (
     BudgetMark,
@@ -79,7 +79,7 @@ BY_HAND: tuple[Event, ...] = (
         max_tokens=1_000_000,
     ),
     NestedRunEnded(
-        run_id=RUN_ID, state="completed", spent=NestedSpending(calls=5, input_tokens=9_000, output_tokens=700, usd=0.08)
+        run_id=RUN_ID, state="completed", spent=Spent(calls=5, input_tokens=9_000, output_tokens=700, usd=0.08)
     ),
     BallotChanged(
         agent="agent_b", revision=2, ballot=(BallotEntry(name="agent1", label="agent1.1"),), nonce="5f0c9a1be27d4368"

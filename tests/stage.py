@@ -13,10 +13,10 @@ from massgen_mcp.events.parts import Event, public_agent_name
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.conduct import Conductor
-from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
 from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.tools.base import Tool
+from tests.in_memory import EventList, NullAnswerStore
 
 
 @dataclass

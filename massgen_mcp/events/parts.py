@@ -155,15 +155,19 @@ class Cost(Event):
     """Who said the price."""
 
 
-class NestedSpending(Event):
-    """What a nested run has spent, with the runs nested in it; as `money.spending.Spent`."""
+class Spent(Event):
+    """What calls of models cost together, those of nested runs included.
+
+    Tokens and money of tries without a reply are in the sums, too. `usd` is the known part: a call of which nobody
+    knows the price is in `unpriced_calls`, and not in `usd`.
+    """
 
     calls: int = 0
     """Calls of models that came to a reply."""
     calls_without_usage: int = 0
-    """Those whose provider told no tokens."""
+    """Those whose provider told no tokens, so that theirs are our estimate."""
     lost_calls: int = 0
-    """Tries without a reply that have to be paid for."""
+    """Tries that have to be paid for and brought no reply: cut off by us, or broken in the middle. All estimated."""
     input_tokens: int = 0
     """What models read."""
     cached_input_tokens: int = 0
@@ -179,9 +183,28 @@ class NestedSpending(Event):
     unpriced_calls: int = 0
     """Calls whose price nobody knows."""
     estimated_calls: int = 0
-    """Calls whose price is an estimate."""
+    """Calls whose price is the model's own provider's, and not that of the gateway which was asked."""
     seconds: float = 0.0
-    """Of all calls together."""
+    """Of all replies together."""
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    @property
+    def known_usd(self) -> float | None:
+        """None when calls were made and the price of none is known."""
+        priced = self.calls + self.lost_calls > self.unpriced_calls
+        return self.usd if priced or not self.unpriced_calls else None
+
+    @property
+    def rounded_usd(self) -> float | None:
+        """`known_usd` without the noise of adding up; nothing that anybody bills is lost."""
+        return None if self.known_usd is None else round(self.known_usd, 9)
+
+    def __add__(self, other: Self) -> Self:
+        names = type(self).model_fields
+        return self.model_construct(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
 
 class ToolCallRecord(Event):

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from massgen_mcp.errors import FailureReason
-from massgen_mcp.events.parts import AgentInfo, Changes, CopiedDirectory, Event, NestedSpending, Outcome
+from massgen_mcp.events.parts import AgentInfo, Changes, CopiedDirectory, Event, Outcome, Spent
 
 InputKind = Literal["budget_reached", "question", "permission"]
 """What the caller may have to decide before a run continues."""
@@ -201,7 +201,7 @@ class NestedRunEnded(Event):
     """Of the nested run."""
     state: Literal["completed", "failed", "cancelled", "timed_out"]
     """How it ended."""
-    spent: NestedSpending = NestedSpending()
+    spent: Spent = Spent()
     """What it used, with the runs nested in it."""
 
 

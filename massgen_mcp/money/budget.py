@@ -8,8 +8,9 @@ and no clocks. A call of unknown price counts with its tokens only.
 import math
 from dataclasses import dataclass, field
 
+from massgen_mcp.events.parts import Spent
 from massgen_mcp.events.run import BudgetMark, BudgetRaised, NestedRunEnded, NestedRunStarted, RunStarted
-from massgen_mcp.money.spending import Spending, Spent
+from massgen_mcp.money.spending import Spending
 
 BudgetEvent = RunStarted | BudgetMark | BudgetRaised | NestedRunStarted | NestedRunEnded
 """What the state of a run has its budget fold in."""

@@ -28,9 +28,8 @@ from massgen_mcp.events.run import (
 from massgen_mcp.orchestration.answer_checks import AnswerChecks
 from massgen_mcp.orchestration.attempt import Attempt, Briefing
 from massgen_mcp.orchestration.coordinating import coordinate
-from massgen_mcp.orchestration.final_answer import final_answer, presented
+from massgen_mcp.orchestration.final_answer import evaluate, final_answer, present, presented, verdict
 from massgen_mcp.orchestration.live_run import WHOLE_RUN, Journal, LiveRun
-from massgen_mcp.orchestration.presentation import evaluate, present, verdict
 from massgen_mcp.orchestration.replay import past_work
 from massgen_mcp.orchestration.run_end import cancelled, nobody_left, timed_out
 from massgen_mcp.orchestration.team import Member, RunSpec

@@ -1,11 +1,40 @@
-"""The final answer of an attempt, what the winner writes or its answer as it stood, and what its files change."""
+"""The final answer of an attempt: the winner writes it, knowing all answers and votes, or its answer stands as it was.
+It judges what it wrote if another attempt is possible.
+"""
 
+from collections.abc import Sequence
+from contextlib import suppress
+
+from massgen_mcp.backends.base import ModelRequest, UserMessage
+from massgen_mcp.config.models.orchestrator import OrchestratorConfig
+from massgen_mcp.coordination.visible import is_visible
+from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError
-from massgen_mcp.events.coordination import AnswerPresented, PresentationFailed, WinnerChosen
+from massgen_mcp.events.agent_work import ModelReplied, WorkEvent
+from massgen_mcp.events.coordination import (
+    AnswerEvaluated,
+    AnswerPresented,
+    PresentationFailed,
+    PresentationStarted,
+    WinnerChosen,
+)
 from massgen_mcp.events.parts import Changes
+from massgen_mcp.orchestration import prompts
+from massgen_mcp.orchestration.answer_form import formed
 from massgen_mcp.orchestration.attempt import Attempt
-from massgen_mcp.orchestration.presentation import present
+from massgen_mcp.orchestration.conversation import Conversation, calls_of
+from massgen_mcp.orchestration.evidence_text import evidence_of
+from massgen_mcp.orchestration.live_run import LiveRun
+from massgen_mcp.orchestration.model_calls import ask
+from massgen_mcp.orchestration.round_request import file_notes
+from massgen_mcp.orchestration.shown_changes import shown_changes
 from massgen_mcp.orchestration.team import Member
+from massgen_mcp.orchestration.window import within
+from massgen_mcp.run_state.agents import Vote
+from massgen_mcp.tools.base import Arguments, Text, ToolRefused, decoded, parse_arguments
+from massgen_mcp.tools.workflow import NewAnswer
+
+PresentationEvent = PresentationStarted | PresentationFailed | WorkEvent
 
 
 async def final_answer(attempt: Attempt, winner: WinnerChosen) -> AnswerPresented:
@@ -60,3 +89,189 @@ def _may_reuse(attempt: Attempt, winner: WinnerChosen) -> bool:
         return True
     agreed = winner.outcome == "consensus" or len(attempt.live_run.coordination.answered) == 1
     return policy.final_answer_strategy == "auto" and agreed
+
+
+async def present(member: Member, attempt: Attempt, past: Sequence[PresentationEvent] = ()) -> str:
+    """The final answer, never empty. `past`: the events of its writing, `PresentationStarted` first, where it goes on.
+
+    Raises `BackendError` if the member cannot write one, with reason `internal` where the fault is ours.
+    """
+    try:
+        try:
+            return await _present(member, attempt, past)
+        except BackendError as error:
+            if error.reason != "context_too_small":
+                raise
+            return await _present(member, attempt, ())  # what the model can read is known now
+    except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
+        raise attempt.live_run.fault(error) from None
+
+
+async def _present(member: Member, attempt: Attempt, past: Sequence[PresentationEvent]) -> str:
+    started, *later = past or [_started(member, attempt)]
+    if not isinstance(started, PresentationStarted):
+        raise TypeError("a presentation begins with PresentationStarted")
+    if not past:
+        attempt.live_run.record(started)
+    talk = Conversation(member, attempt, f"{member.name}.{attempt.number}.present", started)
+    if attempt.live_run.coordination.answered:
+        talk.tell(_record(member, attempt, started), "lasting")
+    for event in later:
+        if not isinstance(event, PresentationStarted | PresentationFailed):
+            talk.take_in(event)
+    seconds = attempt.run_spec.limits.round_seconds
+    limit, live_run = Countdown(seconds), attempt.live_run
+    with live_run.limited(
+        limit, lambda: live_run.asks or member.name in live_run.state.resume_point.queued, of=member.name
+    ):
+        try:
+            return await _write(member, attempt, talk)
+        finally:
+            await member.end_commands()
+    message = f"round_timeout_seconds: no final answer within {seconds:g} s; raise it in timeout_settings"
+    raise BackendError("timeout", message)
+
+
+def _started(member: Member, attempt: Attempt) -> PresentationStarted:
+    live_run = attempt.live_run
+    ballot = live_run.coordination.ballot(member.name, whole=True)
+    answers = [live_run.coordination.content(entry.label) for entry in ballot.entries]
+    changes = shown_changes(live_run, ballot.entries, attempt.run_spec.answer_store).values()
+    evidence = evidence_of(ballot, live_run.coordination, live_run.state.checked_base).values()
+    reasons = [vote.reason for vote in _votes(live_run)]
+    texts = [*answers, *changes, *evidence, *reasons, *live_run.caller.messages]
+    opening, nonce = attempt.nonces(member.name, texts)
+    return PresentationStarted(
+        agent=member.name,
+        heard=len(live_run.caller.messages),
+        opening=opening,
+        nonce=nonce,
+        most=attempt.most_shown(member, answers),
+    )
+
+
+async def _write(member: Member, attempt: Attempt, talk: Conversation) -> str:
+    limits = attempt.run_spec.limits
+    notes = [*file_notes(member, attempt, judges=False), *member.notes]
+    chosen = attempt.live_run.coordination.answered
+    usual = prompts.PRESENT if chosen else prompts.PRESENT_AT_ONCE
+    task = member.templates.final_presentation_system_message or usual
+    await member.ready()
+    if attempt.run_spec.policy.answer_format == "findings":
+        notes.append(prompts.FINDINGS)
+    notes = [*([prompts.USE_TOOLS] if member.offered else []), *notes]
+    system = prompts.system_prompt(task, member.system_message, notes, today=attempt.today)
+    tools = tuple(tool.spec for tool in member.offered)
+    while True:
+        if reply := talk.reply:
+            if not reply.tool_calls:
+                return _complete(reply.text, reply, attempt.run_spec.policy)
+            if written := _written_answer(reply):
+                return _complete(written, reply, attempt.run_spec.policy)
+            await talk.use_tools(calls_of(reply))
+            talk.reply = None
+        if talk.fruitless > limits.enforcement_retries:
+            raise BackendError("no_action", f"no valid tool call in {talk.fruitless} replies in a row")
+        if talk.steps >= limits.steps_per_round:
+            raise BackendError("no_action", f"no final answer in {limits.steps_per_round} steps (max_steps_per_round)")
+        talk.listen()
+        await talk.ask(system, tools, "present")
+
+
+def _written_answer(reply: ModelReplied) -> str | None:
+    """The answer, where a model that writes its calls as text goes on to do so."""
+    match reply.tool_calls:
+        case (call,) if call.name == prompts.NEW_ANSWER.name and call.form != "tool_call":
+            with suppress(ToolRefused):
+                return parse_arguments(NewAnswer, decoded(calls_of(reply)[0])).content
+        case _:
+            pass
+    return None
+
+
+def _complete(text: str, reply: ModelReplied, policy: OrchestratorConfig) -> str:
+    """A final answer is whole, or it is none."""
+    if reply.stop in ("length", "refusal"):
+        raise BackendError("bad_reply", "the final answer was cut off at the model's output limit")
+    if not is_visible(text):
+        raise BackendError("bad_reply", "the model wrote an empty final answer")
+    try:
+        return formed(text, reply.citations, policy)
+    except ToolRefused as refused:
+        raise BackendError("bad_reply", f"the final answer: {refused}") from None
+
+
+def _record(member: Member, attempt: Attempt, started: PresentationStarted) -> str:
+    """All answers and votes under the presenter's own neutral names, and what to do with them."""
+    live_run, nonce = attempt.live_run, started.nonce
+    state = live_run.coordination
+    ballot = state.ballot(member.name, whole=True)
+    entries = ballot.entries
+    names = {entry.label: entry.name for entry in entries}
+    answers = [(entry.name, within(state.content(entry.label), started.most)) for entry in entries]
+    reasons = [(names[vote.label], vote.reason) for vote in _votes(live_run)]
+    changes = shown_changes(live_run, entries, attempt.run_spec.answer_store)
+    own, evidence = names[state.label(member.name)], evidence_of(ballot, state, live_run.state.checked_base)
+    parts = [prompts.ballot_block(prompts.ALL_ANSWERS, answers, nonce, own=own, changes=changes, evidence=evidence)]
+    if reasons:
+        parts.append(prompts.reasons_block(prompts.VOTES, reasons, nonce))
+    parts.append(prompts.write_block(others=len(answers) > 1, reasons=bool(reasons)))
+    return "\n\n".join(parts)
+
+
+def _votes(live_run: LiveRun) -> list[Vote]:
+    """The standing votes, in the order of the config, then those of a run-off."""
+    state = live_run.state
+    return [
+        votes[agent]
+        for votes in (state.votes, state.run_off_votes)
+        for agent in live_run.coordination.seats
+        if agent in votes
+    ]
+
+
+class _Restart(Arguments):
+    reason: Text
+    instructions: Text
+
+
+async def evaluate(member: Member, answer: str, attempt: Attempt) -> AnswerEvaluated:
+    """The winner's judgement of the final answer, in one call. Whatever is no clear wish for a restart is content."""
+    nonce, most = attempt.opening_nonce(member.name, [answer]), attempt.most_shown(member, [answer])
+    request = ModelRequest(
+        prompts.system_prompt(prompts.EVALUATE, member.system_message, (), today=attempt.today),
+        (*attempt.opening(nonce, most), UserMessage(prompts.final_block(within(answer, most), nonce))),
+        (prompts.SUBMIT, prompts.RESTART),
+        must_call_tool=True,
+    )
+    try:
+        reply = await ask(
+            member,
+            request,
+            call_id=f"{member.name}.{attempt.number}.evaluate",
+            purpose="evaluate",
+            live_run=attempt.live_run,
+            limits=attempt.run_spec.limits,
+        )
+        return verdict(member, reply)
+    except Exception as error:  # noqa: BLE001 - the final answer stands, whatever goes wrong with its judgement
+        fault = attempt.live_run.fault(error)
+        return _judged(member, f"the judgement failed ({fault.reason}): {fault}")
+
+
+def verdict(member: Member, reply: ModelReplied) -> AnswerEvaluated:
+    """What the reply to being asked for a judgement amounts to."""
+    for call in calls_of(reply):
+        if call.name == prompts.RESTART.name:
+            try:
+                wish = parse_arguments(_Restart, decoded(call))
+            except ToolRefused as refused:
+                return _judged(member, f"the wish for a restart could not be read: {refused}")
+            return AnswerEvaluated(
+                agent=member.name, sufficient=False, reason=wish.reason, instructions=wish.instructions
+            )
+    return _judged(member, "submitted" if reply.tool_calls else "no decision was made")
+
+
+def _judged(member: Member, reason: str) -> AnswerEvaluated:
+    return AnswerEvaluated(agent=member.name, sufficient=True, reason=reason)

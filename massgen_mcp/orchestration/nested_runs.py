@@ -15,7 +15,7 @@ import anyio.abc
 
 from massgen_mcp.config.models.limits import NestedConfig
 from massgen_mcp.errors import ErrorCode, MassgenError, storage_fault
-from massgen_mcp.events.parts import NestedSpending
+from massgen_mcp.events.parts import Spent
 from massgen_mcp.events.run import NestedRunEnded, NestedRunStarted
 from massgen_mcp.money.nested import Caps, caps_of_next, left_for_nested
 from massgen_mcp.orchestration.live_run import LiveRun
@@ -251,7 +251,7 @@ class NestedRuns:
             return
         ended = None if state is None else state.as_nested()
         if ended is None:
-            spent = NestedSpending(usd=started.max_usd, input_tokens=started.max_tokens)
+            spent = Spent(usd=started.max_usd, input_tokens=started.max_tokens)
             ended = NestedRunEnded(run_id=started.run_id, state="cancelled", spent=spent)
         self._live_run.record(ended)
         self._live_run.reservations.wake()

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from massgen_mcp.money.spending import Spending, Spent
+from massgen_mcp.events.parts import Spent
+from massgen_mcp.money.spending import Spending
 from massgen_mcp.page.data import Phase, Sum, Sums
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.spent import cost_of, count, money_notes

@@ -16,7 +16,7 @@ from massgen_mcp.events.coordination import (
     PresentationFailed,
     WinnerChosen,
 )
-from massgen_mcp.events.parts import Camp, Changes, CheckOutcome, Outcome, Verdict
+from massgen_mcp.events.parts import Camp, Changes, CheckOutcome, Outcome, Spent, Verdict
 from massgen_mcp.events.run import (
     AttemptStarted,
     BaseTaken,
@@ -27,7 +27,6 @@ from massgen_mcp.events.run import (
     RunEnd,
 )
 from massgen_mcp.money.budget import Budget
-from massgen_mcp.money.spending import Spent
 from massgen_mcp.run_state.agents import AgentState, Vote
 from massgen_mcp.run_state.caller import Caller
 from massgen_mcp.run_state.resume_point import ResumePoint

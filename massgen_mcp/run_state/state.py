@@ -121,7 +121,7 @@ class RunState(RunFacts):
         """How the run that this one is nested in hears of its end; None as long as it goes on."""
         match self.state:
             case "completed" | "failed" | "cancelled" | "timed_out" as over:
-                return NestedRunEnded(run_id=self.run_id, state=over, spent=self.spent.as_nested())
+                return NestedRunEnded(run_id=self.run_id, state=over, spent=self.spent)
             case _:
                 return None
 

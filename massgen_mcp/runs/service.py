@@ -24,13 +24,12 @@ from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.checks import check_action, check_mark, checked_raise
-from massgen_mcp.runs.dispatch import Dispatch
 from massgen_mcp.runs.engine import DamagedJournal, Engine, RunFiles
 from massgen_mcp.runs.engine.rows import Action, Added, RunRow
 from massgen_mcp.runs.patches.application import Application
 from massgen_mcp.runs.patches.applying import apply_run
 from massgen_mcp.runs.sessions.turns import SessionHistory, SessionTurns
-from massgen_mcp.runs.starting import enqueue
+from massgen_mcp.runs.starting import Dispatch, enqueue
 from massgen_mcp.runs.store.counting import counted_runs
 from massgen_mcp.runs.store.finding import find_run
 from massgen_mcp.runs.store.retention import Pruned, prune, prune_named

@@ -10,9 +10,9 @@ from massgen_mcp.home import PARENT_VARIABLE, enclosing_run
 from massgen_mcp.money.nested import caps_of_next
 from massgen_mcp.request.nested import NestedRunLimits, nested_config
 from massgen_mcp.request.run_request import RunRequest
-from massgen_mcp.runs.dispatch import Dispatch
 from massgen_mcp.runs.engine import Engine
 from massgen_mcp.runs.engine.rows import FrozenRequest
+from massgen_mcp.runs.starting import Dispatch
 from massgen_mcp.runs.view.run_view import RunView, RunWatch
 
 

@@ -13,9 +13,8 @@ import stat
 import subprocess
 import sys
 import tempfile
-import threading
-from collections.abc import Generator, Iterable
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
@@ -79,7 +78,6 @@ class Targets:
             image=image,
         )
         self.plan = self._plan(level, places)
-        self._stack.enter_context(self._callers())
 
     def _plan(self, level: LevelName, places: dict[str, Path]) -> dict[str, Any]:
         inside = level != "sandbox-exec"
@@ -92,21 +90,16 @@ class Targets:
             "writable": _WRITABLE if inside else str(places["writable"]),
             "outside": str(places["outside"]),
             "secret": str(self._secret),
-            "home": os.path.expanduser("~"),  # noqa: PTH111 - `Path.home` raises where there is none
             "parent": os.getpid(),
             "victim": self._victim.pid,
             "pid_namespace": _link("/proc/self/ns/pid"),
-            "shares_processes": level in ("sandlock", "sandbox-exec"),
             "key": self._nonce,
             "tcp": self._tcp.getsockname()[1],
             "tcp6": self._tcp6.getsockname()[1] if self._tcp6 else None,
-            "tcp_any": self._any.getsockname()[1],
-            "address": _own_address(),
             "udp": self._udp.getsockname()[1],
             "unix": str(self._base / "outside" / "socket"),
             "unix_shown": f"{_SHOWN if inside else places['shown']}/socket",
             "abstract": f"massgen-{self._nonce}",
-            "listen": self._port,
             "disk": [os.major(number), os.minor(number)],
             "disks": [path.name for path in disks[:8]],
             "shared": self._nonce,
@@ -116,7 +109,6 @@ class Targets:
 
     def _listen(self) -> None:
         self._tcp = self._socket(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0))
-        self._any = self._socket(socket.AF_INET, socket.SOCK_STREAM, ("0.0.0.0", 0))  # noqa: S104 - for a moment
         self._udp = self._socket(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0))
         self._tcp6 = None
         with suppress(OSError):
@@ -126,9 +118,6 @@ class Targets:
         self._abstract = None
         if sys.platform == "linux":
             self._abstract = self._socket(socket.AF_UNIX, socket.SOCK_STREAM, f"\0massgen-{self._nonce}")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port = free.getsockname()[1]
         self._shared_memory = 0
         with suppress(OSError, AttributeError):
             self._make_shared_memory()
@@ -154,25 +143,6 @@ class Targets:
             self._shared_memory = key
             self._stack.callback(libc.shmctl, segment, 0, None)
 
-    @contextmanager
-    def _callers(self) -> Generator[None]:
-        """While this is open, somebody tries to reach a port that a command may have opened."""
-        self._reached, over = False, threading.Event()
-
-        def call() -> None:
-            while not over.wait(0.02):
-                with suppress(OSError), socket.create_connection(("127.0.0.1", self._port), timeout=0.1) as caller:
-                    caller.settimeout(1)
-                    self._reached |= caller.recv(64) == self._nonce.encode()  # else somebody else got that port
-
-        thread = threading.Thread(target=call, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join()
-
     def look(self) -> dict[str, str]:
         """What the host sees of the attempts; each of these is open or closed."""
         found = {
@@ -183,14 +153,13 @@ class Targets:
             "host_sockets_reached": any(map(_was_reached, self._sockets())),
             "host_victim_ended": self._victim.poll() is not None,
             "host_victim_changed": _settings(self._victim.pid) != self._settings,
-            "host_port_opened": self._reached,
             "host_devices_made": any(map(_is_device, self._workspace.rglob("*"))),
             "host_processes_left": _lives(self._mark),
         }
         return {name: "open" if wrong else "closed" for name, wrong in found.items()}
 
     def _sockets(self) -> Iterable[socket.socket]:
-        made = (self._tcp, self._any, self._tcp6, self._udp, self._unix, self._unix_shown, self._abstract)
+        made = (self._tcp, self._tcp6, self._udp, self._unix, self._unix_shown, self._abstract)
         return (one for one in made if one is not None)
 
     def _end_victim(self) -> None:
@@ -210,8 +179,7 @@ def _parent() -> str | None:
 
 
 def _strays(nonce: str) -> Iterable[Path]:
-    yield from (Path("/massgen-probe"), Path("/usr/massgen-probe"), Path("/dev/shm", f"{nonce}-new"))  # noqa: S108
-    yield Path(os.path.expanduser("~"), ".massgen-probe")  # noqa: PTH111 - as above
+    return (Path("/massgen-probe"), Path("/dev/shm", f"{nonce}-new"))  # noqa: S108 - looked for, not made
 
 
 def _state(path: Path) -> tuple[object, ...]:
@@ -258,13 +226,6 @@ def _settings(pid: int) -> tuple[object, ...]:
         limits = [resource.prlimit(pid, which) for which in (resource.RLIMIT_CORE, resource.RLIMIT_NOFILE)]
         return (os.getpriority(os.PRIO_PROCESS, pid), os.sched_getaffinity(pid), os.sched_getscheduler(pid), limits)
     return ()
-
-
-def _own_address() -> str | None:
-    with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.connect(("192.0.2.1", 9))  # nothing is sent
-        return str(sock.getsockname()[0])
-    return None
 
 
 def _link(path: str) -> str:

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pydantic import TypeAdapter
 
 from massgen_mcp.errors import DropReason
-from massgen_mcp.events.parts import Outcome
-from massgen_mcp.money.spending import Spent
+from massgen_mcp.events.parts import Outcome, Spent
 from massgen_mcp.run_state.state import RunState
 
 DIGEST_VERSION = 1

@@ -42,7 +42,7 @@ from massgen_mcp.events.coordination import (
     VoteCast,
     WinnerChosen,
 )
-from massgen_mcp.events.parts import BallotEntry, Changes, CheckOutcome, NestedSpending
+from massgen_mcp.events.parts import BallotEntry, Changes, CheckOutcome
 from massgen_mcp.events.record import AnyEvent, UnknownEvent
 from massgen_mcp.events.run import (
     AttemptStarted,
@@ -160,7 +160,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             return Sentence(text, event.question, record="nested_run_started", live="busy")
         case NestedRunEnded():
             spent = event.spent
-            used = _sum(None if spent.unpriced_calls and not spent.usd else spent.usd, _tokens(spent))
+            used = _sum(None if spent.unpriced_calls and not spent.usd else spent.usd, spent.tokens)
             return Sentence(
                 f"the nested run {event.run_id} is {_words(event.state)}; it spent {used}",
                 record="nested_run_ended",
@@ -374,10 +374,6 @@ def _words(name: str) -> str:
 
 def _sum(usd: float | None, tokens: int) -> str:
     return f"{'an unknown amount' if usd is None else dollars(usd)} and {tokens:,} tokens"
-
-
-def _tokens(spent: NestedSpending) -> int:
-    return spent.input_tokens + spent.output_tokens
 
 
 def _ballot(entries: Sequence[BallotEntry]) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from massgen_mcp.money.spending import Spent
+from massgen_mcp.events.parts import Spent
 from massgen_mcp.run_state.state import RunState
 
 

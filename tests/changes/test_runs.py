@@ -15,13 +15,13 @@ from massgen_mcp.events.parts import Changes
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import BaseTaken, RunCompleted
 from massgen_mcp.orchestration.conduct import Conductor
-from massgen_mcp.orchestration.in_memory import EventList
 from massgen_mcp.runs.engine.rows import FrozenRequest
 from massgen_mcp.runs.host.assembly import ModelAccess, RunResources, assemble
 from massgen_mcp.runs.host.execute import execute_run
 from massgen_mcp.runs.host.working_copies import prepare_copies
 from massgen_mcp.runs.store.directory import RunDirectory
 from tests.changes.conftest import Repository
+from tests.in_memory import EventList
 from tests.stage import Listener, text_of
 from tests.teams import Act, Ended, Script, run_team, team
 

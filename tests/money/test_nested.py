@@ -1,16 +1,14 @@
 """What nested runs may spend: however they come and go, never more than their share, nor than there is."""
 
 import random
-from dataclasses import fields
 
 import pytest
 
 from massgen_mcp.config.models.limits import NestedConfig
-from massgen_mcp.events.parts import NestedSpending
+from massgen_mcp.events.parts import Spent
 from massgen_mcp.events.run import NestedRunEnded, NestedRunStarted
 from massgen_mcp.money.budget import Budget
 from massgen_mcp.money.nested import LEAST_TOKENS, caps_of_next, left_for_nested
-from massgen_mcp.money.spending import Spent
 
 NESTED = NestedConfig(max_runs=4, share_of_budget=0.5)
 
@@ -20,15 +18,16 @@ def started(run_id: str, usd: float, tokens: int) -> NestedRunStarted:
 
 
 def ended(run_id: str, usd: float, tokens: int) -> NestedRunEnded:
-    return NestedRunEnded(run_id=run_id, state="completed", spent=NestedSpending(usd=usd, input_tokens=tokens))
+    return NestedRunEnded(run_id=run_id, state="completed", spent=Spent(usd=usd, input_tokens=tokens))
 
 
 def test_the_run_above_hears_of_every_sum_of_a_nested_run() -> None:
-    names = [field.name for field in fields(Spent)]
-    spent = Spent(**dict(zip(names, range(1, 100), strict=False)))
-    total = Spent()
-    total.include(spent.as_nested())
-    assert total == spent
+    spent = Spent(**dict(zip(Spent.model_fields, range(1, 100), strict=False)))
+    budget = Budget()
+    budget.apply(NestedRunEnded(run_id="run-0", state="completed", spent=spent))
+    assert (budget.spent, budget.spending.nested) == (spent, spent)
+    budget.apply(NestedRunEnded(run_id="run-1", state="completed", spent=spent))
+    assert budget.spent == Spent(**{name: 2 * value for name, value in spent})
 
 
 def test_what_is_left_is_divided_evenly_among_the_runs_that_may_still_be_started() -> None:

@@ -20,8 +20,8 @@ from massgen_mcp.events.run import InputGiven, InputRequired, RunCompleted, RunT
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.ask_caller import CallerQuestions, QuestionTool
 from massgen_mcp.orchestration.conduct import Conductor
-from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
+from tests.in_memory import EventList, NullAnswerStore
 from tests.virtual_time import VIRTUAL_TIME
 
 PATIENT = TeamLimits(run_seconds=10_000, round_seconds=20, call_seconds=15, first_answer_wait_seconds=20)

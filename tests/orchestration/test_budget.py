@@ -18,7 +18,7 @@ from massgen_mcp.coordination.state import Rules
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events.agent_work import ModelCallStarted, ModelReplied
 from massgen_mcp.events.coordination import AgentDropped, AnswerPresented, AnswerSubmitted, PresentationFailed, VoteCast
-from massgen_mcp.events.parts import Event, public_agent_name
+from massgen_mcp.events.parts import Event, Spent, public_agent_name
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import (
     BudgetMark,
@@ -33,12 +33,12 @@ from massgen_mcp.events.run import (
 )
 from massgen_mcp.money.budget import Budget
 from massgen_mcp.money.reservations import LEAST_OUTPUT, THRIFTY_OUTPUT, Reservations
-from massgen_mcp.money.spending import Spending, Spent
+from massgen_mcp.money.spending import Spending
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.conduct import Conductor
-from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
 from massgen_mcp.run_state.state import RunState
+from tests.in_memory import EventList, NullAnswerStore
 
 PRICE = Price(input_usd_per_million=3, output_usd_per_million=15)
 

@@ -26,11 +26,11 @@ from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import RunCancelled, RunFailed, RunResumed, RunStarted
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.conduct import Conductor
-from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
 from massgen_mcp.run_state.state import RunState, folded
 from tests.backends.wires import WIRES, Wire
 from tests.harness import wait_until
+from tests.in_memory import EventList, NullAnswerStore
 from tests.raw_double import Flow, answering
 
 PRICE = Price(input_usd_per_million=1000, output_usd_per_million=10_000)

@@ -14,9 +14,9 @@ from massgen_mcp.events.coordination import AgentDropped
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import RunCancelled, RunResumed, RunStarted
 from massgen_mcp.orchestration.conduct import Conductor
-from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
 from massgen_mcp.run_state.state import folded
+from tests.in_memory import EventList, NullAnswerStore
 from tests.orchestration.test_own_queue import ALONE, Clocked, Slow
 from tests.virtual_time import VIRTUAL_TIME, VirtualTimeLoop
 

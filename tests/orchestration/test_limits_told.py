@@ -11,9 +11,9 @@ from massgen_mcp.backends.base import ModelRequest, Part, StopPart, ToolCall, To
 from massgen_mcp.config.models.limits import BudgetConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.orchestration.conduct import Conductor
-from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
 from massgen_mcp.tools.planning import planning_tools
+from tests.in_memory import EventList, NullAnswerStore
 from tests.virtual_time import VIRTUAL_TIME
 
 

@@ -17,9 +17,9 @@ from massgen_mcp.events.agent_work import ModelCallAborted, ModelCallAdmitted, M
 from massgen_mcp.events.coordination import FirstAnswersClosed
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.orchestration.conduct import Conductor
-from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
 from massgen_mcp.run_state.state import RunState
+from tests.in_memory import EventList, NullAnswerStore
 from tests.virtual_time import VIRTUAL_TIME
 
 PROVIDER = Destination("http://provider.test/v1")

@@ -19,8 +19,8 @@ from massgen_mcp.events.coordination import (
 )
 from massgen_mcp.events.run import AttemptStarted, RunCompleted, RunFailed
 from massgen_mcp.orchestration.conduct import Conductor
-from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
+from tests.in_memory import EventList, NullAnswerStore
 from tests.stage import Speaker
 from tests.teams import Act, run_team, team
 

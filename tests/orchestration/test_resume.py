@@ -25,11 +25,11 @@ from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import TERMINAL, CallerMessage, RunCompleted, RunResumed, RunTimedOut
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.conduct import Conductor
-from massgen_mcp.orchestration.in_memory import EventList
 from massgen_mcp.tools.base import ToolResult
 from massgen_mcp.tools.files import file_tools
 from massgen_mcp.tools.planning import planning_tools
 from massgen_mcp.workspace.directory import Workspace
+from tests.in_memory import EventList
 from tests.stage import Performance, perform, text_of
 
 PLAN = {"call": "create_task_plan", "arguments": {"tasks": [{"id": "a", "description": "first"}]}}

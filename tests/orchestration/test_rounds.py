@@ -31,7 +31,7 @@ from massgen_mcp.events.parts import Event, EventT
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import FinishRequested, RunCancelled, RunCompleted, RunFailed, RunTimedOut
 from massgen_mcp.orchestration import model_calls
-from massgen_mcp.orchestration.in_memory import EventList
+from tests.in_memory import EventList
 from tests.raw_double import Seen, answering, reply, sse
 from tests.stage import perform
 from tests.teams import Act, Script, run_team, silent_team, team

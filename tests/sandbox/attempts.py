@@ -13,9 +13,11 @@ import platform
 import resource
 import signal
 import socket
+import stat
 import struct
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -56,6 +58,16 @@ def opened(path: str, flags: int = os.O_RDONLY) -> int:
 
 def opens(path: str) -> bool:
     return opened(path, os.O_RDWR) >= 0
+
+
+def writes(path: str) -> bool:
+    with open(path, "w") as file:
+        return bool(file.write("probe"))
+
+
+def linked(target: str, name: str) -> str:
+    os.symlink(target, name)
+    return name
 
 
 def unshares(flag: int) -> bool:
@@ -124,6 +136,16 @@ def unix(kind: int, path: str) -> bool:
     return True
 
 
+def listens() -> bool:
+    """On all addresses; the host tries to connect while this waits."""
+    with socket.socket() as made:
+        made.bind(("0.0.0.0", PLAN["listen"]))  # noqa: S104 - that is the attempt
+        made.listen()
+        made.settimeout(0.3)
+        made.accept()[0].sendall(PLAN["key"].encode())
+    return True
+
+
 for name, family, kind, protocol in (
     ("sctp", 2, 1, 132), ("sctp, one to many", 2, 5, 132), ("dccp", 2, 6, 33), ("udp-lite", 2, 2, 136),
     ("mptcp to a mapped address", 10, 1, 262), ("smc", 43, 1, 0), ("smc 6", 43, 1, 1), ("ping", 2, 2, 1),
@@ -131,7 +153,7 @@ for name, family, kind, protocol in (
     host: Any = ("::ffff:127.0.0.1", HOST[1]) if family == 10 else HOST
     TRIES[name] = partial(connects, family, kind, protocol, host)
 for name, family, kind, protocol in (
-    ("raw 6", 10, 3, 58), ("packets, cooked", 17, 2, 0x300), ("kernel keys", 15, 3, 2), ("tipc", 30, 1, 0), ("can", 29, 3, 1),
+    ("raw 6", 10, 3, 58), ("packets, raw", 17, 3, 0), ("packets, cooked", 17, 2, 0x300), ("kernel keys", 15, 3, 2), ("tipc", 30, 1, 0), ("can", 29, 3, 1),
     ("bluetooth", 31, 3, 1), ("ciphers", 38, 5, 0), ("xdp", 44, 3, 0), ("rds", 21, 5, 0), ("qualcomm", 42, 2, 0),
     ("nfc", 39, 5, 0), ("multiplexed", 41, 2, 0), ("infiniband", 27, 3, 0), ("ppp", 24, 1, 0), ("llc", 26, 1, 0),
     ("appletalk", 5, 2, 0), ("x.25", 9, 5, 0), ("decnet", 12, 5, 0), ("isdn", 34, 2, 0), ("phonet", 35, 2, 0),
@@ -151,6 +173,11 @@ TRIES.update(
         "udp by sendmmsg": lambda: datagram("sendmmsg"),
         "udp by connect": lambda: datagram("connect"),
         "pair of another family": lambda: bool(socket.socketpair(30, 1)),
+        "tcp to a mapped address": lambda: connects(10, 1, 0, ("::ffff:127.0.0.1", HOST[1])),
+        "tcp to the own address": lambda: connects(2, 1, 0, (PLAN["address"], PLAN["tcp_any"])),
+        "tcp to the metadata service": lambda: connects(2, 1, 0, ("169.254.169.254", 80)),
+        "look up a name": lambda: bool(socket.getaddrinfo("example.com", 80)),
+        "listen for others": listens,
         "unix datagrams": lambda: unix(2, PLAN["unix"]),
         "unix packets": lambda: unix(5, PLAN["unix"]),
         "unix socket as a file outside": lambda: socket.socket(1, 1).bind(f"{OUTSIDE}/made") is None,
@@ -160,9 +187,55 @@ TRIES.update(
 
 # -- files ------------------------------------------------------------------------------------------------------------
 
+
+def settings_of_the_kernel() -> bool:
+    """Opened for writing; nothing is written. `pressure` is for everybody to watch by writing to it."""
+    own = ("self", "thread-self", "net", "mounts", "pressure")
+    places = ["/proc/" + name for name in os.listdir("/proc") if not name.isdecimal() and name not in own]
+    while places:
+        place = places.pop()
+        with suppress(OSError):
+            mode = os.lstat(place).st_mode
+            if stat.S_ISDIR(mode):
+                places += [f"{place}/{name}" for name in os.listdir(place) if place != "/proc/sys" or name != "net"]
+            elif stat.S_ISREG(mode) and mode & 0o222:  # else the level put its own there
+                return opened(place, os.O_WRONLY) >= 0
+    return False
+
+
+def larger_than_the_disk() -> bool:
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    with open("large", "wb") as file:
+        return os.truncate(file.fileno(), PLAN["disk_bytes"] + 1) is None
+
+
 BUFFER = ctypes.create_string_buffer(4096)
 HOW = struct.pack("=QQQ", os.O_RDONLY, 0, 0)
+SHOWN = PLAN["shown"] + "/shown.txt"
 TRIES.update({
+    "overwrite outside": lambda: writes(SECRET),
+    "overwrite what is shown": lambda: writes(SHOWN),
+    "write to the home": lambda: writes(PLAN["home"] + "/.massgen-probe"),
+    "write to /usr": lambda: writes("/usr/massgen-probe"),
+    "read by a symlink": lambda: read(linked(SECRET, "to-secret")),
+    "write by a symlink": lambda: writes(linked(OUTSIDE + "/new.txt", "to-new")),
+    "read by a symlinked directory": lambda: read(linked(OUTSIDE, "to-outside") + "/secret.txt"),
+    "read by dots": lambda: read("../" * 20 + SECRET.lstrip("/")),
+    "write by a hard link": lambda: os.link(SHOWN, "hard-link") is None and writes("hard-link"),
+    "rename to the workspace": lambda: os.rename(SECRET, "stolen.txt") is None,
+    "unlink": lambda: os.unlink(SECRET) is None,
+    "truncate": lambda: os.truncate(SECRET, 0) is None,
+    "times": lambda: os.utime(SECRET, (1, 1)) is None,
+    "times of what is shown": lambda: os.utime(SHOWN, (1, 1)) is None,
+    "chmod of what is shown": lambda: os.chmod(SHOWN, 0o777) is None,
+    "chown of what is shown": lambda: os.chown(SHOWN, os.getuid(), os.getgid()) is None,
+    "attribute of what is shown": lambda: os.setxattr(SHOWN, "user.massgen", b"1") is None,
+    "character device": lambda: os.mknod("device", 0o600 | stat.S_IFCHR, os.makedev(1, 1)) is None and read("device"),
+    "larger than the disk": larger_than_the_disk,
+    "settings of the kernel": settings_of_the_kernel,
+    "control groups": lambda: os.mkdir("/sys/fs/cgroup/massgen-probe") is None,
+    **{f"setting {path}": partial(opened, path, os.O_WRONLY) for path in (
+        "/sys/power/state", "/sys/kernel/uevent_helper", "/sys/kernel/profiling")},
     "list attributes": lambda: os.listxattr(SECRET) or True,
     "get an attribute": lambda: os.getxattr(SECRET, "user.x") or True,
     "listxattrat": lambda: call(465, AT_FDCWD, SECRET, 0, BUFFER, 4096) >= 0,
@@ -215,6 +288,15 @@ TRIES.update({
 # -- processes, and what the whole machine shares ---------------------------------------------------------------------
 
 
+def prioritized_by_user() -> bool:
+    """Of a user that nobody is, so that it harms nobody where it is possible."""
+    try:
+        os.setpriority(os.PRIO_USER, 2_000_000_000, 0)
+    except ProcessLookupError:
+        return not OWN_PROCESSES
+    return True
+
+
 def of_victim(attempt: Callable[[], Any]) -> Callable[[], Any]:
     return lambda: False if OWN_PROCESSES else attempt()
 
@@ -237,6 +319,12 @@ TRIES.update({
         "setpgid": lambda: os.setpgid(VICTIM, os.getpid()) is None,
         "perf": lambda: call(241 if ARM else 298, bytes([1, 0, 0, 0, 128]) + bytes(123), VICTIM, -1, -1, 0) >= 0,
         "namespaces": lambda: libc("setns", opened(f"/proc/{VICTIM}/ns/net"), 0) == 0,
+        "signal": lambda: os.kill(VICTIM, signal.SIGCONT) is None,
+        "signal to the parent": lambda: os.kill(PLAN["parent"], 0) is None,
+        "command line of the parent": lambda: read(f"/proc/{PLAN['parent']}/cmdline"),
+        "files of the parent": lambda: bool(os.listdir(f"/proc/{PLAN['parent']}/fd")),
+        "processor": lambda: os.sched_setaffinity(VICTIM, {0}) is None,
+        "scheduler": lambda: os.sched_setscheduler(VICTIM, os.SCHED_IDLE, os.sched_param(0)) is None,
         "limits": lambda: len(resource.prlimit(VICTIM, resource.RLIMIT_NOFILE, (1, 1))) == 2,
         "out of memory first": lambda: opened(f"/proc/{VICTIM}/oom_score_adj", os.O_WRONLY) >= 0,
     }.items()
@@ -250,6 +338,8 @@ for name, flag in (
 ):
     TRIES[f"namespace of {name}"] = partial(unshares, flag)
 TRIES.update({
+    "keys of the first process": lambda: PLAN["key"].encode() in open("/proc/1/environ", "rb").read(),
+    "priority by user": prioritized_by_user,
     "clone3 with a namespace": lambda: call(435, struct.pack("=11Q", 0x10000000, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0), 88) >= 0,
     "keys": lambda: call(217 if ARM else 248, "user", "massgen", b"x", 1, -4) >= 0,
     "keys of the session": lambda: call(219 if ARM else 250, 1, 0) >= 0,

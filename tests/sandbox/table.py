@@ -6,13 +6,15 @@ Also which levels and users a machine has, for the tests.
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import sysconfig
+import threading
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, Self, cast
 
 import anyio
 import pytest
@@ -48,12 +50,12 @@ def attempts_as(user: User, level: LevelName, script: Path) -> dict[str, Any]:
 
 async def _attempted(level: LevelName, script: Path) -> dict[str, Any]:
     output = b""
-    with Targets(level) as targets:
+    with Targets(level) as targets, Further(targets.plan["key"]) as further:
         policy = replace(targets.policy, bounds=replace(targets.policy.bounds, seconds=300))
         argv = [interpreter(), "-I", "-S", "-c", script.read_text()]
         async with spawn(argv, policy, level, stdin=True) as process:
             assert process.stdin is not None
-            await process.stdin.send(json.dumps(targets.plan).encode() + b"\n")
+            await process.stdin.send(json.dumps({**targets.plan, **further.plan}).encode() + b"\n")
             with suppress(anyio.EndOfStream):
                 while True:
                     output += await process.stdout.receive()
@@ -61,7 +63,47 @@ async def _attempted(level: LevelName, script: Path) -> dict[str, Any]:
         assert ended.reason == "exited", (ended, output[-2000:])
         assert ended.code == 0, output[-2000:].decode()
         seen = {f"the host sees: {name}": outcome == "open" for name, outcome in targets.look().items()}
+        seen["the host sees: host_port_opened"] = further.reached
     return {**json.loads(output), **seen}
+
+
+class Further:
+    """Aims that only the further attempts have; meanwhile somebody tries to reach a port that a command may open."""
+
+    def __init__(self, key: str) -> None:
+        self._key, self._over, self.reached = key.encode(), threading.Event(), False
+        self._any = socket.create_server(("0.0.0.0", 0))  # noqa: S104 - for a moment
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self._port = free.getsockname()[1]
+        self.plan = {
+            "home": str(Path.home()),
+            "listen": self._port,
+            "tcp_any": self._any.getsockname()[1],
+            "address": own_address(),
+        }
+        self._caller = threading.Thread(target=self._call, daemon=True)
+
+    def _call(self) -> None:
+        while not self._over.wait(0.02):
+            with suppress(OSError), socket.create_connection(("127.0.0.1", self._port), timeout=0.1) as caller:
+                caller.settimeout(1)
+                self.reached |= caller.recv(64) == self._key  # else somebody else got that port
+
+    def __enter__(self) -> Self:
+        self._caller.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._caller.join()
+        self._any.close()
+
+
+def own_address() -> str:
+    with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as made:
+        made.connect(("192.0.2.1", 9))  # nothing is sent
+        return str(made.getsockname()[0])
+    return "127.0.0.1"
 
 
 def as_ordinary(module: str, *arguments: str) -> str:

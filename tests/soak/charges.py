@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from copy import copy
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -171,9 +170,9 @@ async def _started(
 
 async def _judge(home: TempHome, service: RunService, run_id: str, mark: str, sent: int, bill: Bill) -> None:
     state, begun = (await service.look(run_id)).snapshot, _begun(home, records_of(home, run_id))
-    spent = copy(state.spent)
+    spent = state.spent
     for nested in state.open_nested_runs:  # of a run that was cancelled when nobody worked on it
-        spent.include((await service.look(nested.run_id)).snapshot.spent.as_nested())
+        spent += (await service.look(nested.run_id)).snapshot.spent
     charged = spent.calls + spent.lost_calls
     bill.runs, bill.sent, bill.charged = bill.runs + 1, bill.sent + sent, bill.charged + charged
     bill.replies, bill.lost = bill.replies + spent.calls, bill.lost + spent.lost_calls

@@ -12,8 +12,8 @@ from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.errors import DropReason, FailureReason
 from massgen_mcp.events.agent_work import RuleViolated, TextDelta
 from massgen_mcp.events.coordination import AnswerSubmitted
+from massgen_mcp.events.parts import Spent
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.money.spending import Spent
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.answer_text import as_written, outcome_line

@@ -14,8 +14,8 @@ from massgen_mcp.events.agent_work import ModelCallRetried
 from massgen_mcp.events.coordination import AgentDropped, AnswerSubmitted
 from massgen_mcp.events.run import RunCompleted
 from massgen_mcp.orchestration.conduct import Conductor
-from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
+from tests.in_memory import EventList, NullAnswerStore
 
 AT_ONCE = RetryPolicy(first_wait=0.0)
 """The policy of the product without its random waits; what a provider asks for is waited for."""

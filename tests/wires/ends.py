@@ -22,8 +22,8 @@ from massgen_mcp.events.coordination import AgentDropped
 from massgen_mcp.events.run import RunCompleted
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.conduct import Conductor
-from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
+from tests.in_memory import EventList, NullAnswerStore
 from tests.raw_double import Seen, answering, reply
 from tests.wires.calls import AT_ONCE, load_sdks
 from tests.wires.dialects import ABSENT

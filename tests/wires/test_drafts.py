@@ -15,9 +15,9 @@ from massgen_mcp.events.parts import Event
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import RunCompleted
 from massgen_mcp.orchestration.conduct import Conductor
-from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
 from massgen_mcp.views.activity import Activities
+from tests.in_memory import EventList, NullAnswerStore
 from tests.raw_double import Seen, answering, raw_server, reply
 from tests.wires.calls import AT_ONCE, ask, call, parts_of
 from tests.wires.rows import KEY, ROWS, Row

@@ -17,11 +17,11 @@ from massgen_mcp.orchestration.nested_runs import NestedRunRequest, PreparedNest
 from massgen_mcp.request.nested import NestedRunLimits, nested_config
 from massgen_mcp.request.question import check_question
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.dispatch import Dispatch
 from massgen_mcp.runs.engine import Engine
 from massgen_mcp.runs.engine.rows import FrozenRequest, NewRun, RunRow, new_run_id
 from massgen_mcp.runs.host.failing import break_off
 from massgen_mcp.runs.service import RunService
+from massgen_mcp.runs.starting import Dispatch
 
 OWN_TEAM = "a team like its own"
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from massgen_mcp.events.coordination import FilesChecked
-from massgen_mcp.money.spending import Spent
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.results.agent_names import id_of
@@ -209,7 +208,7 @@ def nested_of(view: RunView) -> list[NestedRun]:
     lines: list[NestedRun] = []
     for run_id, started in run.nested_runs.items():
         ended = run.nested_ends.get(run_id)
-        spent = Spent(**ended.spent.model_dump()) if ended else None
+        spent = ended.spent if ended else None
         lines.append(
             NestedRun(
                 run_id=run_id,

@@ -1,0 +1,46 @@
+"""Writes which files of ours are on the call stack at each hand-over of a run; for processes that a test starts."""
+
+import os
+import sys
+import threading
+from types import FrameType
+
+PACKAGE = "/massgen_mcp/"
+HANDED_OVER = {
+    ("request/build.py", "build_request"),
+    ("runs/store/directory.py", "create"),
+    ("runs/store/sqlite/store.py", "add"),
+    ("runs/store/runner_endpoint.py", "ensure_runner"),
+    ("server/results/start.py", "started"),
+    ("runs/store/sqlite/store.py", "claim"),
+    ("backends/scripted.py", "stream"),
+    ("runs/store/journal.py", "record"),
+    ("run_state/state.py", "apply"),
+    ("runs/view/run_view.py", "of"),
+    ("server/results/result.py", "result"),
+}
+BEGINS = {("server/tools.py", "start_run"), ("server/tools.py", "get_result")}
+"""What is above them on the stack is the MCP server, which is the same for all tools."""
+out = os.open(os.environ["MASSGEN_TEST_WAY"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+
+def told(frame: FrameType | None, event: str, _: object) -> None:
+    if frame is not None and event == "call" and name_of(frame) in HANDED_OVER:
+        above: list[str] = []
+        whole = False
+        while frame is not None and not whole:
+            if name := name_of(frame):
+                above.append(name[0])
+                whole = name in BEGINS
+            frame = frame.f_back
+        if whole or ("server/tools.py" not in above and not above[-1].startswith("cli")):
+            os.write(out, (" ".join(above) + "\n").encode())
+
+
+def name_of(frame: FrameType) -> tuple[str, str] | None:
+    file, found, name = frame.f_code.co_filename.rpartition(PACKAGE)
+    return (name, frame.f_code.co_name) if found and not file.endswith("tests") else None
+
+
+threading.setprofile(told)
+sys.setprofile(told)
