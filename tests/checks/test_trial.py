@@ -2,9 +2,8 @@
 
 import json
 from pathlib import Path
+from shutil import copytree
 from typing import Any
-
-import pytest
 
 from massgen_mcp.events.agent_work import ModelCallStarted
 from massgen_mcp.events.coordination import FilesChecked
@@ -108,19 +107,23 @@ def test_a_person_is_asked_whether_to_go_on_with_a_check_that_says_nothing(home:
     assert not (home.work / ".massgen").exists()
 
 
-@pytest.mark.parametrize("found", [False, True])
-def test_the_doctor_tries_the_checks_of_a_config_that_may_run(home: TempHome, project: Path, found: bool) -> None:
-    settings = {"context_paths": [{"path": str(project)}], "checks": [GOOD, MISSING]}
-    config = home.config("teller", agent("a", *TELLS), orchestrator=settings)
-    if found:
-        (home.work / ".massgen").mkdir(parents=True)
-        Path(config).rename(home.work / ".massgen" / "config.yaml")
-    done = run_command(home, SERVER_MODULE, "doctor", "--json", *([] if found else ["--config", config]))
-    checks = [one for one in json.loads(done.stdout)["checks"] if one["name"] == "checks"]
-    if found:
-        assert [one["level"] for one in checks] == ["warn"]
-        assert checks[0]["message"].startswith("not tried: ")
-        assert not (home.path / "checks").exists()
-    else:
-        assert [one["level"] for one in checks] == ["ok", "warn"]
-        assert "Cure: install no-such-program" in checks[1]["message"]
+def test_the_doctor_tries_the_checks_of_a_config_only_if_it_may_run(home: TempHome, project: Path) -> None:
+    copytree(project, home.work, dirs_exist_ok=True)
+    (home.work / ".massgen").mkdir()
+    found = home.work / ".massgen" / "config.yaml"
+    settings = {"context_paths": [{"path": str(home.work)}], "checks": [GOOD, MISSING]}
+    Path(home.config("found", agent("a", *TELLS), orchestrator=settings)).rename(found)
+
+    def tried(*options: str) -> list[dict[str, str]]:
+        done = run_command(home, SERVER_MODULE, "doctor", "--json", *options)
+        return [one for one in json.loads(done.stdout)["checks"] if one["name"] == "checks"]
+
+    (refused,) = tried()
+    assert refused["level"] == "warn"
+    assert refused["message"].startswith("not tried: ")
+    assert not (home.path / "checks").exists()
+    assert [one["level"] for one in tried("--config", str(found))] == ["ok", "warn"], "a person names it"
+    assert run_command(home, SERVER_MODULE, "trust", str(found)).returncode == 0
+    passed, void = tried()
+    assert passed["message"].startswith("passed: ")
+    assert "Cure: install no-such-program" in void["message"]
