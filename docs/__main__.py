@@ -28,12 +28,14 @@ DOCS = Path(__file__).parent
 PAGES: Mapping[str, Callable[[], str | Awaitable[str]]] = {
     "backends": tables.page,
     "config": config_reference.page,
+    "config.schema": config_reference.schema,
     "default-teams": default_teams.page,
     "events.schema": events_schema.page,
     "first-answers": first_answers.page,
     "massgen-configs": massgen_configs.page,
     "python": python_blocks.page,
     "records": records_page.page,
+    "replies.schema": tools_page.schema,
     "tools": tools_page.page,
     "troubleshooting": troubleshooting.page,
     "wires": wires.page,
@@ -47,8 +49,8 @@ def place_of(name: str) -> Path:
     match name:
         case "first-answers":
             return front.ANSWERS
-        case "events.schema":
-            return DOCS / "events.schema.json"
+        case "config.schema" | "events.schema" | "replies.schema":
+            return DOCS / f"{name}.json"
         case _:
             return DOCS / f"{name}.md"
 

@@ -4,6 +4,7 @@ The models own names, types, defaults and meanings; here is in which order they 
 """
 
 import inspect
+import json
 import re
 import tempfile
 from collections.abc import Mapping
@@ -43,7 +44,7 @@ from massgen_mcp.config.models.limits import BudgetConfig, NestedConfig, Provide
 from massgen_mcp.config.models.mcp_servers import HttpMcpServer, McpServerSettings, StdioServer
 from massgen_mcp.config.models.orchestrator import ContextPath, CoordinationSettings, OrchestratorConfig
 from massgen_mcp.config.models.scripted import ScriptedBackendConfig, ScriptStep
-from massgen_mcp.config.schema import FILLED_IN, about, meanings
+from massgen_mcp.config.schema import FILLED_IN, about, config_schema, meanings
 
 ELSEWHERE = "/srv/images/python.tar"
 """An image in an example of docs/commands.md."""
@@ -58,14 +59,14 @@ HEAD = f"""\
 Every key of a config: where it stands, what it may be, its default and its meaning. A config is YAML or JSON, at
 `.massgen/config.yaml` of a project, at `~/.config/massgen/config.yaml`, or wherever `--config` or `team` of
 `start_run` says ([security.md](security.md#configs)). `massgen --validate FILE` names every error of a file at once,
-with its line. An unknown key is an error. A key without a default here may be left out, unless it says *required*.
-
-The examples of this page are loaded when it is written, each as a file of its own.
+with its line. An unknown key is an error. A key without a default may be left out, unless it says *required*. `≤200`
+is the most characters, or entries of a list; `>0-60` is more than 0 and at most 60.
 
 ## In an editor
 
-`massgen-mcp configs --schema > massgen.schema.json` writes the JSON schema, with the same words as this page. With
-Red Hat's YAML extension (VS Code and others), a first line in the config names it:
+[config.schema.json](config.schema.json) is the JSON Schema of a config, which `massgen-mcp configs --schema` prints.
+Save it as `massgen.schema.json`. With Red Hat's YAML extension (VS Code and others), a first line in the config names
+it:
 
 ```yaml
 # yaml-language-server: $schema=massgen.schema.json
@@ -73,8 +74,8 @@ agents:
   - backend: {{ type: scripted }}
 ```
 
-The schema has the spelling of this page. Files in MassGen's spelling load, too
-([massgen-configs.md](massgen-configs.md)), but an editor marks what is spelled differently.
+Files in MassGen's spelling load, too ([massgen-configs.md](massgen-configs.md)), but an editor marks what is spelled
+differently.
 """
 
 TAIL = """
@@ -102,6 +103,10 @@ class Section:
     place: str
     """Where they stand in a file."""
     example: str
+    only_first: bool = False
+    """Whether the others have no table here, but stand in the schema alone."""
+    shown: bool = True
+    """Whether the example is shown here, and not on a page of its own."""
 
 
 SECTIONS = (
@@ -260,7 +265,7 @@ agents:
             "Who speaks": Ag2Pattern,
             "Who chooses": Ag2Manager,
         },
-        "Under `backend`. More: [ag2.md](ag2.md).",
+        "Under `backend`. [ag2.md](ag2.md) explains it; each key is in [config.schema.json](config.schema.json).",
         """
 agents:
   - id: coder
@@ -297,11 +302,14 @@ agents:
         user_agent: { name: User }
         max_rounds: 10
 """,
+        only_first=True,
+        shown=False,
     ),
     Section(
         "Scripted agents",
         {"A scripted agent": ScriptedBackendConfig, "A step": ScriptStep},
-        "Under `backend`. They call nobody: for tests and demos.",
+        "Under `backend`. They call nobody: for tests and demos. Each key of a step is in [config.schema.json]"
+        "(config.schema.json).",
         """
 agents:
   - id: ada
@@ -319,6 +327,7 @@ agents:
   - id: bo
     backend: { type: scripted, script: [{ fail: rate_limited }, { answer: forty-two }, { hang: true }] }
 """,
+        only_first=True,
     ),
     Section(
         "MCP servers",
@@ -481,6 +490,11 @@ def page() -> str:
     return "".join([HEAD, *map(_section, SECTIONS), TAIL])
 
 
+def schema() -> str:
+    """The JSON Schema of a config, as `massgen-mcp configs --schema` prints it."""
+    return json.dumps(config_schema(), indent=1) + "\n"
+
+
 def load_example(text: str) -> Config:
     """As a file beside the files that the examples name."""
     with tempfile.TemporaryDirectory() as directory:
@@ -509,8 +523,15 @@ def _owner(model: type[BaseModel], name: str) -> type:
 
 def _section(section: Section) -> str:
     load_example(section.example)
-    tables = "\n".join(_fields(title, model) for title, model in section.kinds.items())
-    return f"\n## {section.title}\n\n{section.place}\n\n{block('yaml', section.example)}\n{tables}"
+    listed = _listed(section)
+    tables = "\n".join(_fields(title if len(listed) > 1 else "", model) for title, model in listed.items())
+    example = f"{block('yaml', section.example)}\n" if section.shown else ""
+    return f"\n## {section.title}\n\n{section.place}\n\n{example}{tables}"
+
+
+def _listed(section: Section) -> Mapping[str, type[BaseModel]]:
+    """What has a table on the page."""
+    return dict(list(section.kinds.items())[:1]) if section.only_first else section.kinds
 
 
 def _fields(title: str, model: type[BaseModel]) -> str:
@@ -539,5 +560,6 @@ def _linked(name: str) -> str:
     for section in SECTIONS:
         for title, model in section.kinds.items():
             if model.__name__ == name:
-                return f"[{title or section.title}](#{anchor(title or section.title)})"
+                heading = section.title if section.only_first else title or section.title
+                return f"[{heading}](#{anchor(heading)})" if model in _listed(section).values() else "mapping"
     raise KeyError(name)

@@ -48,17 +48,13 @@ OTHER = tuple(
 )
 SERVERS = tuple(row.type for row in PROVIDERS if row.is_local)
 SCENES = (
-    *(Scene((key,)) for key in STRONG),
+    Scene(STRONG[:1]),
     Scene(STRONG[:2]),
     Scene(STRONG),
-    *(Scene((key,)) for key in OTHER),
-    Scene((), SERVERS[:1]),
-    *(Scene((), (server,)) for server in SERVERS[1:]),
-    Scene((), ("ollama", "lmstudio")),
-    Scene((), ("ollama", "llamacpp")),
+    Scene(OTHER[:1]),
+    *(Scene((), (server,)) for server in SERVERS[:3]),
     Scene((), SERVERS),
     Scene(STRONG[:1], SERVERS[:1]),
-    Scene(STRONG, SERVERS),
     Scene(OTHER[:1], SERVERS[:1]),
     Scene(),
 )

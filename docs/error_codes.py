@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from docs.markdown import table
+from docs.markdown import code, table
 from massgen_mcp.errors import ErrorCode
 
 
@@ -45,22 +45,22 @@ CODES: Mapping[ErrorCode, Meaning] = {
     ),
     "missing_key": Meaning(
         "The variable with the key of an agent is not set where the server runs.",
-        "Set it in the client's entry for this server, or remove the agent.",
+        "Set it where the server is started ([clients](clients.md)), or remove the agent.",
         _START | {"control_run"},
     ),
     "key_refused": Meaning(
         "The config would send a key to a host that is not its provider's.",
-        "Correct `base_url`, or let a person accept the pair with `massgen-mcp trust PATH`.",
+        "Correct `base_url`, or let a person accept the pair ([keys](security.md#which-server-a-key-may-go-to)).",
         _START,
     ),
     "no_default_team": Meaning(
         "Nothing was named, there is no config, no key is set and no model server answers.",
-        "Set a key, start a model server, or name a config ([default teams](default-teams.md)).",
+        "Set a key, start a model server, or make a config with `massgen --init` ([default teams](default-teams.md)).",
         _START,
     ),
     "unknown_run": Meaning(
         "There is no run of that id in this state directory, or it belongs to somebody else.",
-        "Take an id from `list_runs`.",
+        "Take an id from `list_runs`; check `MASSGEN_MCP_HOME`.",
         _OF_RUNS | {"run_page"},
     ),
     "expired": Meaning(
@@ -85,12 +85,12 @@ CODES: Mapping[ErrorCode, Meaning] = {
     ),
     "queue_full": Meaning(
         "As many runs wait as may wait.",
-        "Start it later, or cancel others.",
+        "Start it later, or cancel others; `MASSGEN_MCP_MAX_QUEUED` sets the limit.",
         _START,
     ),
     "invalid_action": Meaning(
         "That cannot be done with the run as it is now, such as steering one that has ended.",
-        "Look at it with `get_status`, whose `next_step` says what can be done.",
+        "`next_step` of `get_status` says what can be done. After the end: a new run in the same `session_id`.",
         frozenset({"control_run", "apply_result"}),
     ),
     "nesting_refused": Meaning(
@@ -115,7 +115,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
     ),
     "disk_full": Meaning(
         "There is no room, or a quota is used up.",
-        "Free some space; `massgen-mcp prune` removes old runs.",
+        "Free some space; `massgen-mcp prune` removes old runs. Runs that go on wait, and nothing needs a restart.",
         ALL,
     ),
     "store_unavailable": Meaning(
@@ -141,12 +141,17 @@ CODES: Mapping[ErrorCode, Meaning] = {
 }
 
 
-def codes_table(*, of_tools: bool) -> str:
-    """`of_tools`: which tools answer with it, in place of what it means."""
-    if not of_tools:
-        return table(["code", "meaning", "what to do"], [[f"`{code}`", one.what, one.to_do] for code, one in _sorted()])
-    lines = [[f"`{code}`", _named(one.tools)] for code, one in _sorted() if one.tools]
-    return table(["code", "from"], lines)
+def codes_table() -> str:
+    return table(["code", "meaning", "what to do"], [[f"`{name}`", one.what, one.to_do] for name, one in _sorted()])
+
+
+def codes_by_tools() -> str:
+    """Which codes come from which tools."""
+    lines: dict[str, list[str]] = {}
+    for name, one in _sorted():
+        if one.tools:
+            lines.setdefault(_named(one.tools), []).append(name)
+    return "".join(f"- {tools}: {code(*names)}\n" for tools, names in sorted(lines.items()))
 
 
 def codes_of(tool: str) -> set[str]:

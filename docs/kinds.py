@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 Json = Mapping[str, Any]
 
-_PLAIN = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
+_PLAIN = {"string": "text", "boolean": "boolean"}
 
 MANY = 2
 """More kinds than these are a list with commas."""
@@ -34,14 +34,14 @@ def _one(schema: Json, link: Callable[[str], str]) -> str:
         case "array":
             held = cast("Json", schema.get("items", {}))
             bare = "text" if held.get("type") == "string" and "enum" not in held else kind(held, link)
-            return f"list of {bare}{_bounds(schema, 'minItems', 'maxItems', '')}"
+            return f"list of {bare}{_most(schema, 'maxItems')}"
         case "object":
             if "properties" in schema:
                 return f"mapping with {', '.join(f'`{name}`' for name in cast('Json', schema['properties']))}"
             held = schema.get("additionalProperties") or next(iter(schema.get("patternProperties", {}).values()), None)
             return f"mapping to {kind(cast('Json', held), link)}" if isinstance(held, dict) and held else "mapping"
         case "string":
-            return f"text{_bounds(schema, 'minLength', 'maxLength', ' characters')}"
+            return f"text{_most(schema, 'maxLength')}"
         case str(name):
             return f"{_PLAIN.get(name, name)}{_range(schema)}"
         case _:
@@ -49,24 +49,23 @@ def _one(schema: Json, link: Callable[[str], str]) -> str:
 
 
 def _range(schema: Json) -> str:
-    least, most = schema.get("minimum"), schema.get("maximum")
-    over, under = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
-    bounds = {"from": least, "above": over, "to": most, "below": under}
-    if least is None and over is None and most is not None:
-        bounds = {"at most": most}
-    told = [f"{word} {_number(value)}" for word, value in bounds.items() if value is not None]
-    return f" {' '.join(told)}" if told else ""
+    """From a number to another, as in ` 0-60`, or ` >0-60` without the first one."""
+    over, least = schema.get("exclusiveMinimum"), schema.get("minimum")
+    under, most = schema.get("exclusiveMaximum"), schema.get("maximum")
+    low = f">{_number(over)}" if over is not None else "" if least is None else _number(least)
+    high = f"<{_number(under)}" if under is not None else "" if most is None else _number(most)
+    if not high:
+        return f" {low if over is not None else f'≥{low}'}" if low else ""
+    return f" {low}-{high}" if low else f" ≤{high}"
 
 
 def _number(value: float) -> str:
     return f"{int(value) if value == int(value) else value:,}"
 
 
-def _bounds(schema: Json, least: str, most: str, what: str) -> str:
-    low, high = schema.get(least, 0), schema.get(most)
-    if high is None:
-        return ""
-    return f", {low:,} to {high:,}{what}" if low > 1 else f", at most {high:,}{what}"
+def _most(schema: Json, name: str) -> str:
+    """How many characters or entries it may have."""
+    return f" ≤{schema[name]:,}" if name in schema else ""
 
 
 def said(model: type[BaseModel], name: str, told: Mapping[str, str]) -> str:

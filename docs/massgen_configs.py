@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from docs.markdown import WRITTEN
+from docs.markdown import WRITTEN, code
 from massgen_mcp.config.massgen.backends import SYSTEM_KEYS, TO_THE_PROVIDER, VERBOSE_TYPES
 from massgen_mcp.config.massgen.commands import IGNORED as COMMANDS_IGNORED
 from massgen_mcp.config.massgen.commands import MEANINGS
@@ -78,8 +78,8 @@ Of an agent its `voting_sensitivity`, of a backend `reasoning.summary` and `perm
 
 ## Refused
 
-A key that is false, empty, null or `{enabled: false}` asks for nothing. Keys of the last column are ignored, with a
-note, where nothing asks for their feature.
+The message says what to do instead. A key that is false, empty, null or `{enabled: false}` asks for nothing. Further
+keys of a feature are ignored, with a note, where nothing asks for it.
 
 """
 
@@ -88,13 +88,12 @@ def page() -> str:
     lines = ["| why | keys |", "| --- | --- |"]
     lines += [f"| {needless.why} | {_keys(needless.keys)} |" for needless in NEEDLESS]
     lines += [f"| {why} | {_shown(_with(COMMANDS_IGNORED, why))} |" for why in dict.fromkeys(COMMANDS_IGNORED.values())]
-    refused = ["| feature | what the message says | keys that ask for it | keys without a meaning of their own |"]
-    refused += ["| --- | --- | --- | --- |"]
+    refused = ["| feature | keys that ask for it |", "| --- | --- |"]
     for feature in FEATURES:
         asking = [_keys(feature.switches), *_values(feature.values)]
         told = ", ".join(filter(None, asking)) or "`memory.persistent_memory`"
-        refused.append(f"| {feature.name} | {feature.message} | {told} | {_keys(feature.details)} |")
-    refused += [f"| commands | {why} | `{key}` |  |" for key, why in COMMANDS_REFUSED.items()]
+        refused.append(f"| {feature.name} | {told} |")
+    refused.append(f"| commands | {code(*COMMANDS_REFUSED)} |")
     taken = [f"| {written} | {meaning} |" for written, meaning in TAKEN]
     parts = (HEAD, *_lines(taken), IGNORED, *_lines(lines), REFUSED, *_lines(refused))
     return "".join(parts)

@@ -5,14 +5,13 @@ words stand here; a key without words is an error.
 """
 
 import json
-import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from docs.events_schema import meaning, type_of
-from docs.markdown import WRITTEN, block, table
+from docs.events_schema import type_of
+from docs.markdown import WRITTEN, block, code, table
 from docs.steady import as_json, steady
 from massgen_mcp.config.schema import meanings
 from massgen_mcp.events.agent_work import AgentEvent
@@ -130,8 +129,8 @@ happened. A reader can follow the file while the run goes on; `massgen-mcp watch
 events, `massgen://runs/ID/events` serves them in pages. After `run_completed`, `run_failed`, `run_cancelled` or
 `run_timed_out` nothing more happens.
 
-[events.schema.json](events.schema.json) is the JSON Schema of a line: every field of every event with its meaning, and
-an example of each event. Here stands when each happens.
+[events.schema.json](events.schema.json) is the JSON Schema of a line: when each event happens, every field with its
+meaning, and an example.
 
 """
 
@@ -160,6 +159,7 @@ async def page() -> str:
                 HEAD,
                 "".join(f"| `{name}` | {whom} | {what} |\n" for name, (whom, what) in FILES.items()),
                 *(_status(usual, places), _journal(usual, places)),
+                "\n### The events\n\n",
                 *(_group(title) for title in GROUPS),
             ]
         )
@@ -174,8 +174,10 @@ def _status(run: Ended, places: Mapping[str, str]) -> str:
         raise KeyError(f"docs/records_page.py has no words for {', '.join(sorted(unsaid))}")
     meant = table(["key", "meaning"], [[f"`{key}`", text] for key, text in STATUS.items()])
     used = table(["key", "meaning"], [[f"`{key}`", text] for key, text in USED.items()])
+    del status["agents"]["agent_b"], status["telemetry"]
     example = block("json", as_json(steady(status, places)))
-    return f"{STATUS_HEAD}{meant}{USED_HEAD}{used}\nA run that has ended, in which one agent was dropped:\n\n{example}"
+    shown = "A run that has ended, in which one agent was dropped, without `agents.agent_b` and `telemetry`:"
+    return f"{STATUS_HEAD}{meant}{USED_HEAD}{used}\n{shown}\n\n{example}"
 
 
 def keys_of(status: Mapping[str, Any], above: str = "") -> Iterator[str]:
@@ -217,12 +219,7 @@ def _journal(run: Ended, places: Mapping[str, str]) -> str:
 
 
 def _group(title: str) -> str:
-    lines = [[f"`{type_of(event)}`", _first_sentence(meaning(event))] for event in get_args(GROUPS[title])]
-    return f"\n### {title}\n\n{table(['event', 'when'], lines)}"
-
-
-def _first_sentence(text: str) -> str:
-    return re.split(r"(?<=[.:])\s", text, maxsplit=1)[0].rstrip(":.") + "."
+    return f"- {title}: {code(*(type_of(event) for event in get_args(GROUPS[title])))}\n"
 
 
 # -- runs -------------------------------------------------------------------------------------------------------------

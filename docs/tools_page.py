@@ -1,29 +1,32 @@
-"""Writes docs/tools.md from the tools that the server publishes, the models of their replies, and a real run."""
+"""Writes docs/tools.md from the tools that the server publishes and a real run, and docs/replies.schema.json from the
+models of their replies.
+"""
 
+import json
 import tempfile
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from mcp import Client
 from mcp.types import Tool
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
-from docs.error_codes import codes_table
+from docs.error_codes import codes_by_tools
 from docs.kinds import default, kind, said
-from docs.markdown import WRITTEN, anchor, block, table
+from docs.markdown import WRITTEN, block, code, table
 from docs.steady import as_json, steady
-from massgen_mcp.config.schema import about, meanings
-from massgen_mcp.server.results.apply import Applied, RefusedFile
-from massgen_mcp.server.results.configs import ConfigLine, ConfigList
+from massgen_mcp.config.schema import DIALECT, about, meanings
+from massgen_mcp.run_state.status import RunStatus
+from massgen_mcp.server.results.apply import Applied
+from massgen_mcp.server.results.configs import ConfigList
 from massgen_mcp.server.results.control import Controlled
-from massgen_mcp.server.results.files import FileLine, Files
-from massgen_mcp.server.results.record import CheckLine, Dissent, Dropped, NestedRun, ResultUsage, VoteLine
+from massgen_mcp.server.results.reply import ResultPart
 from massgen_mcp.server.results.result import Result
-from massgen_mcp.server.results.runs import RunLine, RunList
-from massgen_mcp.server.results.start import BaseCheck, Begun, Waiting
+from massgen_mcp.server.results.runs import RunList
+from massgen_mcp.server.results.start import Begun, Waiting
 from massgen_mcp.server.results.status import Status
 from massgen_mcp.server.results.wait import Progress
 from tests.harness import TempHome, agent, call, events_of, expect_error, happened, wait_until
@@ -35,9 +38,12 @@ HEAD = f"""\
 What an MCP client can call: arguments, replies and errors of the eight tools, as the server publishes them. What else a
 client finds is in [mcp.md](mcp.md).
 
-Arguments that are not listed are refused, with the nearest name. An argument without a default may be left out, unless
-it is *required*. The examples are from real runs with scripted agents; times, tokens, ids and paths were made the same
-for every reader.
+An argument that is not listed is refused, with the nearest name. One without a default may be left out, unless it is
+*required*; `≤200` is the most characters or entries. Most replies have a `next_step`: what to call next. The examples
+are from real runs with scripted agents; [replies.schema.json](replies.schema.json) has every field of every reply, and
+what it means.
+
+A *state* is {code(*get_args(RunStatus))}.
 """
 
 REPLIES_HEAD = """
@@ -57,56 +63,45 @@ REPLIES_HEAD = """
   when any text in a reply is cut. Reasons of votes, dissent and errors are shortened when there is no room;
   `next_step` then says which view has them whole: `view=votes`, or `view=full` if they are longer than a reply.
 - `limit` makes pages smaller; `list_runs` continues with `next_cursor`.
-- Tests hold the tokens (o200k) of the data: all tools in `tools/list` below 2,500, with room for applying results,
-  checks and diffs; a status of three agents below 150, of ten below 300; `list_configs` below 900. `start_run` of
-  three agents takes about 130, an answer of 100 words with three votes and dissent about 550.
+- In tokens (o200k) of the data, all tools in `tools/list` take fewer than 2,500, a status of three agents fewer than
+  150, of ten fewer than 300, `list_configs` fewer than 900. A result with an answer of 100 words takes about 550.
 """
 
 HINTS = (
-    ("readOnlyHint", "only reads", "changes something"),
-    ("destructiveHint", "may replace or stop what is there", "replaces and stops nothing"),
-    ("idempotentHint", "does nothing more when it is called again", "does it once more when it is called again"),
-    ("openWorldHint", "asks model providers", "asks nobody outside of this machine"),
+    ("readOnlyHint", "It only reads.", ""),
+    ("destructiveHint", "It may replace or stop what is there.", ""),
+    ("idempotentHint", "A second call does nothing more.", "A second call does it once more."),
+    ("openWorldHint", "It asks model providers.", ""),
 )
 UNSAID: Mapping[tuple[str, str], str] = {
     ("wait_run", "timeout_seconds"): "Wait at most this long.",
     ("control_run", "value"): "For raise_budget, in US dollars.",
-    ("list_runs", "state"): "Only runs that stand so.",
+    ("list_runs", "state"): "Only runs in this state.",
     ("list_runs", "session_id"): "Only turns of this conversation.",
     ("list_runs", "limit"): "Runs on one page.",
 }
 """Arguments whose names say enough to a model, which pays for every word; `run_id` is the one of the reply."""
 
-REPLIES: Mapping[str, tuple[type[BaseModel], ...]] = {
-    "start_run": (Waiting, Begun),
-    "wait_run": (Progress,),
-    "get_status": (Status,),
-    "get_result": (Result,),
-    "control_run": (Controlled,),
-    "apply_result": (Applied,),
-    "list_runs": (RunList,),
-    "list_configs": (ConfigList,),
+REPLIES: Mapping[str, object] = {
+    "start_run": Waiting | Result,
+    "wait_run": Status | Result,
+    "get_status": Status,
+    "get_result": Result,
+    "control_run": Controlled,
+    "apply_result": Applied,
+    "list_runs": RunList,
+    "list_configs": ConfigList,
 }
+BESIDES: Mapping[str, type[BaseModel]] = {"start_run": Begun, "wait_run": Progress}
+"""What stands in a reply besides the fields of `REPLIES`."""
 GOES_ON = {
-    "start_run": "When `wait_seconds` saw the end of the run: the fields of `get_result` in place of the first ones.",
-    "wait_run": "Besides, the fields of [`get_status`](#get_status); when the run has ended, those of "
-    "[`get_result`](#get_result) instead.",
+    "start_run": "When `wait_seconds` saw the end of the run, the reply is that of [`get_result`](#get_result), with "
+    "`reused`, `source`, `ignored`, `reach` and `estimate` besides.",
+    "wait_run": "The reply is that of [`get_status`](#get_status), or of [`get_result`](#get_result) when the run has "
+    "ended, with `changed` and `cursor` besides.",
 }
-PARTS: Mapping[str, type[BaseModel]] = {
-    "A vote": VoteLine,
-    "Dissent": Dissent,
-    "A dropped agent": Dropped,
-    "A check": CheckLine,
-    "A check of the unchanged files": BaseCheck,
-    "Changed files": Files,
-    "A changed file": FileLine,
-    "A conflict": RefusedFile,
-    "A nested run": NestedRun,
-    "ResultUsage": ResultUsage,
-    "A run in the list": RunLine,
-    "A config in the list": ConfigLine,
-}
-
+LIKE = {"get_status": "wait_run"}
+"""Tools whose example is that of another one."""
 Json = dict[str, Any]
 
 
@@ -121,30 +116,31 @@ async def page() -> str:
         tools = (await client.list_tools()).tools
         calls = await _calls(client, home)
         refused = await expect_error(client, "get_status", run_id="run-of-yesterday")
-    contents = "".join(f"- [`{tool.name}`](#{tool.name}): {tool.title}\n" for tool in tools)
-    parts = "".join(f"\n### {title}\n\n{_about(model)}{_reply(model)}" for title, model in PARTS.items())
     errors = (
         f"An error is a text and no data:\n\n{block('text', f'ERROR {refused[0]}: {refused[1]}')}\n"
-        "What each code means and what to do: [troubleshooting.md](troubleshooting.md#codes-of-errors)."
+        "[troubleshooting.md](troubleshooting.md#codes-of-errors) says what each code means. They come from:"
     )
     return "".join(
         [
-            *(HEAD, "\n", contents, *(_tool(tool, calls[tool.name]) for tool in tools)),
-            *(REPLIES_HEAD, "\n## Parts of a reply\n", parts),
-            *(f"\n## Errors\n\n{errors}\n\n", codes_table(of_tools=True)),
+            *(HEAD, *(_tool(tool, calls[tool.name]) for tool in tools)),
+            *(REPLIES_HEAD, f"\n## Errors\n\n{errors}\n\n", codes_by_tools()),
         ]
     )
 
 
 def _tool(tool: Tool, example: Call) -> str:
     hints = tool.annotations.model_dump(by_alias=True) if tool.annotations else {}
-    told = [yes if hints[name] else no for name, yes, no in HINTS if hints.get(name) is not None]
-    replies = _reply(*REPLIES[tool.name])
-    goes_on = f"\n{GOES_ON[tool.name]}\n" if tool.name in GOES_ON else ""
+    told = [text for name, yes, no in HINTS if hints.get(name) is not None and (text := yes if hints[name] else no)]
+    told = told[:1] if hints.get("readOnlyHint") else told
+    goes_on = f"{GOES_ON[tool.name]}\n\n" if tool.name in GOES_ON else ""
+    shown = (
+        f"The reply looks like that of [`{LIKE[tool.name]}`](#{LIKE[tool.name]}).\n"
+        if tool.name in LIKE
+        else f"For example:\n\n{block('json', as_json(example.arguments))}\n{block('json', as_json(example.reply))}"
+    )
     return (
-        f"\n## {tool.name}\n\n*{tool.title}.* {tool.description}\n\nIt {'; it '.join(told)}.\n\n{_arguments(tool)}\n"
-        f"The reply:\n\n{replies}{goes_on}\nFor example:\n\n{block('json', as_json(example.arguments))}\n"
-        f"{block('json', as_json(example.reply))}"
+        f"\n## {tool.name}\n\n*{tool.title}.* {tool.description}\n\n{' '.join(told)}\n\n{_arguments(tool)}\n"
+        f"{goes_on}{shown}"
     )
 
 
@@ -152,7 +148,7 @@ def _arguments(tool: Tool) -> str:
     schema = tool.input_schema
     required = cast("list[str]", schema.get("required", ()))
     lines = [
-        [f"`{name}`", kind(one), default(one, required=name in required), _said(tool.name, name, one)]
+        [f"`{name}`", _kind(one), default(one, required=name in required), _said(tool.name, name, one)]
         for name, one in cast("dict[str, Json]", schema["properties"]).items()
     ]
     return table(["argument", "may be", "default", "meaning"], lines)
@@ -162,27 +158,59 @@ def _said(tool: str, name: str, schema: Json) -> str:
     return str(schema["description"] if "description" in schema else UNSAID[tool, name])
 
 
-def _reply(*models: type[BaseModel]) -> str:
-    lines = [line for model in models for line in _fields(model)]
-    return table(["field", "is", "there", "meaning"], lines)
+def _kind(schema: Json) -> str:
+    text, states = kind(schema), code(*get_args(RunStatus))
+    return f"state{text.removeprefix(states)}" if text.startswith(states) else text
 
 
-def _fields(model: type[BaseModel]) -> Iterator[list[str]]:
+# -- the schema of replies --------------------------------------------------------------------------------------------
+
+
+def schema() -> str:
+    """What each tool replies: `$defs` has a part for every tool, by its name."""
+    parts: Json = {}
+    replies = {tool: _schema_of(reply, parts) for tool, reply in REPLIES.items()}
+    for tool, besides in BESIDES.items():
+        replies[tool] = {"allOf": [replies[tool], _schema_of(besides, parts)]}
+    for model in _models(ResultPart):
+        if model.__name__ in parts:
+            _describe(model, parts[model.__name__])
+    whole = {
+        "$schema": DIALECT,
+        "title": "Replies of the tools",
+        "anyOf": [{"$ref": f"#/$defs/{tool}"} for tool in replies],
+        "$defs": replies | parts,
+    }
+    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+
+
+def _schema_of(reply: object, parts: Json) -> Json:
+    """A reference, or several; what they lead to is put into `parts`."""
+    made: Json = TypeAdapter(cast("Any", reply)).json_schema(mode="serialization")
+    parts |= made.pop("$defs", {})
+    if "properties" in made:
+        parts[made["title"]] = made
+        return {"$ref": f"#/$defs/{made['title']}"}
+    return made
+
+
+def _models(kind: type[BaseModel]) -> list[type[BaseModel]]:
+    return [each for below in kind.__subclasses__() for each in (below, *_models(below))]
+
+
+def _describe(model: type[BaseModel], part: Json) -> None:
+    """A field that is not known is left out, so none is null. What stands in a reply besides is not forbidden."""
+    part.pop("additionalProperties")
+    part["description"] = about(model)
     told = meanings(model)
-    properties = cast("dict[str, Json]", model.model_json_schema(mode="serialization")["properties"])
-    for name, one in properties.items():
-        always = "always" if model.model_fields[name].is_required() else ""
-        yield [f"`{name}`", kind(one, _linked), always, said(model, name, told)]
-
-
-def _about(model: type[BaseModel]) -> str:
-    return f"{text}\n\n" if (text := about(model)) else ""
-
-
-def _linked(name: str) -> str:
-    """The table of a part."""
-    title = next(title for title, model in PARTS.items() if model.__name__ == name)
-    return f"[{title.lower()}](#{anchor(title)})"
+    for name, one in part["properties"].items():
+        one.pop("title", None)
+        one.pop("default", None)
+        one["description"] = said(model, name, told)
+        if {"type": "null"} in one.get("anyOf", ()):
+            [kind] = [each for each in one.pop("anyOf") if each != {"type": "null"}]
+            one.update(kind)
+    part["required"] = [name for name, field in model.model_fields.items() if field.is_required()]
 
 
 # -- the run of the examples ------------------------------------------------------------------------------------------
@@ -226,7 +254,7 @@ async def _calls(client: Client, home: TempHome) -> dict[str, Call]:
         return reply
 
     paths = [{"path": str(shop), "permission": "write"}]
-    started = await take("start_run", question="Why is the total wrong?", config=team, context_paths=paths)
+    started = await take("start_run", question="Why is the total wrong?", team=team, context_paths=paths)
     calls["start_run"].reply["status"] = "queued"  # a runner may have taken it already
     run_id = started["run_id"]
     await call(client, "wait_run", run_id=run_id)
@@ -236,7 +264,7 @@ async def _calls(client: Client, home: TempHome) -> dict[str, Call]:
     await take("apply_result", run_id=run_id)
     await take("list_runs", limit=5)
     await take("list_configs", name="scripted")
-    run_id = (await call(client, "start_run", question="Is it done?", config=slow))["run_id"]
+    run_id = (await call(client, "start_run", question="Is it done?", team=slow))["run_id"]
     run = home.run_directory(run_id)
     await wait_until(lambda: len([one for one in events_of(run) if one["type"] == "model_call_started"]) > 1)
     await wait_until(lambda: happened(run, "answer_submitted"))

@@ -12,7 +12,6 @@ from typing import NamedTuple, get_args
 
 from docs.error_codes import codes_table
 from docs.markdown import WRITTEN, table
-from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS
 from massgen_mcp.errors import DropReason, FailureReason
 from massgen_mcp.views.remedies import remedy
 
@@ -22,7 +21,8 @@ HEAD = f"""\
 # Troubleshooting
 
 {WRITTEN}
-What you may see when something goes wrong, why, and what to do. `…` stands for what differs each time.
+What you may see when something goes wrong, why, and what to do. `…` stands for what differs each time. An error begins
+with its code: look that up [below](#codes-of-errors) first. Messages that say themselves what to do are not listed.
 
 `massgen-mcp doctor` looks at keys, model servers, agent programs, the sandbox, clients and the state directory at once,
 and says for each finding what to do. `--debug` of `massgen` shows more of one run, and `massgen.log` in its directory
@@ -37,37 +37,11 @@ class Entry(NamedTuple):
 
 
 GROUPS: Mapping[str, tuple[Entry, ...]] = {
-    "No team, no key": (
-        Entry(
-            "no team to start with: no key of a provider is set, …",
-            "Nothing was named, no config was found, no key is set and no model server answered.",
-            "Set a key in the environment that starts the program, start a model server, or write a config with "
-            "`massgen --init` ([default teams](default-teams.md)).",
-        ),
-        Entry(
-            "agent … needs …",
-            "The variable with its key is not set where the program runs.",
-            "Set it there; in an MCP client that is the client's own environment ([clients](clients.md)).",
-        ),
+    "Keys and models": (
         Entry(
             "… holds no usable key: …",
             "The value has a line break, white space, quotation marks, or is a placeholder.",
             "Set it again, without them ([keys](security.md#keys)).",
-        ),
-        Entry(
-            "these keys may not go there: …",
-            "A config sends a key to a host that is not its provider's.",
-            "Correct `base_url`, or accept the pair with `massgen-mcp trust CONFIG` ([trust](security.md#configs)).",
-        ),
-        Entry(
-            "…: an address must not hold a user name, a password or a key, …",
-            "An address in the environment has credentials in it, and addresses are shown.",
-            "Put the key into its own variable.",
-        ),
-        Entry(
-            "model …: its provider is not clear from the name; …",
-            "Only some names tell their provider.",
-            "Write `PROVIDER/MODEL`.",
         ),
         Entry(
             "agent '…': … has no model '…'; …",
@@ -85,55 +59,13 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "The Claude Code CLI has neither key nor token here.",
             "See [Claude Code](claude-code.md): set a variable, or allow your own login.",
         ),
-        Entry("ag2 needs an extra: …", "The AG2 framework is not installed.", "Install the extra that it names."),
     ),
-    "A config is refused": (
-        Entry(
-            "unknown key; …",
-            "A key that nobody knows; perhaps a slip of the pen.",
-            "Take the one that it suggests, or look into the [reference](config.md).",
-        ),
-        Entry("required key is missing", "A key has no default.", "Add it ([reference](config.md))."),
-        Entry("unknown type; …", "There is no such `type` of a backend.", "Take one that it lists."),
-        Entry(
-            "write api_key_env: NAME; keys never belong in a file",
-            "A key stands in the config.",
-            "Put it into a variable of the environment, and the variable's name here.",
-        ),
-        Entry(
-            "duplicate key …; it is already on line …",
-            "YAML would take the last one silently.",
-            "Leave one of them out.",
-        ),
-        Entry(
-            "aliases (*name) are not supported; write the value out",
-            "Aliases can make a small file huge.",
-            "Write the value where it is needed.",
-        ),
+    "Configs": (
         Entry(
             "no such file or directory, or it may not be read",
             "A path of the config is not there. Relative ones begin at the project's directory.",
             "Correct it.",
         ),
-        Entry("agent ids must be distinct; …", "Two agents have one id.", "Give each its own."),
-        Entry(
-            "memory and plans are files, but exclude_file_operation_mcps is true for …",
-            "Two settings contradict each other.",
-            "Leave one of them out.",
-        ),
-        Entry(
-            "commands run in the agents' workspaces, but enable_filesystem is false",
-            "Commands need a workspace.",
-            "Leave `enable_filesystem: false` out, or the commands.",
-        ),
-        Entry(
-            "…: … does not offer this at …; it has …",
-            "A native tool that the provider does not have there.",
-            "Leave the flag out, or take another provider ([backends](backends.md)).",
-        ),
-        Entry("no example …; …", "There is no packaged config of this name.", "`massgen-mcp configs` lists them."),
-    ),
-    "A config needs your consent": (
         Entry(
             "came with this directory",
             "The directory's own config asks for what could harm: it came from whoever wrote the directory.",
@@ -168,44 +100,15 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
     ),
     "At the command line": (
         Entry(
-            "--config names a team of its own; it does not go with --model, --models or --backend",
-            "Two teams are named.",
-            "Name one.",
-        ),
-        Entry(
-            "--num-agents goes with --model, --models or --backend; a config names its own agents",
-            "The config says how many there are.",
-            "Leave the option out, or change the config.",
-        ),
-        Entry("--automation needs a QUESTION", "Programs hold no conversation.", "Add the question, or `-`."),
-        Entry("the question is empty", "There is nothing to ask.", "Write a question, or pipe one in with `-`."),
-        Entry(
             "the question has … characters, at most … are allowed; …",
             "It is too long for every agent to read.",
             "Put large material into files, and name them in `context_paths`.",
         ),
-        Entry(
-            "the question on standard input is not valid UTF-8; convert it with `iconv -t UTF-8`",
-            "What is piped in is no text, or text of another encoding.",
-            "Convert it (`iconv -t utf-8`).",
-        ),
-        Entry("--init needs a terminal; …", "It asks a person.", "Write a config by hand, or copy a ready one."),
-        Entry("no editor found; set EDITOR, …", "Nothing says which editor to start.", "Set `EDITOR`."),
         Entry("no run of this directory is interrupted", "`--resume` found nothing to go on with.", "Name its id."),
         Entry(
             "run … is …; only an interrupted run can be continued",
             "The run goes on, or has ended.",
             "`massgen-mcp watch ID` follows one that goes on; start a new one otherwise.",
-        ),
-        Entry(
-            "several runs begin with …; write more of the id",
-            "A shortened id has to fit one run only.",
-            "Write more of it; `massgen-mcp runs` lists them.",
-        ),
-        Entry(
-            "there is no run …; list_runs shows the known ones",
-            "It belongs to another state directory or user, or was never acknowledged.",
-            "`massgen-mcp runs`; check `MASSGEN_MCP_HOME`.",
         ),
     ),
     "When an agent fails": (
@@ -216,19 +119,9 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "What the reason [below](#why-an-agent-was-dropped) says; mind the provider's region with 401.",
         ),
         Entry(
-            "…; it has no model …, or base_url is wrong: …",
-            "The name of the model, or the address.",
-            "Correct `model` or `base_url`.",
-        ),
-        Entry(
             "… answered with … instead of an event stream; is base_url right?",
             "Something else than a model's API is at this address, such as a login page or a proxy.",
             "Correct `base_url`; often `/v1` is missing.",
-        ),
-        Entry(
-            "… answered …: redirects are not followed; correct base_url",
-            "A key is not carried on to another address.",
-            "Write the address that it redirects to.",
         ),
         Entry(
             "… ended the reply before the model did",
@@ -236,24 +129,9 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "If it comes often: look at the server's log and memory.",
         ),
         Entry(
-            "…; check that it runs, and base_url",
-            "Nobody answers at the address.",
-            "Start the server, or correct the address.",
-        ),
-        Entry(
             "…; start the server with a larger context …",
             "Question, answers and files do not fit into the model.",
             "As it says; or fewer agents, or shorter files.",
-        ),
-        Entry(
-            "…; take another model, or start the server with tool calls",
-            "The server refuses tools, and did not take the other ways either.",
-            "As it says ([local models](local-models.md)).",
-        ),
-        Entry(
-            "…; raise call_timeout_seconds in timeout_settings",
-            "One call took too long; large models that are just being loaded do.",
-            "Raise it.",
         ),
         Entry(
             "circuit open: … failed … times in a row and is tried again …; last failure: …",
@@ -281,44 +159,6 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "Raise `max_usd`.",
         ),
     ),
-    "Starting and steering runs": (
-        Entry(
-            "… runs are waiting already, which is the limit; …",
-            "The queue is full.",
-            "Start it later, or cancel others; `MASSGEN_MCP_MAX_QUEUED` sets the limit.",
-        ),
-        Entry(
-            "run … of this session is …; wait for its end, or cancel it",
-            "A conversation has one turn at a time.",
-            "Wait for it, or cancel it.",
-        ),
-        Entry(
-            "this idempotency_key was used for … request, which is run …, …; …",
-            "The key stands for another question, config or session.",
-            "Take another key.",
-        ),
-        Entry(
-            "`num_agents` needs `models`; a team of `team` has its own agents",
-            "Both were given.",
-            "Leave one of them out.",
-        ),
-        Entry("context path … …", "The path is relative, or is not there.", "Write it whole, beginning with `/`."),
-        Entry(
-            "run … is …; it hears nothing any more",
-            "It has ended, so nobody can be told anything.",
-            "Start a new run, with the same `session_id` if it is to know this one.",
-        ),
-        Entry(
-            "run … is … and asks nothing; use steer",
-            "`answer` is for a question that was asked.",
-            "Send the message with `steer`.",
-        ),
-        Entry(
-            "the run waits for its budget: use raise_budget, finish_now or cancel",
-            "It has reached `max_usd`, and `at_cap` is `ask`.",
-            "Decide with one of the three.",
-        ),
-    ),
     "What a run changed of your files": (
         Entry(
             "run … has changed no files of yours",
@@ -330,16 +170,6 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "You changed the same lines since, or a file is read-only, another user's or unknown to the run.",
             "Each reason says what it is. Commit or move your changes, then apply again; or take other files only.",
         ),
-        Entry(
-            "another apply is going on; try again when it has ended",
-            "Two of them at once would mix.",
-            "Try again.",
-        ),
-        Entry(
-            "the patch of run … is no longer there",
-            "The files of the run were deleted when their time was over.",
-            "Start a new run; apply sooner, or set `MASSGEN_MCP_KEEP_RESULTS_DAYS`.",
-        ),
     ),
     "The sandbox": (
         Entry(
@@ -348,29 +178,14 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "Install what it names; `massgen-mcp doctor` tries it ([sandbox](commands.md)).",
         ),
         Entry(
-            "Agents cannot run commands: ….",
-            "The same, told at the start of a run. The run goes on without commands.",
-            "The same.",
-        ),
-        Entry(
             "agents' commands have no container: …",
             "The config asks for Docker, Podman or an image, and it is not to be had.",
             "Start the daemon, or correct the name of the image.",
         ),
         Entry(
-            "… does not hold, so it is not used: …",
-            "`doctor` tried to break out of it and got through, or programs do not work in it.",
-            "Nothing if another one holds.",
-        ),
-        Entry(
             "only a container has an open network",
             "bubblewrap, sandlock and sandbox-exec reach named hosts at most.",
             "Name the hosts in `network`, or use `sandbox: docker`.",
-        ),
-        Entry(
-            "…: absolute paths are refused, use one relative to the workspace",
-            "An agent tried to leave its workspace. It was told so, and goes on.",
-            "Nothing; name directories that agents need in `context_paths`.",
         ),
         Entry(
             "checks judge what answers change in a directory of yours; name it in context_paths, or leave checks out",
@@ -380,39 +195,9 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
     ),
     "The state directory": (
         Entry(
-            "…; free some space (`massgen-mcp prune` removes old runs)",
-            "The disk is full, or a quota is used up. Runs that go on wait.",
-            "Free some space; nothing needs a restart.",
-        ),
-        Entry(
-            "…; `massgen-mcp doctor` says which permission is missing",
-            "The directory, or a file in it, belongs to somebody else, or may only be read.",
-            "Correct the permissions, or set `MASSGEN_MCP_HOME`.",
-        ),
-        Entry(
-            "…; close other programs, or raise the limit (ulimit -n)",
-            "Too many open files.",
-            "`ulimit -n 4096` before the server is started.",
-        ),
-        Entry(
             "the run store cannot be opened: …",
             "`runs.sqlite3` is damaged or not readable.",
             "`massgen-mcp doctor --rebuild` makes the list of runs again ([runs](runs.md)).",
-        ),
-        Entry(
-            "… must be an absolute path, beginning with /",
-            "`MASSGEN_MCP_HOME` is relative, or begins with `~`.",
-            "Write it whole.",
-        ),
-        Entry(
-            "… was written by a newer massgen-mcp; upgrade to continue the run, which stays as it is",
-            "An earlier version is installed than the one that worked on it.",
-            "Upgrade.",
-        ),
-        Entry(
-            "the run's config.json is not what was written",
-            "The file was changed or damaged.",
-            "Start a new run; answers so far are in its directory.",
         ),
         Entry("cannot start a runner: …", "The background process could not be started.", "`massgen-mcp doctor`."),
     ),
@@ -423,11 +208,6 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "Give one ([over HTTP](serving.md)).",
         ),
         Entry("cannot listen on …:…: …", "The port is taken, or needs more rights.", "Take another `--port`."),
-        Entry(
-            "--public-url: expected an https:// URL, without a query",
-            "Clients need it to be safe.",
-            "Write the address of your proxy.",
-        ),
     ),
 }
 """By where they come up."""
@@ -448,7 +228,7 @@ IN_CLIENTS = (
     Entry(
         "the server is not in the list",
         "The entry stands in the file of another scope, or the client was not started anew.",
-        "`massgen-mcp doctor` says which files know it; then see the table below.",
+        "`massgen-mcp doctor` says which files know it; `massgen-mcp install CLIENT` says what is left to you.",
     ),
     Entry(
         "`missing_key`, though the key is set in your shell",
@@ -467,11 +247,6 @@ IN_CLIENTS = (
     ),
 )
 """Not in our words."""
-AFTERWARDS_HEAD = """
-What `massgen-mcp install` leaves to you, in each client:
-
-"""
-
 REASONS_HEAD = """
 ## Why an agent was dropped
 
@@ -530,7 +305,6 @@ Every refusal begins with `ERROR CODE:`, at every door; Python has it as `code` 
 
 def page() -> str:
     groups = [f"\n## {title}\n\n{_said(entries)}" for title, entries in GROUPS.items()]
-    installed = [[one.title, f"`massgen-mcp install {one.name}`", one.afterwards] for one in CLIENTS.values()]
     dropped = [[f"`{reason}`", WHY[reason], remedy(reason)] for reason in get_args(DropReason)]
     failed = [
         [f"`{reason}`", WHY[reason], remedy(reason)]
@@ -541,10 +315,10 @@ def page() -> str:
     return "".join(
         [
             *(HEAD, *groups),
-            *(CLIENT_HEAD, _table(IN_CLIENTS), AFTERWARDS_HEAD, table(["client", "command", "then"], installed)),
+            *(CLIENT_HEAD, _table(IN_CLIENTS)),
             *(REASONS_HEAD, table(["reason", "meaning", "what to do"], dropped)),
             *(ENDS_HEAD, table(["reason or state", "meaning", "what to do"], [*failed, *others])),
-            *(CODES_HEAD, codes_table(of_tools=False)),
+            *(CODES_HEAD, codes_table()),
         ]
     )
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from docs.markdown import table
-from massgen_mcp.backends.refusals import REFUSALS
 from tests.model_servers import LISTINGS
 from tests.wire_double import Aimock, running_aimock
 from tests.wires.checks import CHECKS, Check
@@ -75,13 +74,8 @@ refused. That is remembered for the address and the model as long as the process
 A first word that takes 150 seconds is waited for with `call_timeout_seconds: 300`, in one call, on every wire
 (`make soak ONLY=slow-first-word`; the tests play it with a shorter silence).
 
-"""
-
-SAID_HEAD = """
-### What servers say
-
-Words of real servers, by which refused tools, a refused `tool_choice`, too small a context and a content filter are
-recognized (`backends/refusals.py`). The source of each stands there.
+Refused tools, a refused `tool_choice`, too small a context and a content filter are recognized by the words of real
+servers. They are in `massgen_mcp/backends/refusals.py`, each with its source.
 
 """
 
@@ -109,8 +103,6 @@ async def _manners() -> tuple[str, int]:
             except AssertionError as error:
                 lines.append([manner.title, *[_failed(error)] * 3])
     text = MANNERS_HEAD + table(["model or server", "three agents", "three with files", "one alone"], lines)
-    said = [[row.who, str(row.status), f"`{row.message}`", row.means.replace("_", " ")] for row in REFUSALS]
-    text += SAID_HEAD + table(["server", "status", "words", "meaning"], said)
     return text, sum("FAILED" in cell for line in lines for cell in line) // 3
 
 

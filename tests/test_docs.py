@@ -26,6 +26,7 @@ __all__ = ["home"]
 DOCS = ROOT / "docs"
 APART = {"node_modules", "dist", "build"}
 """Directories whose Markdown is not ours."""
+JSON_BLOCK = re.compile(r"^```json\n(.*?)^```", re.DOTALL | re.MULTILINE)
 FENCED = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
 
 
@@ -189,12 +190,6 @@ def test_the_schema_for_editors_takes_the_teams_that_load_and_marks_a_wrong_key(
 # -- names of tests ---------------------------------------------------------------------------------------------------
 
 PAGE = (DOCS / "coordination.md").read_text()
-TESTS = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
-
-
-@pytest.mark.parametrize("name", sorted(set(re.findall(r"`(test_\w+?)(?:_…)?`", PAGE))))
-def test_a_test_that_the_table_names_exists(name: str) -> None:
-    assert re.search(rf"def {name}", TESTS)
 
 
 @pytest.mark.parametrize("file", sorted(set(re.findall(r"`([\w/]+/test_\w+\.py)`", PAGE))))
@@ -222,3 +217,21 @@ def test_the_schema_of_events_takes_kept_journals_and_its_own_examples_and_nothi
     for strange in ({"type": "never_heard_of"}, {**examples[0], "type": "vote_cast"}):
         with pytest.raises(jsonschema.ValidationError):
             check({**lines[0], "event": strange})
+
+
+# -- the schema of replies --------------------------------------------------------------------------------------------
+
+
+def test_the_schema_of_replies_takes_the_examples_and_explains_their_fields() -> None:
+    schema = json.loads((DOCS / "replies.schema.json").read_text(encoding="utf-8"))
+    sections = re.split(r"^## ", (DOCS / "tools.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    shown = {one.split("\n")[0]: json.loads(texts[1]) for one in sections if (texts := JSON_BLOCK.findall(one))}
+    assert schema["$defs"].keys() - shown.keys() >= {"get_status"}, "its reply is shown in that of wait_run"
+    for tool, reply in shown.items():
+        check = checker({**schema, "anyOf": [{"$ref": f"#/$defs/{tool}"}]})
+        check(reply)
+        for name in reply:
+            with pytest.raises(jsonschema.ValidationError):
+                check({**reply, name: None})
+    for part in schema["$defs"].values():
+        assert all(member.get("description") for member in part.get("properties", {}).values()), part["title"]

@@ -52,23 +52,25 @@ class CommandsConfig(Settings, frozen=True):
     sandbox: Literal["auto", "bubblewrap", "sandlock", "docker", "podman", "sandbox-exec"] = "auto"
     """`auto`: the strongest of bubblewrap, sandlock and sandbox-exec that holds on this machine."""
     image: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$")
-    """Of the container, with `sandbox: docker` or `podman`."""
+    """Of the container, with `docker` or `podman`; it needs `/bin/sh` and `python3`. Default: `python:3.12-slim`."""
     image_archive: str | None = Field(default=None, min_length=1, max_length=4096)
     """An image on this machine: a directory in OCI layout, or a file as `docker save` writes it. Its programs take the
     place of this machine's where there is no container, in bubblewrap. Absolute after loading.
     """
     network: tuple[Endpoint, ...] = Field(default=(), max_length=50)
-    """What commands may connect to, as host:port. Nothing without it."""
+    """What commands may connect to over TCP, as host:port, with sandlock or sandbox-exec. Nothing without it."""
     open_network: bool = False
     """True: commands reach every host. Only in a container."""
     readable: AbsolutePaths = Field(default=(), max_length=20)
     """Directories of programs that commands may read besides the usual ones, at their own paths. Absolute."""
     env: CommandVariables = Field(default_factory=dict[str, str])
-    """Variables of commands and checks, such as `CI: "1"`, with fixed values. None is called like a key."""
+    """Variables of commands and checks with fixed values, such as `CI: "1"`. They replace those that tools need. A name
+    like that of a key is refused.
+    """
     allowed: CommandPatterns = ()
-    """The only commands that are run, if there are any. A rule for agents, and no protection: that is the sandbox."""
+    """Regular expressions: only commands whose beginning matches one are run. A rule for agents, and no protection."""
     blocked: CommandPatterns = ()
-    """Commands that are not run, as far as their text tells."""
+    """The same, of commands that are not run."""
     timeout_seconds: float = Field(default=120, gt=0, le=3600)
     """For a command that does not ask for another time."""
     max_seconds: float = Field(default=1800, gt=0, le=86_400)
@@ -80,7 +82,7 @@ class CommandsConfig(Settings, frozen=True):
     max_processes: int = Field(default=256, ge=16, le=10_000)
     """Processes of a command at once."""
     max_disk_mb: int = Field(default=2048, ge=16, le=1_000_000)
-    """In the agent's workspace and its directory for temporary files together."""
+    """In the agent's workspace and its temporary files together, which are at most 200,000 files."""
 
     def __hash__(self) -> int:
         return hash(tuple(value for name, value in self if name != "env"))

@@ -31,9 +31,9 @@ class McpServerSettings(Settings, frozen=True):
     """What all MCP servers of an agent have in common: see docs/mcp-servers.md."""
 
     allowed_tools: ToolNames | None = None
-    """The only tools that are offered, by the server's names for them. None: all."""
+    """The only tools that are offered, by the server's names for them or as `SERVER__TOOL`. None: all."""
     exclude_tools: ToolNames = ()
-    """Tools that are not offered, by the server's names for them."""
+    """Tools that are not offered, named in the same way."""
     shared: bool = False
     """One server for all agents whose configs name it and say the same of it. Otherwise each agent has its own."""
     required: bool = False
@@ -56,7 +56,7 @@ class StdioServer(McpServerSettings, frozen=True):
     args: tuple[Annotated[str, StringConstraints(max_length=10_000)], ...] = Field(default=(), max_length=200)
     """Its arguments."""
     env: NotInFile = Field(default_factory=dict[str, str])
-    """Variables of its environment. `${NAME}` stands for a variable of yours."""
+    """Variables of its environment, which has nothing else of yours. `${NAME}` stands for a variable of yours."""
     sandbox: bool = True
     """False: it runs with everything that you may do yourself."""
     network: tuple[Endpoint, ...] = Field(default=(), max_length=50)

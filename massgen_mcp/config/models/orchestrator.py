@@ -122,9 +122,11 @@ class OrchestratorConfig(Settings, frozen=True):
     first_answer_wait_seconds: float = Field(default=300, ge=0, le=86_400)
     """How long agents that have answered wait for the others' first answers before they judge what is there."""
     show_reasons: bool = False
-    """Who may improve on the answers also reads the reasons of votes that a new answer voided."""
+    """Who may improve on the answers also reads the reasons of void votes. Valid votes are shown to nobody."""
     perspectives: bool = True
-    """In a team that asks one model only, each agent gets a perspective of its own for its first answer."""
+    """In a team that asks one model only, each agent without a `system_message` gives its first answer from one view:
+    builder, sceptic, reader, analyst or explorer.
+    """
     enable_filesystem: bool = True
     """False: agents have no workspace and no file tools."""
     allow_questions: bool = False
@@ -142,7 +144,9 @@ class OrchestratorConfig(Settings, frozen=True):
     checks_timeout_seconds: float = Field(default=600, gt=0, le=86_400)
     """For one check."""
     protect: tuple[ProtectedPath, ...] | None = Field(default=None, max_length=200)
-    """Files that checks take from the base, as patterns. None: tests, check scripts and settings of test runners."""
+    """Files that checks take from the base, as patterns. None: tests, check scripts and settings of test runners; `[]`:
+    only the scripts that the checks run.
+    """
 
     @model_validator(mode="after")
     def _files_for_checks(self) -> Self:
