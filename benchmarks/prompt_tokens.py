@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
 import anyio
+from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 
 from massgen_mcp.backends.base import AssistantMessage, ModelRequest, Part, ReasoningPart
 from massgen_mcp.backends.scripted import ScriptedBackend
@@ -21,7 +22,6 @@ from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.parts import AgentInfo, public_agent_name
 from massgen_mcp.events.run import RunStarted
 from massgen_mcp.orchestration.conduct import Conductor
-from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
 
 ANSWER = 2_000

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
+from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
+
 from examples.simulation.agents import Poll, SimulatedAgent, Voting
 from examples.simulation.world import Question, World, draw
 from massgen_mcp.coordination.state import Rules
@@ -12,7 +14,6 @@ from massgen_mcp.events.coordination import VoteCast, WinnerChosen
 from massgen_mcp.events.parts import Event, public_agent_name
 from massgen_mcp.events.run import RunCompleted
 from massgen_mcp.orchestration.conduct import Conductor
-from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
 
 

@@ -41,8 +41,8 @@ async def perform(run: PreparedRequest, on_record: Callable[[LogRecord], None] =
 async def _applied(run: ForegroundRun, ended: RunState) -> dict[str, Any]:
     """What became of the changes to directories that were given with `write`. An answer is not lost with them."""
     try:
-        failing = ended.failing_required_checks
-        application = await run.apply(ended, dry_run=bool(failing))
+        unproven = ended.unproven
+        application = await run.apply(ended, dry_run=bool(unproven))
     except MassgenError as error:
         return {"applied": {"status": "failed", "reason": str(error)}}
     if application is None:
@@ -54,7 +54,7 @@ async def _applied(run: ForegroundRun, ended: RunState) -> dict[str, Any]:
         fields["left_out"] = [path_text(path) for path in application.left_out]
     notes = [application.note] if application.note else []
     if application.state == "clean":
-        notes.append(f"The final files fail {', '.join(failing)}, so nothing was applied.")
+        notes.append(f"{unproven[:1].upper()}{unproven[1:]}, so nothing was applied.")
     if notes:
         fields["note"] = " ".join(notes)
     return {"applied": fields}

@@ -1,4 +1,4 @@
-"""The lines of a check's output that tell why it failed. Pure."""
+"""The lines of a check's output that tell why it failed, or how it passed. Pure."""
 
 import re
 from itertools import pairwise
@@ -8,6 +8,8 @@ MAX_TELLING = 20
 """So many of the lines that look like a failure are shown, and at least `LAST_LINES` of the end."""
 LAST_LINES = 10
 LINE_CHARACTERS = 200
+LAST_OF_PASS = 3
+"""So many lines of the end are shown of a check that passes."""
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _TELLING = re.compile(
@@ -19,8 +21,7 @@ _TELLING = re.compile(
 
 def excerpt_of(output: str) -> str:
     """At most `MAX_CHARACTERS`, from the end where there is more; without colours and other control characters."""
-    lines = [_plain(line) for line in _ESCAPES.sub("", output).splitlines()]
-    lines = [line for line in lines if line.strip()]
+    lines = _lines(output)
     telling = [place for place, line in enumerate(lines) if _TELLING.search(line)][:MAX_TELLING]
     places = sorted({*telling, *range(max(0, len(lines) - LAST_LINES), len(lines))})
     shown = [lines[places[0]]] if places else []
@@ -29,6 +30,16 @@ def excerpt_of(output: str) -> str:
         shown.append(lines[place])
     text = "\n".join(shown)
     return text if len(text) <= MAX_CHARACTERS else f"…{text[1 - MAX_CHARACTERS :]}"
+
+
+def last_of(output: str) -> str:
+    """The last `LAST_OF_PASS` lines, likewise: a test runner's sum of what it ran is there."""
+    return "\n".join(_lines(output)[-LAST_OF_PASS:])
+
+
+def _lines(output: str) -> list[str]:
+    lines = [_plain(line) for line in _ESCAPES.sub("", output).splitlines()]
+    return [line for line in lines if line.strip()]
 
 
 def _plain(line: str) -> str:

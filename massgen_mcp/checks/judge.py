@@ -6,6 +6,7 @@ leaves behind is there for no other.
 
 import secrets
 import shlex
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,10 @@ from massgen_mcp.changes.base import Base, path_text
 from massgen_mcp.changes.copies import copy_ignored, copy_installed, known_as, place_in
 from massgen_mcp.changes.files import LINK, TreeFile
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
-from massgen_mcp.checks.excerpt import excerpt_of
+from massgen_mcp.checks.counting import tests_in
+from massgen_mcp.checks.excerpt import excerpt_of, last_of
+from massgen_mcp.checks.kept import BaseOutcomes
+from massgen_mcp.checks.obstacles import hindrance_of
 from massgen_mcp.checks.protected import Protection
 from massgen_mcp.events.parts import CheckOutcome
 from massgen_mcp.sandbox import (
@@ -75,9 +79,11 @@ class FileJudge:
         *,
         shown: tuple[VisiblePath, ...] = (),
         made: Path,
+        kept: BaseOutcomes | None = None,
     ) -> None:
         """Checks begin in the first directory of the base. `place`: where check-outs lie while they are used. `shown`:
-        what checks need and no tree holds. `made`: where the setup of the run made what it installed.
+        what checks need and no tree holds. `made`: where the setup of the run made what it installed. `kept`: what they
+        said of the base before.
         """
         self._repository = repository
         self._base = base
@@ -85,6 +91,7 @@ class FileJudge:
         self._rules = rules
         self._shown = shown
         self._made = made
+        self._kept = kept
 
     @property
     def commands(self) -> tuple[str, ...]:
@@ -98,6 +105,17 @@ class FileJudge:
     async def subject(self, tree: str) -> Subject:
         """The files of an answer, whose own tree this is, as they are judged."""
         return await anyio.to_thread.run_sync(self._subject, TreeId(tree))
+
+    async def check_base(self, command: str) -> CheckOutcome:
+        """Run one check on the untouched files, unless it is known what comes of that."""
+        if self._kept is None:
+            return await self.check(self.base, command)
+        known = await anyio.to_thread.run_sync(self._kept.known, command)
+        if known is not None:
+            return known
+        outcome = await self.check(self.base, command)
+        await anyio.to_thread.run_sync(self._kept.note, outcome)
+        return outcome
 
     async def check(self, tree: str, command: str) -> CheckOutcome:
         """Run one check on these files."""
@@ -116,13 +134,19 @@ class FileJudge:
                 await anyio.to_thread.run_sync(remove_tree, directory)
         passed = ended.reason == "exited" and ended.code == 0 and not too_much
         never = ended.reason in ("failed", "lost", "stopped") and not too_much
+        text = output.text()
+        exited = ended.reason == "exited" and not passed
+        hindrance = hindrance_of(ended.code, text, _directory_of) if exited else None
         return CheckOutcome(
             command=command,
             result="passed" if passed else "not_run" if never else "failed",
             how=how_ended(ended, self._rules.bounds.seconds, too_much=too_much),
             code=ended.code,
             seconds=round(ended.seconds, 3),
-            excerpt="" if passed else excerpt_of(output.text()),
+            excerpt=last_of(text) if passed else excerpt_of(text),
+            tests=tests_in(text),
+            obstacle=hindrance and hindrance.obstacle,
+            cure=hindrance.cure if hindrance is not None else "",
         )
 
     def _subject(self, own: TreeId) -> Subject:
@@ -170,6 +194,12 @@ class FileJudge:
             open_network=rules.open_network,
             unpacked=rules.unpacked,
         )
+
+
+def _directory_of(program: str) -> str | None:
+    """Where this machine has the program, by our own search path."""
+    found = shutil.which(program)
+    return None if found is None else str(Path(found).parent)
 
 
 def _made_room(files: Path, shown: VisiblePath) -> bool:

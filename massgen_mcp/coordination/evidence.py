@@ -1,44 +1,115 @@
 """What checks say of the answers: which of them count, and which answers cannot win. Pure.
 
-A check that does not pass on the base says nothing of an answer, so it counts against nobody; it does where passing it
-is the goal of the run.
+Answers are compared check by check. A check that one answer passes counts against those that fail it, whether the base
+passes it or not. One that nobody passes tells nobody apart, and neither does one that came out differently on the same
+files: it is flaky. So that a flaky one is found out, what tells answers apart is run twice.
 """
 
 from collections.abc import Mapping
 from typing import Literal
 
 from massgen_mcp.events.coordination import FilesChecked
-from massgen_mcp.events.parts import CheckOutcome
+from massgen_mcp.events.parts import CheckOutcome, Verdict
 
 ChecksPolicy = Literal["informative", "required", "goal"]
-"""`informative`: voters see the evidence and decide. `required`: besides, an answer whose checks fail cannot win while
-another one passes. `goal`: the same, and checks that fail on the base count, too.
+"""`informative`: voters see the evidence and decide. `required`: besides, an answer cannot win if another one passes a
+check that it fails, and fails none that it passes. `goal`: the same; answers that change nothing are checked, too, and
+the final files have to pass what fails on the base.
 """
+RUNS = 2
+"""So often a check is run that tells answers apart."""
+
+Evidence = Mapping[str, FilesChecked]
+"""Of answers, by label."""
 
 
-def counts(outcome: CheckOutcome, checked: FilesChecked, policy: ChecksPolicy) -> bool:
-    """Whether the outcome may speak against the answer."""
-    return policy == "goal" or outcome.command not in checked.fails_before
-
-
-def failing(checked: FilesChecked, policy: ChecksPolicy) -> tuple[str, ...]:
-    """The commands that fail and count."""
+def failing(final: FilesChecked, answers: Evidence, policy: ChecksPolicy) -> tuple[str, ...]:
+    """The commands that the final files fail, and that count: all where passing them is the goal, else those that pass
+    on the base or for an answer.
+    """
+    unsteady = flaky(answers)
+    passed = {outcome.command for one in answers.values() for outcome in one.outcomes if outcome.result == "passed"}
     return tuple(
         outcome.command
-        for outcome in checked.outcomes
-        if outcome.result == "failed" and counts(outcome, checked, policy)
+        for outcome in final.outcomes
+        if outcome.result == "failed"
+        and outcome.command not in unsteady
+        and (policy == "goal" or outcome.command not in final.fails_before or outcome.command in passed)
     )
 
 
-def passes(checked: FilesChecked, policy: ChecksPolicy) -> bool:
-    """Whether every check that counts has run and passed."""
-    return bool(checked.outcomes) and all(
-        outcome.result == "passed" or not counts(outcome, checked, policy) for outcome in checked.outcomes
-    )
-
-
-def excluded(evidence: Mapping[str, FilesChecked], policy: ChecksPolicy | None) -> frozenset[str]:
-    """The answers, by label, that cannot win. `evidence`: of the standing answers."""
-    if policy is None or policy == "informative" or not any(passes(one, policy) for one in evidence.values()):
+def excluded(answers: Evidence, policy: ChecksPolicy | None) -> frozenset[str]:
+    """The standing answers, by label, that cannot win. One is always left: nobody is better than all others are."""
+    if not _decides(policy):
         return frozenset()
-    return frozenset(label for label, one in evidence.items() if failing(one, policy))
+    steady = _results(answers)
+    return frozenset(
+        label for label, results in steady.items() if any(_better(other, results) for other in steady.values())
+    )
+
+
+def to_repeat(answers: Evidence, policy: ChecksPolicy | None) -> dict[str, tuple[str, ...]]:
+    """What tells these answers apart and has run only once on their files: the commands by label."""
+    if not _decides(policy):
+        return {}
+    found = [set(results.items()) for results in _results(answers).values()]
+    seen = {one for results in found for one in results}
+    telling = {command for command, _ in seen if {(command, "passed"), (command, "failed")} <= seen}
+    waiting = {
+        label: tuple(
+            outcome.command
+            for outcome in one.outcomes
+            if outcome.command in telling and outcome.runs < RUNS and outcome.result != "not_run"
+        )
+        for label, one in answers.items()
+    }
+    return {label: commands for label, commands in waiting.items() if commands}
+
+
+def flaky(answers: Evidence) -> frozenset[str]:
+    """The checks that came out differently on the same files, whoever's they were."""
+    return frozenset(outcome.command for one in answers.values() for outcome in one.outcomes if outcome.flaky)
+
+
+def void(checked: FilesChecked) -> tuple[CheckOutcome, ...]:
+    """Those that say nothing of the files, because the sandbox or the environment kept them from it."""
+    return tuple(one for one in checked.outcomes if one.result == "not_run" or one.obstacle is not None)
+
+
+def verdict(final: FilesChecked, answers: Evidence) -> Verdict | None:
+    """None: the final files are those of the base, so there was nothing to check."""
+    if not final.outcomes and not final.problem:
+        return None
+    unsteady = flaky(answers)
+    mute = void(final)
+    telling = [one.result for one in final.outcomes if one not in mute and one.command not in unsteady]
+    if not telling:
+        return "nothing_checked"
+    return "failed" if "failed" in telling else "passed"
+
+
+def _decides(policy: ChecksPolicy | None) -> bool:
+    return policy in ("required", "goal")
+
+
+def _results(answers: Evidence) -> dict[str, dict[str, str]]:
+    """How the checks that are not flaky came out, by command, for each answer."""
+    unsteady = flaky(answers)
+    return {
+        label: {outcome.command: outcome.result for outcome in one.outcomes if outcome.command not in unsteady}
+        for label, one in answers.items()
+    }
+
+
+def _better(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Whether `one` passes a check that `other` fails, and each that it passes."""
+    passes_more = any(result == "failed" and one.get(command) == "passed" for command, result in other.items())
+    return passes_more and all(result != "passed" or one.get(command) == "passed" for command, result in other.items())
+
+
+def merged(first: CheckOutcome, second: CheckOutcome) -> CheckOutcome:
+    """What two runs of a check on the same files come to: flaky if they differ. One that could not run adds nothing."""
+    if second.result == "not_run":
+        return first.model_copy(update={"runs": RUNS})
+    worse = first if first.result == "failed" else second
+    return worse.model_copy(update={"runs": RUNS, "flaky": first.result != second.result})

@@ -35,7 +35,7 @@ from typing import Literal, assert_never
 from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.coordination.camps import StandingVote
 from massgen_mcp.coordination.count import Count
-from massgen_mcp.coordination.evidence import ChecksPolicy, excluded
+from massgen_mcp.coordination.evidence import ChecksPolicy, excluded, to_repeat
 from massgen_mcp.coordination.guidance import Duty, Rest, Violation, Wait, Work
 from massgen_mcp.coordination.novelty import MAX_OVERLAP, Novelty, overlap
 from massgen_mcp.coordination.visible import is_visible
@@ -210,9 +210,22 @@ class Coordination:
 
     @property
     def excluded(self) -> frozenset[str]:
-        """Those of them that cannot win, because their checks fail."""
-        evidence = {label: self.evidence[label] for label in self.standing if label in self.evidence}
-        return excluded(evidence, self.rules.checks)
+        """Those of them that cannot win, because they fail checks that another one passes."""
+        return excluded(self._standing_evidence, self.rules.checks)
+
+    @property
+    def to_repeat(self) -> dict[str, tuple[str, ...]]:
+        """The checks, by label, that tell them apart and have to run once more before they may."""
+        return {} if self.unchecked else to_repeat(self._standing_evidence, self.rules.checks)
+
+    @property
+    def checking(self) -> bool:
+        """Whether checks are awaited that a voter should know."""
+        return bool(self.unchecked or self.to_repeat)
+
+    @property
+    def _standing_evidence(self) -> dict[str, FilesChecked]:
+        return {label: self.evidence[label] for label in self.standing if label in self.evidence}
 
     def label(self, agent: str) -> str:
         """Label of the agent's latest answer: agent{place}.{how many it had given}."""
@@ -269,7 +282,7 @@ class Coordination:
         if seat.vote is not None or (self.unanswered and not self.stragglers_given_up):
             return Wait()
         ballot = self.ballot(agent)
-        return Wait() if len(ballot.entries) < 2 or self.unchecked else Work(ballot)
+        return Wait() if len(ballot.entries) < 2 or self.checking else Work(ballot)
 
     def outdated(self, agent: str) -> bool:
         """Whether an agent in the middle of a round should be shown a newer ballot before its next step."""

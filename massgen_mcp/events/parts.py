@@ -81,6 +81,16 @@ class Camp(Event):
     """For all of them together."""
 
 
+Obstacle = Literal["program_missing", "no_network", "read_only", "no_toolchain", "not_permitted"]
+"""What keeps a check from saying anything of the code: a program, the network, a place to write to, a toolchain, or a
+permission that the sandbox does not give.
+"""
+
+
+Verdict = Literal["passed", "failed", "nothing_checked"]
+"""What the checks say of the final files: all that said something passed; some failed; none said anything."""
+
+
 class CheckOutcome(Event):
     """How one check, a command of the config, came out on one state of the files."""
 
@@ -95,7 +105,22 @@ class CheckOutcome(Event):
     seconds: float
     """How long it took."""
     excerpt: str = ""
-    """The lines of its output that tell why it failed, at most `checks.excerpt.MAX_CHARACTERS`."""
+    """The lines of its output that tell why it failed, at most `checks.excerpt.MAX_CHARACTERS`; of a pass its last."""
+    tests: int | None = None
+    """So many tests it ran, by its output; None where that does not tell."""
+    runs: int = 1
+    """So often it was run on these files."""
+    flaky: bool = False
+    """Whether these runs came out differently: then it failed at least once, and counts neither for nor against."""
+    obstacle: Obstacle | None = None
+    """What of the environment it looks to have failed for, and not for the code; None: nothing."""
+    cure: str = ""
+    """What to change so that it can run, where there is an obstacle."""
+
+    @property
+    def speaks_against(self) -> bool:
+        """Whether it fails for the files' sake, and steadily."""
+        return self.result == "failed" and not self.flaky and self.obstacle is None
 
 
 class Usage(Event):

@@ -221,9 +221,9 @@ class Round:
 
     async def _all_checked(self) -> None:
         """Until the checks of every answer on the ballot have run."""
-        self.awaits_checks = bool(self._live_run.coordination.unchecked)
+        self.awaits_checks = self._live_run.coordination.checking
         self._live_run.look_at_limits()
-        while self._live_run.coordination.unchecked:
+        while self._live_run.coordination.checking:
             await self._live_run.change()
         self.awaits_checks = False
         self._live_run.look_at_limits()
@@ -235,7 +235,8 @@ class Round:
             return
         changes = shown_changes(self._live_run, entries, self._run_spec.answer_store)
         state = self._live_run.coordination
-        text = ballot_message(heading, self._ballot, state, shown, notes=notes, changes=changes)
+        base = self._live_run.state.checked_base
+        text = ballot_message(heading, self._ballot, state, shown, notes=notes, changes=changes, base=base)
         if self._writes:
             text = f"{text}\n\n{prompts.IF_UNABLE}{prompts.text_vote(self._choices)}."
         self._talk.tell(text, "ballot")

@@ -5,16 +5,27 @@ run again, also after a resume.
 """
 
 import os
+from dataclasses import dataclass
 
 import anyio
 
 from massgen_mcp.checks.judge import FileJudge
+from massgen_mcp.coordination.evidence import RUNS, merged
 from massgen_mcp.events.coordination import CheckFinished, FilesChecked
 from massgen_mcp.events.parts import Changes, CheckOutcome
 from massgen_mcp.orchestration.live_run import LiveRun
 
 MAX_NAMED = 50
 """So many restored files are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """The checks of an answer in an attempt; once more those named in `again`, else all."""
+
+    attempt: int
+    label: str
+    again: tuple[str, ...] = ()
 
 
 class AnswerChecks:
@@ -29,18 +40,19 @@ class AnswerChecks:
         self._base_lock = anyio.Lock()
 
     async def attend(self) -> None:
-        """Check the base, and each answer when it stands, for as long as that can matter."""
-        begun: dict[tuple[int, str], anyio.CancelScope] = {}
+        """Check each answer when it stands, for as long as that can matter."""
+        begun: dict[_Work, anyio.CancelScope] = {}
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._base)
             while True:
                 attempt, state = self._live_run.state.attempt, self._live_run.coordination
-                for label in state.unchecked if state.winner is None else ():
-                    if (attempt, label) not in begun:
-                        begun[attempt, label] = anyio.CancelScope()
-                        tasks.start_soon(self._check_answer, attempt, label, begun[attempt, label])
-                for (of, label), scope in begun.items():
-                    if of != attempt or (state.winner is not None and label != state.winner.label):
+                wanted = [*((label, ()) for label in state.unchecked), *state.to_repeat.items()]
+                for label, again in wanted if state.winner is None else ():
+                    work = _Work(attempt, label, again)
+                    if work not in begun:
+                        begun[work] = anyio.CancelScope()
+                        tasks.start_soon(self._check_answer, work, begun[work])
+                for work, scope in begun.items():
+                    if work.attempt != attempt or (state.winner is not None and work.label != state.winner.label):
                         scope.cancel()
                 await self._live_run.change()
 
@@ -50,14 +62,33 @@ class AnswerChecks:
             return done
         return self._live_run.record(await self._judged(changes, FilesChecked(subject="final", agent=agent)))
 
-    async def _check_answer(self, attempt: int, label: str, scope: anyio.CancelScope) -> None:
+    async def _check_answer(self, work: _Work, scope: anyio.CancelScope) -> None:
         state = self._live_run.coordination
-        agent = state.author(label)
-        changes = next(answer.changes for answer in state.seats[agent].answers if answer.label == label)
+        agent = state.author(work.label)
+        changes = next(answer.changes for answer in state.seats[agent].answers if answer.label == work.label)
         with scope:
-            found = await self._judged(changes, FilesChecked(subject="answer", agent=agent, label=label))
-            if self._live_run.state.attempt == attempt:
+            if work.again:
+                found = await self._repeated(work, changes)
+            else:
+                found = await self._judged(changes, FilesChecked(subject="answer", agent=agent, label=work.label))
+            if self._live_run.state.attempt == work.attempt:
                 self._live_run.record(found)
+
+    async def _repeated(self, work: _Work, changes: Changes | None) -> FilesChecked:
+        """What is known of the answer, with these checks run once more on the same files."""
+        tree = self._judge.base if changes is None else changes.tree
+        second: dict[str, CheckOutcome] = {}
+        for first in self._live_run.coordination.evidence[work.label].outcomes:
+            if first.command in work.again:
+                try:
+                    subject = await self._judge.subject(tree)
+                    second[first.command] = await self._outcome(subject.tree, first.command, again=first)
+                except Exception as error:  # noqa: BLE001 - what ran once is evidence, also if it cannot run again
+                    self._live_run.fault(error)
+                    second[first.command] = first.model_copy(update={"runs": RUNS})
+        found = self._live_run.coordination.evidence.get(work.label, FilesChecked(subject="answer", label=work.label))
+        outcomes = tuple(second.get(outcome.command, outcome) for outcome in found.outcomes)
+        return found.model_copy(update={"outcomes": outcomes})
 
     async def _judged(self, changes: Changes | None, found: FilesChecked) -> FilesChecked:
         """`found` with what the checks say of the changed files; nothing, where nothing is changed, unless they are to
@@ -67,21 +98,23 @@ class AnswerChecks:
         if unchanged and self._live_run.coordination.rules.checks != "goal":
             return found
         try:
-            base = await self._base()
+            base = await self.base()
             subject = await self._judge.subject(self._judge.base if changes is None else changes.tree)
+            hindered = {one.command for one in base.outcomes if one.obstacle is not None}
+            own = await self._outcomes(subject.own_tree) if subject.restored else ()
             return found.model_copy(
                 update={
-                    "outcomes": await self._outcomes(subject.tree),
+                    "outcomes": _of_answer(await self._outcomes(subject.tree), hindered),
                     "fails_before": tuple(one.command for one in base.outcomes if one.result != "passed"),
                     "restored": subject.restored[:MAX_NAMED],
-                    "own": await self._outcomes(subject.own_tree) if subject.restored else (),
+                    "own": _of_answer(own, hindered),
                     "problem": base.problem,
                 }
             )
         except Exception as error:  # noqa: BLE001 - a check that we cannot run is nobody's fault
             return found.model_copy(update={"problem": self._problem(error)})
 
-    async def _base(self) -> FilesChecked:
+    async def base(self) -> FilesChecked:
         """What the checks say of the untouched base; they run once."""
         async with self._base_lock:
             if done := self._live_run.state.checked_base:
@@ -96,17 +129,28 @@ class AnswerChecks:
     async def _outcomes(self, tree: str) -> tuple[CheckOutcome, ...]:
         return tuple([await self._outcome(tree, command) for command in self._judge.commands])
 
-    async def _outcome(self, tree: str, command: str) -> CheckOutcome:
-        """From the journal, if the same files were checked so before."""
+    async def _outcome(self, tree: str, command: str, again: CheckOutcome | None = None) -> CheckOutcome:
+        """From the journal, if the same files were checked so before. `again`: what a first run came to, where a second
+        one is wanted.
+        """
         async with self._locks.setdefault((tree, command), anyio.Lock()):
             known = self._live_run.state.check_outcomes.get((tree, command))
-            if known is not None:
+            if known is not None and (again is None or known.runs >= RUNS):
                 return known
             async with self._room:
-                outcome = await self._judge.check(tree, command)
+                untouched = tree == self._judge.base and again is None
+                outcome = await (self._judge.check_base(command) if untouched else self._judge.check(tree, command))
+            if again is not None:
+                outcome = merged(again, outcome)
             if outcome.result == "not_run":
                 return outcome
             return self._live_run.record(CheckFinished(tree=tree, outcome=outcome)).outcome
 
     def _problem(self, error: Exception) -> str:
         return str(self._live_run.fault(error))
+
+
+def _of_answer(outcomes: tuple[CheckOutcome, ...], hindered: set[str]) -> tuple[CheckOutcome, ...]:
+    """What the environment gave the base it gives an answer, too: what is missing for an answer alone, it asks for."""
+    plain = {"obstacle": None, "cure": ""}
+    return tuple(one if one.command in hindered else one.model_copy(update=plain) for one in outcomes)

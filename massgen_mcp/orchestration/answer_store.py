@@ -42,5 +42,5 @@ class AnswerStore(Protocol):
         ...
 
     def patch(self, changes: Changes, most: int) -> str:
-        """The first `most` bytes of a kept patch, as text."""
+        """At most so many bytes of a kept patch, as text: of every file's difference the beginning."""
         ...

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.events.agent_work import BallotChanged, RoundStarted
+from massgen_mcp.events.coordination import FilesChecked
 from massgen_mcp.events.parts import ShownReason
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.answer_store import AnswerStore
@@ -39,7 +40,7 @@ def ballot_texts(
     """Everything by others that the message will hold: no marker may occur in it."""
     for entry in ballot.entries:
         yield live_run.coordination.content(entry.label)
-    yield from evidence_of(ballot, live_run.coordination).values()
+    yield from evidence_of(ballot, live_run.coordination, live_run.state.checked_base).values()
     yield from shown_changes(live_run, ballot.entries, store).values()
     for shown in reasons:
         yield shown.reason
@@ -54,14 +55,15 @@ def ballot_message(
     *,
     notes: str = "",
     changes: Mapping[str, str],
+    base: FilesChecked | None,
 ) -> str:
     """`shown` is the event that tells of the ballot, `notes` what its viewer wrote on the way to its first answer,
-    `changes` what the answers change, by their names.
+    `changes` what the answers change, by their names, `base` what checks say of the unchanged files.
     """
     answers = [(entry.name, within(state.content(entry.label), shown.most)) for entry in ballot.entries]
     own = next((entry.name for entry in ballot.entries if state.author(entry.label) == ballot.viewer), None)
     parts = [prompts.working_notes_block(notes, shown.nonce)] if notes else []
-    evidence = evidence_of(ballot, state)
+    evidence = evidence_of(ballot, state, base)
     parts.append(prompts.ballot_block(heading, answers, shown.nonce, own=own, changes=changes, evidence=evidence))
     if shown.reasons:
         reasons = [(reason.name, reason.reason) for reason in shown.reasons]

@@ -48,4 +48,6 @@ def _listed(checks: Sequence[str], base: FilesChecked | None) -> Iterator[str]:
     for command in checks:
         outcome = known.get(command)
         stands = "" if outcome is None else f" ({outcome.result.replace('_', ' ')} on the original: {outcome.how})"
+        if outcome is not None and outcome.obstacle is not None:
+            stands = f" (it fails for the environment, also on the original, and will not count: {outcome.how})"
         yield f"- `{command}`{stands}"

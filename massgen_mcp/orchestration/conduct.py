@@ -159,10 +159,11 @@ class Conductor:
 
     @asynccontextmanager
     async def _checking(self) -> AsyncGenerator[None]:
-        """Answers are checked as they come, where the run has checks."""
+        """Where the run has checks, they run on the base before a model is asked, and on answers as they come."""
         if self._checks is None:
             yield
             return
+        await self._checks.base()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._checks.attend)
             yield
@@ -174,7 +175,7 @@ class Conductor:
         if self._checks is None or completed.unkept:
             return completed
         checked = await self._checks.final(final.agent, completed.changes)
-        fails = failing(checked, self._run_spec.policy.checks_policy)
+        fails = failing(checked, self._live_run.coordination.evidence, self._run_spec.policy.checks_policy)
         return completed.model_copy(update={"failing_checks": fails})
 
     async def _end_nested_runs(self) -> None:

@@ -1,6 +1,6 @@
 """What checks say of the answers on a ballot, in words for a model. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.coordination.state import Coordination
@@ -8,42 +8,63 @@ from massgen_mcp.events.coordination import FilesChecked
 from massgen_mcp.events.parts import CheckOutcome
 
 BALLOT_CHARACTERS = 12_000
-"""So much of the output of failed checks stands on one ballot, shared out alike."""
+"""So much of the output of checks stands on one ballot, shared out alike."""
 LEAST_CHARACTERS = 200
+FLAKY = "flaky, passed once and failed once on the same files, so it counts for nobody"
 NO_CHANGE = "This answer changes no files, so nothing was checked."
 
 
-def evidence_of(ballot: Ballot, state: Coordination) -> dict[str, str]:
-    """By the name of the answer on the ballot; those without checks are absent."""
+def evidence_of(ballot: Ballot, state: Coordination, base: FilesChecked | None) -> dict[str, str]:
+    """By the name of the answer on the ballot; those without checks are absent. `base`: what checks say of that."""
     found = {entry.name: state.evidence[entry.label] for entry in ballot.entries if entry.label in state.evidence}
-    failed = sum(bool(outcome.excerpt) for one in found.values() for outcome in (*one.outcomes, *one.own))
-    limit = max(LEAST_CHARACTERS, BALLOT_CHARACTERS // max(1, failed))
-    return {name: "\n".join(_evidence_lines(checked, limit)) for name, checked in found.items()}
+    printed = sum(bool(outcome.excerpt) for one in found.values() for outcome in (*one.outcomes, *one.own))
+    limit = max(LEAST_CHARACTERS, BALLOT_CHARACTERS // max(1, printed))
+    before = {outcome.command: outcome for outcome in (base.outcomes if base is not None else ())}
+    return {name: "\n".join(_evidence_lines(checked, before, limit)) for name, checked in found.items()}
 
 
-def _evidence_lines(checked: FilesChecked, limit: int) -> Iterator[str]:
+def _evidence_lines(checked: FilesChecked, before: Mapping[str, CheckOutcome], limit: int) -> Iterator[str]:
     if checked.problem:
         yield f"The files could not be checked: {checked.problem}"
     elif not checked.outcomes:
         yield NO_CHANGE
     for outcome in checked.outcomes:
-        yield from _outcome(outcome, limit, _before(outcome) if outcome.command in checked.fails_before else "")
+        known = before.get(outcome.command)
+        notes = [_fails_before(outcome)] if outcome.command in checked.fails_before else []
+        yield from _outcome(outcome, limit, [*notes, *_tests(outcome, known)])
+        if known is not None and outcome.result == known.result == "passed" and known.excerpt != outcome.excerpt:
+            yield "  On the unchanged files it ended so:"
+            yield _indented(known.excerpt or "(nothing printed)", limit)
     if checked.restored:
         names = ", ".join(checked.restored)
         yield f"Protected files that the answer changed were checked as they were before: {names}"
         yield "With the answer's own versions of them:"
         for outcome in checked.own:
-            yield from _outcome(outcome, limit, "")
+            yield from _outcome(outcome, limit, [])
 
 
-def _before(outcome: CheckOutcome) -> str:
+def _fails_before(outcome: CheckOutcome) -> str:
+    if outcome.obstacle is not None:
+        return "It fails for the environment, on the unchanged files, too, and says nothing of the answer."
     passes = outcome.result == "passed"
-    return " It does not pass on the unchanged files." if passes else " It does not pass on the unchanged files either."
+    return "It does not pass on the unchanged files." if passes else "It does not pass on the unchanged files either."
 
 
-def _outcome(outcome: CheckOutcome, limit: int, before: str) -> Iterator[str]:
-    yield f"{outcome.result.replace('_', ' ')}: {outcome.command} ({outcome.how}, {outcome.seconds:.1f} s).{before}"
+def _tests(outcome: CheckOutcome, before: CheckOutcome | None) -> Iterator[str]:
+    """A pass of fewer tests proves less."""
+    if outcome.tests is not None:
+        on_base = "" if before is None or before.tests is None else f", {before.tests} on the unchanged files"
+        yield f"Tests: {outcome.tests}{on_base}."
+
+
+def _outcome(outcome: CheckOutcome, limit: int, notes: Iterable[str]) -> Iterator[str]:
+    result = FLAKY if outcome.flaky else f"{outcome.result} twice" if outcome.runs > 1 else outcome.result
+    line = f"{result.replace('_', ' ')}: {outcome.command} ({outcome.how}, {outcome.seconds:.1f} s)."
+    yield " ".join([line, *notes])
     if outcome.excerpt:
-        excerpt = outcome.excerpt
-        shown = excerpt if len(excerpt) <= limit else f"…{excerpt[1 - limit :]}"
-        yield "\n".join(f"  {line}" for line in shown.splitlines())
+        yield _indented(outcome.excerpt, limit)
+
+
+def _indented(excerpt: str, limit: int) -> str:
+    shown = excerpt if len(excerpt) <= limit else f"…{excerpt[1 - limit :]}"
+    return "\n".join(f"  {line}" for line in shown.splitlines())

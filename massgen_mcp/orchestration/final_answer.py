@@ -137,7 +137,7 @@ def _started(member: Member, attempt: Attempt) -> PresentationStarted:
     ballot = live_run.coordination.ballot(member.name, whole=True)
     answers = [live_run.coordination.content(entry.label) for entry in ballot.entries]
     changes = shown_changes(live_run, ballot.entries, attempt.run_spec.answer_store).values()
-    evidence = evidence_of(ballot, live_run.coordination).values()
+    evidence = evidence_of(ballot, live_run.coordination, live_run.state.checked_base).values()
     reasons = [vote.reason for vote in _votes(live_run)]
     texts = [*answers, *changes, *evidence, *reasons, *live_run.caller.messages]
     opening, nonce = attempt.nonces(member.name, texts)
@@ -211,7 +211,7 @@ def _record(member: Member, attempt: Attempt, started: PresentationStarted) -> s
     answers = [(entry.name, within(state.content(entry.label), started.most)) for entry in entries]
     reasons = [(names[vote.label], vote.reason) for vote in _votes(live_run)]
     changes = shown_changes(live_run, entries, attempt.run_spec.answer_store)
-    own, evidence = names[state.label(member.name)], evidence_of(ballot, state)
+    own, evidence = names[state.label(member.name)], evidence_of(ballot, state, live_run.state.checked_base)
     parts = [prompts.ballot_block(prompts.ALL_ANSWERS, answers, nonce, own=own, changes=changes, evidence=evidence)]
     if reasons:
         parts.append(prompts.reasons_block(prompts.VOTES, reasons, nonce))

@@ -74,7 +74,10 @@ The worst finding first. `line` is that of the file as it is, or null. `findings
 EVIDENCE = """\
 Checks, the same commands for all, were run on each answer's files; the outcome stands below the answer. What a check \
 showed outweighs what an answer says of itself."""
-EXCLUDES = " An answer whose checks fail cannot be chosen while another one passes."
+EXCLUDES = (
+    " An answer cannot be chosen if another one passes a check that it fails, and fails none that it passes; a check "
+    "that is marked flaky counts for nobody."
+)
 
 REFUSALS: dict[ViolationCode, str] = {
     "empty_answer": "The answer is empty. Write the whole answer into `content`.",
@@ -90,7 +93,7 @@ REFUSALS: dict[ViolationCode, str] = {
         "that one, or take another approach."
     ),
     "unknown_answer": "There is no answer named {name!r}. Choose one of: {choices}.",
-    "checks_fail": "The checks of {name}'s files fail while those of another answer pass. Choose one of: {choices}.",
+    "checks_fail": "{name} fails a check that another answer passes. Choose one of: {choices}.",
     "stale_ballot": "The answers changed before your vote was counted. Read the current answers and decide again.",
     "nothing_to_vote_for": "There is no answer to vote for yet. Submit your own answer.",
     "empty_reason": "Give the reason for your vote in `reason`.",

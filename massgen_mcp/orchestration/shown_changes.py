@@ -1,4 +1,4 @@
-"""What readers of answers are shown of the files that each changes: the list, and the beginning of the difference.
+"""What readers of answers are shown of the files that each changes: the list, and how each file's difference begins.
 
 Made of what an answer's event and its kept patch hold, so that a resumed round shows the same.
 """
@@ -10,7 +10,7 @@ from massgen_mcp.orchestration.answer_store import AnswerStore
 from massgen_mcp.orchestration.live_run import LiveRun
 
 MAX_SHOWN_BYTES = 24_000
-"""Of the differences of all answers together; each has an equal part of it."""
+"""Of the differences of all answers together; each has an equal part of it, and in that each file."""
 MAX_FILES = 40
 """Of each answer, by name."""
 

@@ -110,11 +110,17 @@ class PageCheck(PagePart):
     """How it ended, in words: `exit code 1`."""
     seconds: float
     lines: Text | None
-    """Of its output, where it failed: those that tell why."""
+    """Of its output: those that tell why it failed, the last ones of a pass."""
     failed_before: bool
     """It did not pass on the unchanged files either."""
     own: CheckResult | None
     """How it came out with the answer's own versions of protected files, where it changed such."""
+    flaky: bool
+    """It passed and failed on the same files."""
+    tests: int | None
+    """So many ran, as far as its output tells."""
+    cure: str
+    """What helps where it failed for the environment; else empty."""
 
 
 class Checked(PagePart):

@@ -17,8 +17,10 @@ MOST_PATCH_BYTES = 300_000
 MOST_FILES = 500
 """So many changed files of an answer are named."""
 
+_CANNOT_WIN = "an answer cannot win if another one passes a check that it fails, and fails none that it passes"
+
 PatchOf = Callable[[parts.Changes, int], bytes]
-"""The first bytes of a patch, at most so many; none where it cannot be read any more."""
+"""At most so many bytes of a patch, the beginning of every file's difference; none where it cannot be read any more."""
 
 
 @dataclass
@@ -53,10 +55,8 @@ class Patches:
         if self.room.redacted:
             return Text(text="", left_out=changes.patch_bytes)
         data = self.read(changes, MOST_PATCH_BYTES)
-        if len(data) < changes.patch_bytes:
-            data = data[: data.rfind(b"\n") + 1]  # no half line
         kept = self.room.take(self.redactor.text(data.decode(errors="replace")))
-        return Text(text=kept.text, left_out=kept.left_out + changes.patch_bytes - len(data))
+        return Text(text=kept.text, left_out=kept.left_out + max(0, changes.patch_bytes - len(data)))
 
 
 def checks_of(run: RunState, policy: ChecksPolicy, past: Sequence[PastChecked], room: TextRoom) -> Checks | None:
@@ -86,6 +86,9 @@ def _checked(past: PastChecked, room: TextRoom) -> Checked:
                 lines=room.take(outcome.excerpt) if outcome.excerpt else None,
                 failed_before=outcome.command in event.fails_before,
                 own=own.get(outcome.command),
+                flaky=outcome.flaky,
+                tests=outcome.tests,
+                cure=outcome.cure,
             )
             for outcome in event.outcomes
         ),
@@ -99,12 +102,9 @@ def _policy(policy: ChecksPolicy) -> str:
         case "informative":
             return "Informative: voters saw the evidence and decided."
         case "required":
-            return "Required: an answer whose checks fail cannot win while another one passes."
+            return f"Required: {_CANNOT_WIN}."
         case "goal":
-            return (
-                "Goal: an answer whose checks fail cannot win while another one passes, and checks that fail on the "
-                "unchanged files count, too."
-            )
+            return f"Goal: {_CANNOT_WIN}; the final files have to pass what fails on the unchanged files, too."
         case _:
             assert_never(policy)
 

@@ -328,6 +328,9 @@ class RunHistory:
             self.votes[place] = replace(self.votes[place], void_at=at)
 
     def _check(self, at: float, event: FilesChecked) -> None:
+        if event.label is not None:  # told again when some of its checks have run once more
+            known = (self._attempt, event.label)
+            self.checked = [one for one in self.checked if (one.attempt, one.event.label) != known]
         self.checked.append(PastChecked(at, self._attempt, event))
         found = (*event.outcomes, *event.own)
         for run in self.check_runs:

@@ -157,7 +157,7 @@ class Nameless:
 
     def _outcome(self, outcome: CheckOutcome) -> CheckOutcome:
         how = "did not run" if outcome.result == "not_run" else outcome.how  # the rest of it may name files
-        return outcome.model_copy(update={"command": self._number(outcome.command), "how": how})
+        return outcome.model_copy(update={"command": self._number(outcome.command), "how": how, "cure": ""})
 
     def _number(self, command: str) -> str:
         return self._numbers.setdefault(command, f"check {len(self._numbers) + 1}")

@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass, field
 
 from massgen_mcp.coordination.deciding import best_so_far
+from massgen_mcp.coordination.evidence import verdict, void
 from massgen_mcp.coordination.state import Coordination, Rules
 from massgen_mcp.events.coordination import (
     AgentDropped,
@@ -15,7 +16,7 @@ from massgen_mcp.events.coordination import (
     PresentationFailed,
     WinnerChosen,
 )
-from massgen_mcp.events.parts import Camp, Changes, CheckOutcome, Outcome, Spent
+from massgen_mcp.events.parts import Camp, Changes, CheckOutcome, Outcome, Spent, Verdict
 from massgen_mcp.events.run import (
     AttemptStarted,
     BaseTaken,
@@ -308,9 +309,26 @@ class RunFacts:
         return self.end.failing_checks if isinstance(self.end, RunCompleted) else ()
 
     @property
-    def failing_required_checks(self) -> tuple[str, ...]:
-        """Those that it has to pass: its files are not applied unasked."""
-        return () if self.coordination.rules.checks == "informative" else self.failing_checks
+    def checks_verdict(self) -> Verdict | None:
+        """What checks say of the final files; None where none were to be checked."""
+        final = self.checked_final
+        return None if final is None else verdict(final, self.coordination.evidence)
+
+    @property
+    def void_checks(self) -> tuple[CheckOutcome, ...]:
+        """Those that say nothing of any files, as they came out on the base."""
+        return () if self.checked_base is None else void(self.checked_base)
+
+    @property
+    def unproven(self) -> str:
+        """Where checks are required: why the final files did not pass them, as a clause; their changes are not applied
+        unasked then. Empty where nothing speaks against that.
+        """
+        if self.coordination.rules.checks in (None, "informative"):
+            return ""
+        if self.failing_checks:
+            return f"the final files fail {', '.join(self.failing_checks)}"
+        return "nothing was checked" if self.checks_verdict == "nothing_checked" else ""
 
     # -- the caller and the budget --------------------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ from massgen_mcp.server import results
 from massgen_mcp.server.app import MassgenServer, keys_of_client
 from massgen_mcp.server.arguments import BOUNDED, MAX_ANSWERS, PathGiven, RunId, context_path, named_team
 from massgen_mcp.server.waiting import wait_with_progress
+from massgen_mcp.views.checks import TriedCheck
 
 READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 STARTS_WORK = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True)
@@ -43,6 +44,8 @@ FOUND = {
 }
 """How Claude Code finds the first tool of a delegation: it has it at hand without a search, and a search by these words
 finds it where a person switched that off. No model reads them."""
+DRY_RUN_SECONDS = 45.0
+"""For all checks of a dry run together."""
 LISTED = 20
 """Runs on a page, where the call does not say how many."""
 
@@ -97,7 +100,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
             str | None, Field(description="Your name for a conversation; the team reads its earlier turns.")
         ] = None,
         wait_seconds: Annotated[float, Field(description="Wait this long for the end.", ge=0, le=50)] = 0,
-        dry_run: Annotated[bool, Field(description="Only show the team and its estimate.")] = False,
+        dry_run: Annotated[bool, Field(description="Only show the team, its estimate, and how checks stand.")] = False,
     ) -> results.Started:
         """Delegate a hard question to a team of other models (as configured: GPT, Gemini, Claude, local ones): each
         answers, reads the others, improves or votes. For a second opinion, review, debate, consensus, root cause or
@@ -129,7 +132,8 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         if dry_run:
             aside = _joined(commands, _proposal(asked.config))
             expected = await estimate(asked.config, request.question, os.environ)
-            return results.planned(asked, reach, expected, os.environ, keys_of_client(context), aside)
+            tried = await _tried(asked.config, run_them=True)
+            return results.planned(asked, reach, expected, os.environ, keys_of_client(context), aside, tried)
         noticed = await look_before(asked)
         view, reused = await service.start(request)
         note = view.note
@@ -137,7 +141,8 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         if wait_seconds:
             view = await wait_with_progress(context, service, view.row.run_id, "terminal", wait_seconds, None)
         expected = await estimate(asked.config, request.question, os.environ)
-        return results.started(view, asked, reach, expected, reused=reused, note=note, aside=_joined(noticed, commands))
+        aside, tried = _joined(noticed, commands), await _tried(asked.config, run_them=False)
+        return results.started(view, asked, reach, expected, reused=reused, note=note, aside=aside, checks=tried)
 
     @server.tool(title="Wait for a run", annotations=READ_ONLY)
     async def wait_run(
@@ -229,6 +234,17 @@ def _add_lists(server: MassgenServer, service: RunService) -> None:
 
 def _joined(*sentences: str | None) -> str:
     return " ".join(filter(None, sentences))
+
+
+async def _tried(config: Config, *, run_them: bool) -> tuple[TriedCheck, ...]:
+    """How the checks stand on the unchanged files; as they stood when they ran last, unless they are to run now."""
+    if not config.orchestrator.checks:
+        return ()
+    from massgen_mcp.runs.host.trial import last_tried, try_checks  # a server starts without it
+
+    if run_them:
+        return await try_checks(config, os.environ, seconds=DRY_RUN_SECONDS)
+    return await last_tried(config, os.environ)
 
 
 def _proposal(config: Config) -> str:

@@ -1,15 +1,37 @@
 """What checks said of a run's files: whole for programs, and what of it must not be overlooked."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from massgen_mcp.events.coordination import FilesChecked
-from massgen_mcp.events.parts import CheckOutcome
+from massgen_mcp.events.parts import CheckOutcome, Obstacle
 from massgen_mcp.run_state.state import RunState
+
+CheckState = Literal["passed", "failed", "void", "unfinished", "untried"]
+"""`failed`: for the code as it is; `void`: for the environment, so that it says nothing of the code."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriedCheck:
+    """What a check says of the unchanged files."""
+
+    command: str
+    state: CheckState
+    how: str = ""
+    """How it ended, in words."""
+    cure: str = ""
+    """What helps where it is void."""
+    excerpt: str = ""
+    """The end of its output."""
+
+    def __str__(self) -> str:
+        how = f" ({self.how})" if self.how else ""
+        return f"{self.state}: {self.command}{how}{f'. Cure: {self.cure}' if self.cure else ''}"
 
 
 def checks(run: RunState) -> dict[str, Any]:
-    """`{base, answers by label, final}`, as far as they have run; empty where the run has none."""
-    record: dict[str, Any] = {}
+    """`{verdict, base, answers by label, final}`, as far as they have run; empty where the run has none."""
+    record: dict[str, Any] = {} if run.checks_verdict is None else {"verdict": run.checks_verdict}
     if run.checked_base is not None:
         record["base"] = _checked(run.checked_base)
     if answers := run.coordination.evidence:
@@ -21,10 +43,47 @@ def checks(run: RunState) -> dict[str, Any]:
 
 def check_notes(run: RunState) -> list[str]:
     """What must not be overlooked, as sentences without a full stop."""
-    notes = [f"The final files fail checks: {', '.join(run.failing_checks)}"] if run.failing_checks else []
+    nothing = run.checks_verdict == "nothing_checked"
+    notes = ["Nothing was checked: no check says anything of the final files"] if nothing else []
     checked = (run.checked_final, run.checked_base)
     problem = next((one.problem for one in checked if one is not None and one.problem), "")
-    return [*notes, *([f"Checks did not run: {problem}"] if problem else [])]
+    notes += [f"Checks did not run: {problem}"] if problem else []
+    notes += map(hindered, run.void_checks)
+    failing = [one for one in run.failing_checks if not nothing]
+    return [*notes, *([f"The final files fail checks: {', '.join(failing)}"] if failing else [])]
+
+
+def checks_state(run: RunState) -> str:
+    """How the final checks stand, for whoever is about to apply the files; empty where there was nothing to check."""
+    match run.checks_verdict:
+        case None:
+            return ""
+        case "passed":
+            void = f", {len(run.void_checks)} of them said nothing" if run.void_checks else ""
+            return f"The final files pass the checks{void}"
+        case "failed":
+            final = run.checked_final
+            failed = [one.command for one in final.outcomes if one.result == "failed"] if final is not None else []
+            return f"The final files fail checks: {', '.join(failed)}"
+        case "nothing_checked":
+            return "Nothing was checked of the final files"
+
+
+def hindered(outcome: CheckOutcome) -> str:
+    """Why a check says nothing of the files, and what helps; without a full stop."""
+    if outcome.obstacle is None:
+        return f"`{outcome.command}` {outcome.how}"
+    why = HINDRANCES[outcome.obstacle]
+    return f"`{outcome.command}` fails for the environment, also on the unchanged files: {why}. Cure: {outcome.cure}"
+
+
+HINDRANCES: dict[Obstacle, str] = {
+    "program_missing": "a program is missing",
+    "no_network": "it has no network",
+    "read_only": "it writes where it may only read",
+    "no_toolchain": "a toolchain is missing",
+    "not_permitted": "it is not permitted",
+}
 
 
 def _checked(checked: FilesChecked) -> dict[str, Any]:

@@ -231,7 +231,7 @@ def status_of(run: RunState, view: AgentState) -> tuple[str, Style]:
             return ("Voting…" if view.answers or run.phase == "voting" else "Generating…"), "busy"
         case "answered":
             checked = run.coordination.evidence.get(view.latest_label or "")
-            fails = checked is not None and any(outcome.result == "failed" for outcome in checked.outcomes)
+            fails = checked is not None and any(outcome.speaks_against for outcome in checked.outcomes)
             return ("Checks fail ✗", "bad") if fails else ("Complete ✓", "good")
         case "voted":
             return "Voted ✓", "good"

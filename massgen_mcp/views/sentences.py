@@ -42,7 +42,7 @@ from massgen_mcp.events.coordination import (
     VoteCast,
     WinnerChosen,
 )
-from massgen_mcp.events.parts import BallotEntry, Changes
+from massgen_mcp.events.parts import BallotEntry, Changes, CheckOutcome
 from massgen_mcp.events.record import AnyEvent, UnknownEvent
 from massgen_mcp.events.run import (
     AttemptStarted,
@@ -248,7 +248,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             return Sentence(text, record="run_off_started", live="busy")
         case CheckFinished():
             outcome = event.outcome
-            text = f"check {_words(outcome.result)} after {outcome.seconds:.1f} s: {outcome.command} ({outcome.how})"
+            text = f"check {_came_out(outcome)} after {outcome.seconds:.1f} s: {outcome.command} ({outcome.how})"
             return Sentence(text, outcome.excerpt, level="DEBUG")
         case SetupFinished():
             outcome, made = event.outcome, ", ".join(event.directories)
@@ -291,12 +291,14 @@ def _checked(event: FilesChecked) -> Sentence:
         return Sentence(text, event.problem, "WARNING", record="files_checked", live="bad", mark="!")
     if not event.outcomes:
         return Sentence(f"{whose[event.subject]} are unchanged: nothing to check", record="files_checked")
-    outcomes = ", ".join(f"{outcome.command}: {_words(outcome.result)}" for outcome in event.outcomes)
+    outcomes = ", ".join(f"{outcome.command}: {_came_out(outcome)}" for outcome in event.outcomes)
     failed = [outcome for outcome in event.outcomes if outcome.result != "passed"]
     before = [outcome.command for outcome in failed if outcome.command in event.fails_before]
     notes = f"; not passed before either: {', '.join(before)}" if before and event.subject != "base" else ""
+    if event.subject == "base":
+        notes += "".join(f"; cure of {outcome.command}: {outcome.cure}" for outcome in failed if outcome.cure)
     if event.restored:
-        own = ", ".join(f"{outcome.command}: {_words(outcome.result)}" for outcome in event.own)
+        own = ", ".join(f"{outcome.command}: {_came_out(outcome)}" for outcome in event.own)
         notes += f"; protected files checked as they were: {', '.join(event.restored)}; with its own: {own}"
     return Sentence(
         f"checks of {whose[event.subject]}: {outcomes}{notes}",
@@ -306,6 +308,13 @@ def _checked(event: FilesChecked) -> Sentence:
         live="busy" if len(failed) == len(before) else "bad",
         mark="✗" if failed else "✓",
     )
+
+
+def _came_out(outcome: CheckOutcome) -> str:
+    if outcome.flaky:
+        return "flaky (passed and failed on the same files)"
+    times = " twice" if outcome.runs > 1 else ""
+    return f"{_words(outcome.result)}{times}{f' ({_words(outcome.obstacle)})' if outcome.obstacle else ''}"
 
 
 def _commands(commands: Sequence[str]) -> str:

@@ -181,7 +181,7 @@ async def test_with_required_checks_an_eloquent_answer_that_fails_cannot_be_vote
     assert ended.snapshot.state == "completed"
     refused = ended.of(RuleViolated)
     assert {event.code for event in refused} == {"checks_fail"}
-    assert "'s files fail while those of another answer pass. Choose one of: agent" in refused[0].message
+    assert " fails a check that another answer passes. Choose one of: agent" in refused[0].message
     assert {vote.label for vote in ended.of(VoteCast)} == {"agent2.1"}
     assert ended.of(RunCompleted)[0].winner == "agent_b"
 
@@ -200,19 +200,24 @@ async def test_informative_checks_leave_the_choice_to_the_voters_and_the_end_say
     assert any("Checks fail ✗" in frame for frame in frames)
 
 
-async def test_what_fails_on_the_base_counts_against_nobody_unless_it_is_the_goal(
+async def test_what_fails_on_the_base_counts_for_the_answer_that_passes_it(
     tmp_path: Path, project: Path, environ: dict[str, str]
 ) -> None:
     silent = [write("value", "right too\n"), {"answer": "silent"}, {"vote": "own"}, {"vote": "told"}]
     voter = [{"answer": "I only vote."}, {"vote": "silent"}, {"vote": "told"}]
-    teller = [*HONEST[:2], {"vote": "own"}]
-    policies = ("required", "goal")
-    runs = [
-        await play(tmp_path / policy, project, environ, silent, teller, voter, checks=[TOLD], checks_policy=policy)
-        for policy in policies
-    ]
-    assert [run.of(RunCompleted)[0].winner for run in runs] == ["agent_a", "agent_b"]
-    assert [run.of(RunCompleted)[0].failing_checks for run in runs] == [(), ()]
+    teller = [*HONEST[:2], {"vote": "silent"}, {"vote": "own"}]
+    ended = await play(tmp_path, project, environ, silent, teller, voter, checks=[TOLD], checks_policy="required")
+    (end,) = ended.of(RunCompleted)
+    assert (end.winner, end.failing_checks) == ("agent_b", ())
+
+
+@pytest.mark.parametrize(("policy", "fails"), [("required", ()), ("goal", (TOLD,))])
+async def test_what_no_answer_passes_either_fails_at_the_end_where_it_is_the_goal(
+    tmp_path: Path, project: Path, environ: dict[str, str], policy: str, fails: tuple[str, ...]
+) -> None:
+    script = [write("value", "right too\n"), {"answer": "silent"}]
+    ended = await play(tmp_path, project, environ, script, checks=[TOLD], checks_policy=policy)
+    assert ended.of(RunCompleted)[0].failing_checks == fails
 
 
 async def test_where_passing_is_the_goal_an_answer_that_changes_nothing_is_judged_by_the_files_as_they_are(
@@ -236,7 +241,7 @@ async def test_the_final_files_are_checked_again_when_the_winner_changes_them(
     assert ended.of(RunCompleted)[0].failing_checks == (GOOD,)
     status = json.loads((ended.directory.path / "status.json").read_text())
     assert status["checks"]["final"]["outcomes"][0]["result"] == "failed"
-    assert set(status["checks"]) == {"base", "answers", "final"}
+    assert set(status["checks"]) == {"verdict", "base", "answers", "final"}
     assert "its files fail `sh check.sh`" in (ended.directory.path / "massgen.log").read_text()
     assert check_notes(ended.snapshot) == [f"The final files fail checks: {GOOD}"]
 
@@ -244,8 +249,10 @@ async def test_the_final_files_are_checked_again_when_the_winner_changes_them(
 # -- each state of the files once -------------------------------------------------------------------------------------
 
 
-def finished(events: list[Any]) -> list[tuple[str, str]]:
-    return [(event.tree, event.outcome.command) for event in events if isinstance(event, CheckFinished)]
+def finished(events: list[Any]) -> list[tuple[str, str, int]]:
+    return [
+        (event.tree, event.outcome.command, event.outcome.runs) for event in events if isinstance(event, CheckFinished)
+    ]
 
 
 async def test_equal_files_are_checked_once(tmp_path: Path, project: Path, environ: dict[str, str]) -> None:
@@ -264,7 +271,7 @@ async def test_a_run_that_is_cut_off_anywhere_repeats_no_check_that_has_finished
     journal = ended.directory.path / "events.jsonl"
     lines = journal.read_bytes().splitlines(keepends=True)
     cuts = [place for place, record in enumerate(ended.records, 1) if isinstance(record.event, CheckFinished)]
-    assert len(cuts) == 6
+    assert len(cuts) == 10, "of three states two checks each, and twice on those of the answers"
     for cut in cuts:
         journal.write_bytes(b"".join(lines[:cut]))
         again = RunDirectory(ended.directory.path)
@@ -272,7 +279,7 @@ async def test_a_run_that_is_cut_off_anywhere_repeats_no_check_that_has_finished
         assert state.state == "completed"
         records: list[LogRecord] = again.event_log.read()
         checked = finished([record.event for record in records])
-        assert len(checked) == len(set(checked)) == 6
+        assert len(checked) == len(set(checked)) == 10
         assert state.end == ended.snapshot.end
 
 
@@ -341,17 +348,29 @@ async def test_evidence_stands_below_each_answer_on_the_ballot_and_outweighs_cla
     below = {one.name: one.text for one in found if one.kind == "checks"}
     kinds = [one.kind for one in found if one.kind in ("answer", "checks")]
     assert kinds == ["answer", "checks"] * 3
-    swears = below[names["I swear."]]
+    swears = below[names["I swear."]].replace("failed twice", "failed")
     assert f"failed: {GOOD} (exit code 3, " in swears
     assert "  FAILED: the value is wrong" in swears
     assert f"failed: {TOLD} (exit code 1, " in swears
     assert "It does not pass on the unchanged files either." in swears
     assert "as they were before: tests/test_value.sh\nWith the answer's own versions of them:\nfailed: " in swears
-    assert f"passed: {GOOD} (exit code 0, " in below[names["It is told."]]
+    passed = "passed" if policy == "informative" else "passed twice"
+    assert f"{passed}: {GOOD} (exit code 0, " in below[names["It is told."]]
     assert below[names["I only vote."]] == "This answer changes no files, so nothing was checked."
     assert "What a check showed outweighs what an answer says of itself." in voter.systems[0]
     assert ("cannot be chosen" in voter.systems[0]) is (policy == "required")
     assert (names["I swear."] in voter.votable) is (policy == "informative")
+
+
+async def test_a_pass_stands_beside_that_of_the_base_with_its_last_lines_and_number_of_tests(
+    tmp_path: Path, project: Path, environ: dict[str, str]
+) -> None:
+    (project / "notes").write_text("collected\n===== 12 passed in 0.10s =====\n")
+    fewer = [write("notes", "===== 1 passed in 0.10s =====\n"), {"answer": "green"}, {"vote": "green"}]
+    voter, _ = await shown(tmp_path, project, environ, fewer, checks=["cat notes"])
+    (below,) = [one.text for one in materials(voter.ballots[0]) if one.kind == "checks" and "cat notes" in one.text]
+    assert "Tests: 1, 12 on the unchanged files.\n  ===== 1 passed in 0.10s =====" in below
+    assert "On the unchanged files it ended so:\n  collected\n  ===== 12 passed in 0.10s =====" in below
 
 
 async def test_no_output_of_a_check_can_pass_for_an_answer_or_for_other_evidence(

@@ -28,9 +28,16 @@ def answer(state: Coordination, agent: str, content: str) -> Coordination:
     return state.after(event)
 
 
-def checked(state: Coordination, agent: str, *results: bool | None, before: tuple[int, ...] = ()) -> Coordination:
+def checked(
+    state: Coordination,
+    agent: str,
+    *results: bool | None,
+    before: tuple[int, ...] = (),
+    flaky: tuple[int, ...] = (),
+    runs: int = 2,
+) -> Coordination:
     """The checks of the agent's answer came out so (None: one did not run); those at the places `before` do not pass on
-    the base either.
+    the base either, those at the places `flaky` came out differently in two runs.
     """
     outcomes = tuple(
         CheckOutcome(
@@ -38,6 +45,8 @@ def checked(state: Coordination, agent: str, *results: bool | None, before: tupl
             result="not_run" if passed is None else "passed" if passed else "failed",
             how="",
             seconds=1,
+            runs=runs,
+            flaky=place in flaky,
         )
         for place, passed in enumerate(results)
     )
@@ -123,13 +132,63 @@ def test_a_check_that_could_not_run_counts_neither_for_an_answer_nor_against_it(
     assert not refused(checked(state, "agent_a", True), "agent_b")
 
 
-@pytest.mark.parametrize(("policy", "counts"), [("required", False), ("goal", True)])
-def test_what_fails_on_the_base_counts_against_nobody_unless_passing_it_is_the_goal(
-    policy: ChecksPolicy, counts: bool
+RIGHT, BREAKING, WEAKENING = TRIO
+
+
+@pytest.mark.parametrize("policy", ["required", "goal"])
+@pytest.mark.parametrize(
+    ("right", "breaking", "weakening", "before", "flaky"),
+    [
+        ((True,), (False,), (False,), (), ()),
+        ((True,), (False,), (False,), (0,), ()),
+        ((True, True), (True, False), (False, True), (0,), ()),
+        ((True, False), (False, False), (False, False), (0, 1), ()),
+        ((True, None), (False, None), (False, None), (0, 1), ()),
+        ((True, False), (False, True), (False, True), (0,), (1,)),
+        ((True, True, False, False), (True, False, False, True), (False, True, False, True), (0, 2), (3,)),
+    ],
+    ids=["sound base", "failing base", "each fails another", "impossible", "not run", "flaky", "all at once"],
+)
+def test_the_answer_that_passes_what_the_others_fail_is_the_only_one_that_can_win(
+    policy: ChecksPolicy,
+    right: tuple[bool | None, ...],
+    breaking: tuple[bool | None, ...],
+    weakening: tuple[bool | None, ...],
+    before: tuple[int, ...],
+    flaky: tuple[int, ...],
 ) -> None:
-    state = checked(begin(policy), "agent_a", True, False, before=(1,))
-    state = checked(checked(state, "agent_b", True, True, before=(1,)), "agent_c")
-    assert refused(state, "agent_a") is counts
+    state = begin(policy)
+    for agent, results in zip(TRIO, (right, breaking, weakening), strict=True):
+        state = checked(state, agent, *results, before=before, flaky=flaky)
+    assert {state.author(label) for label in state.excluded} == {BREAKING, WEAKENING}
+
+
+@pytest.mark.parametrize(
+    ("others", "what"),
+    [((False, True), "each passes what the other one fails"), ((True, False), "both fail the same")],
+)
+def test_where_nothing_is_proven_every_answer_can_win(others: tuple[bool, bool], what: str) -> None:
+    state = begin("goal")
+    for agent, results in zip(TRIO, ((True, False), others, ()), strict=True):
+        state = checked(state, agent, *results)
+    assert state.excluded == frozenset(), what
+
+
+def test_what_tells_answers_apart_is_run_again_before_a_ballot_and_nothing_else_is() -> None:
+    state = checked(begin("required"), RIGHT, True, True, None, runs=1)
+    state = checked(state, BREAKING, True, False, None, runs=1)
+    assert state.to_repeat == {}, "an answer is still to be checked"
+    state = checked(state, WEAKENING, True, False, False, runs=1)
+    assert state.to_repeat == dict.fromkeys(state.standing, ("check 1",))
+    assert state.duty(RIGHT) == Wait()
+    for agent in TRIO:
+        state = checked(state, agent, True, agent == RIGHT, None)
+    assert isinstance(state.duty(RIGHT), Work)
+
+
+def test_informative_checks_are_not_run_again() -> None:
+    state = checked(checked(begin("informative"), RIGHT, True, runs=1), BREAKING, False, runs=1)
+    assert checked(state, WEAKENING, True, runs=1).to_repeat == {}
 
 
 def test_informative_checks_exclude_nobody() -> None:

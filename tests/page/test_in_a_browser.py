@@ -195,7 +195,7 @@ async def test_a_run_on_code_shows_patches_checks_and_how_the_files_of_two_answe
     assert "price_28" in compared
     assert "price_12" not in compared
     # Every check, on the unchanged files, of each answer, and of the final ones.
-    told = text[text.index("an answer whose checks fail cannot win") :]
+    told = text[text.index("an answer cannot win if another one passes a check that it fails") :]
     assert "agent1.1 of ada could not win" in told
     assert "✗ failed sh check.sh · exit code 3" in told
     assert "with its own versions of protected files: ✓ passed" in told

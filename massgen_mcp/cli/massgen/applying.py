@@ -17,6 +17,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
 from massgen_mcp.runs.patches.application import Application
+from massgen_mcp.views.checks import checks_state
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.styled import Span, Style, line, text_of
 
@@ -62,8 +63,8 @@ async def apply_at_end(run: ForegroundRun, ended: RunState, options: Options) ->
 
 async def _applied(run: ForegroundRun, ended: RunState, options: Options, settled: list[str]) -> ApplyLine | None:
     """`settled` gets what was found half-done. Raises `MassgenError`, `OSError`."""
-    who, failing = decides(options, os.environ), ended.failing_required_checks
-    application = await run.apply(ended, dry_run=who != "caller" or bool(failing))
+    who, unproven = decides(options, os.environ), ended.unproven
+    application = await run.apply(ended, dry_run=who != "caller" or bool(unproven))
     if application is None:
         return None
     settled += [application.note] if application.note else []
@@ -73,11 +74,11 @@ async def _applied(run: ForegroundRun, ended: RunState, options: Options, settle
                 return _not_applied(f"nobody can be asked here; {_later(run)}")
             case "person":
                 await _show(run, ended, application, options)
-                if not _wanted(application, although=bool(failing)):
+                if not _wanted(application, checks_state(ended), although=bool(unproven)):
                     return _not_applied(f"as you wished; {_later(run)}")
             case "caller":
-                if failing:
-                    return _not_applied(f"the final files fail {preview(', '.join(failing), MAX_NAMED)}; {_later(run)}")
+                if unproven:
+                    return _not_applied(f"{preview(unproven, MAX_NAMED)}; {_later(run)}")
             case _:
                 assert_never(who)
         application = await run.apply(ended) or application
@@ -89,8 +90,10 @@ def _not_applied(why: str) -> ApplyLine:
     return ApplyLine(f"NOT_APPLIED: {why}", matters=True)
 
 
-def _wanted(application: Application, *, although: bool) -> bool:
-    """`although`: the files fail checks that they have to pass."""
+def _wanted(application: Application, checks: str, *, although: bool) -> bool:
+    """`checks`: what they say of the files; `although`: they are required and did not pass."""
+    if checks:
+        print_line(f"{checks}.")
     question = f"Apply {_files(len(application.changes), 'changed ')}"
     try:
         return confirm(f"{question} although required checks fail" if although else question, default=not although)

@@ -24,6 +24,7 @@ from massgen_mcp.cli.massgen.questions import whole_question
 from massgen_mcp.cli.massgen.resuming import describe_interrupted, interrupted_here, run_to_continue
 from massgen_mcp.cli.massgen.sessions import open_session
 from massgen_mcp.cli.massgen.team import given_of, look_before, output_file
+from massgen_mcp.cli.massgen.trying import agreed_to_checks
 from massgen_mcp.cli.output import print_error
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
@@ -68,6 +69,9 @@ async def run_once(options: Options) -> int:
         given = replace(given, team=team, context_paths=mentioned_paths(question, team.config, Path.cwd()))
     request = await build_request(given)
     notes = await look_before(options, request.team)
+    if decides(options, os.environ) == "person" and not await agreed_to_checks(request.team, reporter.aside):
+        reporter.aside("Nothing was started.")
+        return EXIT_INTERRUPTED
     with run_here(request) as run:
         reporter.begin(run, request.question, request.config, request.describe_start(Path.cwd()), notes)
         if commands := await sandbox_note(request.config, os.environ):

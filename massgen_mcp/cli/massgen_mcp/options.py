@@ -155,7 +155,9 @@ def make_parser() -> Parser:
 
     plain_verb("demo")
     meant = "first make the list of runs again from their directories, after runs.sqlite3 was lost or damaged"
-    verb("doctor").add_argument("--rebuild", action="store_true", help=meant)
+    made = verb("doctor")
+    made.add_argument("--rebuild", action="store_true", help=meant)
+    made.add_argument("--config", metavar="FILE", help="try the checks of this config; else of the one that is found")
     for name in ("install", "uninstall"):
         made = verb(name)
         made.add_argument("client", metavar="CLIENT", choices=CLIENTS, help=", ".join(CLIENTS))

@@ -144,8 +144,8 @@ class OrchestratorConfig(Settings, frozen=True):
     checks: tuple[CheckCommand, ...] = Field(default=(), max_length=10)
     """Shell commands that judge the files of each answer, in a sandbox: see docs/code-work.md. Exit code 0 passes."""
     checks_policy: ChecksPolicy = "informative"
-    """`required`: an answer whose checks fail cannot win while another one passes. `goal`: what fails on the unchanged
-    files counts, too.
+    """`required`: an answer cannot win if another one passes a check that it fails, and fails none that it passes.
+    `goal`: the same; the final files have to pass what fails on the unchanged files, too.
     """
     checks_timeout_seconds: float = Field(default=600, gt=0, le=86_400)
     """For one check."""

@@ -215,10 +215,21 @@ function pageIn(into) {
   const RESULT = {passed: ['✓', 'good', 'passed'], failed: ['✗', 'bad', 'failed'], not_run: ['–', 'busy', 'not run']};
   const resultOf = result => h('span', {class: RESULT[result][1]}, `${RESULT[result][0]} ${RESULT[result][2]}`);
   function verdict(checked) {
-    const failed = checked.checks.filter(check => check.result === 'failed').length;
+    const failed = checked.checks.filter(check => check.result === 'failed' && !check.flaky && !check.cure).length;
     return checked.problem ? chip('could not be checked', 'busy') : !checked.checks.length ? null
       : failed ? chip(`✗ ${failed} of ${count(checked.checks.length, 'check')} failed`, 'bad')
-        : checked.checks.every(check => check.result === 'passed') ? chip(`✓ ${count(checked.checks.length, 'check')} passed`, 'good') : chip('– checks did not run', 'busy');
+        : checked.checks.every(check => check.result === 'passed') ? chip(`✓ ${count(checked.checks.length, 'check')} passed`, 'good') : chip('– some checks say nothing', 'busy');
+  }
+  function onBase(check) {
+    const base = run.checks.checked.find(checked => checked.subject === 'base');
+    return base && base.checks.find(one => one.command === check.command);
+  }
+  function besideBase(checked, check) {
+    const base = checked.subject === 'base' ? null : onBase(check), passed = check.result === 'passed' && base && base.result === 'passed';
+    return [check.tests === null ? null : h('span', {class: 'dim'}, ` · ${count(check.tests, 'test')}${base && base.tests !== null ? `, ${base.tests} on the unchanged files` : ''}`),
+      check.flaky ? chip('flaky: passed and failed on the same files', 'busy') : null,
+      check.cure ? h('p', {class: 'note'}, 'It fails for the environment. Cure: ', bdi(check.cure)) : null,
+      passed && base.lines && base.lines.text && check.lines && base.lines.text !== check.lines.text ? ['On the unchanged files: ', h('pre', {class: 'lines', tabindex: 0}, visible(base.lines.text))] : null];
   }
   function checkRows(checked) {
     return [checked.problem ? h('p', {class: 'note'}, 'Could not be checked: ', bdi(checked.problem)) : !checked.checks.length ? h('p', {class: 'dim'}, 'No file is changed: nothing to check.') : null,
@@ -226,7 +237,7 @@ function pageIn(into) {
         h('span', {class: 'dim'}, ` · ${check.how} · ${check.seconds.toFixed(1)} s`),
         check.failed_before && checked.subject !== 'base' ? chip(check.result === 'passed' ? 'did not pass before' : 'did not pass before either') : null,
         check.own ? ['; with its own versions of protected files: ', resultOf(check.own)] : null,
-        check.lines ? check.lines.text ? h('pre', {class: 'lines', tabindex: 0}, visible(check.lines.text)) : leftOut(check.lines) : null))),
+        check.lines ? check.lines.text ? h('pre', {class: 'lines', tabindex: 0}, visible(check.lines.text)) : leftOut(check.lines) : null, besideBase(checked, check)))),
       checked.restored.length ? h('p', {class: 'dim'}, 'Protected files that it changed were checked as they were before: ', checked.restored.map((path, k) => [k ? ', ' : '', h('code', {}, bdi(path))])) : null];
   }
   function checks() {

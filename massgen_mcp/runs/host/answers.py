@@ -6,6 +6,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from massgen_mcp.changes.git import GitFailed
+from massgen_mcp.changes.patch_parts import beginnings
 from massgen_mcp.changes.run_changes import PATCH
 from massgen_mcp.events.parts import Changes
 from massgen_mcp.home import write_durably
@@ -50,8 +51,7 @@ class AnswerGallery:
     def patch(self, changes: Changes, most: int) -> str:
         if changes.patch is None:
             return ""
-        with (self._run.path / changes.patch).open("rb") as file:
-            return file.read(most).decode(errors="replace")
+        return beginnings(self._run.path / changes.patch, most).decode(errors="replace")
 
     def _keep_patch(self, copies: WorkingCopies, agent: str) -> Changes:
         directory = self._run.final_of(agent)

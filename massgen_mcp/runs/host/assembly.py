@@ -8,12 +8,11 @@ from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.limiter import ProviderLimiter
 from massgen_mcp.changes.copies import known_as
 from massgen_mcp.changes.history import CopyHistory
-from massgen_mcp.checks.judge import CheckRules, FileJudge
-from massgen_mcp.checks.protected import Protection
+from massgen_mcp.checks.judge import FileJudge
 from massgen_mcp.config.models.ag2 import Ag2BackendConfig
 from massgen_mcp.config.models.agents import AgentSettings
 from massgen_mcp.config.models.commands import CommandsConfig
-from massgen_mcp.config.models.orchestrator import CoordinationSettings, OrchestratorConfig
+from massgen_mcp.config.models.orchestrator import CoordinationSettings
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.parts import public_agent_name
 from massgen_mcp.money.tariff import Tariff
@@ -27,8 +26,9 @@ from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.engine.rows import FrozenRequest
 from massgen_mcp.runs.host.agent_servers import ServerAccess
 from massgen_mcp.runs.host.answers import AnswerGallery
+from massgen_mcp.runs.host.command_bounds import bounds_of, tools_of
 from massgen_mcp.runs.host.working_copies import WorkingCopies
-from massgen_mcp.sandbox import NO_TOOLS, Image, LevelName, ProjectTools, ResourceLimits, SandboxChoice, VisiblePath
+from massgen_mcp.sandbox import NO_TOOLS, Image, LevelName, ProjectTools, SandboxChoice, VisiblePath
 from massgen_mcp.tools.base import Tool
 from massgen_mcp.tools.command_rules import CommandRules
 from massgen_mcp.tools.commands import AgentCommands, CommandHost
@@ -40,7 +40,6 @@ from massgen_mcp.tools.skills import Skill, builtin_skills, discover_skills, ski
 from massgen_mcp.workspace.directory import Workspace
 
 NO_LIST = "Not started: this run is in no list, so no run can be started inside it. Work it out yourself."
-MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ class CommandAccess:
         if choice is None or choice.level is None:
             return None, ()
         rules = _command_rules(config, choice.level, choice.image, self.hidden)
-        tools = _tools(config, self.tools)
+        tools = tools_of(config, self.tools)
         prepare = self.history.put_into if self.history is not None else None
         rules = replace(
             rules, linked=self.linked, installed=self.installed, known_as=self.known_as, tools=tools, prepare=prepare
@@ -86,7 +85,7 @@ def _command_rules(
         level,
         usual_seconds=config.timeout_seconds,
         most_seconds=max(config.timeout_seconds, config.max_seconds),
-        bounds=_bounds(config),
+        bounds=bounds_of(config),
         network=config.network,
         open_network=config.open_network,
         hidden=hidden,
@@ -95,44 +94,6 @@ def _command_rules(
         allowed=config.allowed,
         blocked=config.blocked,
     )
-
-
-def check_rules(
-    config: OrchestratorConfig,
-    level: LevelName,
-    unpacked: Image | None,
-    hidden: tuple[Path, ...],
-    tools: ProjectTools,
-) -> CheckRules:
-    """What the config says of checks; the sandbox is that of commands. `hidden`: what no check ever sees."""
-    commands = config.commands
-    return CheckRules(
-        level,
-        replace(_bounds(commands), seconds=config.checks_timeout_seconds),
-        Protection(config.protect, config.checks),
-        network=commands.network,
-        open_network=commands.open_network,
-        tools=_tools(commands, tools),
-        hidden=hidden,
-        image=commands.image,
-        unpacked=unpacked,
-    )
-
-
-def _bounds(config: CommandsConfig) -> ResourceLimits:
-    return ResourceLimits(
-        memory_bytes=config.max_memory_mb * MIB,
-        processes=config.max_processes,
-        disk_bytes=config.max_disk_mb * MIB,
-        processors=config.max_cpus,
-    )
-
-
-def _tools(config: CommandsConfig, found: ProjectTools) -> ProjectTools:
-    """With what the config lets commands read and have; an image brings tools of its own."""
-    of_machine = NO_TOOLS if config.in_container or config.image_archive else found
-    readable = (*of_machine.readable, *map(Path, config.readable))
-    return replace(of_machine, readable=readable, environ={**of_machine.environ, **config.env})
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,25 @@
 """Makes what judges the files of a run's answers: its checks, their sandbox, and what they see beside a tree."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import sha256
 from pathlib import Path
 
 import anyio.to_thread
 
-from massgen_mcp.checks.judge import FileJudge
+from massgen_mcp.checks.judge import CheckRules, FileJudge
+from massgen_mcp.checks.kept import BaseOutcomes
+from massgen_mcp.checks.protected import Protection
+from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 from massgen_mcp.home import find_home
 from massgen_mcp.request.checkable import no_sandbox
 from massgen_mcp.request.sandboxes import sandbox_of_checks
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.runs.host.assembly import check_rules
+from massgen_mcp.runs.host.command_bounds import bounds_of, tools_of
 from massgen_mcp.runs.host.working_copies import WorkingCopies
 from massgen_mcp.sandbox import Image, LevelName, ProjectTools, VisiblePath
 from massgen_mcp.workspace.guard import PathRefused, Root
@@ -50,21 +57,22 @@ async def prepare_judging(
         return Judging(problem=NO_COPIES)
     if problem:
         return Judging(problem=problem)
-    hidden = (find_home(environ).path, run.path)
-    return Judging(
-        await anyio.to_thread.run_sync(_judge, run, config, choice.level, choice.image, copies, hidden, tools)
-    )
+    level, image = choice.level, choice.image
+    make = partial(_judge, run, config, environ, level, image, copies, tools)
+    return Judging(await anyio.to_thread.run_sync(make))
 
 
 def _judge(
     run: RunFiles,
     config: Config,
+    environ: Mapping[str, str],
     level: LevelName,
     unpacked: Image | None,
     copies: WorkingCopies,
-    hidden: tuple[Path, ...],
     tools: ProjectTools,
 ) -> FileJudge:
+    hidden = (find_home(environ).path, run.path)
+    redactor = redactor_for(environ, [agent.backend for agent in config.agents], config.server_variables)
     place = run.path / "checks"
     remove_tree(place)  # of a process that was lost
     shown: list[VisiblePath] = []
@@ -74,14 +82,77 @@ def _judge(
         if found is not None:
             shown.append(one)
             secret += found
+    rules = check_rules(config.orchestrator, level, unpacked, (*hidden, *secret), tools)
+    places = [*(one.host for one in shown), *rules.tools.readable]
+    environment = environment_of(rules, places, config.orchestrator.setup)
+    kept = BaseOutcomes(kept_file(find_home(environ).path, config), copies.base.tree, environment, redactor)
     return FileJudge(
         copies.kept.repository,
         copies.base,
         place,
-        check_rules(config.orchestrator, level, unpacked, (*hidden, *secret), tools),
+        rules,
         shown=(*shown, *copies.installed),
         made=copies.kept.made,
+        kept=kept,
     )
+
+
+def check_rules(
+    config: OrchestratorConfig,
+    level: LevelName,
+    unpacked: Image | None,
+    hidden: tuple[Path, ...],
+    tools: ProjectTools,
+) -> CheckRules:
+    """What the config says of checks; the sandbox is that of commands. `hidden`: what no check ever sees."""
+    commands = config.commands
+    return CheckRules(
+        level,
+        replace(bounds_of(commands), seconds=config.checks_timeout_seconds),
+        Protection(config.protect, config.checks),
+        network=commands.network,
+        open_network=commands.open_network,
+        tools=tools_of(commands, tools),
+        hidden=hidden,
+        image=commands.image,
+        unpacked=unpacked,
+    )
+
+
+def kept_file(home: Path, config: Config) -> Path:
+    """Where it is kept what the checks of this config said of its directories."""
+    orchestrator = config.orchestrator
+    asked = orchestrator.model_dump_json(
+        include={"context_paths", "setup", "checks", "checks_timeout_seconds", "protect", "commands"}
+    )
+    return home / "checks" / f"{sha256(asked.encode()).hexdigest()[:32]}.json"
+
+
+def environment_of(rules: CheckRules, places: Iterable[Path], setup: str | None) -> str:
+    """A digest of what checks find beside the files: the sandbox, its limits, the state of the places shown, and what
+    prepared them.
+    """
+    parts: list[object] = [
+        rules.level,
+        setup,
+        repr(rules.bounds),
+        repr(sorted(rules.tools.environ.items())),
+        rules.image,
+        rules.unpacked,
+    ]
+    parts += [rules.network, rules.open_network, *(f"{place} {_changed(place)}" for place in places)]
+    return sha256(repr(parts).encode()).hexdigest()
+
+
+def _changed(place: Path) -> list[int]:
+    """When packages were installed or removed there last, as package managers leave it to be seen."""
+    with suppress(OSError):
+        found = (path for pattern in _WRITTEN_BY_INSTALLERS for path in sorted(place.glob(pattern)))
+        return [path.stat().st_mtime_ns for path in (place, *found)]
+    return []
+
+
+_WRITTEN_BY_INSTALLERS = ("bin", "lib*/python*/site-packages", ".package-lock.json", ".yarn-integrity", ".modules.yaml")
 
 
 def _secrets_in(directory: Path) -> list[Path] | None:

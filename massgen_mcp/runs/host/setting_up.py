@@ -21,7 +21,7 @@ from massgen_mcp.events.run import SetupFinished
 from massgen_mcp.home import find_home, write_durably
 from massgen_mcp.request.sandboxes import sandbox_of_checks
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.runs.host.assembly import check_rules
+from massgen_mcp.runs.host.judging import check_rules
 from massgen_mcp.runs.host.working_copies import WorkingCopies
 from massgen_mcp.sandbox import OFFLINE, LevelName, Policy, ProjectTools, SandboxFailed, spawn
 from massgen_mcp.sandbox.output import Output, how_ended, take
@@ -137,11 +137,8 @@ def _installed(
             found = copies.kept.found_in_setup(copies.base)
         except (GitFailed, TooLarge) as error:
             outcome = outcome.model_copy(update={"result": "failed", "how": f"what it made cannot be used: {error}"})
-    workspaces = [
-        run.workspace_of(public_agent_name(place))
-        for place, agent in enumerate(config.agents)
-        if config.has_workspace(agent)
-    ]
+    places = (run.workspace_of(public_agent_name(place)) for place in range(len(config.agents)))
+    workspaces = [place for place in places if place.exists()]
     base = copies.kept.install(copies.base, found, workspaces, copied=copied)
     names = tuple(f"{name}/{below}" for name, belows in found.items() for below in belows)
     finished = SetupFinished(outcome=outcome, directories=names)

@@ -125,6 +125,14 @@ def prepare_copies(
     return WorkingCopies(run, kept, base) if base is not None else None, taken
 
 
+def prepare_base(run: RunFiles, config: Config, hidden: tuple[Path, ...]) -> WorkingCopies | None:
+    """The base alone, without copies; None where there is nothing to take one of. Raises `GitFailed`, `OSError`."""
+    given, _ = _directories(config, (*hidden, run.path))
+    kept = RunChanges(run.changes)
+    base, _ = kept.begin(given, [])
+    return None if base is None else WorkingCopies(run, kept, base)
+
+
 def _base_event(base: Base | None, refused: Sequence[Refused]) -> BaseTaken:
     directories = [
         CopiedDirectory(name=one.name, path=one.path, writable=one.writable, files=one.files, notes=one.notes)

@@ -40,6 +40,8 @@ class Application:
     settled: tuple[Settled, ...] = ()
     unsettled: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    checks: str = ""
+    """How the final checks of the run stand, in words; empty where there was nothing to check."""
 
     @property
     def note(self) -> str | None:

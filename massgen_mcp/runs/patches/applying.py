@@ -28,6 +28,7 @@ from massgen_mcp.runs.patches.by_hand import patch_command
 from massgen_mcp.runs.patches.run_patch import RunPatch
 from massgen_mcp.runs.store.locks import acquire
 from massgen_mcp.runs.view.run_view import RunView
+from massgen_mcp.views.checks import checks_state
 from massgen_mcp.views.plain_text import preview
 
 PATIENCE_SECONDS = 20.0
@@ -70,8 +71,11 @@ def apply_run(
         return undo_patch(home, made, dry_run=dry_run)
     if branch is not None:
         subject = preview(view.row.question, SUBJECT_CHARACTERS)
-        return branch_patch(home, made, branch, f"{subject}\n\nRun: {made.run_id}", dry_run=dry_run, paths=paths)
-    return apply_patch(home, made, dry_run=dry_run, paths=paths)
+        message = f"{subject}\n\nRun: {made.run_id}"
+        application = branch_patch(home, made, branch, message, dry_run=dry_run, paths=paths)
+    else:
+        application = apply_patch(home, made, dry_run=dry_run, paths=paths)
+    return replace(application, checks=checks_state(view.snapshot))
 
 
 def apply_patch(home: Home, made: RunPatch, *, dry_run: bool, paths: Sequence[str] = ()) -> Application:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
+from massgen_mcp.changes.patch_parts import beginnings
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.orchestrator import ChecksPolicy
@@ -101,8 +102,8 @@ class _Nested:
 
 def _reported(run: RunFiles, state: RunState, environ: Mapping[str, str]) -> ReportedRun:
     def patch_of(changes: Changes, most: int) -> bytes:
-        with suppress(OSError), (run.path / (changes.patch or "")).open("rb") as file:
-            return file.read(most)
+        with suppress(OSError):
+            return beginnings(run.path / (changes.patch or ""), most)
         return b""
 
     policy: ChecksPolicy = "informative"

@@ -9,7 +9,9 @@ from massgen_mcp.runs.host.working_copies import changed_file
 from massgen_mcp.runs.patches.application import Application, State
 from massgen_mcp.server.results.files import FileLine
 from massgen_mcp.server.results.reply import MAX_BYTES, ResultPart, ToolReply, lines
+from massgen_mcp.views.plain_text import preview
 
+CHECKS_CHARACTERS = 500
 MOST_FILES = 200
 """Of each kind in a reply."""
 
@@ -44,6 +46,8 @@ class Applied(ToolReply):
     """`clean`: could be done; `applied`: was done; `conflicts`: nothing was changed; `unchanged`: nothing to do;
     `undone`: was taken back.
     """
+    checks: str | None = None
+    """How the final checks stand; absent where there was nothing to check."""
     branch: str | None = None
     """The branch that the changes were put on, where a person asked for one."""
     commit: str | None = None
@@ -67,7 +71,7 @@ class Applied(ToolReply):
 
     def text(self) -> str:
         return lines(
-            f"{self.run_id}: {self.status}",
+            f"{self.run_id}: {self.status}{f'. {self.checks}' if self.checks is not None else ''}",
             f"branch {self.branch}" if self.branch is not None else None,
             f"commit {self.commit}" if self.commit is not None else None,
             *(file.text() for file in self.files),
@@ -99,6 +103,7 @@ def _with(run_id: str, application: Application, count: int, ways: Ways) -> Appl
     return Applied(
         run_id=run_id,
         status=application.state,
+        checks=preview(application.checks, CHECKS_CHARACTERS) or None,
         branch=application.branch,
         commit=application.commit,
         files=[FileLine.of(changed_file(change)) for change in changes[:count]],
@@ -123,7 +128,8 @@ def _more(found: Sequence[object], count: int) -> int | None:
 def _next_step(run_id: str, application: Application, ways: Ways) -> str:
     match application.state:
         case "clean":
-            return f"Nothing was changed yet. {ways.do_it}"
+            checks = f"{preview(application.checks, CHECKS_CHARACTERS)}. " if application.checks else ""
+            return f"{checks}Nothing was changed yet. {ways.do_it}"
         case "conflicts":
             return f"Nothing was changed. {ways.out}"
         case "applied" if application.branch is not None:

@@ -73,6 +73,8 @@ class CheckLine(ResultPart):
     """True where it does not pass on the base."""
     with_own_files: str | None = None
     """Where the answer changed protected files, which are judged as in the base: how it comes out with its own."""
+    flaky: bool | None = None
+    """True where it passed once and failed once on the same files: it counts for nobody."""
     excerpt: str | None = None
     """What of its output tells why it failed."""
 
@@ -81,6 +83,7 @@ class CheckLine(ResultPart):
         return listed(
             f"check of {whose}: {self.result}: {self.command} ({self.how}, {number(self.seconds)} s)",
             self._before(),
+            "flaky: it passed and failed on the same files" if self.flaky else None,
             f"with its own versions of protected files: {self.with_own_files}" if self.with_own_files else None,
             self.excerpt,
         )
@@ -238,6 +241,7 @@ def _check_lines(run: RunState, checked: FilesChecked, detail: Detail) -> Iterat
             how=outcome.how,
             seconds=round(outcome.seconds, 1),
             not_passed_before=outcome.command in checked.fails_before or None,
+            flaky=outcome.flaky or None,
             with_own_files=own[outcome.command].result if outcome.command in own else None,
             excerpt=excerpt or None,
         )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events.parts import Changes
+from massgen_mcp.events.parts import Changes, Verdict
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.results.agent_names import find_agent, id_of, team_of_run, team_text
@@ -51,6 +51,13 @@ LEAST_BYTES = 400
 """Whatever else there is, a page has so much room for its text."""
 
 
+_VERDICTS: dict[Verdict, str] = {
+    "passed": "checks passed",
+    "failed": "checks failed",
+    "nothing_checked": "nothing was checked",
+}
+
+
 class Result(ToolReply):
     answer: str | None = None
     """The final answer, or the best one there was; of other views their text."""
@@ -64,6 +71,8 @@ class Result(ToolReply):
     """Where it stands."""
     outcome: str | None = None
     """How good the agreement was; absent without a winner."""
+    checked: Verdict | None = None
+    """What checks say of the final files; absent where there was nothing to check."""
     reason: str | None = None
     """Why it ended otherwise than completed."""
     winner: str | None = None
@@ -114,6 +123,7 @@ class Result(ToolReply):
         return listed(
             f"{self.run_id}: {self.status}",
             self.outcome,
+            _VERDICTS[self.checked] if self.checked is not None else None,
             f"winner {self.winner}" if self.winner is not None else None,
             f"{number(self.seconds)} s" if self.seconds is not None else None,
             f"resumed {self.resumed}" if self.resumed is not None else None,
@@ -267,6 +277,7 @@ class _Pages:
             run_id=view.row.run_id,
             status=view.state,
             outcome=run.outcome or (run.winner.outcome if run.winner else None),
+            checked=run.checks_verdict,
             reason=led.reason,
             winner=run.author if run.answered_by else id_of(run, run.winner.agent) if run.winner else None,
             team=team_of_run(run),

@@ -1,6 +1,6 @@
 """`start_run`: the run's id and its team; after a wait that saw the end, the first page of the result, too."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from pydantic import BaseModel
@@ -17,12 +17,14 @@ from massgen_mcp.server.results.reply import Json, ResultPart, ToolReply, json_b
 from massgen_mcp.server.results.result import Result, first_page
 from massgen_mcp.server.results.status import poll_after
 from massgen_mcp.server.results.words import next_step, note_on_team, reason_of
+from massgen_mcp.views.checks import CheckState, TriedCheck
 from massgen_mcp.views.plain_text import preview
 
 SOURCE_CHARACTERS = 500
 REACH_CHARACTERS = 1_000
 IGNORED_CHARACTERS = 1_000
 NOTE_CHARACTERS = 1_000
+CHECK_CHARACTERS, CURE_CHARACTERS = 100, 300
 
 
 class Begun(ResultPart):
@@ -46,6 +48,23 @@ class Begun(ResultPart):
         )
 
 
+class BaseCheck(ResultPart):
+    command: str
+    """The check."""
+    state: CheckState
+    """On the unchanged files: `passed`; `failed` for the code; `void` for the environment, so that it says nothing of
+    the code; `unfinished` in time; `untried`.
+    """
+    how: str | None = None
+    """How it ended, in words."""
+    cure: str | None = None
+    """What helps where it is void."""
+
+    def text(self) -> str:
+        how = f" ({self.how})" if self.how is not None else ""
+        return f"check {self.state}: {self.command}{how}{f'. Cure: {self.cure}' if self.cure is not None else ''}"
+
+
 class Waiting(ResultPart):
     """A run that is planned, or goes on."""
 
@@ -55,6 +74,10 @@ class Waiting(ResultPart):
     """`planned` with `dry_run`, else where the run stands."""
     team: dict[str, str]
     """Each agent's id, and its model as provider/model."""
+    checks: list[BaseCheck] | None = None
+    """How the checks stand on the unchanged files: in a plan as they are now, else as they were when they ran last. The
+    run tries them before it asks a model.
+    """
     missing_keys: list[str] | None = None
     """In a plan: variables of keys that are not set."""
     reason: str | None = None
@@ -74,6 +97,7 @@ class Waiting(ResultPart):
         return lines(
             f"{self.run_id}: {self.status}" if self.run_id is not None else self.status,
             f"team: {team_text(self.team)}",
+            *(check.text() for check in self.checks or ()),
             f"missing: {', '.join(self.missing_keys)}" if self.missing_keys else None,
             self.reason,
             self.note,
@@ -107,6 +131,7 @@ def planned(
     environ: Mapping[str, str],
     where_keys_go: str,
     aside: str = "",
+    checks: Sequence[TriedCheck] = (),
 ) -> Started:
     """`aside`: what the caller should know about the team."""
     config = team.config
@@ -114,15 +139,24 @@ def planned(
     shown = Waiting(
         status="planned",
         team=team_of(config),
+        checks=_checks(checks),
         missing_keys=missing,
         note=_notes(config, aside),
-        next_step=f"Set {', '.join(missing)}. {where_keys_go}" if missing else "Call start_run without dry_run.",
+        next_step=f"Set {', '.join(missing)}. {where_keys_go}" if missing else _after_plan(checks),
     )
     return Started(shown=shown, begun=_begun(team, reach, expected))
 
 
 def started(
-    view: RunView, team: Team, reach: Reach, expected: Estimate, *, reused: bool, note: str, aside: str = ""
+    view: RunView,
+    team: Team,
+    reach: Reach,
+    expected: Estimate,
+    *,
+    reused: bool,
+    note: str,
+    aside: str = "",
+    checks: Sequence[TriedCheck] = (),
 ) -> Started:
     """`note`: what the caller should know about the run's session; `aside`: about its team."""
     begun = _begun(team, reach, expected, reused=reused)
@@ -133,12 +167,31 @@ def started(
         run_id=view.row.run_id,
         status=view.state,
         team=team_of(team.config),
+        checks=_checks(checks),
         reason=reason_of(view),
         note=_notes(team.config, aside),
         poll_after_ms=poll_after(view),
         next_step=next_step(view),
     )
     return Started(shown=shown, begun=begun, session_note=note)
+
+
+def _checks(tried: Sequence[TriedCheck]) -> list[BaseCheck] | None:
+    return [
+        BaseCheck(
+            command=preview(one.command, CHECK_CHARACTERS),
+            state=one.state,
+            how=preview(one.how, CHECK_CHARACTERS) or None,
+            cure=preview(one.cure, CURE_CHARACTERS) or None,
+        )
+        for one in tried
+    ] or None
+
+
+def _after_plan(checks: Sequence[TriedCheck]) -> str:
+    if any(one.state == "void" for one in checks):
+        return "Cure the checks that are void, which would prove nothing, then call start_run without dry_run."
+    return "Call start_run without dry_run."
 
 
 def _notes(config: Config, aside: str) -> str | None:

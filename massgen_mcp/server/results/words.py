@@ -6,7 +6,7 @@ from massgen_mcp.runs.patches.by_hand import patch_command
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.client.where_keys_go import WHERE_KEYS_GO
 from massgen_mcp.server.results.agent_names import ids
-from massgen_mcp.views.checks import check_notes
+from massgen_mcp.views.checks import check_notes, hindered
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.sentences import decided_beyond_votes
 from massgen_mcp.views.spent import money_notes
@@ -99,6 +99,7 @@ def note_on(view: RunView) -> str | None:
     if not scripted or run.budget_reached:
         notes += money_notes(run)
     notes += [f"{refused}." for refused in (run.base.refused if run.base is not None else ())]
+    notes += [f"{hindered(one)}." for one in run.void_checks] if not view.ended else []
     newer = ["A newer massgen-mcp wrote parts of this run; this version cannot show them."] if view.newer else []
     return " ".join([*notes, *newer]) or None
 

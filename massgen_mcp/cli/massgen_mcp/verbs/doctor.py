@@ -11,15 +11,22 @@ import anyio.to_thread
 from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
 from massgen_mcp.cli.massgen_mcp.install.check import check_clients
 from massgen_mcp.cli.output import print_line
+from massgen_mcp.config.loader import config_places, is_config
+from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import find_home
+from massgen_mcp.request.build import adjusted_team
+from massgen_mcp.request.run_request import CallerRequest
+from massgen_mcp.request.team import NamedTeam
 from massgen_mcp.runs.doctor.checks import check_all
 from massgen_mcp.runs.doctor.command_sandbox import sandbox_checks, server_checks
 from massgen_mcp.runs.doctor.frameworks import check_frameworks
 from massgen_mcp.runs.doctor.models import check_models
 from massgen_mcp.runs.doctor.result import DoctorCheck
+from massgen_mcp.runs.host.trial import try_checks
 from massgen_mcp.runs.store.local import local_engine
 from massgen_mcp.runs.store.rebuild import Rebuilt, rebuild
 
+CHECKS_SECONDS = 300.0
 LOST = (
     "lost for good: marks, and the names of runs that had expired; results are kept for their whole time again,\n"
     "and runs of the command line stay in their projects' .massgen, in no list"
@@ -36,6 +43,7 @@ async def run(options: argparse.Namespace) -> int:
         *await check_frameworks(os.environ),
         *await sandbox_checks(),
         *await server_checks(Path.cwd(), os.environ),
+        *await _tried(options.config, Path.cwd()),
         *check_clients(Path.cwd(), os.environ),
     ]
     if options.json:
@@ -44,6 +52,22 @@ async def run(options: argparse.Namespace) -> int:
         for check in checks:
             _say(check)
     return EXIT_FAILED if any(check.level == "fail" for check in checks) else EXIT_OK
+
+
+async def _tried(named: str | None, cwd: Path) -> list[DoctorCheck]:
+    """How the checks of the config stand on the files as they are: of the one that is named, else of the one that is
+    found. That one may run commands only if a person accepted it.
+    """
+    if named is None and not any(is_config(place) for place in config_places(cwd, os.environ)):
+        return []
+    given = CallerRequest("", NamedTeam(config=named), cwd=cwd, environ=os.environ, checked=cwd, only_plan=True)
+    try:
+        team = await adjusted_team(given)
+        tried = await try_checks(team.config, team.environ, seconds=CHECKS_SECONDS)
+    except MassgenError as error:
+        why, *rest = str(error).splitlines()
+        return [DoctorCheck("checks", "warn", f"not tried: {why}", "\n".join(rest))]
+    return [DoctorCheck("checks", "warn" if one.state == "void" else "ok", str(one), "") for one in tried]
 
 
 def _check_of(rebuilt: Rebuilt) -> DoctorCheck:

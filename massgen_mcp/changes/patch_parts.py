@@ -1,0 +1,50 @@
+"""The beginning of each file's difference in a patch that is too long to be shown: a long one hides no other."""
+
+from pathlib import Path
+
+LEAST_BYTES = 200
+"""Less of a file is not worth showing; where there are more files, the last ones are left out."""
+MARK_BYTES = 60
+_BEGIN = b"diff --git "
+_CHUNK = 1 << 16
+
+
+def beginnings(patch: Path, most: int) -> bytes:
+    """All of it, if it has at most `most` bytes. Else each file has an equal part of them, and leaves to the others
+    what it does not need; where one is cut, a line says how much of it is missing. Raises `OSError`.
+    """
+    with patch.open("rb") as file:
+        text = file.read(most + 1)
+        if len(text) <= most:
+            return text
+        file.seek(0)
+        starts: list[int] = []
+        at, whole = 0, True
+        while chunk := file.readline(_CHUNK):
+            if whole and chunk.startswith(_BEGIN):
+                starts.append(at)
+            at += len(chunk)
+            whole = chunk.endswith(b"\n")
+        ends = [*starts[1:], at]
+        lengths = [end - start for start, end in zip(starts, ends, strict=True)][: max(1, most // LEAST_BYTES)]
+        parts: list[bytes] = []
+        for start, length, share in zip(starts, lengths, shares(lengths, most), strict=False):
+            file.seek(start)
+            parts.append(_cut(file.read(min(length, share)), length))
+    return b"".join(parts) or text[:most]
+
+
+def shares(lengths: list[int], most: int) -> list[int]:
+    """How much of `most` each gets: an equal part, and what the shorter ones leave."""
+    given = [0] * len(lengths)
+    for left, place in enumerate(sorted(range(len(lengths)), key=lengths.__getitem__)):
+        given[place] = min(lengths[place], (most - sum(given)) // (len(lengths) - left))
+    return given
+
+
+def _cut(part: bytes, length: int) -> bytes:
+    if len(part) == length:
+        return part
+    kept = part[: max(0, len(part) - MARK_BYTES)]
+    kept = kept[: kept.rfind(b"\n") + 1] or kept
+    return kept + b"[%d more bytes of this file are not shown]\n" % (length - len(kept))

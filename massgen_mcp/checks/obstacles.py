@@ -1,0 +1,103 @@
+"""Does a failed check look as if the environment made it fail, and what helps then? Pure.
+
+By exit code and the words of shells, package managers and runtimes. What they say of files of the project itself is
+no obstacle: a script that an answer is to write is missing for the code's sake.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from massgen_mcp.events.parts import Obstacle
+
+_LINE = re.MULTILINE | re.IGNORECASE
+_RUNNERS = "pytest|tox|nox|mypy|ruff|black|flake8|pylint|coverage|pyright|build|pip|uv|poetry"
+_MISSING = re.compile(
+    rf"^(?:.*?(?:sh|bash|zsh|env|make|npm|line \d+|\d+): ['\u2018\"]?(?P<a>[\w.+-]+)['\u2019\"]?:"
+    rf" (?:command )?not found"
+    rf"|(?:.*: )?command not found: (?P<b>[\w.+-]+)"
+    rf"|(?:.*/)?env: ['\u2018](?P<c>[\w.+-]+)['\u2019]: No such file or directory"
+    rf"|make(?:\[\d+\])?: (?P<d>[\w.+-]+): No such file or directory"
+    rf"|\S*python\S*: No module named (?P<e>{_RUNNERS})\b)",
+    _LINE,
+)
+_TOOLCHAIN = re.compile(
+    r"rustup could not choose a version|toolchain '[^']+' is not installed|no default (?:toolchain )?(?:is )?configured"
+    r"|No version is set for command|JAVA_HOME\b.*\b(?:not (?:set|defined)|invalid)|Unable to locate a Java Runtime"
+    r"|pyenv: version `[^']+' is not installed|NoSuchFileException: \S*m2\.conf|No \.NET SDKs? (?:were|was) found"
+    r"|Could not determine java version|go: download go[\d.]+ for \S+: toolchain not available",
+    _LINE,
+)
+_NETWORK = re.compile(
+    r"Could ?n[o']t resolve (?:host|proxy)|Temporary failure in name resolution|Name or service not known|getaddrinfo"
+    r"|dial tcp(?:4|6)?[: ]|(?-i:\b(?:ENOTFOUND|EAI_AGAIN|ENETUNREACH)\b)|Network is unreachable|dns error"
+    r"|failed to lookup address"
+    r"|UnknownHostException|Failed to fetch: `https?:|No address associated with hostname|No such host is known"
+    r"|module lookup disabled by GOPROXY=off|can't find crate .* offline|download .* --offline was specified",
+    _LINE,
+)
+_READ_ONLY = re.compile(
+    r"Read-only file system|\bEROFS\b|os error 30\b|ReadOnlyFileSystemException|ENOENT\b.* mkdir 'node_modules/",
+    re.IGNORECASE,
+)
+_NOT_PERMITTED = re.compile(
+    r"Operation not permitted|\bEPERM\b|(?:Permission denied|EACCES)[^\n]{0,40}['\"` :]/(?!tmp\b)"
+    r"|cannot open /\S+: Permission"
+    r"|(?:^|[\s'\"`])/\S+['\"`]?: Permission denied",
+    _LINE,
+)
+_PATH = re.compile(r"['\"`](?P<path>[^'\"`\n]{1,200})['\"`]")
+
+
+@dataclass(frozen=True, slots=True)
+class Hindrance:
+    """What was in the way, and how that is changed."""
+
+    obstacle: Obstacle
+    cure: str
+
+
+def hindrance_of(code: int | None, output: str, found_at: Callable[[str], str | None]) -> Hindrance | None:
+    """Of a check that failed. `found_at`: the directory in which this machine has a program; None: it has none."""
+    if _TOOLCHAIN.search(output):
+        return Hindrance("no_toolchain", TOOLCHAIN_CURE)
+    if code != 0 and (match := _MISSING.search(output)) is not None:
+        program = next(filter(None, match.groups()))
+        return Hindrance("program_missing", _program_cure(program, None if match["e"] else found_at(program)))
+    if _NETWORK.search(output):
+        return Hindrance("no_network", NETWORK_CURE)
+    if (match := _READ_ONLY.search(output)) is not None:
+        return Hindrance("read_only", _writable_cure(output, match.start()))
+    if _NOT_PERMITTED.search(output):
+        return Hindrance("not_permitted", PERMISSION_CURE)
+    return None
+
+
+TOOLCHAIN_CURE = (
+    "show the toolchain with `commands.readable` and say where it is with `commands.env` (as in RUSTUP_HOME, JAVA_HOME)"
+)
+NETWORK_CURE = (
+    "let the tool work offline with what is on this machine (`commands.readable` for its cache, `commands.env` for its "
+    "offline setting), or name host:port in `commands.network`"
+)
+PERMISSION_CURE = (
+    "the sandbox does not allow it: show the path with `commands.readable`, or choose another `commands.sandbox`"
+)
+
+
+def _program_cure(program: str, directory: str | None) -> str:
+    if directory is not None:
+        return f"{program} is in {directory}: add that directory to `commands.readable`"
+    return f"install {program} where the sandbox sees it, or add its directory to `commands.readable`"
+
+
+def _writable_cure(output: str, place: int) -> str:
+    """With the directory, where the line names one of the project."""
+    begin = output.rfind("\n", 0, place) + 1
+    line = output[begin : (output.find("\n", place) + 1 or len(output) + 1) - 1]
+    named = [match["path"] for match in _PATH.finditer(line)]
+    ignored = next((part for path in named for part in path.split("/") if part in _IGNORED), None)
+    return f"name {ignored or 'the directory that it writes to'} in `copy_ignored` of the context path"
+
+
+_IGNORED = frozenset({"node_modules", ".venv", "venv", "target", "build", "dist", "vendor", ".gradle", ".tox", ".nox"})
