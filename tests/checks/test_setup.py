@@ -15,7 +15,7 @@ from massgen_mcp.events.run import RunCompleted, SetupFinished
 from massgen_mcp.sandbox import LevelName
 from tests.checks.project import commit, environ, evidence, play, project, results, write
 from tests.commands import run_command
-from tests.harness import COMMAND_MODULE, TempHome, agent, events_of, happened, home, poll_until
+from tests.harness import COMMAND_MODULE, TempHome, agent, call, events_of, happened, home, poll_until, wait_until
 from tests.interrupted import kill, log_directory, started, the_only_run
 from tests.sandbox.table import LEVELS
 
@@ -173,3 +173,32 @@ async def test_a_setup_reaches_the_network_where_the_config_was_given_one(
     (done,) = ended.of(SetupFinished)
     assert done.outcome.result == ("passed" if given else "failed"), done
     assert ("offline=true" in done.outcome.excerpt) != given
+
+
+async def test_a_run_whose_setup_goes_on_can_be_cancelled(home: TempHome, project: Path) -> None:
+    ignoring(project)
+    paths = [{"path": str(project), "permission": "write"}]
+    config = home.config(
+        "slow",
+        agent("one", {"answer": "never"}),
+        orchestrator={"setup": "touch /tmp/begun; sleep 600"},
+    )
+    async with home.client() as client:
+        run_id = str((await call(client, "start_run", question="q", config=config, context_paths=paths))["run_id"])
+        scratch = home.run_directory(run_id).rglob
+        await wait_until(lambda: [*scratch("begun")])
+        await call(client, "control_run", run_id=run_id, action="cancel")
+        ended = await call(client, "wait_run", run_id=run_id, timeout_seconds=50)
+    assert ended["status"] == "cancelled", ended
+    (done,) = [event for event in events_of(home.run_directory(run_id)) if event["type"] == "setup_finished"]
+    assert done["outcome"]["how"] == "cut short"
+
+
+async def test_what_is_tried_before_a_run_finds_what_the_setup_makes(home: TempHome, project: Path) -> None:
+    ignoring(project)
+    orchestrator = {"setup": "mkdir tools && echo made >tools/made", "checks": ["grep made tools/made"]}
+    config = home.config("ready", agent("one", {"answer": "yes"}), orchestrator=orchestrator)
+    async with home.client() as client:
+        paths = [{"path": str(project), "permission": "write"}]
+        tried = await call(client, "start_run", question="q", config=config, context_paths=paths, dry_run=True)
+    assert [check["state"] for check in tried["checks"]] == ["passed"], tried

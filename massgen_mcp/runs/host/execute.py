@@ -61,6 +61,7 @@ async def execute_run(
     run_id: str,
     *,
     environ: Mapping[str, str],
+    on_setup: Callable[[Callable[[], None]], None] = lambda _: None,
     on_start: Callable[[RunHandle], None] = lambda _: None,
     on_record: Callable[[LogRecord], None] = lambda _: None,
     on_news: Callable[[bool], None] = lambda _: None,
@@ -71,7 +72,8 @@ async def execute_run(
     """Take a run from its stored request, or from where its journal ends, to its terminal event; returns what it looks
     like then.
 
-    `on_news` and `heartbeat` as `Publisher` has them. Runs that are given the same `limiters` spare the providers
+    `on_setup` is given what cuts the setup short, before `on_start` what others may do with the run; `on_news` and
+    `heartbeat` as `Publisher` has them. Runs that are given the same `limiters` spare the providers
     together; without it a run does so alone. `nested_host`: who executes runs that are started inside this one; without
     it none can be.
     Raises `MassgenError` for a damaged run directory or a store that fails, and `JournalNewer` for a run that a newer
@@ -107,7 +109,7 @@ async def execute_run(
         hidden = (find_home(environ).path,)
         prepare = partial(prepare_copies, run, config, begun=bool(past), hidden=hidden)
         copies, base_taken = await anyio.to_thread.run_sync(prepare)
-        copies, set_up = await set_up_copies(run, config, environ, copies, tools)
+        copies, set_up = await set_up_copies(run, config, environ, copies, tools, on_setup)
         judging = await prepare_judging(run, config, environ, copies, tools, failed_setup(set_up))
         resources = RunResources(models, access, servers, host, copies, judging.judge)
         run_spec = replace(assemble(run, run_id, request, resources), report=log.report)

@@ -8,6 +8,7 @@ import logging
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import anyio.to_thread
 
@@ -53,6 +54,8 @@ class RunHost:
         self.stored = stored
         self._limiters = ProviderLimiters()
         self._handles: dict[str, RunHandle] = {}
+        self._setups: dict[str, Callable[[], None]] = {}
+        """What cuts them short, for the runs that are no further."""
 
     async def execute(
         self,
@@ -71,6 +74,7 @@ class RunHost:
         """
 
         def started(handle: RunHandle) -> None:
+            self._setups.pop(run_id, None)
             self._handles[run_id] = handle
             on_start(handle)
 
@@ -84,6 +88,7 @@ class RunHost:
                 directory,
                 run_id,
                 environ=self._environ,
+                on_setup=partial(self._setups.__setitem__, run_id),
                 on_start=started,
                 on_record=on_record,
                 on_news=tell,
@@ -99,6 +104,7 @@ class RunHost:
             message = f"{type(fault).__name__}: {fault}"
             return ExecutedRun(await break_off(directory, "internal", message, self._environ), fault)
         finally:
+            self._setups.pop(run_id, None)
             self._handles.pop(run_id, None)
         return ExecutedRun(snapshot)
 
@@ -115,7 +121,10 @@ class RunHost:
         if self.stored is None:
             return
         store = self.stored.engine.store
-        controls = await anyio.to_thread.run_sync(store.controls, list(self._handles))
+        controls = await anyio.to_thread.run_sync(store.controls, [*self._handles, *self._setups])
+        for control in controls:
+            if (cut_short := self._setups.get(control.run_id)) and control.action in ("cancel", "finish_now"):
+                cut_short()  # it is carried out when the run has begun
         for run_id in dict.fromkeys(control.run_id for control in controls):
             handle = self._handles.get(run_id)
             if handle is None:

@@ -1,10 +1,11 @@
 """Runs the config's setup once on the base of a run, in the sandbox of its checks, and gives what it made to all."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import anyio
 import anyio.to_thread
 from pydantic import ValidationError
 
@@ -31,10 +32,16 @@ _KEPT = "finished.json"
 
 
 async def set_up_copies(
-    run: RunFiles, config: Config, environ: Mapping[str, str], copies: WorkingCopies | None, tools: ProjectTools
+    run: RunFiles,
+    config: Config,
+    environ: Mapping[str, str],
+    copies: WorkingCopies | None,
+    tools: ProjectTools,
+    on_setup: Callable[[Callable[[], None]], None] = lambda _: None,
 ) -> tuple[WorkingCopies | None, SetupFinished | None]:
     """The copies with what the setup made, and how it ended; None where there is none. What it made in an earlier
-    process of this run is used again. Raises `MassgenError` for an unusable variable, `OSError`.
+    process of this run is used again. `on_setup` is given what cuts the setup short. Raises `MassgenError` for an
+    unusable variable, `OSError`.
     """
     command = config.orchestrator.setup
     if command is None or copies is None:
@@ -53,7 +60,10 @@ async def set_up_copies(
             _tools(config.orchestrator.commands, tools),
         )
         policy = await anyio.to_thread.run_sync(_lay_out, rules, config.orchestrator.setup_timeout_seconds, copies)
-        outcome = await _ran(command, copies.names[0], policy, choice.level)
+        outcome = outcome.model_copy(update={"how": "cut short"})
+        with anyio.CancelScope() as scope:
+            on_setup(scope.cancel)
+            outcome = await _ran(command, copies.names[0], policy, choice.level)
     return await anyio.to_thread.run_sync(_installed, run, config, copies, outcome, choice.has_no_layers)
 
 
