@@ -13,7 +13,6 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
 import anyio
-from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 
 from massgen_mcp.backends.base import AssistantMessage, ModelRequest, Part, ReasoningPart
 from massgen_mcp.backends.scripted import ScriptedBackend
@@ -23,6 +22,7 @@ from massgen_mcp.events.parts import AgentInfo, public_agent_name
 from massgen_mcp.events.run import RunStarted
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
+from tests.in_memory import EventList, NullAnswerStore
 
 ANSWER = 2_000
 QUESTION = 1_000

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
-
 from examples.simulation.agents import Poll, SimulatedAgent, Voting
 from examples.simulation.world import Question, World, draw
 from massgen_mcp.coordination.state import Rules
@@ -15,6 +13,7 @@ from massgen_mcp.events.parts import Event, public_agent_name
 from massgen_mcp.events.run import RunCompleted
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
+from tests.in_memory import EventList, NullAnswerStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from massgen_mcp.events.coordination import AgentDropped, AnswerSubmitted, Prese
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import RunCompleted, RunFailed
 from massgen_mcp.money.tariff import Tariff
-from massgen_mcp.orchestration import conduct, presentation
+from massgen_mcp.orchestration import conduct, final_answer
 from massgen_mcp.orchestration.ask_caller import QuestionTool
 from massgen_mcp.run_state.resume_point import ResumePoint
 from massgen_mcp.runs.host import answers, execute, publishing, run_log
@@ -253,9 +253,9 @@ async def test_an_answer_that_cannot_be_kept_on_disk_is_still_an_answer(
 # -- the final answer -------------------------------------------------------------------------------------------------
 
 PRESENTING: list[tuple[str, Callable[[pytest.MonkeyPatch], None]]] = [
-    ("its prompt", lambda m: m.setattr(presentation, "_record", breaks)),
-    ("its files", lambda m: m.setattr(presentation, "shown_changes", breaks)),
-    ("its text", lambda m: m.setattr(presentation, "_complete", breaks)),
+    ("its prompt", lambda m: m.setattr(final_answer, "_record", breaks)),
+    ("its files", lambda m: m.setattr(final_answer, "shown_changes", breaks)),
+    ("its text", lambda m: m.setattr(final_answer, "_complete", breaks)),
 ]
 
 
@@ -275,7 +275,7 @@ async def test_a_presentation_that_breaks_gives_way_to_the_winners_answer(
 async def test_a_judgement_that_breaks_leaves_the_final_answer_standing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(presentation, "verdict", breaks)
+    monkeypatch.setattr(final_answer, "verdict", breaks)
     run = await run_team(tmp_path, agents(coordination={"max_orchestration_restarts": 1}), environ=ENVIRON)
     check_others(run)
 

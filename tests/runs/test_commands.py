@@ -99,7 +99,8 @@ async def test_commands_change_an_agents_own_copy_and_see_what_git_ignores_there
     ended = await play(tmp_path, environ, [work, {"answer": "42"}], context_paths=paths, commands=rules)
     (done,) = ended.of(ToolFinished)
     assert "tool\n" in done.result
-    assert "refused" in done.result
+    if level != "bubblewrap":  # which has a layer that is thrown away, where the kernel allows it
+        assert "refused" in done.result
     assert "PLANTED" not in done.result
     assert "\n.env" not in done.result
     patch = (ended.directory.path / "final" / "agent_a" / "changes.patch").read_text()
