@@ -54,6 +54,7 @@ bench: $(VENV)/developed
 	$(BIN)/python -m benchmarks.base
 	$(BIN)/python -m benchmarks.crowd --runs 100
 	$(BIN)/python -m benchmarks.upstream
+	$(BIN)/python -m benchmarks.steps
 
 # The long harnesses: faults, thousands of starts and runs. About 50 minutes; ONLY="one-key damage" runs some.
 soak: $(VENV)/developed

@@ -408,6 +408,7 @@ orchestrator:
 agents:
   - backend: { type: openai, model: gpt-5 }
   - backend: { type: claude, model: claude-sonnet-4-5 }
+  - backend: { type: gemini, model: gemini-2.5-pro }
 orchestrator:
   voting_sensitivity: balanced
   answer_novelty_requirement: balanced
@@ -443,6 +444,13 @@ orchestrator:
     use_skills: true
     massgen_skills: [file_search]
     skills_directory: skills
+  decide: judge
+  judge: agent3
+  by: agent1
+  refute: true
+  effort: auto
+  max_agents: 5
+  order: listed
   skip_coordination_rounds: false
   debug_final_answer: Forty-two.
 """,

@@ -22,8 +22,15 @@ from massgen_mcp.events.agent_work import (
     ModelCallWaiting,
     ToolStarted,
 )
-from massgen_mcp.events.coordination import AnswerSubmitted, CheckFinished, FilesChecked, FirstAnswersClosed
-from massgen_mcp.events.parts import BallotEntry, CheckOutcome, Event, Spent
+from massgen_mcp.events.coordination import (
+    AnswerSubmitted,
+    CheckFinished,
+    FilesChecked,
+    FirstAnswersClosed,
+    StageOpened,
+    WrittenTestsSubmitted,
+)
+from massgen_mcp.events.parts import BallotEntry, CheckOutcome, Event, Spent, WrittenTest
 from massgen_mcp.events.record import JOURNAL_VERSION, AnyEvent, LogRecord
 from massgen_mcp.events.run import (
     BudgetMark,
@@ -101,6 +108,17 @@ BY_HAND: tuple[Event, ...] = (
     ModelCallWaiting(agent="agent_a", call_id="agent_a-1", obstacle="concurrency"),
     ModelCallAdmitted(agent="agent_a", call_id="agent_a-1", queued_seconds=0.8),
     ToolStarted(agent="agent_a", call_id="call_3", name="run_command", shown="pytest -q"),
+    StageOpened(kind="test", subjects=("agent1.1", "agent2.1"), agents=("agent_a", "agent_b"), because="differ"),
+    WrittenTestsSubmitted(
+        agent="agent_a",
+        tests=(
+            WrittenTest(
+                title="A leap day is a valid date.",
+                script="python3 -c 'import dates; print(dates.valid(2024, 2, 29))'",
+                expected="True",
+            ),
+        ),
+    ),
     CheckFinished(tree="9ae1f0c5d27b4e6380f1a2b3c4d5e6f708192a3b", outcome=PASSED),
     FilesChecked(subject="answer", agent="agent_a", label="agent1.1", outcomes=(PASSED,)),
 )

@@ -276,6 +276,7 @@ WHY: Mapping[FailureReason | DropReason, str] = {
     "timeout": "A call, a round or the run took too long; the message names the limit.",
     "no_action": "The model neither answered nor voted in a form that can be read.",
     "budget": "The next call does not fit into what is left of the budget.",
+    "cut_off": "The run ended, or was decided, before it answered, and it had changed files.",
     "internal": "A fault of this program.",
     "no_quorum": "Too few agents were left to decide.",
     "no_answer": "Nobody gave an answer.",

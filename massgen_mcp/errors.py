@@ -41,9 +41,12 @@ DropReason = Literal[
     "timeout",
     "no_action",
     "budget",
+    "cut_off",
     "internal",
 ]
-"""Why one agent was dropped from a run. Finer than `FailureReason`, because each has its own remedy."""
+"""Why one agent was dropped from a run. Finer than `FailureReason`, because each has its own remedy. `cut_off`: the run
+ended, or was decided, before it answered.
+"""
 
 ErrorCode = Literal[
     "invalid_arguments",

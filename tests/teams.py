@@ -1,6 +1,6 @@
 """Teams of scripted agents in this process: the engine's front door for tests that need no second process."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -82,10 +82,10 @@ class Never(Event):
 
 
 class Act:
-    """Something to do in the middle of a run: `when` an event comes by, `do` it to the run, once."""
+    """Something to do in the middle of a run: `when` an event (`which` of its kind) comes by, `do` it, once."""
 
-    def __init__(self, when: type[Event], do: Action) -> None:
-        self._when = when
+    def __init__(self, when: type[EventT], do: Action, which: Callable[[EventT], bool] = lambda _: True) -> None:
+        self._when: Callable[[object], bool] = lambda event: isinstance(event, when) and which(event)
         self._do: Action = do
         self._handle: RunHandle | None = None
 
@@ -93,7 +93,7 @@ class Act:
         self._handle = handle
 
     def heard(self, record: LogRecord) -> None:
-        if isinstance(record.event, self._when) and self._handle is not None:
+        if self._when(record.event) and self._handle is not None:
             handle, self._handle = self._handle, None
             handle.do(self._do)
 

@@ -7,6 +7,7 @@ import pytest
 
 from examples.simulation import exact, substance
 from examples.simulation.agents import Judging, Loyal, Majority, Voting
+from examples.simulation.decide import SETTINGS, Result, Setting, Way, run_one
 from examples.simulation.report import BAND, Figure, figures
 from examples.simulation.trial import Cell, run_cell
 from examples.simulation.world import World
@@ -136,6 +137,23 @@ async def test_two_agents_that_vote_for_themselves_are_decided_by_a_lot_that_is_
         ("tie_broken", ("agent1.1", "agent2.1"))
     }
     assert 30 < sum(trial.winner.agent == "agent_a" for trial in trials) < 70
+
+
+# -- tests that agents write ------------------------------------------------------------------------------------------
+
+
+async def by(setting: Setting, way: Way) -> list[Result]:
+    return [await run_one(setting, 3, way, f"{SEED}/{number}") for number in range(40)]
+
+
+async def test_tests_that_are_right_find_more_right_answers_than_votes_and_misread_ones_do_not() -> None:
+    sound = Setting("sound", misread=0, false=0)
+    votes, tests, misread = await by(sound, "vote"), await by(sound, "checks"), await by(SETTINGS[3], "checks")
+    assert [one.lot for one in votes] == [one.lot for one in tests] == [one.lot for one in misread]
+    assert fmean(one.right for one in tests) > fmean(one.right for one in votes)
+    assert fmean(one.right for one in tests) > fmean(one.right for one in misread)
+    assert {one.calls for one in tests} <= {3, 6, 9, 11, 12}  # answers; tests; a vote; a run-off
+    assert tests == await by(sound, "checks")
 
 
 # -- the band bites: defects that it must notice -----------------------------------------------------------------------

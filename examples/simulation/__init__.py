@@ -5,6 +5,7 @@
     python -m examples.simulation --seed 7        # other random numbers; the same seed prints the same tables
     python -m examples.simulation substance       # votes by substance against votes by wording
     python -m examples.simulation early           # what early decisions save
+    python -m examples.simulation decide          # tests that agents write against votes
     python -m examples.simulation lots            # two agents that vote for themselves
 
 Every trial is a whole run of `massgen_mcp.orchestration.conduct.Conductor`: agents answer independently, ballots are

@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from examples.simulation.decide import decide_table, decide_work
 from examples.simulation.report import (
     BAND,
     Row,
@@ -19,7 +20,6 @@ from examples.simulation.report import (
     measure,
 )
 from examples.simulation.substance import (
-    Work,
     early_table,
     early_work,
     lots_table,
@@ -27,7 +27,6 @@ from examples.simulation.substance import (
     substance_table,
     substance_work,
 )
-from examples.simulation.trial import Trial
 
 HEADER = """\
 Simulated agents in the real orchestrator: {trials} whole runs per row, seed {seed}.
@@ -45,8 +44,8 @@ the product shows no votes to voters and hides who wrote the others' answers."""
 
 class Experiment(NamedTuple):
     title: str
-    work: Callable[[int, str], list[Work]]
-    table: Callable[[Sequence[Sequence[Trial]]], str]
+    work: Callable[[int, str], Sequence[Callable[[], Sequence[Any]]]]
+    table: Callable[[Sequence[Sequence[Any]]], str]
 
 
 EXPERIMENTS = {
@@ -60,6 +59,12 @@ EXPERIMENTS = {
         "What early decisions save, where calls take very different times. Voters as in `substance`, 5 % wrong.",
         early_work,
         early_table,
+    ),
+    "decide": Experiment(
+        "Tests that agents write against votes. p 0.55, four options, wrong agents share one in half of the cases; an\n"
+        "agent writes three tests. Intervals of 95 %; against the vote: the same questions, answers and voters.",
+        decide_work,
+        decide_table,
     ),
     "lots": Experiment("Two agents that vote for themselves.", lots_work, lots_table),
 }

@@ -103,8 +103,7 @@ class MessageTemplates:
         if agent_summaries:
             answers = {name: agent_summaries[agent_id] for name, agent_id in mapping.items()}
             own = next((name for name, agent_id in mapping.items() if agent_id == own_id), None)
-            request = prompts.decide_block(may_answer=True, run_off=False)
-            user = f"{user}\n\n{self.format_current_answers(answers, own)}\n\n{request}"
+            user = f"{user}\n\n{self.format_current_answers(answers, own)}\n\n{prompts.DECIDE}"
         system = self.evaluation_system_message(voting_sensitivity)
         if not agent_summaries:
             task = self._overrides.get("evaluation_system_message", prompts.FIRST_ANSWER)

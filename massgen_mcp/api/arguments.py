@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from massgen_mcp.config.decide import GivenDecide
 from massgen_mcp.errors import MassgenError
 
 
@@ -21,6 +22,7 @@ class _Types(BaseModel):
     config_dict: Mapping[Any, Any] | None = None
     context_paths: str | Sequence[str | Mapping[str, Any]] | None = None
     checks: Sequence[str] | None = None
+    decide: GivenDecide | None = None
     session_id: str | None = None
     conversation_history: Sequence[Mapping[Any, Any]] | None = None
     system_message: str | None = None

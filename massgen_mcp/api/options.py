@@ -16,6 +16,8 @@ class RunOptions(TypedDict, total=False):
     """Files and directories that agents may use, besides those of the config. Only text: may be written to."""
     checks: Sequence[str] | None
     """Commands that judge what answers change in the context paths, besides those of the config."""
+    decide: str | None
+    """How the winner is found: auto, vote, checks or synthesise, instead of what the config says."""
     session_id: str | None
     """Continue the session of an earlier result: agents see its questions and answers. Turns without logging are known
     to this process alone."""

@@ -7,6 +7,7 @@ from typing import Any
 from massgen_mcp.api.request import PreparedRequest
 from massgen_mcp.api.sessions import SESSIONS
 from massgen_mcp.changes.base import path_text
+from massgen_mcp.changes.obstacles import Obstacle
 from massgen_mcp.errors import MassgenError, RunNotCompleted
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import RunFailed, RunTimedOut
@@ -16,6 +17,7 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.host.foreground import run_here
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
+from massgen_mcp.views.firmness import firmness
 from massgen_mcp.views.vote_results import agent_mapping, answers, vote_results
 
 
@@ -48,10 +50,10 @@ async def _applied(run: ForegroundRun, ended: RunState) -> dict[str, Any]:
     if application is None:
         return {}
     files = [path_text(change.path) for change in application.changes]
-    conflicts = [{"path": path_text(os.fsencode(one.path)), "reason": one.reason} for one in application.refused]
+    conflicts = [_refused(one) for one in application.refused]
     fields: dict[str, Any] = {"status": application.state, "files": files, "conflicts": conflicts}
     if application.left_out:
-        fields["left_out"] = [path_text(path) for path in application.left_out]
+        fields["left_out"] = [_refused(one) for one in application.left_out]
     notes = [application.note] if application.note else []
     if application.state == "clean":
         notes.append(f"{unproven[:1].upper()}{unproven[1:]}, so nothing was applied.")
@@ -60,8 +62,13 @@ async def _applied(run: ForegroundRun, ended: RunState) -> dict[str, Any]:
     return {"applied": fields}
 
 
+def _refused(one: Obstacle) -> dict[str, str]:
+    return {"path": path_text(os.fsencode(one.path)), "reason": one.reason}
+
+
 def _result(prepared: PreparedRequest, run: RunState, directory: RunFiles | None) -> dict[str, Any]:
     """Agents under their public names; paths only of what is kept."""
+    firm = firmness(run)
     result: dict[str, Any] = {
         "final_answer": run.best_answer,
         "config_used": prepared.config_used,
@@ -78,6 +85,9 @@ def _result(prepared: PreparedRequest, run: RunState, directory: RunFiles | None
         },
         "outcome": run.outcome,
         "voted": run.voted,
+        "decided_by": [*firm.decided_by],
+        "challenge": run.winner.challenge if run.winner else None,
+        "weak": [*firm.weak],
         "degraded": [{"agent_id": agent, "reason": reason, "message": text} for agent, reason, text in run.degraded],
     }
     if directory is not None:

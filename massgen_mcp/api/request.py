@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from massgen_mcp.agents.given_keys import with_given_keys
 from massgen_mcp.api.arguments import check_types
@@ -13,6 +13,7 @@ from massgen_mcp.api.options import RunArguments, RunOptions
 from massgen_mcp.api.sessions import SESSIONS, kept_turns, new_session_id
 from massgen_mcp.config.adjusted import RequestedLimits
 from massgen_mcp.config.build_config import path_entries
+from massgen_mcp.config.decide import GivenDecide
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.config.paths import Paths
@@ -55,6 +56,7 @@ async def prepared(
             environ=with_given_keys(os.environ),
             context_paths=_context_paths(given.get("context_paths") or ()),
             checks=tuple(given.get("checks") or ()),
+            decide=cast("GivenDecide | None", given.get("decide")),
             enable_filesystem=bool(given.get("enable_filesystem", True)),
             use_docker=bool(given.get("use_docker")),
             system_message=given.get("system_message") or None,

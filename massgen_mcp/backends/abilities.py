@@ -3,7 +3,9 @@
 import math
 import sys
 
-from massgen_mcp.backends.base import ModelRequest
+import anyio
+
+from massgen_mcp.backends.base import Backend, ModelRequest, window
 from massgen_mcp.backends.metering import BYTES_PER_TOKEN, request_tokens
 from massgen_mcp.backends.refusals import window_in_words
 from massgen_mcp.errors import BackendError
@@ -24,8 +26,17 @@ class Abilities:
         self.can_be_forced = True
         """Whether a request may say that a tool must be called."""
         self.window: int | None = None
-        """Tokens of the largest request that it takes, where one was too large. None: none was."""
+        """Tokens of the largest request that it takes, as its server or a refusal told. None: none did."""
+        self._asking = anyio.Lock()
+        self._asked = False
         self._tokens_per_estimate = USUAL_SHARE
+
+    async def ask_window(self, backend: Backend) -> None:
+        """Have the server itself say it, unless it was asked."""
+        async with self._asking:
+            if self.window is None and not self._asked:
+                self._asked = True
+                self.window = await window(backend)
 
     def tokens(self, request: ModelRequest) -> int:
         """About how many tokens of this model a request has: as many as of those before, by their length."""
@@ -35,10 +46,10 @@ class Abilities:
         """About so many bytes of text are so many tokens."""
         return int(tokens / self._tokens_per_estimate * BYTES_PER_TOKEN)
 
-    def measure(self, request: ModelRequest, usage: Usage | None) -> None:
-        """Learn from what the provider counted."""
+    def measure(self, estimate: int, usage: Usage | None) -> None:
+        """Learn from what the provider counted. `estimate`: what the request had at most (`request_tokens`)."""
         if usage is not None and not usage.estimated:
-            self._tokens_per_estimate = max(LEAST_SHARE, usage.input_tokens / request_tokens(request))
+            self._tokens_per_estimate = max(LEAST_SHARE, usage.input_tokens / estimate)
 
     def learn(self, error: BackendError, request: ModelRequest) -> bool:
         """Remember what `error` says is not taken of `request`. Whether there is something to ask without."""

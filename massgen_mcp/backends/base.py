@@ -11,7 +11,7 @@ JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, J
 JsonObject: TypeAlias = dict[str, JsonValue]
 
 
-WORKFLOW_TOOLS = ("new_answer", "vote")
+WORKFLOW_TOOLS = ("new_answer", "vote", "submit_tests", "submit_synthesis", "submit_outputs")
 """The tools whose calls are actions of the coordination."""
 NEXT_SPEAKER = "next_speaker"
 """The tool that a group of agents behind one backend calls between its turns."""
@@ -195,6 +195,20 @@ async def prepare(backend: "Backend") -> None:
     """Have there what this backend needs before its first request. Raises `BackendError`."""
     if isinstance(backend, Preparable):
         await backend.prepare()
+
+
+@runtime_checkable
+class Sized(Protocol):
+    """A backend whose server may tell how much its model reads."""
+
+    async def window(self) -> int | None:
+        """In tokens, of one call. None: it does not say. Never raises `BackendError`."""
+        ...
+
+
+async def window(backend: "Backend") -> int | None:
+    """How many tokens the model reads in one call, as its server says; None where there is none to ask."""
+    return await backend.window() if isinstance(backend, Sized) else None
 
 
 class Backend(Protocol):

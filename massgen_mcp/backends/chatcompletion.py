@@ -23,15 +23,16 @@ from massgen_mcp.backends.base import (
     ToolResultMessage,
     UserMessage,
 )
-from massgen_mcp.backends.drafts import Draft, Drafts
+from massgen_mcp.backends.drafts import Draft
 from massgen_mcp.backends.ends import CHAT, stop_of
 from massgen_mcp.backends.failures import broken_off, cut_off
 from massgen_mcp.backends.fields import Fields, fields_of, fields_or_none, objects_in, text_in
 from massgen_mcp.backends.http import Endpoint
 from massgen_mcp.backends.openai_client import OPENAI, OpenAIBackend
+from massgen_mcp.backends.streamed import WireReply
 from massgen_mcp.backends.thoughts import ThoughtsApart
 from massgen_mcp.backends.usage import chat_usage
-from massgen_mcp.backends.wiretext import CallIds, arguments_text, clean, clean_object, is_object, tool_name
+from massgen_mcp.backends.wiretext import arguments_text, clean, clean_object, is_object, tool_name
 
 
 class ChatCompletionBackend(OpenAIBackend):
@@ -143,14 +144,11 @@ class _OpenCall:
         return not (name and self.fragments and self.fragments[-1].endswith("}") and is_object(self.arguments))
 
 
-class _Reply:
+class _Reply(WireReply):
     """Puts the chunks of one reply together."""
 
     def __init__(self, endpoint: Endpoint, base_url: str, request: ModelRequest) -> None:
-        self._endpoint = endpoint
-        self._base_url = base_url
-        self._ids = CallIds(request.messages)
-        self._drafts = Drafts(request.tools)
+        super().__init__(endpoint, base_url, request)
         self._texts: list[str] = []
         self._thoughts: list[str] = []
         """What was streamed as `reasoning_content`."""

@@ -10,11 +10,11 @@ from massgen_mcp.backends.base import (
     JsonValue,
     Message,
     ModelRequest,
-    Part,
     ToolResultMessage,
     UserMessage,
 )
 from massgen_mcp.backends.claude_reply import MAX_PAUSES, MessagesReply, tool_use
+from massgen_mcp.backends.event_stream import ServerEvent
 from massgen_mcp.backends.http import (
     TIMEOUT,
     Endpoint,
@@ -40,25 +40,23 @@ _NATIVE_TOOLS: dict[str, str] = {"web_search": "web_search_20250305", "code_exec
 """Versions that every current model has; later ones want further tools or newer models."""
 
 
-class ClaudeBackend(HttpBackend["AsyncAnthropic"]):
+class ClaudeBackend(HttpBackend["AsyncAnthropic", MessagesReply]):
     def __init__(self, endpoint: Endpoint) -> None:
         # The SDK adds the version to the path itself; users write it as for other APIs.
         base_url = (endpoint.base_url or ANTHROPIC).rstrip("/").removesuffix("/v1")
-        super().__init__(endpoint, base_url, LazyClient(lambda: _connect(endpoint, base_url), _SDK))
+        super().__init__(endpoint, base_url, LazyClient(lambda: _connect(endpoint, base_url), _SDK), MessagesReply)
 
-    async def _parts(self, client: "AsyncAnthropic", request: ModelRequest, /) -> AsyncGenerator[Part]:
+    async def _events(
+        self, client: "AsyncAnthropic", request: ModelRequest, reply: MessagesReply, /
+    ) -> AsyncGenerator[ServerEvent]:
         body = request_body(self._endpoint, request)
-        reply = MessagesReply(self._endpoint, self._base_url, request)
         for pauses in range(1 + MAX_PAUSES):
             async with posted(client, "/v1/messages", body) as chunks, aclosing(events_in(chunks)) as events:
                 async for event in events:
-                    for part in reply.read(event):
-                        yield part
+                    yield event
             if not reply.paused or pauses == MAX_PAUSES:
                 break
             body = request_body(self._endpoint, request, so_far=reply.resume())
-        for part in reply.finish():
-            yield part
 
 
 def _connect(endpoint: Endpoint, base_url: str) -> "AsyncAnthropic":

@@ -21,14 +21,15 @@ from massgen_mcp.backends.base import (
     ToolCallPart,
     UsagePart,
 )
-from massgen_mcp.backends.drafts import Draft, Drafts
+from massgen_mcp.backends.drafts import Draft
 from massgen_mcp.backends.ends import MESSAGES, stop_of
 from massgen_mcp.backends.event_stream import ServerEvent
 from massgen_mcp.backends.failures import broken_off, cut_off, failure, of_event
 from massgen_mcp.backends.fields import Fields, fields_of, json_object, needed_int, needed_text, parsed, text_in
 from massgen_mcp.backends.http import Endpoint
+from massgen_mcp.backends.streamed import WireReply
 from massgen_mcp.backends.usage import count, member, usage_part
-from massgen_mcp.backends.wiretext import CallIds, arguments_object, citation, clean, clean_object, tool_name
+from massgen_mcp.backends.wiretext import arguments_object, citation, clean, clean_object, tool_name
 from massgen_mcp.errors import BackendError
 
 MAX_PAUSES = 10
@@ -52,14 +53,11 @@ class _OpenBlock:
     signature: str = ""
 
 
-class MessagesReply:
+class MessagesReply(WireReply):
     """Puts the events of one reply together."""
 
     def __init__(self, endpoint: Endpoint, base_url: str, request: ModelRequest) -> None:
-        self._endpoint = endpoint
-        self._base_url = base_url
-        self._ids = CallIds(request.messages)
-        self._drafts = Drafts(request.tools)
+        super().__init__(endpoint, base_url, request)
         self._open: dict[int, _OpenBlock] = {}
         self._blocks: list[JsonObject] = []
         self._thought = False

@@ -16,11 +16,11 @@ from massgen_mcp.backends.base import (
     JsonValue,
     Message,
     ModelRequest,
-    Part,
     ToolCall,
     ToolResultMessage,
     UserMessage,
 )
+from massgen_mcp.backends.event_stream import ServerEvent
 from massgen_mcp.backends.gemini_reply import GeminiReply
 from massgen_mcp.backends.http import Endpoint, LazyClient, events_in
 from massgen_mcp.backends.plain_client import PlainClient
@@ -44,20 +44,18 @@ _LEVELS: Mapping[str, str] = {"none": "minimal", "xhigh": "high", "max": "high"}
 """Efforts that Gemini 3 and later call otherwise. It always thinks."""
 
 
-class GeminiBackend(HttpBackend[PlainClient]):
+class GeminiBackend(HttpBackend[PlainClient, GeminiReply]):
     def __init__(self, endpoint: Endpoint) -> None:
         client = LazyClient(lambda: PlainClient(endpoint.api_key, "x-goog-api-key"))
-        super().__init__(endpoint, _with_version(endpoint.base_url or GEMINI), client)
+        super().__init__(endpoint, _with_version(endpoint.base_url or GEMINI), client, GeminiReply)
 
-    async def _parts(self, client: PlainClient, request: ModelRequest, /) -> AsyncGenerator[Part]:
+    async def _events(
+        self, client: PlainClient, request: ModelRequest, _: GeminiReply, /
+    ) -> AsyncGenerator[ServerEvent]:
         body = request_body(self._endpoint, request)
-        reply = GeminiReply(self._endpoint, self._base_url, request)
         async with client.posted(self._url(), body) as chunks, aclosing(events_in(chunks)) as events:
             async for event in events:
-                for part in reply.read(event):
-                    yield part
-        for part in reply.finish():
-            yield part
+                yield event
 
     def _url(self) -> str:
         model = self._endpoint.model

@@ -22,7 +22,6 @@ from massgen_mcp.backends.base import (
     ToolCallPart,
     UsagePart,
 )
-from massgen_mcp.backends.drafts import Drafts
 from massgen_mcp.backends.ends import GEMINI, stop_of
 from massgen_mcp.backends.event_stream import ServerEvent
 from massgen_mcp.backends.failures import broken_off, cut_off, failure, of_event
@@ -36,16 +35,14 @@ from massgen_mcp.backends.fields import (
     text_in,
 )
 from massgen_mcp.backends.http import Endpoint
+from massgen_mcp.backends.streamed import WireReply
 from massgen_mcp.backends.usage import count, member, usage_part, written_tokens
-from massgen_mcp.backends.wiretext import CallIds, arguments_object, citation, clean, clean_object
+from massgen_mcp.backends.wiretext import arguments_object, citation, clean, clean_object
 
 
-class GeminiReply:
+class GeminiReply(WireReply):
     def __init__(self, endpoint: Endpoint, base_url: str, request: ModelRequest) -> None:
-        self._endpoint = endpoint
-        self._base_url = base_url
-        self._ids = CallIds(request.messages)
-        self._drafts = Drafts(request.tools)
+        super().__init__(endpoint, base_url, request)
         self._parts: list[JsonObject] = []
         """To be sent back."""
         self._signed = False

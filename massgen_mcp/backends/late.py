@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable
 
 import anyio
 
-from massgen_mcp.backends.base import Backend, ModelRequest, Part, prepare
+from massgen_mcp.backends.base import Backend, ModelRequest, Part, prepare, window
 from massgen_mcp.threads import imported
 
 
@@ -27,6 +27,9 @@ class LateBackend:
 
     async def prepare(self) -> None:
         await prepare(await self._backend())
+
+    async def window(self) -> int | None:
+        return await window(await self._backend())
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
         parts = (await self._backend()).stream(request)

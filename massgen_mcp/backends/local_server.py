@@ -4,14 +4,22 @@ Must not know wire formats; the calls themselves are another backend's.
 """
 
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import anyio
 
-from massgen_mcp.backends.base import Backend, ModelRequest, Part, prepare
+from massgen_mcp.backends.base import Backend, ModelRequest, Part, Sized, prepare
 from massgen_mcp.backends.failures import failure, translated
 from massgen_mcp.backends.http import Endpoint, listing_client
-from massgen_mcp.config.access.local_servers import MAX_BYTES, LocalServer, api_root, listed_models, states_no_tools
+from massgen_mcp.config.access.local_servers import (
+    MAX_BYTES,
+    LocalServer,
+    api_root,
+    listed_models,
+    states_no_tools,
+    told_context,
+)
 from massgen_mcp.config.access.model_lists import ListedModel
 from massgen_mcp.config.default_team import chosen_models
 from massgen_mcp.config.models.http_backends import AUTO_MODEL
@@ -19,6 +27,8 @@ from massgen_mcp.errors import BackendError
 from massgen_mcp.nearest import nearest
 
 MOST_NAMED = 8
+WINDOW_SECONDS = 5.0
+"""So long a server may take to say how much its model reads."""
 
 
 class LocalServerBackend:
@@ -52,17 +62,38 @@ class LocalServerBackend:
                 else:
                     self._asked = wire
 
+    async def window(self) -> int | None:
+        """As it is loaded where the server tells that, else what the model can read at most."""
+        with anyio.move_on_after(WINDOW_SECONDS), suppress(BackendError):
+            async with self._lock:
+                asked = await self._chosen()
+            if isinstance(asked, Sized):
+                return await asked.window()
+            async with listing_client(self._endpoint.api_key) as client:
+                if (told := await told_context(client, self._type, self._base_url)) is not None:
+                    return told
+            models = await self._models()
+            named = next((model for model in models if model.name == asked.model), None)
+            found = named or meant_model(asked.model, models)
+            return found and found.context
+        return None
+
+    async def _chosen(self) -> Backend:
+        """Who is asked; the largest model that fits, where the config leaves it open."""
+        if self._asked is None:
+            auto = self._endpoint.model == AUTO_MODEL
+            self._asked = self._wire(await self._auto() if auto else self._endpoint)
+        return self._asked
+
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
         async with self._lock:
-            if self._asked is None:
-                auto = self._endpoint.model == AUTO_MODEL
-                self._asked = self._wire(await self._auto() if auto else self._endpoint)
+            asked = await self._chosen()
             if self._drops_tools is None and request.tools:
                 self._drops_tools = await self._states_no_tools()
         if self._drops_tools and request.tools:
             message = f"{self._base_url}: the template of this model has no place for tools"
             raise BackendError("tools_unsupported", message, refused="tools")
-        asked, missing = self._asked, None
+        missing = None
         try:
             async for part in _parts(asked, request):
                 yield part

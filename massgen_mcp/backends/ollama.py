@@ -24,16 +24,15 @@ from massgen_mcp.backends.base import (
     ToolResultMessage,
     UserMessage,
 )
-from massgen_mcp.backends.drafts import Drafts
 from massgen_mcp.backends.ends import CHAT, stop_of
 from massgen_mcp.backends.failures import broken_off, cut_off, of_event
 from massgen_mcp.backends.fields import fields_of, fields_or_none, objects_in, text_in
 from massgen_mcp.backends.http import Endpoint, LazyClient, listing_client
 from massgen_mcp.backends.plain_client import PlainClient, json_lines
-from massgen_mcp.backends.streamed import HttpBackend
+from massgen_mcp.backends.streamed import HttpBackend, WireReply
 from massgen_mcp.backends.thoughts import ThoughtsApart
 from massgen_mcp.backends.usage import count, usage_part
-from massgen_mcp.backends.wiretext import CallIds, arguments_object, clean, clean_object, tool_name
+from massgen_mcp.backends.wiretext import arguments_object, clean, clean_object, tool_name
 from massgen_mcp.config.access.local_servers import api_root, read_reply
 from massgen_mcp.config.access.model_lists import ListedModel, loaded_by_ollama, shown_by_ollama
 
@@ -54,25 +53,29 @@ class OllamaSettings:
     keep_alive: str | None = None
 
 
-class OllamaBackend(HttpBackend[PlainClient]):
+class OllamaBackend(HttpBackend[PlainClient, "_Reply"]):
     def __init__(self, endpoint: Endpoint, settings: OllamaSettings) -> None:
-        super().__init__(endpoint, api_root(endpoint.base_url or ""), LazyClient(lambda: PlainClient(endpoint.api_key)))
+        client = LazyClient(lambda: PlainClient(endpoint.api_key))
+        super().__init__(endpoint, api_root(endpoint.base_url or ""), client, _Reply)
         self._settings = settings
         self._lock = anyio.Lock()
         self._context: int | None = None
 
-    async def _parts(self, client: PlainClient, request: ModelRequest, /) -> AsyncGenerator[Part]:
+    async def _events(self, client: PlainClient, request: ModelRequest, reply: "_Reply", /) -> AsyncGenerator[object]:
         context = await self._context_length()
         body = request_body(self._endpoint, self._settings, request, context)
-        reply = _Reply(self._endpoint, self._base_url, request)
         async with client.posted(f"{self._base_url}/api/chat", body) as chunks, aclosing(json_lines(chunks)) as lines:
             async for line in lines:
-                for part in reply.read(line):
-                    yield part
+                yield line
                 if reply.is_whole:
-                    break
-        for part in reply.finish():
-            yield part
+                    return
+
+    async def window(self) -> int | None:
+        """What it will be loaded with."""
+        context = await self._context_length()
+        asked = request_body(self._endpoint, self._settings, ModelRequest("", (), ()), context)["options"]
+        told = asked.get("num_ctx") if isinstance(asked, dict) else None
+        return told if isinstance(told, int) else context
 
     async def _context_length(self) -> int:
         """Asked for once: the model is not loaded anew while we use it."""
@@ -151,14 +154,11 @@ def _tool_call(call: ToolCall) -> JsonObject:
     return {"id": call.id, "function": {"name": tool_name(call.name), "arguments": arguments_object(call.arguments)}}
 
 
-class _Reply:
+class _Reply(WireReply):
     """Puts the lines of one reply together."""
 
     def __init__(self, endpoint: Endpoint, base_url: str, request: ModelRequest) -> None:
-        self._endpoint = endpoint
-        self._base_url = base_url
-        self._ids = CallIds(request.messages)
-        self._drafts = Drafts(request.tools)
+        super().__init__(endpoint, base_url, request)
         self._texts: list[str] = []
         self._thoughts: list[str] = []
         self._calls: list[ToolCall] = []

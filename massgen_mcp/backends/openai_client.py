@@ -3,15 +3,15 @@
 Must not know what is in an event, apart from errors.
 """
 
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from massgen_mcp.backends.base import JsonObject, ModelRequest, Part
+from massgen_mcp.backends.base import JsonObject, ModelRequest
 from massgen_mcp.backends.failures import of_event
 from massgen_mcp.backends.fields import parsed
 from massgen_mcp.backends.http import TIMEOUT, Endpoint, LazyClient, drain, events_in, http_client, posted
-from massgen_mcp.backends.streamed import HttpBackend
+from massgen_mcp.backends.streamed import HttpBackend, WireReply
 from massgen_mcp.backends.usage import member
 
 if TYPE_CHECKING:
@@ -26,17 +26,7 @@ _LAST = "[DONE]"
 """What a stream may end with, after its last event."""
 
 
-class ReplyBuilder(Protocol):
-    """Puts the events of one reply together."""
-
-    def read(self, event: object, /) -> Iterator[Part]: ...
-
-    def finish(self) -> Iterator[Part]:
-        """What is known only at the end."""
-        ...
-
-
-class OpenAIBackend(HttpBackend["AsyncOpenAI"]):
+class OpenAIBackend(HttpBackend["AsyncOpenAI", WireReply]):
     """One path of the API: a wire says what is sent there, and how a reply is read."""
 
     def __init__(
@@ -44,23 +34,25 @@ class OpenAIBackend(HttpBackend["AsyncOpenAI"]):
         endpoint: Endpoint,
         path: str,
         request_body: Callable[[Endpoint, ModelRequest], JsonObject],
-        reply: Callable[[Endpoint, str, ModelRequest], ReplyBuilder],
+        reply: Callable[[Endpoint, str, ModelRequest], WireReply],
     ) -> None:
         base_url = endpoint.base_url or OPENAI
-        super().__init__(endpoint, base_url, LazyClient(lambda: _connect(endpoint, base_url), _SDK))
+        super().__init__(endpoint, base_url, LazyClient(lambda: _connect(endpoint, base_url), _SDK), reply)
         self._path = path
         self._request_body = request_body
-        self._reply = reply
 
-    async def _parts(self, client: "AsyncOpenAI", request: ModelRequest, /) -> AsyncGenerator[Part]:
+    async def _events(self, client: "AsyncOpenAI", request: ModelRequest, _: WireReply, /) -> AsyncGenerator[object]:
+        """The JSON of each event. Raises `BackendError` for an error in place of an event."""
         body = self._request_body(self._endpoint, request)
-        reply = self._reply(self._endpoint, self._base_url, request)
-        async with aclosing(_events(client, self._path, body, self._endpoint, self._base_url)) as events:
+        async with posted(client, self._path, body) as chunks, aclosing(events_in(chunks)) as events:
             async for event in events:
-                for part in reply.read(event):
-                    yield part
-        for part in reply.finish():
-            yield part
+                if event.data.startswith(_LAST):
+                    await drain(chunks)
+                    return
+                value = parsed(event.data)
+                if event.name == "error" or member(value, "error"):
+                    raise of_event(value, "an error event", self._endpoint, self._base_url)
+                yield value
 
 
 def _connect(endpoint: Endpoint, base_url: str) -> "AsyncOpenAI":
@@ -75,18 +67,3 @@ def _connect(endpoint: Endpoint, base_url: str) -> "AsyncOpenAI":
         default_query=dict(endpoint.query),
         http_client=http_client(endpoint.api_key, endpoint.key_header),
     )
-
-
-async def _events(
-    client: "AsyncOpenAI", path: str, body: JsonObject, endpoint: Endpoint, base_url: str
-) -> AsyncGenerator[object]:
-    """The JSON of each event that is streamed in reply. Raises `BackendError` for an error in place of an event."""
-    async with posted(client, path, body) as chunks, aclosing(events_in(chunks)) as events:
-        async for event in events:
-            if event.data.startswith(_LAST):
-                await drain(chunks)
-                return
-            value = parsed(event.data)
-            if event.name == "error" or member(value, "error"):
-                raise of_event(value, "an error event", endpoint, base_url)
-            yield value

@@ -24,14 +24,15 @@ from massgen_mcp.backends.base import (
     UsagePart,
     UserMessage,
 )
-from massgen_mcp.backends.drafts import Draft, Drafts
+from massgen_mcp.backends.drafts import Draft
 from massgen_mcp.backends.ends import RESPONSES, RESPONSES_INCOMPLETE, stop_of
 from massgen_mcp.backends.failures import broken_off, cut_off, of_event
 from massgen_mcp.backends.fields import Fields, fields_of, json_object, needed_text, objects_in, text_in
 from massgen_mcp.backends.http import Endpoint
 from massgen_mcp.backends.openai_client import OpenAIBackend
+from massgen_mcp.backends.streamed import WireReply
 from massgen_mcp.backends.usage import count, member, reported_usd, usage_part
-from massgen_mcp.backends.wiretext import CallIds, arguments_text, citation, clean, clean_object, tool_name
+from massgen_mcp.backends.wiretext import arguments_text, citation, clean, clean_object, tool_name
 
 _DO_NOT_REASON = ("gpt-3", "gpt-4", "gpt-5-chat", "chatgpt-")
 """These models answer 400 when they are asked for encrypted reasoning."""
@@ -114,14 +115,11 @@ def _call_item(call: ToolCall) -> JsonObject:
     }
 
 
-class _Reply:
+class _Reply(WireReply):
     """Puts the events of one reply together."""
 
     def __init__(self, endpoint: Endpoint, base_url: str, request: ModelRequest) -> None:
-        self._endpoint = endpoint
-        self._base_url = base_url
-        self._ids = CallIds(request.messages)
-        self._drafts = Drafts(request.tools)
+        super().__init__(endpoint, base_url, request)
         self._open: dict[object, Draft] = {}
         """Calls that are being written and shown, by the place of their items in the output."""
         self._items: list[JsonObject] = []

@@ -23,6 +23,7 @@ from massgen_mcp.backends.base import (
     ToolCallPart,
     UsagePart,
     prepare,
+    window,
 )
 from massgen_mcp.errors import BackendError
 from massgen_mcp.redaction import RedactedText, Redactor
@@ -51,6 +52,9 @@ class _RedactedBackend:
             await prepare(self._backend)
         except BackendError as error:
             raise _clean_error(error, self._redactor) from None
+
+    async def window(self) -> int | None:
+        return await window(self._backend)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
         reply = _Reply(self._redactor)

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 import anyio
 
 from massgen_mcp.backends.base import (
+    WORKFLOW_TOOLS,
     DraftPart,
     JsonObject,
     ModelRequest,
@@ -108,6 +109,14 @@ class ScriptedBackend:
             return ScriptStep(say=default if self._config.presentation is None else self._config.presentation)
         if "new_answer" in offered and self._answer is None:
             return ScriptStep(answer=default)
+        if "submit_tests" in offered:
+            return ScriptStep(call="submit_tests", arguments={"tests": []})
+        if "submit_outputs" in offered:
+            return ScriptStep(call="submit_outputs", arguments={"outputs": []})
+        if "submit_synthesis" in offered:
+            claim = {"claim": default, "answers": [entry.name for entry in _ballot(request)]}
+            claims = [claim] * (default.count('"severity"') if '"findings"' in default else 1)
+            return ScriptStep(call="submit_synthesis", arguments={"content": default, "claims": claims})
         if "vote" in offered:
             return ScriptStep(vote=min(entry.text for entry in _ballot(request)))
         return ScriptStep(answer=default)
@@ -135,7 +144,7 @@ def _coordinates(step: ScriptStep) -> bool:
 
 
 def _is_presentation(request: ModelRequest) -> bool:
-    return not any(tool.name in ("new_answer", "vote") for tool in request.tools)
+    return not any(tool.name in WORKFLOW_TOOLS for tool in request.tools)
 
 
 def _vote_target(wish: str, request: ModelRequest) -> str:

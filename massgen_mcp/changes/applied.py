@@ -1,6 +1,7 @@
 """What was applied of a run's patch, so that it can be taken back: a record for each time, the last one at the end."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -58,6 +59,15 @@ class AppliedRecords:
         """A run that was deleted meanwhile needs none."""
         if self._file.parent.is_dir():
             write_durably(self._file, _Records(applied=tuple(records)).model_dump_json(indent=1).encode())
+
+
+def applied_at(directory: Path) -> float | None:
+    """When what stands of a run's patch in the caller's directories was applied last, in seconds since the epoch; None:
+    nothing stands there, as far as is known.
+    """
+    with suppress(MassgenError, OSError):
+        return max((one.time for one in AppliedRecords(directory).read()), default=None)
+    return None
 
 
 def permissions_of_removed(parts: Iterable[IntentPart]) -> dict[str, int]:

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from massgen_mcp.changes.base import BaseDirectory, path_text
+from massgen_mcp.changes.base import BaseDirectory
+from massgen_mcp.changes.choosing import Chosen, Patch, choose
 from massgen_mcp.changes.differences import FileChange
 from massgen_mcp.changes.held_directory import HeldDirectory
 from massgen_mcp.changes.intent import IntentPart, planned
@@ -16,9 +17,7 @@ from massgen_mcp.changes.obstacles import Obstacle, obstacles
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
 from massgen_mcp.changes.steps import ChangeStep, steps_between
 from massgen_mcp.changes.user_repository import UserRepository
-from massgen_mcp.errors import MassgenError
 
-READ_ONLY = "the run was given this directory to read only (permission write allows it)"
 _CONFLICTS = {
     "content": "you and the run changed the same lines",
     "add/add": "you and the run added different files of this name",
@@ -32,64 +31,16 @@ _CONFLICTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Patch:
-    """What to bring in: the difference of two trees, which hold each of the `places` under its name."""
-
-    places: tuple[BaseDirectory, ...]
-    base: TreeId
-    theirs: TreeId
-
-    @property
-    def writable(self) -> tuple[BaseDirectory, ...]:
-        return tuple(place for place in self.places if place.writable)
-
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """The writable places with the changes that were chosen. `left_out`: changed files of other places."""
-
-    base: TreeId
-    theirs: TreeId
-    left_out: tuple[bytes, ...]
-    refused: tuple[Obstacle, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class ApplyPlan:
     """`before`: the writable places without the patch, `after`: with it, `changes`: what differs. Paths begin with the
-    name of the place. `left_out`: files that the patch changes in places that are not writable.
+    name of the place. `left_out`: what else the patch changes, and why it is not brought in.
     """
 
     before: TreeId
     after: TreeId
     changes: tuple[FileChange, ...] = ()
     refused: tuple[Obstacle, ...] = ()
-    left_out: tuple[bytes, ...] = ()
-
-
-def choose(repository: PrivateRepository, patch: Patch, paths: Sequence[str]) -> Chosen:
-    """The changes of a patch at or below `paths`, which are named as in replies or absolute; without any: all of it.
-
-    Raises `MassgenError` invalid_action for a patch that nothing may be applied of, invalid_arguments for a path at
-    which it changes nothing.
-    """
-    if not patch.writable:
-        message = "the run was given no directory with permission write, so nothing of it may be applied"
-        raise MassgenError("invalid_action", message)
-    changes = _at(repository.changes(patch.base, patch.theirs), patch.places, paths)
-    base = repository.combined({place.name: repository.part(patch.base, place.name) for place in patch.writable})
-    files = repository.files(base)
-    names = {os.fsencode(place.name) for place in patch.writable}
-    left_out: list[bytes] = []
-    for change in changes:
-        if change.path.split(b"/")[0] not in names:
-            left_out.append(change.path)
-            continue
-        files.pop(change.earlier_path or change.path, None)
-        if change.after is not None:
-            files[change.path] = change.after
-    refused = tuple(Obstacle(os.fsdecode(path), READ_ONLY) for path in left_out) if paths else ()
-    return Chosen(base, repository.tree_of(files), tuple(left_out), refused)
+    left_out: tuple[Obstacle, ...] = ()
 
 
 def merged(repository: PrivateRepository, before: TreeId, chosen: Chosen) -> ApplyPlan:
@@ -106,6 +57,7 @@ def plan(
     patch: Patch,
     *,
     paths: Sequence[str] = (),
+    everything: bool = False,
     permissions: Mapping[str, int] | None = None,
 ) -> tuple[ApplyPlan, tuple[IntentPart, ...]]:
     """What is to be done in the directories themselves; nothing if anything is in the way. `permissions`: of files that
@@ -114,7 +66,7 @@ def plan(
     if gone := [place for place in patch.writable if not _is_there(Path(place.path))]:
         refused = tuple(Obstacle(place.name, f"{place.path} is not there any more, or no directory") for place in gone)
         return ApplyPlan(patch.base, patch.base, refused=refused), ()
-    chosen = choose(repository, patch, paths)
+    chosen = choose(repository, patch, paths, everything=everything)
     before = repository.combined({place.name: _present(repository, place, patch) for place in patch.writable})
     found = merged(repository, before, chosen)
     parts: list[IntentPart] = []
@@ -166,32 +118,6 @@ def _absent(place: Path) -> set[str]:
     """What a sparse checkout leaves out there."""
     around = UserRepository.around(place)
     return set(map(os.fsdecode, around.tracked(place).absent)) if around is not None else set()
-
-
-def _at(changes: Sequence[FileChange], places: Sequence[BaseDirectory], paths: Sequence[str]) -> list[FileChange]:
-    if not paths:
-        return list(changes)
-    chosen: dict[bytes, FileChange] = {}
-    for path in paths:
-        wanted = _named(path, places)
-        found = [one for one in changes if _is_at(one.path, wanted) or _is_at(one.earlier_path, wanted)]
-        if not found:
-            changed = ", ".join(path_text(one.path) for one in changes[:10])
-            raise MassgenError("invalid_arguments", f"the run changed nothing at {path[:200]!r}; it changed: {changed}")
-        chosen |= {one.path: one for one in found}
-    return list(chosen.values())
-
-
-def _named(path: str, places: Sequence[BaseDirectory]) -> bytes:
-    """A path as trees name it."""
-    for place in places:
-        if Path(path).is_relative_to(place.path):
-            return os.fsencode(Path(place.name) / Path(path).relative_to(place.path))
-    return os.fsencode(os.path.normpath(path))
-
-
-def _is_at(path: bytes | None, wanted: bytes) -> bool:
-    return path is not None and (path == wanted or path.startswith(wanted + b"/"))
 
 
 def _why(reason: str) -> str:

@@ -125,7 +125,7 @@ def take_base(repository: PrivateRepository, given: Sequence[ContextDirectory]) 
     if not taken:
         return None, refused
     base = Base(tree=repository.combined(trees), directories=tuple(taken))
-    repository.own(repository.trees(base.id))
+    repository.own(repository.structure(base.id))
     return base, refused
 
 

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from massgen_mcp.changes.apply import ApplyPlan, Patch, choose, merged
+from massgen_mcp.changes.apply import ApplyPlan, merged
 from massgen_mcp.changes.base import BaseDirectory
+from massgen_mcp.changes.choosing import Patch, choose
 from massgen_mcp.changes.files import TreeFile
 from massgen_mcp.changes.git import Git
 from massgen_mcp.changes.obstacles import Obstacle

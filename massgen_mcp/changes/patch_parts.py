@@ -1,12 +1,19 @@
-"""The beginning of each file's difference in a patch that is too long to be shown: a long one hides no other."""
+"""A patch as it is shown: the beginning of each file's difference where it is too long, so that a long one hides no
+other; with numbers of hunks, and a line above each file that runs by itself in other tools.
+"""
 
+import re
 from pathlib import Path
+
+from massgen_mcp.workspace.self_running import run_by
 
 LEAST_BYTES = 200
 """Less of a file is not worth showing; where there are more files, the last ones are left out."""
 MARK_BYTES = 60
 _BEGIN = b"diff --git "
 _CHUNK = 1 << 16
+_HEADS = re.compile(rb"^(?:diff --git (.*)|@@ -\S+ \+\S+ @@)", re.MULTILINE)
+_ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 
 def beginnings(patch: Path, most: int) -> bytes:
@@ -48,3 +55,20 @@ def _cut(part: bytes, length: int) -> bytes:
     kept = part[: max(0, len(part) - MARK_BYTES)]
     kept = kept[: kept.rfind(b"\n") + 1] or kept
     return kept + b"[%d more bytes of this file are not shown]\n" % (length - len(kept))
+
+
+def marked(patch: bytes) -> bytes:
+    """With the number of each hunk in its file, and what runs a file by itself. `git apply` takes it as it was."""
+    number = 0
+
+    def mark(head: re.Match[bytes]) -> bytes:
+        nonlocal number
+        if head[1] is None:
+            number += 1
+            return b"%s #%d" % (head[0], number)
+        number = 0
+        names = _ESCAPED.sub(lambda escaped: bytes([int(escaped[1], 8) & 255]), head[1]).replace(b'"', b"")
+        tool = run_by(names.replace(b" b/", b"/").decode(errors="replace"))
+        return head[0] if tool is None else b"# The next file runs by itself: %s\n%s" % (tool.encode(), head[0])
+
+    return _HEADS.sub(mark, patch)

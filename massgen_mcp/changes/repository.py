@@ -16,6 +16,7 @@ from typing import NewType
 from massgen_mcp.changes.contents import reading, store
 from massgen_mcp.changes.differences import FileChange, parse_changes
 from massgen_mcp.changes.files import (
+    LINK,
     USUAL_LIMITS,
     Found,
     KnownFiles,
@@ -32,6 +33,7 @@ TreeId = NewType("TreeId", str)
 EMPTY_TREE = TreeId("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
 _COMPARED = ("diff-tree", "-r", "-M", "-l2000", "--no-ext-diff", "--no-textconv", "--no-color", "--full-index")
+_HUNK = re.compile(rb"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
 _CONFLICT = re.compile(r"CONFLICT \((.+?)\)")
 _MOVED_ASIDE = re.compile(rb"~[0-9a-f]{40}(_\d+)?$")
 """What git adds to the name of a file that something else has taken the place of."""
@@ -49,6 +51,14 @@ class Written:
     """Directories that git ignores, or that ignore themselves."""
     lfs_pointers: tuple[bytes, ...] = ()
     """Files that Git LFS keeps somewhere else, and that are not on this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """Lines of a file before a change, and those that stand there after it."""
+
+    before: slice
+    after: slice
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +139,10 @@ class PrivateRepository:
         lines = (f"040000 tree {tree}\t{name}\0".encode("utf-8", "surrogateescape") for name, tree in trees.items())
         return _id(self._git.run("mktree", "-z", given=b"".join(lines)))
 
+    def put(self, content: bytes) -> str:
+        """Store the content of a file. Returns its id."""
+        return self._git.run("hash-object", "-w", "--stdin", given=content).decode().strip()
+
     def own(self, objects: Iterable[str]) -> None:
         """Keep these objects here, too, whatever becomes of the alternates."""
         given = "".join(f"{one}\n" for one in objects).encode()
@@ -154,11 +168,13 @@ class PrivateRepository:
                 return TreeId(about.decode().split(" ")[2])
         return EMPTY_TREE
 
-    def trees(self, tree: TreeId) -> Iterator[str]:
-        """Ids of a tree and of all directories in it."""
+    def structure(self, tree: TreeId) -> Iterator[str]:
+        """Ids of a tree, of all directories in it, and of where its links lead."""
         yield tree
-        for record in _records(self._git.run("ls-tree", "-r", "-d", "-z", "--full-tree", tree)):
-            yield record.partition(b"\t")[0].decode().split(" ")[2]
+        for record in _records(self._git.run("ls-tree", "-r", "-t", "-z", "--full-tree", tree)):
+            mode, kind, name = record.partition(b"\t")[0].decode().split(" ")
+            if kind == "tree" or mode == LINK:
+                yield name
 
     def content(self, file: TreeFile) -> bytes:
         """Of a file, or where a link leads."""
@@ -186,6 +202,12 @@ class PrivateRepository:
         renames. Returns its size in bytes.
         """
         return self._git.write(*_COMPARED, "--patch", "--binary", before, after, into=into)
+
+    def hunks(self, before: TreeFile, after: TreeFile) -> list[Hunk]:
+        """How two texts differ: the hunks of a patch, in its order."""
+        trees = (self.tree_of({b"text": file}) for file in (before, after))
+        found = _HUNK.findall(self._git.run(*_COMPARED, "--patch", *trees))
+        return [Hunk(_range(first, count), _range(second, added)) for first, count, second, added in found]
 
     def merge(self, base: TreeId, ours: TreeId, theirs: TreeId) -> Merged:
         """What becomes of `ours` with all that differs between `base` and `theirs`."""
@@ -262,6 +284,13 @@ def _conflicts(printed: bytes) -> tuple[Conflict, ...]:
     named = (_MOVED_ASIDE.sub(b"", entry.split(b"\t", 1)[1]) for entry in _records(entries))
     reasons = dict.fromkeys(named, "content") | reasons
     return tuple(Conflict(path, reason) for path, reason in sorted(reasons.items()))
+
+
+def _range(first: bytes, count: bytes) -> slice:
+    """Git names the line before where there are none."""
+    lines = int(count or 1)
+    begin = int(first) - (lines > 0)
+    return slice(begin, begin + lines)
 
 
 def _records(printed: bytes) -> Iterator[bytes]:

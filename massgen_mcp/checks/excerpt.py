@@ -19,8 +19,17 @@ _TELLING = re.compile(
 )
 
 
+_ASSERTIONS = (
+    re.compile(r"^E\s+\S|^\s*[\w.]*(?:Error|Exception)\s*:"),
+    re.compile(r"assertion .*failed|panicked at|_test\.go:\d+:|\bexpect\(|: error\b|^\s*Error\b", re.IGNORECASE),
+)
+"""What says in one line why a test failed, in the tools of many languages; the surest first."""
+
+
 def excerpt_of(output: str) -> str:
-    """At most `MAX_CHARACTERS`, from the end where there is more; without colours and other control characters."""
+    """At most `MAX_CHARACTERS`, from the end where there is more; without colours and other control characters. First
+    of all stands the line of the first failure that says what was not so, where one does.
+    """
     lines = _lines(output)
     telling = [place for place, line in enumerate(lines) if _TELLING.search(line)][:MAX_TELLING]
     places = sorted({*telling, *range(max(0, len(lines) - LAST_LINES), len(lines))})
@@ -29,7 +38,10 @@ def excerpt_of(output: str) -> str:
         shown += ["…"] if place > before + 1 else []
         shown.append(lines[place])
     text = "\n".join(shown)
-    return text if len(text) <= MAX_CHARACTERS else f"…{text[1 - MAX_CHARACTERS :]}"
+    first = next((line.strip() for one in _ASSERTIONS for line in lines if one.search(line)), "")
+    head = f"{first}\n" if first and not text.startswith(first) else ""
+    room = MAX_CHARACTERS - len(head)
+    return head + (text if len(text) <= room else f"…{text[1 - room :]}")
 
 
 def last_of(output: str) -> str:

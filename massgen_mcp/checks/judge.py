@@ -7,7 +7,7 @@ leaves behind is there for no other.
 import secrets
 import shlex
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import anyio.to_thread
@@ -36,6 +36,9 @@ from massgen_mcp.sandbox import (
 )
 from massgen_mcp.sandbox.output import Output, how_ended, take
 from massgen_mcp.workspace.snapshot import remove_tree
+
+TEST_SECONDS = 60
+"""The script of a test is ended after so long, or after the time of a check if that is less."""
 
 Files = dict[bytes, TreeFile]
 
@@ -117,30 +120,41 @@ class FileJudge:
         await anyio.to_thread.run_sync(self._kept.note, outcome)
         return outcome
 
-    async def check(self, tree: str, command: str) -> CheckOutcome:
-        """Run one check on these files."""
+    async def check(self, tree: str, command: str, expected: str | None = None) -> CheckOutcome:
+        """Run one check on these files. `expected`: it is the script of a test, which passes if it prints this, spaces
+        and lines around it left out, and ends with 0. What it prints is compared out here, where nothing that the files
+        do can reach.
+        """
         directory = self._place / secrets.token_hex(8)
-        script = f"cd -- {shlex.quote(self._base.directories[0].name)} || exit 125\n{command}"
+        silent = "" if expected is None else "exec 2>/dev/null\n"
+        script = f"cd -- {shlex.quote(self._base.directories[0].name)} || exit 125\n{silent}{command}"
         output = Output()
         try:
             policy = await anyio.to_thread.run_sync(self._lay_out, tree, directory)
+            if expected is not None:
+                policy = replace(
+                    policy, bounds=replace(policy.bounds, seconds=min(policy.bounds.seconds, TEST_SECONDS))
+                )
             async with spawn(["/bin/sh", "-c", script], policy, self._rules.level) as process:
                 too_much = await take(process, output)
                 ended = await process.wait()
         except SandboxFailed as failed:
-            return CheckOutcome(command=command, result="not_run", how=f"did not run: {failed}", seconds=0)
+            how = f"did not run: {failed}"
+            return CheckOutcome(command=command, expected=expected, result="not_run", how=how, seconds=0)
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(remove_tree, directory)
-        passed = ended.reason == "exited" and ended.code == 0 and not too_much
-        never = ended.reason in ("failed", "lost", "stopped") and not too_much
         text = output.text()
+        as_expected = expected is None or text.strip() == expected.strip()
+        passed = ended.reason == "exited" and ended.code == 0 and not too_much and as_expected
+        never = ended.reason in ("failed", "lost", "stopped") and not too_much
         exited = ended.reason == "exited" and not passed
         hindrance = hindrance_of(ended.code, text, _directory_of) if exited else None
         return CheckOutcome(
             command=command,
+            expected=expected,
             result="passed" if passed else "not_run" if never else "failed",
-            how=how_ended(ended, self._rules.bounds.seconds, too_much=too_much),
+            how=how_ended(ended, policy.bounds.seconds, too_much=too_much),
             code=ended.code,
             seconds=round(ended.seconds, 3),
             excerpt=last_of(text) if passed else excerpt_of(text),
@@ -183,11 +197,12 @@ class FileJudge:
         return Policy(
             workspace=files,
             scratch=scratch,
-            shown=tuple(shown),
+            shown=(*shown, *rules.tools.layered),
             known_as=known_as(self._base),
             hidden=rules.hidden,
             network=rules.network,
             toolchains=rules.tools.readable,
+            empty=rules.tools.empty,
             environ=rules.tools.environ,
             bounds=rules.bounds,
             image=rules.image,

@@ -46,6 +46,7 @@ _NOT_PERMITTED = re.compile(
     r"|(?:^|[\s'\"`])/\S+['\"`]?: Permission denied",
     _LINE,
 )
+MAX_PATH = 4096
 _PATH = re.compile(r"['\"`](?P<path>[^'\"`\n]{1,200})['\"`]")
 
 
@@ -68,7 +69,9 @@ def hindrance_of(code: int | None, output: str, found_at: Callable[[str], str | 
         return Hindrance("no_network", NETWORK_CURE)
     if (match := _READ_ONLY.search(output)) is not None:
         return Hindrance("read_only", _writable_cure(output, match.start()))
-    if _NOT_PERMITTED.search(output):
+    if (match := _NOT_PERMITTED.search(output)) is not None:
+        if "node_modules/." in output[match.start() : match.end() + MAX_PATH].partition("\n")[0]:
+            return Hindrance("read_only", _writable_cure(output, match.end()))
         return Hindrance("not_permitted", PERMISSION_CURE)
     return None
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the codes alone must cost nothing to import
     from massgen_mcp.errors import ErrorCode
-    from massgen_mcp.run_state.status import RunStatus
+    from massgen_mcp.run_state.state import RunState
     from massgen_mcp.runs.view.run_view import RunView
 
 EXIT_OK = 0
@@ -17,11 +17,11 @@ EXIT_TIMEOUT = 3
 EXIT_INTERRUPTED = 4
 
 
-def exit_of_foreground(state: "RunStatus") -> int:
-    """Of a run that this process took to its end."""
-    match state:
+def exit_of_foreground(run: "RunState") -> int:
+    """Of a run that this process took to its end. An answer that nobody was left to judge is no success."""
+    match run.state:
         case "completed":
-            return EXIT_OK
+            return EXIT_EXECUTION if _nobody_left(run) else EXIT_OK
         case "timed_out":
             return EXIT_TIMEOUT
         case "cancelled":
@@ -47,8 +47,14 @@ EXIT_STOPPED = 130
 
 def exit_of_run(view: "RunView") -> int:
     if view.ended:
-        return EXIT_OK if view.state == "completed" else EXIT_FAILED
+        return EXIT_OK if view.state == "completed" and not _nobody_left(view.snapshot) else EXIT_FAILED
     return EXIT_INPUT_NEEDED if view.stands_still else EXIT_NOT_ENDED
+
+
+def _nobody_left(run: "RunState") -> bool:
+    from massgen_mcp.views.firmness import firmness
+
+    return "nobody_left" in firmness(run).weak
 
 
 def exit_of_error(code: "ErrorCode") -> int:

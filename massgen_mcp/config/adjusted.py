@@ -15,7 +15,7 @@ from massgen_mcp.config.diagnostics import problems_of, show_name, show_place
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.http_backends import HttpBackendConfig
-from massgen_mcp.config.models.orchestrator import ContextPath
+from massgen_mcp.config.models.orchestrator import ContextPath, Decide
 from massgen_mcp.errors import MassgenError
 
 
@@ -75,6 +75,11 @@ def with_checks(config: Config, commands: Sequence[str]) -> Config:
     """The config with checks of the call besides its own."""
     checks = dict.fromkeys((*config.orchestrator.checks, *commands))
     return _with_orchestrator(config, checks=tuple(checks))
+
+
+def with_procedure(config: Config, decide: Decide | None) -> Config:
+    """The config whose winner is found as the call says; None: as it says itself."""
+    return _with_orchestrator(config, decide=decide)
 
 
 def without_files(config: Config) -> Config:

@@ -10,6 +10,7 @@ from massgen_mcp.config.models.agents import AgentSettings
 from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.common import MAX_MODEL_NAME
 from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 from massgen_mcp.config.providers.catalog import named_provider
 from massgen_mcp.config.providers.model_names import detect_backend
 from massgen_mcp.errors import MassgenError
@@ -20,7 +21,7 @@ MAX_AGENTS = 10
 
 
 def config_from_models(models: Sequence[str], *, num_agents: int | None, base_url: str | None = None) -> Config:
-    """A team with one agent per model (`provider/model`, or a plain name such as `gpt-5`).
+    """A team with one agent per model (`provider/model`, or a plain name such as `gpt-5`), and effort `auto`.
 
     With `num_agents` the models are dealt out in turn until there are that many agents. `base_url` is where all of them
     are asked, instead of at their providers'. Ids are `provider-model-place`. Raises `MassgenError("config_invalid")`.
@@ -34,7 +35,8 @@ def config_from_models(models: Sequence[str], *, num_agents: int | None, base_ur
         raise MassgenError("config_invalid", f"{len(models)} models are too many for {count} agents; name fewer models")
     dealt = [detect_backend(models[place % len(models)]) for place in range(count)]
     return Config(
-        agents=tuple(_agent(name, model, place, base_url) for place, (name, model) in enumerate(dealt, start=1))
+        agents=tuple(_agent(name, model, place, base_url) for place, (name, model) in enumerate(dealt, start=1)),
+        orchestrator=OrchestratorConfig(effort="auto"),
     )
 
 

@@ -27,6 +27,17 @@ class Finding(_Document):
     fix: str = ""
 
 
+class SourcedFinding(Finding):
+    """As it stands in a document that was written from all answers."""
+
+    answers: tuple[str, ...]
+    """Labels of the answers that it stands in."""
+    contradicted_by: tuple[str, ...]
+    """Labels of those that say otherwise."""
+    standing: Words
+    """How it stands, in words."""
+
+
 class Findings(_Document):
     """The worst first."""
 

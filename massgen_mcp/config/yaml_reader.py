@@ -60,7 +60,8 @@ def read_yaml(text: str | bytes, source: str) -> Located:
             reader.take(event)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        reader.refuse(line, f"not valid YAML: {_problem(error)}")
+        too_deep = "nesting depth" in (error.problem or "")  # the parser's own limit, which is above ours
+        reader.refuse(line, _TOO_DEEP if too_deep else f"not valid YAML: {_problem(error)}")
     except (yaml.YAMLError, ValueError, OverflowError):
         reader.refuse(1, "not valid YAML")
     return Located(reader.root, reader.lines, source)
@@ -70,6 +71,8 @@ def show_key(key: str) -> str:
     """A key as it may stand in a message: short, on one line, without control characters."""
     return key if re.fullmatch(r"[\w.-]{1,60}", key, re.ASCII) else ascii(key[:60])
 
+
+_TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
 
 _HINTS = {
     "cannot start any token": "indent with spaces, not with tabs, and quote a text that begins with a sign",
@@ -188,7 +191,7 @@ class _Reader:
 
     def _begin(self, container: list[Plain] | dict[str, Plain], line: int) -> None:
         if len(self._open) >= MAX_DEPTH:
-            self.refuse(line, f"nested deeper than {MAX_DEPTH} levels")
+            self.refuse(line, _TOO_DEEP)
         self._open.append(_Open(container, self._put(container, line), line))
 
     def _put(self, value: Plain, line: int) -> Place:

@@ -1,6 +1,7 @@
-"""Which answers say the same? Decided by what the voters themselves say of it. Pure.
+"""Which answers say the same? Those that are the same, and those of which the voters themselves say so. Pure.
 
-Two answers that say the same must not split the vote. So a voter names, with its choice, the other answers on its
+Two answers that say the same must not split the vote. Those with the same text, and the same changed files, are joined
+without a word: whoever names one of them names all. Of others a voter names, with its choice, the other answers on its
 ballot that say the same as it: with the choice they are that voter's *set*. The rule, for every two answers:
 
 - A voter whose set holds both calls them the same. One whose set holds one of them tells them apart. One whose set
@@ -45,35 +46,51 @@ class Opinion:
         return len(self.same) + undecided >= max(2, self.apart)
 
 
-def opinions(labels: Sequence[str], choices: Sequence[StandingVote]) -> Iterator[tuple[str, str, Opinion]]:
+def opinions(
+    labels: Sequence[str], choices: Sequence[StandingVote], alike: Mapping[str, str]
+) -> Iterator[tuple[str, str, Opinion]]:
     """Of every two of the answers."""
-    groups = [(choice.voter, {choice.label, *choice.same_as}) for choice in choices if choice.same_as is not None]
+    groups = [
+        (choice.voter, _with_alike({choice.label, *choice.same_as}, alike))
+        for choice in choices
+        if choice.same_as is not None
+    ]
     for one, other in combinations(labels, 2):
         same = frozenset(voter for voter, named in groups if one in named and other in named)
         apart = sum((one in named) != (other in named) for _, named in groups)
         yield one, other, Opinion(same, apart)
 
 
-def camps(authors: Mapping[str, str], choices: Sequence[StandingVote]) -> tuple[tuple[str, ...], ...]:
-    """The camps of the answers, whose authors by label are `authors`; labels and camps in the order given there."""
-    if all(choice.same_as is None for choice in choices):
-        return tuple((label,) for label in authors)
-    joined = [
-        (one, other)
-        for one, other, opinion in opinions(tuple(authors), choices)
-        if opinion.joins(frozenset({authors[one], authors[other]}))
-    ]
+def camps(
+    authors: Mapping[str, str], choices: Sequence[StandingVote], alike: Mapping[str, str]
+) -> tuple[tuple[str, ...], ...]:
+    """The camps of the answers, whose authors by label are `authors`; labels and camps in the order given there.
+    `alike`: of answers that are the same, label by label of the first.
+    """
+    joined = [*alike.items()]
+    if any(choice.same_as is not None for choice in choices):
+        joined += [
+            (one, other)
+            for one, other, opinion in opinions(tuple(authors), choices, alike)
+            if opinion.joins(frozenset({authors[one], authors[other]}))
+        ]
     return _components(tuple(authors), joined)
 
 
 def possible_camps(
-    labels: Sequence[str], choices: Sequence[StandingVote], undecided: int
+    labels: Sequence[str], choices: Sequence[StandingVote], undecided: int, alike: Mapping[str, str]
 ) -> tuple[tuple[str, ...], ...]:
     """Camps that hold whatever might be put together by `undecided` further votes: no camp of these answers can come to
     hold any that are in different ones here.
     """
-    joined = [(one, other) for one, other, opinion in opinions(labels, choices) if opinion.might_join(undecided)]
+    joined = [(one, other) for one, other in alike.items() if one in labels and other in labels]
+    joined += [(one, other) for one, other, said in opinions(labels, choices, alike) if said.might_join(undecided)]
     return _components(tuple(labels), joined)
+
+
+def _with_alike(named: set[str], alike: Mapping[str, str]) -> set[str]:
+    firsts = {alike.get(label, label) for label in named}
+    return named | firsts | {label for label, first in alike.items() if first in firsts}
 
 
 def _components(labels: tuple[str, ...], joined: Sequence[tuple[str, str]]) -> tuple[tuple[str, ...], ...]:

@@ -29,13 +29,16 @@ class Count:
     camps: tuple[Camp, ...]
 
     @classmethod
-    def of(cls, seed: str, authors: Mapping[str, str], choices: Sequence[StandingVote]) -> "Count":
-        """`authors`: of every standing answer, by label."""
+    def of(
+        cls, seed: str, authors: Mapping[str, str], choices: Sequence[StandingVote], alike: Mapping[str, str]
+    ) -> "Count":
+        """`authors`: of every standing answer, by label; `alike` as in `camps`."""
         votes = dict.fromkeys(authors, 0)
         for choice in choices:
             votes[choice.label] += 1
         counted = tuple(
-            Camp(answers=labels, votes=sum(votes[label] for label in labels)) for labels in camps(authors, choices)
+            Camp(answers=labels, votes=sum(votes[label] for label in labels))
+            for labels in camps(authors, choices, alike)
         )
         return cls(seed, votes, counted)
 

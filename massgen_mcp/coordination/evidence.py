@@ -66,6 +66,29 @@ def to_repeat(answers: Evidence, policy: ChecksPolicy | None) -> dict[str, tuple
     return {label: commands for label, commands in waiting.items() if commands}
 
 
+def telling(base: FilesChecked | None) -> frozenset[str]:
+    """The checks that fail on the base for its own sake."""
+    return frozenset(one.command for one in base.outcomes if one.speaks_against) if base is not None else frozenset()
+
+
+def passes(base: FilesChecked | None, answer: FilesChecked) -> bool:
+    """Whether an answer passes everything that tells on this base, and fails nothing that passes there."""
+    before = {one.command: one.result for one in base.outcomes} if base is not None else {}
+    passed = {one.command for one in answer.outcomes if one.result == "passed" and not one.flaky}
+    broken = (one for one in answer.outcomes if one.result == "failed" and before.get(one.command) == "passed")
+    return telling(base) <= passed and not any(broken)
+
+
+def to_confirm(base: FilesChecked | None, answers: Evidence) -> dict[str, tuple[str, ...]]:
+    """What tells on the base and was passed only once: the commands by label."""
+    found = {
+        label: tuple(one.command for one in answer.outcomes if one.command in telling(base) and one.runs < RUNS)
+        for label, answer in answers.items()
+        if passes(base, answer)
+    }
+    return {label: commands for label, commands in found.items() if commands}
+
+
 def flaky(answers: Evidence) -> frozenset[str]:
     """The checks that came out differently on the same files, whoever's they were."""
     return frozenset(outcome.command for one in answers.values() for outcome in one.outcomes if outcome.flaky)

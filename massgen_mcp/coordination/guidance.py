@@ -5,12 +5,17 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from massgen_mcp.coordination.ballot import Ballot
+from massgen_mcp.events.parts import RoundKind
 
 ViolationCode = Literal[
     "empty_answer",
     "answer_too_long",
     "answer_limit",
     "only_votes",
+    "only_this",
+    "unknown_source",
+    "too_late",
+    "no_expectation",
     "duplicate_answer",
     "repeated_answer",
     "not_novel",
@@ -36,6 +41,8 @@ class Work:
     """The agent may begin a round with this ballot."""
 
     ballot: Ballot
+    kind: RoundKind = "answer_or_vote"
+    """What ends it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,10 @@ camp with the most votes wins. If camps are tied when all votes are in, there is
 answers: only votes count in it, first of all of those who wrote nothing for a tied camp. What is tied after that is
 decided by lot (see `count`; who wins, and when, is `deciding`).
 
+Further *stages* may be opened (see `procedures`): of tests, which agents write to tell the answers apart, of votes, and
+others. A run-off is one of them. Once a stage is open no answer is accepted, unless the stage asks for one; it names
+the agents that act and the answers that it is about.
+
 With checks a ballot is shown only when the checks of its answers have run, so that a voter knows what the rules know:
 which answers cannot win, and cannot be voted for (see `evidence`).
 
@@ -27,7 +31,7 @@ anything, by returning the next state. Folding the events of a run therefore *is
 Knows no I/O, no models, no configs; needs no mock to be tested.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Literal, assert_never
@@ -35,10 +39,11 @@ from typing import Literal, assert_never
 from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.coordination.camps import StandingVote
 from massgen_mcp.coordination.count import Count
-from massgen_mcp.coordination.evidence import ChecksPolicy, excluded, to_repeat
+from massgen_mcp.coordination.evidence import ChecksPolicy, excluded, telling, to_confirm, to_repeat
 from massgen_mcp.coordination.guidance import Duty, Rest, Violation, Wait, Work
 from massgen_mcp.coordination.novelty import MAX_OVERLAP, Novelty, overlap
 from massgen_mcp.coordination.visible import is_visible
+from massgen_mcp.coordination.written_tests import TestKey
 from massgen_mcp.errors import DropReason
 from massgen_mcp.events.agent_work import (
     BallotChanged,
@@ -68,11 +73,23 @@ from massgen_mcp.events.coordination import (
     FirstAnswersClosed,
     PresentationFailed,
     PresentationStarted,
-    RunOffStarted,
+    StageOpened,
     VoteCast,
     WinnerChosen,
+    WrittenTestsSubmitted,
 )
-from massgen_mcp.events.parts import BallotEntry, Camp, Changes
+from massgen_mcp.events.parts import (
+    BallotEntry,
+    Camp,
+    Changes,
+    CheckOutcome,
+    Claim,
+    Effort,
+    RoundKind,
+    StageKind,
+    WrittenTest,
+    most_asked,
+)
 from massgen_mcp.events.record import AnyEvent, UnknownEvent
 from massgen_mcp.events.run import (
     AttemptStarted,
@@ -100,6 +117,19 @@ from massgen_mcp.events.run import (
 
 EarlyDecision = Literal["off", "proven", "majority"]
 
+Decide = Literal["auto", "vote", "checks", "synthesise", "judge"]
+"""How the winner is found: by votes; by tests that the team writes, and by votes where those do not tell; an agent
+writes it from all answers; a judge compares them. `auto`: tests where three answers or more have different files.
+"""
+STAGE_TOOLS: Mapping[StageKind, str] = {
+    "test": "submit_tests",
+    "synthesise": "submit_synthesis",
+    "refute": "submit_tests",
+    "settle": "submit_outputs",
+    "revise": "new_answer",
+}
+"""What ends the rounds of a stage; in the others that is a vote."""
+
 MAX_ANSWER_CHARACTERS = 200_000
 """A longer answer would have to be read by every other agent; it belongs into a file."""
 
@@ -114,6 +144,25 @@ class Rules:
     seed: str = ""
     checks: ChecksPolicy | None = None
     """What follows from the checks of answers; None: there are none."""
+    decide: Decide = "vote"
+    effort: Effort = "high"
+    max_agents: int | None = None
+    """So many are asked at most; None: all of them, and with less than high effort seven."""
+    order: Literal["drawn", "listed"] = "drawn"
+    """In which they are asked, where not all are at once: by lot, or as the config lists them."""
+    writer: str | None = None
+    """Who writes from all answers; None: whoever is drawn."""
+    judge: str | None = None
+    """The agent that compares answers, and gives none."""
+    refute: bool = False
+    """Whether an agent of another vendor tries to refute a winner that was voted for."""
+    can_run: bool = True
+    """Whether scripts can be run on files."""
+    vendors: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Who makes each agent's model, by agent."""
+
+    def vendor(self, agent: str) -> str:
+        return self.vendors.get(agent, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +178,8 @@ class Seat:
     same_as: tuple[str, ...] | None = None
     """What its standing vote says of sameness, as in `VoteCast`."""
     run_off_vote: str | None = None
+    tests: tuple[WrittenTest, ...] | None = None
+    """Those that it wrote in a stage of tests; None: it has not submitted any."""
     dropped: AgentDropped | None = None
     """Why it takes part no more."""
 
@@ -142,12 +193,27 @@ class Coordination:
 
     rules: Rules
     seats: dict[str, Seat]
+    begun: bool = False
+    """The attempt has; agents may be asked."""
     revision: int = 0
     stragglers_given_up: bool = False
     finish_requested: bool = False
     closing: bool = False
     """The budget is reached: who has answered votes, and no answer is begun."""
-    run_off: RunOffStarted | None = None
+    base: str | None = None
+    """Id of the caller's files as they were taken."""
+    base_checks: FilesChecked | None = None
+    """What checks said of them."""
+    stages: tuple[StageOpened, ...] = ()
+    """Those of this attempt, oldest first."""
+    test_outcomes: dict[TestKey, CheckOutcome] = field(default_factory=dict[TestKey, CheckOutcome])
+    """How tests came out that agents wrote."""
+    proofs: dict[StageKind, tuple[WrittenTest, ...]] = field(default_factory=dict[StageKind, tuple[WrittenTest, ...]])
+    """In a challenge: the tests against the winner (`refute`), and what those print as a third agent sees it
+    (`settle`).
+    """
+    verdicts: dict[tuple[str, ...], str] = field(default_factory=dict[tuple[str, ...], str])
+    """What the judge chose of two answers, by their labels in the order in which they were shown."""
     evidence: dict[str, FilesChecked] = field(default_factory=dict[str, FilesChecked])
     """What checks said of the answers of this attempt, by label."""
     winner: WinnerChosen | None = field(default=None)
@@ -162,8 +228,16 @@ class Coordination:
     # -- questions ----------------------------------------------------------------------------------------------
 
     @property
+    def asked(self) -> tuple[str, ...]:
+        """Agents that were asked for an answer in this attempt: all but a judge, unless stages say who."""
+        named = [stage.agents for stage in self.stages if stage.kind == "answer"]
+        able = (agent for agent in self.seats if agent != self.rules.judge)
+        return tuple(agent for agent in able if not named or any(agent in agents for agents in named))
+
+    @property
     def live(self) -> tuple[str, ...]:
-        return tuple(agent for agent, seat in self.seats.items() if not seat.dropped)
+        """Those of them that take part."""
+        return tuple(agent for agent in self.asked if not self.seats[agent].dropped)
 
     @property
     def answered(self) -> tuple[str, ...]:
@@ -189,7 +263,18 @@ class Coordination:
     def count(self) -> Count:
         """The standing votes, counted."""
         authors = {self.label(agent): agent for agent in self.answered}
-        return Count.of(self.rules.seed, authors, self.choices)
+        return Count.of(self.rules.seed, authors, self.choices, self.alike)
+
+    @property
+    def alike(self) -> dict[str, str]:
+        """Standing answers that are another one once more, in text and changed files: label by label of the first."""
+        first: dict[tuple[str, str | None], str] = {}
+        answers = [self.seats[agent].answers[-1] for agent in self.answered]
+        found = {
+            one.label: first.setdefault((one.content.strip(), one.changes and one.changes.tree), one.label)
+            for one in answers
+        }
+        return {label: other for label, other in found.items() if label != other}
 
     @property
     def choices(self) -> list[StandingVote]:
@@ -206,7 +291,10 @@ class Coordination:
     @property
     def unchecked(self) -> tuple[str, ...]:
         """Those of them whose checks have not run yet."""
-        return () if self.rules.checks is None else tuple(one for one in self.standing if one not in self.evidence)
+        if self.rules.checks is None:
+            return ()
+        mended = () if self.mended is None else (self.mended.label,)
+        return tuple(one for one in (*self.standing, *mended) if one not in self.evidence)
 
     @property
     def excluded(self) -> frozenset[str]:
@@ -215,8 +303,12 @@ class Coordination:
 
     @property
     def to_repeat(self) -> dict[str, tuple[str, ...]]:
-        """The checks, by label, that tell them apart and have to run once more before they may."""
-        return {} if self.unchecked else to_repeat(self._standing_evidence, self.rules.checks)
+        """The checks, by label, that tell them apart, or end the run, and have to run once more before they may."""
+        if self.unchecked:
+            return {}
+        found = self._standing_evidence
+        again = to_confirm(self.base_checks, found) if self.telling else {}
+        return again | to_repeat(found, self.rules.checks)
 
     @property
     def checking(self) -> bool:
@@ -224,26 +316,76 @@ class Coordination:
         return bool(self.unchecked or self.to_repeat)
 
     @property
+    def telling(self) -> frozenset[str]:
+        """The checks that the first answer that passes them ends the run with: those that fail on the base."""
+        tells = self.rules.effort != "high" and self.rules.checks is not None
+        return telling(self.base_checks) if tells else frozenset()
+
+    @property
+    def most_asked(self) -> int:
+        """So many agents are asked for an answer at most."""
+        return most_asked(self.rules.effort, self.rules.max_agents, len(self.seats))
+
+    @property
+    def stage(self) -> StageOpened | None:
+        """The one that is open; None: agents answer, and vote."""
+        return self.stages[-1] if self.stages and self.stages[-1].kind != "answer" else None
+
+    @property
+    def run_off(self) -> StageOpened | None:
+        """The stage, where votes were tied and are cast once more."""
+        stage = self.stage
+        return stage if stage is not None and stage.because == "tied" else None
+
+    @property
+    def complete(self) -> bool:
+        """Whether no first answer is awaited any more, nor checks of those that are there."""
+        return not (self.unanswered and not self.stragglers_given_up) and not self.checking
+
+    @property
+    def synthesis(self) -> AnswerSubmitted | None:
+        """The answer that was written from all."""
+        return next((one for agent in self.answered if (one := self.answer_of(agent)).claims is not None), None)
+
+    @property
+    def mended(self) -> AnswerSubmitted | None:
+        """The winner as its author mended it; it stands only if it is chosen."""
+        if self.stage is None or self.stage.kind != "revise":
+            return None
+        newest = self.seats[self.stage.agents[0]].answers[-1]
+        return None if newest.label in self.stage.subjects else newest
+
+    @property
     def _standing_evidence(self) -> dict[str, FilesChecked]:
         return {label: self.evidence[label] for label in self.standing if label in self.evidence}
 
     def label(self, agent: str) -> str:
-        """Label of the agent's latest answer: agent{place}.{how many it had given}."""
-        return self.seats[agent].answers[-1].label
+        """Label of the agent's standing answer: agent{place}.{how many it had given}."""
+        return self.answer_of(agent).label
+
+    def answer_of(self, agent: str) -> AnswerSubmitted:
+        """The agent's standing answer: its latest, but for one in which it mended the winner."""
+        answers = self.seats[agent].answers
+        return answers[-2] if self.mended is answers[-1] else answers[-1]
 
     def ballot(self, viewer: str, *, whole: bool = False) -> Ballot:
-        """The standing answers under this viewer's neutral names; in a run-off its candidates, unless `whole`.
+        """The standing answers under this viewer's neutral names; in a stage those it is about, unless `whole`.
 
         The names are dealt by a shuffle of all agents that is fixed for the viewer and differs between viewers: neither
-        a name nor a place tells who wrote what.
+        a name nor a place tells who wrote what. Two answers that are compared stand in the order of their stage, and
+        whoever settles what tests print is shown no answer.
         """
+        if self.stage is not None and self.stage.kind in ("compare", "settle") and not whole:
+            shown = self.stage.subjects if self.stage.kind == "compare" else ()
+            pair = (BallotEntry(name=f"agent{place}", label=label) for place, label in enumerate(shown, start=1))
+            return Ballot(viewer=viewer, revision=self.revision, entries=tuple(pair))
         agents = list(self.seats)
         Random(f"{self.rules.seed}/{viewer}").shuffle(agents)
-        candidates = None if whole or self.run_off is None else self.run_off.candidates
+        subjects = None if whole or self.stage is None else self.stage.subjects
         entries = tuple(
             BallotEntry(name=f"agent{place}", label=self.label(agent))
             for place, agent in enumerate(agents, start=1)
-            if self.seats[agent].answers and (candidates is None or self.label(agent) in candidates)
+            if self.seats[agent].answers and (subjects is None or self.label(agent) in subjects)
         )
         return Ballot(viewer=viewer, revision=self.revision, entries=entries)
 
@@ -262,11 +404,11 @@ class Coordination:
 
     def may_answer(self, agent: str) -> bool:
         """Whether the agent may begin an answer now."""
-        return not self.closing and self.run_off is None and self.within_limit(agent)
+        return not self.closing and self.stage is None and self.within_limit(agent)
 
     def within_limit(self, agent: str) -> bool:
         """Whether the agent has answers left."""
-        limit = self.rules.max_answers
+        limit = 1 if self.rules.decide == "checks" or self.stages else self.rules.max_answers
         return limit is None or len(self.seats[agent].answers) < limit
 
     def duty(self, agent: str) -> Duty:
@@ -274,15 +416,51 @@ class Coordination:
         seat = self.seats[agent]
         if seat.dropped or self.winner is not None:
             return Rest()
+        if agent not in self.asked and agent != self.rules.judge:
+            return Wait()
+        if self.stage is not None:
+            return self._duty_in(self.stage, agent) if seat.answers or agent == self.rules.judge else Rest()
+        if agent == self.rules.judge:
+            return Wait()
         if not seat.answers:
             return Work(Ballot(agent, 0, ()))
-        if self.run_off is not None:
-            asked = agent in self.run_off.voters and seat.run_off_vote is None
-            return Work(self.ballot(agent)) if asked else Wait()
-        if seat.vote is not None or (self.unanswered and not self.stragglers_given_up):
+        if self.rules.decide == "checks" or self.stages or seat.vote is not None:
+            return Wait()
+        if self.unanswered and not self.stragglers_given_up:
             return Wait()
         ballot = self.ballot(agent)
         return Wait() if len(ballot.entries) < 2 or self.checking else Work(ballot)
+
+    def _duty_in(self, stage: StageOpened, agent: str) -> Duty:
+        seat = self.seats[agent]
+        match stage.kind:
+            case "test":
+                done = seat.tests is not None or self.closing
+            case "vote" | "answer":
+                done = (seat.vote if self.run_off is None else seat.run_off_vote) is not None
+            case "synthesise":
+                done = self.synthesis is not None
+            case "compare":
+                done = stage.subjects in self.verdicts
+            case "refute" | "settle":
+                done = stage.kind in self.proofs
+            case "revise":
+                done = self.mended is not None
+            case _:
+                assert_never(stage.kind)
+        return Work(self.ballot(agent), self._kind_in(stage)) if agent in stage.agents and not done else Wait()
+
+    def _kind_in(self, stage: StageOpened) -> RoundKind:
+        if stage.kind == "vote" or stage.kind == "answer":
+            return "answer_or_vote" if self.run_off is None else "run_off"
+        return stage.kind
+
+    def overtaken(self, agent: str, kind: RoundKind) -> bool:
+        """Whether a round of this kind, of an agent that has answered, can come to nothing: a stage asks for something
+        else now.
+        """
+        late = self.stage is not None and kind != self._kind_in(self.stage)
+        return late and bool(self.seats[agent].answers or agent == self.rules.judge)
 
     def outdated(self, agent: str) -> bool:
         """Whether an agent in the middle of a round should be shown a newer ballot before its next step."""
@@ -291,7 +469,8 @@ class Coordination:
 
     # -- actions: an event, or why not --------------------------------------------------------------------------
 
-    def answer(self, agent: str, content: str) -> AnswerSubmitted | Violation:
+    def answer(self, agent: str, content: str, claims: tuple[Claim, ...] | None = None) -> AnswerSubmitted | Violation:
+        """A new answer; with `claims` (see `sourced`) one that is written from all answers."""
         seat = self.seats[agent]
         shown = seat.shown or Ballot(agent, 0, ())
         text = content.strip()
@@ -299,17 +478,13 @@ class Coordination:
             return Violation("empty_answer")
         if len(text) > MAX_ANSWER_CHARACTERS:
             return Violation("answer_too_long", {"length": len(text), "limit": MAX_ANSWER_CHARACTERS})
-        if self.run_off is not None:
-            return Violation("only_votes")
-        if not self.within_limit(agent):
-            return Violation("answer_limit")
-        for entry in shown.entries:
-            if self.content(entry.label).strip() == text:
-                return Violation("duplicate_answer", {"name": entry.name})
-        if text in (earlier.content.strip() for earlier in seat.answers):
-            return Violation("repeated_answer")
-        if similar := self._too_similar(text, shown):
-            return similar
+        asked_for = self.stage is not None and agent in self.stage.agents and self.stage.kind
+        if asked_for != ("revise" if claims is None else "synthesise"):
+            refused = self._only_this()
+            if refused is not None:
+                return refused if seat.answers else Violation("too_late")
+            if problem := self._no_new_answer(agent, text, shown):
+                return problem
         place = tuple(self.seats).index(agent) + 1
         return AnswerSubmitted(
             agent=agent,
@@ -317,7 +492,49 @@ class Coordination:
             content=content,
             based_on_revision=shown.revision,
             revision=self.revision + 1,
-            voided_votes=tuple(name for name, other in self.seats.items() if other.vote is not None),
+            voided_votes=tuple(name for name, other in self.seats.items() if other.vote is not None and not asked_for),
+            claims=claims,
+        )
+
+    def _no_new_answer(self, agent: str, text: str, shown: Ballot) -> Violation | None:
+        """Why this is none, where agents are free to answer."""
+        seat = self.seats[agent]
+        if not self.within_limit(agent):
+            return Violation("answer_limit")
+        for entry in shown.entries:
+            if self.content(entry.label).strip() == text:
+                return Violation("duplicate_answer", {"name": entry.name})
+        if text in (earlier.content.strip() for earlier in seat.answers):
+            return Violation("repeated_answer")
+        return self._too_similar(text, shown)
+
+    def _only_this(self) -> Violation | None:
+        """Why another action than that of the stage is refused; None: there is no stage."""
+        if self.stage is None:
+            return None
+        tool = STAGE_TOOLS.get(self.stage.kind)
+        return Violation("only_votes") if tool is None else Violation("only_this", {"tool": tool})
+
+    def sourced(self, agent: str, claims: Sequence[Claim], *, told: bool) -> tuple[Claim, ...] | Violation:
+        """These claims with labels in place of the names that stand on the agent's ballot. Every claim has to name an
+        answer that it stands in; `told`: once refused, they stand with the names that there are.
+        """
+        shown = self.seats[agent].shown or Ballot(agent, 0, ())
+        named = [name for claim in claims for name in (*claim.answers, *claim.contradicted_by)]
+        unknown = [name for name in named if shown.label_of(name) is None]
+        if not told and (unknown or not all(claim.answers for claim in claims)):
+            choices = ", ".join(entry.name for entry in shown.entries)
+            return Violation("unknown_source", {"names": ", ".join(unknown)[:200] or "no answer", "choices": choices})
+
+        def labels(names: tuple[str, ...]) -> tuple[str, ...]:
+            found = (shown.label_of(name) for name in names)
+            return tuple(dict.fromkeys(label for label in found if label is not None))
+
+        return tuple(
+            claim.model_copy(
+                update={"answers": labels(claim.answers), "contradicted_by": labels(claim.contradicted_by)}
+            )
+            for claim in claims
         )
 
     def _too_similar(self, text: str, shown: Ballot) -> Violation | None:
@@ -337,6 +554,8 @@ class Coordination:
         `same_as`: names of the others on it that say the same; what names none of the others is left out. None: the
         voter does not say.
         """
+        if self.stage is not None and self.stage.kind in STAGE_TOOLS:
+            return self._only_this() or Violation("only_votes")
         shown = self.seats[agent].shown
         if shown is None or not shown.entries:
             return Violation("nothing_to_vote_for")
@@ -358,6 +577,22 @@ class Coordination:
             named = tuple(entry.label for entry in shown.entries if entry.name in same_as and entry.name != name)
         return VoteCast(agent=agent, label=label, reason=reason, revision=shown.revision, same_as=named)
 
+    def submit_tests(self, agent: str, tests: Sequence[WrittenTest]) -> WrittenTestsSubmitted | Violation:
+        """Tests that tell the answers apart, or speak against the winner; none, if the agent knows none."""
+        if self.stage is None or STAGE_TOOLS.get(self.stage.kind) != "submit_tests":
+            return self._only_this() or Violation("only_votes")
+        if not all(is_visible(text) for test in tests for text in (test.title, test.script, test.expected)):
+            return Violation("no_expectation")
+        return WrittenTestsSubmitted(agent=agent, tests=tuple(tests))
+
+    def submit_outputs(self, agent: str, outputs: Sequence[str]) -> WrittenTestsSubmitted | Violation:
+        """What the tests against the winner have to print, in their order; what is left out is not known."""
+        if self.stage is None or self.stage.kind != "settle":
+            return self._only_this() or Violation("only_votes")
+        tests = self.proofs["refute"]
+        said = (test.model_copy(update={"expected": one}) for test, one in zip(tests, outputs, strict=False))
+        return WrittenTestsSubmitted(agent=agent, tests=tuple(said))
+
     def drop(self, agent: str, reason: DropReason, message: str, changes: Changes | None = None) -> AgentDropped:
         """`changes`: what its copies hold. An agent that leaves what it answered leaves nothing unfinished."""
         known = [answer.changes.tree for answer in self.seats[agent].answers[-1:] if answer.changes is not None]
@@ -373,17 +608,32 @@ class Coordination:
                 shown = Ballot(event.agent, event.revision, event.ballot)
                 return self._with(event.agent, replace(self.seats[event.agent], shown=shown))
             case AnswerSubmitted():
-                seats = {agent: _without_votes(seat) for agent, seat in self.seats.items()}
+                voided = self.stage is None
+                seats = {agent: _without_votes(seat) if voided else seat for agent, seat in self.seats.items()}
                 seat = seats[event.agent]
                 seats[event.agent] = replace(seat, answers=(*seat.answers, event))
                 return replace(self, seats=seats, revision=event.revision)
+            case VoteCast() if self.stage is not None and self.stage.kind == "compare":
+                return replace(self, verdicts={**self.verdicts, self.stage.subjects: event.label})
             case VoteCast(run_off=True):
                 return self._with(event.agent, replace(self.seats[event.agent], run_off_vote=event.label))
             case VoteCast():
                 seat = replace(self.seats[event.agent], vote=event.label, same_as=event.same_as)
                 return self._with(event.agent, seat)
-            case RunOffStarted():
-                return replace(self, run_off=event)
+            case StageOpened():
+                given_up = self.stragglers_given_up and event.kind != "answer"
+                return replace(self, stages=(*self.stages, event), stragglers_given_up=given_up)
+            case WrittenTestsSubmitted() if self.stage is not None and self.stage.kind in ("refute", "settle"):
+                return replace(self, proofs={**self.proofs, self.stage.kind: event.tests})
+            case WrittenTestsSubmitted():
+                return self._with(event.agent, replace(self.seats[event.agent], tests=event.tests))
+            case CheckFinished(outcome=CheckOutcome(expected=str(expected)) as outcome):
+                key = (event.tree, outcome.command, expected)
+                return replace(self, test_outcomes={**self.test_outcomes, key: outcome})
+            case BaseTaken():
+                return replace(self, base=event.tree)
+            case FilesChecked(subject="base"):
+                return replace(self, base_checks=event)
             case FilesChecked(subject="answer", label=str(label)):
                 return replace(self, evidence={**self.evidence, label: event})
             case AgentDropped():
@@ -392,7 +642,9 @@ class Coordination:
                 return replace(self, stragglers_given_up=True)
             case AttemptStarted():
                 seats = {agent: Seat(dropped=seat.dropped) for agent, seat in self.seats.items()}
-                return Coordination(self.rules, seats, finish_requested=self.finish_requested, closing=self.closing)
+                anew = Coordination(self.rules, seats, base=self.base, test_outcomes=self.test_outcomes)
+                anew = replace(anew, begun=True, base_checks=self.base_checks)
+                return replace(anew, finish_requested=self.finish_requested, closing=self.closing)
             case FinishRequested():
                 return replace(self, finish_requested=True)
             case BudgetReached() | BudgetRaised():
@@ -401,7 +653,6 @@ class Coordination:
                 return replace(self, winner=event)
             case (
                 RunStarted()
-                | BaseTaken()
                 | SetupFinished()
                 | ServerLost()
                 | TimeReturned()

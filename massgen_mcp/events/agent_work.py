@@ -3,7 +3,16 @@
 from typing import Any, Literal
 
 from massgen_mcp.errors import DropReason
-from massgen_mcp.events.parts import BallotEntry, CitationRecord, Cost, Event, ShownReason, ToolCallRecord, Usage
+from massgen_mcp.events.parts import (
+    BallotEntry,
+    CitationRecord,
+    Cost,
+    Event,
+    RoundKind,
+    ShownReason,
+    ToolCallRecord,
+    Usage,
+)
 
 CallPurpose = Literal["coordinate", "present", "evaluate", "condense"]
 
@@ -32,8 +41,8 @@ class RoundStarted(Event):
     """The nonce of the markers around the question and what precedes it; an agent keeps it from round to round."""
     nonce: str = ""
     """The nonce of the markers around everything else that the round begins with."""
-    run_off: bool = False
-    """The ballot holds the answers of a run-off; only a vote for one of them ends the round."""
+    kind: RoundKind = "answer_or_vote"
+    """What ends the round."""
     reasons: tuple[ShownReason, ...] = ()
     """Those of void votes, where `show_reasons` lets the agent see them."""
     most: int | None = None

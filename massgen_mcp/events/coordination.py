@@ -3,7 +3,19 @@
 from typing import Literal
 
 from massgen_mcp.errors import DropReason
-from massgen_mcp.events.parts import Camp, Changes, CheckOutcome, Event, Outcome, WrittenForm
+from massgen_mcp.events.parts import (
+    Camp,
+    Challenge,
+    Changes,
+    CheckOutcome,
+    Claim,
+    Event,
+    Outcome,
+    StageKind,
+    StageReason,
+    WrittenForm,
+    WrittenTest,
+)
 
 ActionForm = Literal["tool_call", "text", "vote_line"] | WrittenForm
 """How a model acted: by calling a tool, by a call written as text, by plain text taken as its answer, or by a line such
@@ -30,6 +42,8 @@ class AnswerSubmitted(Event):
     form: ActionForm = "tool_call"
     changes: Changes | None = None
     """What it changes of the caller's files. None: the run has no base."""
+    claims: tuple[Claim, ...] | None = None
+    """Of an answer that was written from all answers: what it claims; of findings one for each, in their order."""
 
 
 class VoteCast(Event):
@@ -49,24 +63,76 @@ class VoteCast(Event):
     form: ActionForm = "tool_call"
 
 
-class RunOffStarted(Event):
-    """All votes are in and two or more camps are tied: `voters` vote once more, for one of `candidates`.
+class WinnerChosen(Event):
+    """Coordination is over. `votes` counts standing votes by answer label."""
 
-    Candidates are the most voted answers of the tied camps, one of each. Voters are the live agents that wrote no
-    answer of a tied camp, or, where there are none, all live agents.
+    type: Literal["winner_chosen"] = "winner_chosen"
+    agent: str
+    label: str
+    """The label of its answer."""
+    outcome: Outcome
+    votes: dict[str, int]
+    """Standing votes by label."""
+    early: bool = False
+    """Decided although live agents had not voted."""
+    camps: tuple[Camp, ...] = ()
+    """The standing answers by what they say, in the order of the config. Empty in journals of before there were any."""
+    run_off: dict[str, int] | None = None
+    """Votes of the run-off, by label of its candidates; None: there was none."""
+    drawn: tuple[str, ...] = ()
+    """The labels among which the run's lots decided (see `coordination.count.lot`); empty: votes did."""
+    asked: int | None = None
+    """So many agents were asked for an answer; None: all at once."""
+    of: int | None = None
+    """So many would have been asked at most."""
+    excluded: tuple[str, ...] = ()
+    """The labels of answers that could not win, because they fail checks that another one passes."""
+    challenge: Challenge | None = None
+    """What came of scripts against it; None: none were to be written, or tests had decided."""
+
+
+class StageOpened(Event):
+    """From now on `agents` do one thing, for the answers `subjects`. Answers are accepted only if it asks for them.
+
+    A run-off (`tied`) is a vote among the most voted answers of the tied camps, one of each, by the live agents that
+    wrote no answer of a tied camp, or, where there are none, by all live agents.
     """
 
-    type: Literal["run_off_started"] = "run_off_started"
-    candidates: tuple[str, ...]
-    """Labels of the answers to choose from."""
-    voters: tuple[str, ...]
-    """The agents that vote."""
-    camps: tuple[Camp, ...]
-    """All camps, tied or not."""
+    type: Literal["stage_opened"] = "stage_opened"
+    kind: StageKind
+    """What the agents do."""
+    subjects: tuple[str, ...]
+    """Labels of the answers that it is about."""
+    agents: tuple[str, ...]
+    """The agents that are asked."""
+    because: StageReason
+    """Why it is opened."""
+    camps: tuple[Camp, ...] = ()
+    """In a run-off: all camps, tied or not."""
+    lead: int = 0
+    """So many answers say what most of them do, as far as was known."""
+    rival: int = 0
+    """So many say what the second most do."""
+    left: int = 0
+    """So many agents may be asked for an answer after these."""
+    elected: WinnerChosen | None = None
+    """In a challenge (`refute`, `settle`, `revise`): the winner, as far as it stands."""
+
+
+class WrittenTestsSubmitted(Event):
+    """An agent wrote tests that tell the answers apart, which never judge its own answer; or tests against the winner;
+    or it said, without seeing an answer, what those have to print.
+    """
+
+    type: Literal["written_tests_submitted"] = "written_tests_submitted"
+    agent: str
+    tests: tuple[WrittenTest, ...]
+    """At most three."""
+    form: ActionForm = "tool_call"
 
 
 class CheckFinished(Event):
-    """A check has run. The same files (`tree`) are not checked with the same command again in this run."""
+    """A check or a test has run. The same files (`tree`) are not put to it again in this run, but to run it twice."""
 
     type: Literal["check_finished"] = "check_finished"
     tree: str
@@ -76,10 +142,12 @@ class CheckFinished(Event):
 
 
 class FilesChecked(Event):
-    """All checks have run on the base, on the files of an answer, or on those of the final answer."""
+    """All checks have run on the base, on the files of an answer, on those of the final answer, or on those that a
+    dropped agent left unfinished.
+    """
 
     type: Literal["files_checked"] = "files_checked"
-    subject: Literal["base", "answer", "final"]
+    subject: Literal["base", "answer", "final", "unfinished"]
     """What was checked."""
     agent: str | None = None
     """Whose files; None for the base."""
@@ -114,26 +182,6 @@ class AgentDropped(Event):
     message: str
     changes: Changes | None = None
     """What its copies of the caller's files held then, if that is more than its last answer. None: it is not."""
-
-
-class WinnerChosen(Event):
-    """Coordination is over. `votes` counts standing votes by answer label."""
-
-    type: Literal["winner_chosen"] = "winner_chosen"
-    agent: str
-    label: str
-    """The label of its answer."""
-    outcome: Outcome
-    votes: dict[str, int]
-    """Standing votes by label."""
-    early: bool = False
-    """Decided although live agents had not voted."""
-    camps: tuple[Camp, ...] = ()
-    """The standing answers by what they say, in the order of the config. Empty in journals of before there were any."""
-    run_off: dict[str, int] | None = None
-    """Votes of the run-off, by label of its candidates; None: there was none."""
-    drawn: tuple[str, ...] = ()
-    """The labels among which the run's lots decided (see `coordination.count.lot`); empty: votes did."""
 
 
 class PresentationStarted(Event):
@@ -188,7 +236,8 @@ class PresentationFailed(Event):
 CoordinationEvent = (
     AnswerSubmitted
     | VoteCast
-    | RunOffStarted
+    | StageOpened
+    | WrittenTestsSubmitted
     | CheckFinished
     | FilesChecked
     | FirstAnswersClosed

@@ -1,5 +1,6 @@
 """What events are made of: their base class, and what several of them say."""
 
+from collections.abc import Mapping
 from typing import Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict
@@ -14,10 +15,91 @@ class Event(BaseModel):
 
 EventT = TypeVar("EventT", bound=Event)
 
-Outcome = Literal["consensus", "plurality", "tie_broken", "single", "single_survivor", "best_so_far"]
+Outcome = Literal[
+    "consensus",
+    "plurality",
+    "tie_broken",
+    "single",
+    "single_survivor",
+    "best_so_far",
+    "checked",
+    "tested",
+    "same_files",
+    "agreed",
+    "unfinished",
+    "synthesised",
+    "judged",
+]
 """How good a completed run's agreement was: all votes for one camp; most votes; decided by lot, because a run-off was
-tied, too; of a team of one; of the only agent that was left; the best there was when the run was cut short.
+tied, too; of a team of one; of the only agent that was left; the best there was when the run was cut short; no other
+passes the required checks as it does, or it passes a check that the base fails; it passed most of the tests that the
+others wrote; all answers have the same files; an agent read all of the first answers and found that they say the same;
+nobody answered, and this is what a dropped agent left in files; an agent wrote it from all answers; the judge that the
+config names found it the best.
 """
+
+DECIDED_BY_RUNS: frozenset[Outcome | None] = frozenset({"checked", "tested", "same_files"})
+"""What ran, or that nothing differed, named the winner; nobody was asked to vote."""
+DECIDED_WITHOUT_VOTES = DECIDED_BY_RUNS | {"synthesised", "judged"}
+
+Challenge = Literal["withstood", "unproven", "refuted", "mended", "not_challenged"]
+"""What came of scripts against the winner (`refute`): its files passed all; what they failed was not confirmed blind by
+a third agent; it was, and the author did not mend it; it was, and this is the mended answer; nobody could write or
+confirm any.
+"""
+
+StageKind = Literal["answer", "test", "vote", "synthesise", "compare", "refute", "settle", "revise"]
+"""What agents do in a stage: answer; write tests that tell the answers apart; vote; write one answer from all; compare
+two, in this order; write tests against the winner; say, without seeing any answer, what those have to print; mend the
+winner.
+"""
+
+Effort = Literal["low", "auto", "high"]
+"""How many agents are asked before answers are compared: see `coordination.effort`."""
+FIRST_ASKED: Mapping[Effort, int | None] = {"low": 2, "auto": 3, "high": None}
+"""So many; None: all."""
+
+
+def most_asked(effort: Effort, max_agents: int | None, team: int) -> int:
+    """So many agents of a team are asked for an answer at most."""
+    return min(max_agents or (team if effort == "high" else 7), team)
+
+
+StageReason = Literal[
+    "tied",
+    "differ",
+    "few_answers",
+    "no_sandbox",
+    "no_tests",
+    "tests_tell_nothing",
+    "tests_tied",
+    "start",
+    "check_tells",
+    "none_passes",
+    "disagreement",
+    "dropped",
+    "compare",
+    "unchanged",
+    "answered",
+    "writer_failed",
+    "no_verdict",
+    "compared",
+    "voted",
+    "failed",
+    "proven",
+]
+"""Why a stage is opened. To vote: votes are tied (a run-off); fewer than three answers, or no sandbox, so that no tests
+are written; nobody wrote any; none of them tells answers apart, or too few are passed; the best of them pass as many.
+To write tests: the answers' files differ. To answer: these are the first; one at a time, since a check fails on the
+base and tells; no answer passes it yet; the answers differ; in place of agents that were dropped. `compare`: one agent
+votes, and says which answers say the same; then all vote (`disagreement`), unless they do, or others are asked.
+Besides, to vote: no answer changes files; whoever was to write from all failed; the judge told no single best one. To
+write from all: all have `answered`. To compare: two of them are. To refute: an answer was voted for. To settle: its
+files fail tests. To revise: that is proven.
+"""
+
+RoundKind = Literal["answer_or_vote", "run_off", "test", "synthesise", "compare", "refute", "settle", "revise"]
+"""What ends a round: an answer or a vote, as the rules allow; a vote in a run-off; else what its stage asks for."""
 
 WrittenForm = Literal["json", "fenced_json", "tool_call_tag", "function_tag", "python_tag", "function_call"]
 """How a model wrote a call into its text: as a JSON object, in a code block, between `<tool_call>` (and the like) or
@@ -91,11 +173,37 @@ Verdict = Literal["passed", "failed", "nothing_checked"]
 """What the checks say of the final files: all that said something passed; some failed; none said anything."""
 
 
+class WrittenTest(Event):
+    """A test that an agent of the team wrote, to tell the answers apart."""
+
+    title: str
+    """What the task demands, in one sentence."""
+    script: str
+    """A shell script that is run on the files of each answer."""
+    expected: str
+    """What it prints if the files do what the task demands; spaces and lines around it do not count."""
+
+
+class Claim(Event):
+    """A claim or finding of an answer that was written from all answers."""
+
+    text: str
+    """The claim, in one sentence."""
+    answers: tuple[str, ...]
+    """Labels of the answers that it stands in."""
+    contradicted_by: tuple[str, ...] = ()
+    """Labels of the answers that say otherwise."""
+    test: WrittenTest | None = None
+    """What shows it on the unchanged files; None: no script can."""
+
+
 class CheckOutcome(Event):
-    """How one check, a command of the config, came out on one state of the files."""
+    """How one check came out on one state of the files: a command of the config, or a test that the team wrote."""
 
     command: str
-    """The check."""
+    """The check, or the test's script."""
+    expected: str | None = None
+    """What the script of a test had to print; None: it is a check."""
     result: Literal["passed", "failed", "not_run"]
     """`not_run`: the sandbox could not start it, which says nothing of the files."""
     how: str

@@ -11,7 +11,7 @@ from massgen_mcp.events.coordination import CoordinationEvent
 from massgen_mcp.events.parts import Event
 from massgen_mcp.events.run import RunEvent
 
-JOURNAL_VERSION = 1
+JOURNAL_VERSION = 2
 """Of the lines of `events.jsonl` that this program writes, and the highest that it goes on from. 0: lines without one.
 Raised with the release that adds an event, a field, or a value of a closed list.
 """
@@ -57,7 +57,8 @@ OutsideCalls = (
     | agent_work.RuleViolated
     | coordination.AnswerSubmitted
     | coordination.VoteCast
-    | coordination.RunOffStarted
+    | coordination.StageOpened
+    | coordination.WrittenTestsSubmitted
     | coordination.CheckFinished
     | coordination.FilesChecked
     | coordination.FirstAnswersClosed

@@ -174,6 +174,8 @@ class InputRequired(Event):
     """Who asks; None: the run."""
     text: str
     """What is to be decided, in words for the caller."""
+    proposed_usd: float | None = None
+    """A new cap in US dollars that would do for short replies, where that is asked for and known."""
 
 
 class InputGiven(Event):

@@ -14,7 +14,10 @@ from massgen_mcp.config.loader import EXAMPLE_PREFIX
 from massgen_mcp.errors import MassgenError
 
 BUILD_OPTIONS = ("model", "models", "num_agents", "backend", "backends", "use_docker", "context_paths")
-RUN_OPTIONS = ("enable_filesystem", "enable_logging", "output_file", "session_id", "system_message", "context_paths")
+RUN_OPTIONS = (
+    *("enable_filesystem", "enable_logging", "output_file", "session_id", "system_message", "context_paths"),
+    "decide",
+)
 PLAIN = ("stream", "stream_options", "user", "metadata", "max_retries", "extra_headers")
 """Of LiteLLM's own concern."""
 SAMPLING = {

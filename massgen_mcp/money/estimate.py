@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.events.parts import Usage
+from massgen_mcp.events.parts import FIRST_ASKED, Usage, most_asked
 from massgen_mcp.money.tariff import Tariff, tariff_of
 
 CHARACTERS_PER_TOKEN = 4
@@ -64,11 +64,11 @@ async def estimate(config: Config, question: str, environ: Mapping[str, str]) ->
     for tariff in tariffs:
         await tariff.ready()
     asked = len(question) // CHARACTERS_PER_TOKEN
-    brief, long = (_plan(course, config, asked) for course in (_BRIEF, _LONG))
+    brief, long = _plan(_BRIEF, config, asked, few=True), _plan(_LONG, config, asked, few=False)
     cap, limit = config.budget.max_usd, config.timeout_settings.orchestrator_timeout_seconds
     low, high = (_usd(plan, tariffs) for plan in (brief, long))
     return Estimate(
-        calls=(_calls(brief, tariffs), _calls(long, tariffs)),
+        calls=(brief.calls, long.calls),
         seconds=(min(limit, _seconds(_BRIEF, brief)), min(limit, _seconds(_LONG, long))),
         usd=None if low is None or high is None else (min(cap, low), min(cap, high)),
         unpriced=sum(tariff.cost(Usage()).usd is None for tariff in tariffs),
@@ -80,27 +80,49 @@ async def estimate(config: Config, question: str, environ: Mapping[str, str]) ->
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The calls of each agent, one after the other, and the final answer."""
+    """The calls of each of the agents that are asked, one after the other; those of one that compares, and the final
+    answer.
+    """
 
+    agents: int
     each: tuple[Usage, ...]
     final: tuple[Usage, ...]
 
+    @property
+    def calls(self) -> int:
+        return self.agents * len(self.each) + len(self.final)
 
-def _plan(course: _Course, config: Config, asked: int) -> _Plan:
-    size, orchestrator = len(config.agents), config.orchestrator
-    answers = min(course.answers, orchestrator.max_new_answers_per_agent or course.answers)
+
+def _fewest(config: Config) -> int | None:
+    """So many agents are asked at least; None: all that may be."""
+    orchestrator, size = config.orchestrator, len(config.agents)
+    first = FIRST_ASKED[orchestrator.effort]
+    if first is None or size == 1:
+        return None
+    first = 1 if orchestrator.checks else first
+    return first if first < most_asked(orchestrator.effort, orchestrator.max_agents, size) else None
+
+
+def _plan(course: _Course, config: Config, asked: int, *, few: bool) -> _Plan:
+    """`few`: no more agents are asked than have to be."""
+    orchestrator, fewest = config.orchestrator, _fewest(config)
+    most = most_asked(orchestrator.effort, orchestrator.max_agents, len(config.agents))
+    size = fewest if few and fewest is not None else most
+    answers = min(course.answers, orchestrator.max_new_answers_per_agent or course.answers) if fewest is None else 1
     tools = course.tool_calls if orchestrator.enable_filesystem else 0
     first = course.frame + asked
     ballot = first + size * course.answer
     if size == 1:
-        return _Plan(tuple(_round(first, course.answer, tools)), ())
+        return _Plan(1, tuple(_round(first, course.answer, tools)), ())
     each = _round(first, course.answer, tools)
     for _ in range(answers - 1):
         each += _round(ballot, course.answer, tools)
-    each += _round(ballot, course.vote, 0)
+    vote = _round(ballot, course.vote, 0)
+    compared = [] if fewest is None else vote
+    each += [] if few and fewest is not None else vote
     reuses = orchestrator.final_answer_strategy == "winner_reuse"
-    final = () if reuses else tuple(_round(ballot + size * course.vote, course.answer, tools))
-    return _Plan(tuple(each), final)
+    final = [] if reuses else _round(ballot + size * course.vote, course.answer, tools)
+    return _Plan(size, tuple(each), (*compared, *final))
 
 
 def _round(reads: int, writes: int, tools: int) -> list[Usage]:
@@ -110,16 +132,12 @@ def _round(reads: int, writes: int, tools: int) -> list[Usage]:
     ]
 
 
-def _calls(plan: _Plan, tariffs: Sequence[Tariff]) -> int:
-    return len(plan.each) * len(tariffs) + len(plan.final)
-
-
 def _usd(plan: _Plan, tariffs: Sequence[Tariff]) -> float | None:
     """Of the agents whose price is known; the final answer at the mean of their prices."""
     each = [_sum(plan.each, tariff) for tariff in tariffs]
     known = [usd for usd in each if usd is not None]
     final = [usd for tariff in tariffs if (usd := _sum(plan.final, tariff)) is not None]
-    return sum(known) + sum(final) / len(final) if known and final else None
+    return sum(known) * plan.agents / len(tariffs) + sum(final) / len(final) if known and final else None
 
 
 def _sum(calls: Sequence[Usage], tariff: Tariff) -> float | None:

@@ -40,7 +40,7 @@ async def admit(
         elif (
             reservations.asks_first and not live_run.coordination.finish_requested and not live_run.state.budget_reached
         ):
-            await _ask(live_run, _question(live_run, estimate))
+            await _ask(live_run, _question(live_run, estimate), _enough(live_run, estimate)[0])
         else:
             if live_run.state.budget_reached:
                 raise BackendError("budget", f"the budget ({live_run.state.budget.reached}) had been reached")
@@ -57,23 +57,33 @@ def share_of(live_run: LiveRun, member: Member, purpose: CallPurpose) -> float:
     return ANSWERS_SHARE if live_run.coordination.may_answer(member.name) else VOTES_SHARE
 
 
-async def _ask(live_run: LiveRun, question: str) -> None:
+async def _ask(live_run: LiveRun, question: str, proposed: float | None) -> None:
     """Have the caller raise the budget or finish."""
-    live_run.record(InputRequired(kind="budget_reached", text=question))
+    live_run.record(InputRequired(kind="budget_reached", text=question, proposed_usd=proposed))
     await live_run.settle()
 
 
 def _question(live_run: LiveRun, estimate: CallEstimate) -> str:
-    """With caps that would do for short replies: an answer and a vote of each agent, and the final answer."""
-    budget, least = live_run.state.budget, estimate.least
-    calls = (2 * len(live_run.coordination.seats) + 1) / ANSWERS_SHARE
-    usd, tokens = budget.spent.usd + calls * least.usd, budget.spent.tokens + calls * least.tokens
-    enough = [f"max_usd {_rounded_up(usd):g}"] if usd > budget.max_usd else []
-    enough += [f"max_tokens {_rounded_up(tokens):,.0f}"] if tokens > budget.max_tokens else []
+    budget, (usd, tokens) = live_run.state.budget, _enough(live_run, estimate)
+    enough = [] if usd is None else [f"max_usd {usd:g}"]
+    enough += [] if tokens is None else [f"max_tokens {tokens:,.0f}"]
     hint = f" ({' and '.join(enough)} would do for short replies)" if enough else ""
     return (
         f"the next call does not fit into the budget{hint}: ${budget.spent.usd:.4f} of ${budget.max_usd:g} (max_usd) "
         f"and {budget.spent.tokens:,} of {budget.max_tokens:,.0f} tokens (max_tokens) are spent"
+    )
+
+
+def _enough(live_run: LiveRun, estimate: CallEstimate) -> tuple[float | None, float | None]:
+    """Caps of money and tokens that would do for short replies: an answer and a vote of each agent, and the final
+    answer. None: the present one does.
+    """
+    budget, least = live_run.state.budget, estimate.least
+    calls = (2 * len(live_run.coordination.seats) + 1) / ANSWERS_SHARE
+    usd, tokens = budget.spent.usd + calls * least.usd, budget.spent.tokens + calls * least.tokens
+    return (
+        _rounded_up(usd) if usd > budget.max_usd else None,
+        _rounded_up(tokens) if tokens > budget.max_tokens else None,
     )
 
 

@@ -28,22 +28,30 @@ from massgen_mcp.events.agent_work import (
     ToolStarted,
     WorkEvent,
 )
-from massgen_mcp.events.coordination import ActionForm
-from massgen_mcp.events.parts import CitationRecord
+from massgen_mcp.events.coordination import ActionForm, WrittenTestsSubmitted
+from massgen_mcp.events.parts import CitationRecord, Claim, WrittenTest
 from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.answer_form import formed
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.ballot_message import ballot_message, ballot_texts, shown_reasons
 from massgen_mcp.orchestration.conversation import Conversation, calls_of
-from massgen_mcp.orchestration.round_request import system_message, workflow_tools
+from massgen_mcp.orchestration.round_request import ROUND_FORMS, system_message
 from massgen_mcp.orchestration.run_end import never_acted
 from massgen_mcp.orchestration.shown_changes import shown_changes
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.written_calls import shown_texts
 from massgen_mcp.orchestration.written_votes import read_vote
 from massgen_mcp.tools.base import ToolRefused
-from massgen_mcp.tools.workflow import NewAnswer, VoteArguments, parse_action
+from massgen_mcp.tools.workflow import (
+    ClaimArguments,
+    NewAnswer,
+    SubmittedOutputs,
+    SubmittedTests,
+    Synthesis,
+    VoteArguments,
+    parse_action,
+)
 
 
 class Round:
@@ -61,7 +69,7 @@ class Round:
         self._live_run = attempt.live_run
         self._attempt = attempt
         self._ballot = Ballot(member.name, opened.revision, opened.ballot)
-        self._run_off = opened.run_off
+        self._form = ROUND_FORMS[opened.kind]
         self.awaits_checks = False
         """It cannot go on before checks of ours have run; that takes nothing of its time."""
         self._violations = 0
@@ -76,8 +84,7 @@ class Round:
         self._talk = Conversation(member, attempt, f"{member.name}.{attempt.number}.{opened.round}", opened)
         if opened.notes:
             self._talk.tell(opened.notes, "lasting")
-        heading = prompts.BALLOT_RUN_OFF if opened.run_off else prompts.BALLOT_FIRST
-        self._show_ballot(heading, opened, notes=attempt.live_run.state.agents[member.name].working_notes)
+        self._show_ballot(self._form.heading, opened, notes=attempt.live_run.state.agents[member.name].working_notes)
 
     @classmethod
     def begin(cls, member: Member, attempt: Attempt, number: int, work: Work) -> "Round":
@@ -94,7 +101,7 @@ class Round:
             notes=notes(nonce),
             opening=opening,
             nonce=nonce,
-            run_off=live_run.coordination.run_off is not None,
+            kind=work.kind,
             reasons=reasons,
             most=_most_shown(member, attempt, work.ballot),
         )
@@ -120,12 +127,16 @@ class Round:
         other reason when its model failed for good.
         """
         await self._member.ready()
-        while not (self._talk.reply and await self._act(self._talk.reply)):
+        while not (self._overtaken or (self._talk.reply and await self._act(self._talk.reply))):
             self._talk.reply = None
             self._check_bounds()
             await self._catch_up()
             await self._member.ready()
             await self._step()
+
+    @property
+    def _overtaken(self) -> bool:
+        return self._live_run.coordination.overtaken(self._member.name, self._opened.kind)
 
     @property
     def could_show_less(self) -> bool:
@@ -149,7 +160,7 @@ class Round:
         """
         failure: BackendError | None = None
         might_answer = self._live_run.coordination.may_answer(self._member.name)
-        system = system_message(self._member, self._attempt, judges=bool(self._ballot.entries))
+        system = system_message(self._member, self._attempt, self._opened.kind, judges=bool(self._ballot.entries))
         tools = (*(tool.spec for tool in self._member.offered), *self._workflow_tools())
         async with anyio.create_task_group() as tasks:
             if not might_answer:
@@ -169,7 +180,7 @@ class Round:
             self._talk.steps += 1
 
     async def _when_outdated(self, scope: anyio.CancelScope) -> None:
-        while not self._live_run.coordination.outdated(self._member.name):
+        while not (self._overtaken or self._live_run.coordination.outdated(self._member.name)):
             await self._live_run.change()
         scope.cancel()
 
@@ -198,7 +209,7 @@ class Round:
     # -- what the model sees ------------------------------------------------------------------------------------
 
     def _workflow_tools(self) -> tuple[ToolSpec, ...]:
-        return workflow_tools(self._live_run.coordination, self._ballot, run_off=self._run_off)
+        return self._form.tools(self._live_run.coordination, self._ballot)
 
     async def _catch_up(self) -> None:
         """Show the agent what the caller said, and, if its ballot is outdated, the current one; it goes on working."""
@@ -231,13 +242,15 @@ class Round:
     def _show_ballot(self, heading: str, shown: RoundStarted | BallotChanged, *, notes: str = "") -> None:
         """Put the ballot before the agent, and the answers' files within its reach."""
         entries = self._ballot.entries
-        if not entries:
+        if not entries and self._opened.kind == "answer_or_vote":
             return
         changes = shown_changes(self._live_run, entries, self._run_spec.answer_store)
         state = self._live_run.coordination
         base = self._live_run.state.checked_base
-        text = ballot_message(heading, self._ballot, state, shown, notes=notes, changes=changes, base=base)
-        if self._writes:
+        text = ballot_message(
+            heading, self._ballot, state, shown, self._form.request, notes=notes, changes=changes, base=base
+        )
+        if self._writes and self._form.votes:
             text = f"{text}\n\n{prompts.IF_UNABLE}{prompts.text_vote(self._choices)}."
         self._talk.tell(text, "ballot")
         if self._member.workspace is not None:
@@ -275,7 +288,7 @@ class Round:
             self._violated("unreadable_call", prompts.UNREADABLE)
             return False
         knows_how_to_vote = self._reminded or self._writes or reply.tools_as_text
-        if text and self._ballot.entries and knows_how_to_vote:
+        if text and self._ballot.entries and self._form.votes and knows_how_to_vote:
             vote = read_vote(text, self._names, shown_texts(self._talk.messages, of_caller=True))
             if vote == "unclear":
                 self._violated("unclear_vote", prompts.unclear_vote(self._choices))
@@ -290,7 +303,8 @@ class Round:
             return await self._submit(None, text, reply.citations, "text")
         workflow = [tool.name for tool in self._workflow_tools()]
         own = self._member.templates.enforcement_message
-        self._violated("no_action", prompts.enforcement(workflow, self._choices, may_answer=may_answer, own=own))
+        choices = self._choices if self._form.votes else []
+        self._violated("no_action", prompts.enforcement(workflow, choices, may_answer=may_answer, own=own))
         return False
 
     @property
@@ -320,9 +334,25 @@ class Round:
         except ToolRefused as error:
             return self._refused(call, "bad_arguments", str(error))
         form: ActionForm = next(record.form for record in reply.tool_calls if record.id == call.id)
-        if isinstance(action, NewAnswer):
-            return await self._submit(call, action.content, reply.citations, form)
-        return self._vote(call, action, form)
+        match action:
+            case NewAnswer():
+                return await self._submit(call, action.content, reply.citations, form)
+            case VoteArguments():
+                return self._vote(call, action, form)
+            case SubmittedTests():
+                return self._submit_tests(call, action, form)
+            case SubmittedOutputs():
+                said = self._live_run.coordination.submit_outputs(self._member.name, action.outputs)
+                return self._record_tests(call, said, form)
+            case Synthesis():
+                told = self._violation is not None and self._violation.code == "unknown_source"
+                named = [_claim(one) for one in action.claims]
+                claims = self._live_run.coordination.sourced(self._member.name, named, told=told)
+                if isinstance(claims, Violation):
+                    return self._refused(call, claims.code, prompts.refusal(claims))
+                return await self._submit(call, action.content, reply.citations, form, claims)
+            case _:
+                assert_never(action)
 
     def _vote(self, call: ToolCall | None, action: VoteArguments, form: ActionForm) -> bool:
         state, name = self._live_run.coordination, self._member.name
@@ -332,8 +362,23 @@ class Round:
         self._live_run.record(vote.model_copy(update={"form": form}))
         return True
 
+    def _submit_tests(self, call: ToolCall, action: SubmittedTests, form: ActionForm) -> bool:
+        tests = [WrittenTest(title=one.title, script=one.script, expected=one.expected) for one in action.tests]
+        return self._record_tests(call, self._live_run.coordination.submit_tests(self._member.name, tests), form)
+
+    def _record_tests(self, call: ToolCall, submitted: WrittenTestsSubmitted | Violation, form: ActionForm) -> bool:
+        if isinstance(submitted, Violation):
+            return self._refused(call, submitted.code, prompts.refusal(submitted))
+        self._live_run.record(submitted.model_copy(update={"form": form}))
+        return True
+
     async def _submit(
-        self, call: ToolCall | None, answer: str, citations: Sequence[CitationRecord], form: ActionForm
+        self,
+        call: ToolCall | None,
+        answer: str,
+        citations: Sequence[CitationRecord],
+        form: ActionForm,
+        claims: tuple[Claim, ...] | None = None,
     ) -> bool:
         """The answer's text and files are kept before it stands, so that whoever sees it can read them. If they cannot
         be kept the answer stands without them, because it was paid for, and the agent falls out.
@@ -341,10 +386,10 @@ class Round:
         name = self._member.name
         _, content = thoughts_apart(answer)
         try:
-            content = formed(content, citations, self._run_spec.policy)
+            content = formed(content, citations, self._run_spec.policy, claims)
         except ToolRefused as refused:
             return self._refused(call, "wrong_format", str(refused))
-        verdict = self._live_run.coordination.answer(name, content)
+        verdict = self._live_run.coordination.answer(name, content, claims)
         kept, fault = None, None
         if not isinstance(verdict, Violation):
             try:
@@ -353,7 +398,9 @@ class Round:
                 )
             except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
                 fault = self._live_run.fault(error)
-            verdict = self._live_run.coordination.answer(name, content)
+            verdict = self._live_run.coordination.answer(name, content, claims)
+        if isinstance(verdict, Violation) and verdict.code == "too_late":
+            raise BackendError("timeout", prompts.refusal(verdict))
         if isinstance(verdict, Violation):
             return self._refused(call, verdict.code, prompts.refusal(verdict), counts=verdict.counts)
         where = {"path": kept.path, "changes": kept.changes} if kept is not None else {}
@@ -383,6 +430,11 @@ class Round:
     def _record(self, event: WorkEvent) -> None:
         self._live_run.record(event)
         self._take_in(event)
+
+
+def _claim(one: ClaimArguments) -> Claim:
+    test = WrittenTest(title=one.claim, script=one.script, expected=one.prints) if one.script and one.prints else None
+    return Claim(text=one.claim, answers=one.answers, contradicted_by=one.contradicted_by, test=test)
 
 
 def _most_shown(member: Member, attempt: Attempt, ballot: Ballot) -> int | None:

@@ -1,4 +1,5 @@
-"""Evidence on the ballot: the checks of a run are run on the base, on the files of every answer, and on the final ones.
+"""Evidence on the ballot: the checks of a run are run on the base, on the files of every answer, and on the final ones;
+tests that the team writes, on the base and on the answers.
 
 A fold over the journal like everything here: what has run once on the same files is in the run's state, and does not
 run again, also after a resume.
@@ -11,6 +12,7 @@ import anyio
 
 from massgen_mcp.checks.judge import FileJudge
 from massgen_mcp.coordination.evidence import RUNS, merged
+from massgen_mcp.coordination.testing import TestRun, due_runs
 from massgen_mcp.events.coordination import CheckFinished, FilesChecked
 from massgen_mcp.events.parts import Changes, CheckOutcome
 from massgen_mcp.orchestration.live_run import LiveRun
@@ -38,10 +40,17 @@ class AnswerChecks:
         self._room = anyio.Semaphore(max(1, min(4, (os.cpu_count() or 1) // 2)))
         self._locks: dict[tuple[str, str], anyio.Lock] = {}
         self._base_lock = anyio.Lock()
+        self._left_locks: dict[str, anyio.Lock] = {}
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """The checks of the config."""
+        return self._judge.commands
 
     async def attend(self) -> None:
         """Check each answer when it stands, for as long as that can matter."""
         begun: dict[_Work, anyio.CancelScope] = {}
+        tests_begun, left_begun = set[TestRun](), set[str]()
         async with anyio.create_task_group() as tasks:
             while True:
                 attempt, state = self._live_run.state.attempt, self._live_run.coordination
@@ -51,6 +60,14 @@ class AnswerChecks:
                     if work not in begun:
                         begun[work] = anyio.CancelScope()
                         tasks.start_soon(self._check_answer, work, begun[work])
+                for run in due_runs(state) if state.winner is None else ():
+                    if run not in tests_begun:
+                        tests_begun.add(run)
+                        tasks.start_soon(self._run_test, run)
+                for agent in self._left:
+                    if agent not in left_begun:
+                        left_begun.add(agent)
+                        tasks.start_soon(self._check_left, agent)
                 for work, scope in begun.items():
                     if work.attempt != attempt or (state.winner is not None and work.label != state.winner.label):
                         scope.cancel()
@@ -61,6 +78,24 @@ class AnswerChecks:
         if done := self._live_run.state.checked_final:
             return done
         return self._live_run.record(await self._judged(changes, FilesChecked(subject="final", agent=agent)))
+
+    async def unfinished(self) -> None:
+        """Check what dropped agents left in files, as far as that is not done."""
+        async with anyio.create_task_group() as tasks:
+            for agent in self._left:
+                tasks.start_soon(self._check_left, agent)
+
+    @property
+    def _left(self) -> dict[str, Changes]:
+        """What agents left that were dropped, by agent."""
+        dropped = self._live_run.state.dropped
+        return {one.agent: one.changes for one in dropped if one.changes is not None and self.commands}
+
+    async def _check_left(self, agent: str) -> None:
+        async with self._left_locks.setdefault(agent, anyio.Lock()):
+            if agent not in self._live_run.state.checked_unfinished:
+                found = FilesChecked(subject="unfinished", agent=agent)
+                self._live_run.record(await self._judged(self._left[agent], found))
 
     async def _check_answer(self, work: _Work, scope: anyio.CancelScope) -> None:
         state = self._live_run.coordination
@@ -73,6 +108,21 @@ class AnswerChecks:
                 found = await self._judged(changes, FilesChecked(subject="answer", agent=agent, label=work.label))
             if self._live_run.state.attempt == work.attempt:
                 self._live_run.record(found)
+
+    async def _run_test(self, run: TestRun) -> None:
+        """Once on these files. One that we cannot run says so, and is not tried again."""
+        script, expected = run.test.script, run.test.expected
+        try:
+            async with self._room:
+                if self._live_run.coordination.winner is not None:
+                    return
+                outcome = await self._judge.check(run.tree, script, expected)
+        except Exception as error:  # noqa: BLE001 - a test that we cannot run is nobody's fault
+            how = f"did not run: {self._problem(error)}"
+            outcome = CheckOutcome(command=script, expected=expected, result="not_run", how=how, seconds=0)
+        if run.first is not None:
+            outcome = merged(run.first, outcome)
+        self._live_run.record(CheckFinished(tree=run.tree, outcome=outcome))
 
     async def _repeated(self, work: _Work, changes: Changes | None) -> FilesChecked:
         """What is known of the answer, with these checks run once more on the same files."""

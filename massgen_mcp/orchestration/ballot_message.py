@@ -9,14 +9,17 @@ from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.events.agent_work import BallotChanged, RoundStarted
 from massgen_mcp.events.coordination import FilesChecked
-from massgen_mcp.events.parts import ShownReason
+from massgen_mcp.events.parts import ShownReason, StageKind
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.answer_store import AnswerStore
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.evidence_text import evidence_of
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.shown_changes import shown_changes
+from massgen_mcp.orchestration.tests_text import tests_text
 from massgen_mcp.orchestration.window import within
+
+_HEADINGS: Mapping[StageKind, str] = {"settle": prompts.SCRIPTS_TO_SETTLE, "revise": prompts.PROVEN_TESTS}
 
 
 def shown_reasons(attempt: Attempt, ballot: Ballot) -> tuple[ShownReason, ...]:
@@ -42,6 +45,7 @@ def ballot_texts(
         yield live_run.coordination.content(entry.label)
     yield from evidence_of(ballot, live_run.coordination, live_run.state.checked_base).values()
     yield from shown_changes(live_run, ballot.entries, store).values()
+    yield tests_text(live_run.coordination)
     for shown in reasons:
         yield shown.reason
     yield live_run.state.agents[ballot.viewer].working_notes
@@ -52,22 +56,27 @@ def ballot_message(
     ballot: Ballot,
     state: Coordination,
     shown: RoundStarted | BallotChanged,
+    request: str,
     *,
     notes: str = "",
     changes: Mapping[str, str],
     base: FilesChecked | None,
 ) -> str:
-    """`shown` is the event that tells of the ballot, `notes` what its viewer wrote on the way to its first answer,
-    `changes` what the answers change, by their names, `base` what checks say of the unchanged files.
+    """`shown` is the event that tells of the ballot, `request` what is asked of its viewer, `notes` what that one wrote
+    on the way to its first answer, `changes` what the answers change, by their names, `base` what checks say of the
+    unchanged files.
     """
     answers = [(entry.name, within(state.content(entry.label), shown.most)) for entry in ballot.entries]
     own = next((entry.name for entry in ballot.entries if state.author(entry.label) == ballot.viewer), None)
     parts = [prompts.working_notes_block(notes, shown.nonce)] if notes else []
     evidence = evidence_of(ballot, state, base)
-    parts.append(prompts.ballot_block(heading, answers, shown.nonce, own=own, changes=changes, evidence=evidence))
+    if answers:
+        parts.append(prompts.ballot_block(heading, answers, shown.nonce, own=own, changes=changes, evidence=evidence))
     if shown.reasons:
         reasons = [(reason.name, reason.reason) for reason in shown.reasons]
         parts.append(prompts.reasons_block(prompts.VOID_REASONS, reasons, shown.nonce))
-    run_off = isinstance(shown, RoundStarted) and shown.run_off
-    parts.append(prompts.decide_block(may_answer=state.may_answer(ballot.viewer), run_off=run_off))
+    if tests := tests_text(state):
+        kind = state.stage.kind if state.stage is not None else "vote"
+        parts.append(prompts.tests_block(tests, shown.nonce, _HEADINGS.get(kind, prompts.WRITTEN_TESTS)))
+    parts.append(prompts.DECIDE if state.may_answer(ballot.viewer) else request)
     return "\n\n".join(parts)

@@ -27,10 +27,11 @@ from massgen_mcp.events.run import (
 )
 from massgen_mcp.orchestration.answer_checks import AnswerChecks
 from massgen_mcp.orchestration.attempt import Attempt, Briefing
-from massgen_mcp.orchestration.coordinating import coordinate
+from massgen_mcp.orchestration.coordinating import coordinate, drop_unanswered, left_behind
 from massgen_mcp.orchestration.final_answer import evaluate, final_answer, present, presented, verdict
 from massgen_mcp.orchestration.live_run import WHOLE_RUN, Journal, LiveRun
-from massgen_mcp.orchestration.replay import past_work
+from massgen_mcp.orchestration.model_window import abilities_of, learn_window
+from massgen_mcp.orchestration.replay import measure_past, past_work
 from massgen_mcp.orchestration.run_end import cancelled, nobody_left, timed_out
 from massgen_mcp.orchestration.team import Member, RunSpec
 from massgen_mcp.run_state.facts import Final
@@ -73,12 +74,17 @@ class Conductor:
         self._live_run.record(RunResumed(in_flight=tuple(self.state.resume_point.in_flight.values())))
         for name, fault in faults.items():
             if fault is not None and name in self._live_run.coordination.live:
-                self._live_run.drop(name, fault)
+                await self._drop(self._run_spec.member(name), fault)
         self._live_run.decide()
+
+    async def _drop(self, member: Member, fault: BackendError) -> None:
+        self._live_run.drop(member.name, fault, await left_behind(member, self._run_spec, self._live_run))
 
     async def _fast_forward(self, member: Member) -> BackendError | None:
         """Bring what an agent keeps in memory to where it stood; the fault, if that cannot be done."""
-        tries, used = past_work(member.name, (record.event for record in self._past))
+        events = [record.event for record in self._past]
+        measure_past(member.name, events, abilities_of(member))
+        tries, used = past_work(member.name, events)
         try:
             if isinstance(member.backend, Replayable):
                 member.backend.fast_forward(tries)
@@ -146,6 +152,7 @@ class Conductor:
         if self._run.ended_early:
             with anyio.CancelScope(shield=True):
                 await self._end_nested_runs()
+                await drop_unanswered(self._run_spec, self._live_run, "the run ended before it answered")
             self._live_run.record(
                 cancelled(self.state) if self._cancel_requested else timed_out(self.state, self._run_spec.limits)
             )
@@ -163,7 +170,8 @@ class Conductor:
         if self._checks is None:
             yield
             return
-        await self._checks.base()
+        if self._checks.commands:
+            await self._checks.base()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._checks.attend)
             yield
@@ -172,7 +180,7 @@ class Conductor:
     async def _completed(self, final: Final) -> RunCompleted:
         """The end of a run whose final answer is kept, and whose files are checked once more."""
         completed = await self._kept(final)
-        if self._checks is None or completed.unkept:
+        if self._checks is None or not self._checks.commands or completed.unkept:
             return completed
         checked = await self._checks.final(final.agent, completed.changes)
         fails = failing(checked, self._live_run.coordination.evidence, self._run_spec.policy.checks_policy)
@@ -243,7 +251,7 @@ class Conductor:
             return await self._first_agent_presents(attempt)
         winner = await coordinate(attempt)
         if winner is None:
-            return nobody_left(self.state)
+            return await self._nobody_left()
         self._live_run.record(await final_answer(attempt, winner))
         return None
 
@@ -251,9 +259,16 @@ class Conductor:
         """Without coordination there is nothing to fall back on."""
         member = self._run_spec.team[0]
         try:
+            await learn_window(member)
             answer = await present(member, attempt, tuple(self.state.resume_point.presentation))
         except BackendError as error:
-            self._live_run.drop(member.name, error)
-            return nobody_left(self.state)
+            await self._drop(member, error)
+            return await self._nobody_left()
         self._live_run.record(await presented(member, attempt, answer))
         return None
+
+    async def _nobody_left(self) -> RunFailed:
+        """Where nobody answered, checks say which of the unfinished files are the best."""
+        if self._checks is not None and not self.state.answers:
+            await self._checks.unfinished()
+        return nobody_left(self.state)

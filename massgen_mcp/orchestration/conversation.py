@@ -16,6 +16,7 @@ from massgen_mcp.backends.base import (
     ToolSpec,
     UserMessage,
 )
+from massgen_mcp.backends.metering import request_tokens
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events.agent_work import (
     BallotChanged,
@@ -42,6 +43,7 @@ from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.tool_calls import run_tools
 from massgen_mcp.orchestration.window import (
     FULL,
+    LONGEST_NOTE,
     NOTED_CHARACTERS,
     NOTED_WITHIN,
     ROOM_STEPS,
@@ -49,6 +51,7 @@ from massgen_mcp.orchestration.window import (
     Part,
     RoomStep,
     Transcript,
+    most_of_each,
     within,
 )
 
@@ -194,7 +197,7 @@ class Conversation:
             live_run=self._live_run,
             limits=self._limits,
         )
-        self._abilities.measure(request, reply.usage)
+        self._abilities.measure(request_tokens(request), reply.usage)
         return reply
 
     async def _make_room(self, empty: ModelRequest, most: float) -> bool:
@@ -206,10 +209,28 @@ class Conversation:
             return False
         before = self.messages
         for step in ROOM_STEPS:
-            if self._abilities.tokens(self._request(empty)) <= ROOMY * window:
+            if self._is_roomy(self._transcript, empty, window):
                 break
-            await self._leave_out(step, empty, window)
+            if step.characters is not None or self._needs_note(step, empty, window):
+                await self._leave_out(step, empty, window)
         return self.messages != before
+
+    def _is_roomy(self, transcript: Transcript, empty: ModelRequest, window: int) -> bool:
+        request = replace(empty, messages=(*transcript.messages, *self._warning()))
+        return self._abilities.tokens(request) <= ROOMY * window
+
+    def _needs_note(self, step: RoomStep, empty: ModelRequest, window: int) -> bool:
+        """Unless a note would not make room enough, and shorter results would: a note is a call that is paid for."""
+        if self._note is not None or self._repeats("condense"):
+            return True
+        if self._is_roomy(self._transcript.condensed("", step.kept_replies), empty, window):
+            return True
+        shorter = (
+            self._transcript.shortened(one.kept_replies, one.characters)
+            for one in ROOM_STEPS
+            if one.characters is not None and 0 < one.kept_replies < step.kept_replies
+        )
+        return not any(self._is_roomy(transcript, empty, window) for transcript in shorter)
 
     async def _leave_out(self, step: RoomStep, empty: ModelRequest, window: int) -> None:
         kept, name = step.kept_replies, self._member.name
@@ -218,6 +239,7 @@ class Conversation:
                 self._record(ConversationShortened(agent=name, kept_replies=kept, characters=step.characters))
         elif self._transcript.has_earlier(kept):
             note = self._note if self._note is not None else await self._written_note(empty, window)
+            note = within(note, most_of_each([note], self._abilities.bytes_of(LONGEST_NOTE * window)))
             nonce = draw_nonce([note])
             self._record(ConversationCondensed(agent=name, note=note, nonce=nonce, kept_replies=kept))
 

@@ -12,7 +12,9 @@ from massgen_mcp.events.coordination import FirstAnswersClosed, WinnerChosen
 from massgen_mcp.events.parts import Changes
 from massgen_mcp.orchestration.agent_round import Round
 from massgen_mcp.orchestration.attempt import Attempt
-from massgen_mcp.orchestration.team import Member, TeamLimits
+from massgen_mcp.orchestration.live_run import LiveRun
+from massgen_mcp.orchestration.model_window import learn_window
+from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
 
 
 async def coordinate(attempt: Attempt) -> WinnerChosen | None:
@@ -24,10 +26,21 @@ async def coordinate(attempt: Attempt) -> WinnerChosen | None:
         tasks.start_soon(_close_first_answers, attempt)
         for member in attempt.run_spec.team:
             tasks.start_soon(_take_part, member, attempt)
-        while live_run.coordination.winner is None and live_run.coordination.live:
+        while live_run.coordination.winner is None and (live_run.coordination.live or live_run.awaits_caller):
             await live_run.change()
         tasks.cancel_scope.cancel()
+    await drop_unanswered(attempt.run_spec, live_run, "the run was decided before it answered")
     return live_run.coordination.winner
+
+
+async def drop_unanswered(run_spec: RunSpec, live_run: LiveRun, why: str) -> None:
+    """Drop the agents that never answered and have changed files: what they left is kept so."""
+    answered = {answer.agent for answer in live_run.state.answers}
+    for member in run_spec.team:
+        if member.name in live_run.coordination.live and member.name not in answered:
+            changes = await left_behind(member, run_spec, live_run)
+            if changes is not None and changes.count:
+                live_run.drop(member.name, BackendError("cut_off", why), changes)
 
 
 async def _take_part(member: Member, attempt: Attempt) -> None:
@@ -36,22 +49,22 @@ async def _take_part(member: Member, attempt: Attempt) -> None:
         await _play_rounds(member, attempt)
     except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
         fault = attempt.live_run.fault(error)
-        attempt.live_run.drop(member.name, fault, await _left_behind(member, attempt))
+        attempt.live_run.drop(member.name, fault, await left_behind(member, attempt.run_spec, attempt.live_run))
 
 
-async def _left_behind(member: Member, attempt: Attempt) -> Changes | None:
+async def left_behind(member: Member, run_spec: RunSpec, live_run: LiveRun) -> Changes | None:
     """What its copies of the caller's files hold, kept. None: nothing, or it cannot be kept."""
     try:
-        return await attempt.run_spec.answer_store.keep_patch(member.name, member.workspace)
+        return await run_spec.answer_store.keep_patch(member.name, member.workspace)
     except Exception as error:  # noqa: BLE001 - it is dropped for another reason
-        attempt.live_run.fault(error)
+        live_run.fault(error)
         return None
 
 
 async def _play_rounds(member: Member, attempt: Attempt) -> None:
     """Round after round, until the agent has nothing to do any more."""
     live_run = attempt.live_run
-    await member.tariff.ready()  # the price list knows how much the model can read
+    await learn_window(member)
     if events := live_run.state.resume_point.open_rounds.get(member.name):
         await _play(member, attempt, Round.resume(member, attempt, tuple(events)))
     while True:
@@ -96,18 +109,24 @@ def _round_limit(limits: TeamLimits, number: int) -> tuple[str, float]:
 
 async def _close_first_answers(attempt: Attempt) -> None:
     """Give the stragglers `first_answer_wait_seconds` from the first answer on, our own queue and a person's thinking
-    not counted.
+    not counted. Agents that are asked later have their own time.
     """
-    live_run = attempt.live_run
-    while not live_run.coordination.answered:
-        await live_run.change()
-    limit = Countdown(attempt.run_spec.limits.first_answer_wait_seconds)
+    live_run, before = attempt.live_run, tuple[str, ...]()
 
     def stands() -> bool:
         queued = live_run.state.resume_point.queued
         return live_run.asks or not queued.isdisjoint(live_run.coordination.unanswered)
 
-    with live_run.limited(limit, stands):
-        await anyio.sleep_forever()
-    if unanswered := live_run.coordination.unanswered:
-        live_run.record(FirstAnswersClosed(awaited=unanswered))
+    while True:
+        asked = live_run.coordination.asked
+        newest = [agent for agent in asked if agent not in before]
+        while asked == live_run.coordination.asked and not {*newest} & {*live_run.coordination.answered}:
+            await live_run.change()
+        with live_run.limited(Countdown(attempt.run_spec.limits.first_answer_wait_seconds), stands):
+            while asked == live_run.coordination.asked:
+                await live_run.change()
+        if asked == live_run.coordination.asked and (unanswered := live_run.coordination.unanswered):
+            live_run.record(FirstAnswersClosed(awaited=unanswered))
+        while asked == live_run.coordination.asked:
+            await live_run.change()
+        before = asked

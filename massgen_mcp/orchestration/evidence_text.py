@@ -6,6 +6,7 @@ from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.events.coordination import FilesChecked
 from massgen_mcp.events.parts import CheckOutcome
+from massgen_mcp.orchestration.tests_text import results_of
 
 BALLOT_CHARACTERS = 12_000
 """So much of the output of checks stands on one ballot, shared out alike."""
@@ -20,7 +21,11 @@ def evidence_of(ballot: Ballot, state: Coordination, base: FilesChecked | None) 
     printed = sum(bool(outcome.excerpt) for one in found.values() for outcome in (*one.outcomes, *one.own))
     limit = max(LEAST_CHARACTERS, BALLOT_CHARACTERS // max(1, printed))
     before = {outcome.command: outcome for outcome in (base.outcomes if base is not None else ())}
-    return {name: "\n".join(_evidence_lines(checked, before, limit)) for name, checked in found.items()}
+    lines = {name: [*_evidence_lines(checked, before, limit)] for name, checked in found.items()}
+    tested = results_of(state)
+    for entry in ballot.entries:
+        lines.setdefault(entry.name, []).extend(tested.get(entry.label, ()))
+    return {name: "\n".join(those) for name, those in lines.items() if those}
 
 
 def _evidence_lines(checked: FilesChecked, before: Mapping[str, CheckOutcome], limit: int) -> Iterator[str]:

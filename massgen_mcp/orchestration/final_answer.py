@@ -18,10 +18,11 @@ from massgen_mcp.events.coordination import (
     PresentationStarted,
     WinnerChosen,
 )
-from massgen_mcp.events.parts import Changes
+from massgen_mcp.events.parts import DECIDED_BY_RUNS, Changes
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.answer_form import formed
 from massgen_mcp.orchestration.attempt import Attempt
+from massgen_mcp.orchestration.claims_text import with_claims
 from massgen_mcp.orchestration.conversation import Conversation, calls_of
 from massgen_mcp.orchestration.evidence_text import evidence_of
 from massgen_mcp.orchestration.live_run import LiveRun
@@ -40,8 +41,9 @@ PresentationEvent = PresentationStarted | PresentationFailed | WorkEvent
 async def final_answer(attempt: Attempt, winner: WinnerChosen) -> AnswerPresented:
     """If the winner cannot write it, its latest answer stands in, on the record."""
     run_spec, live_run, state = attempt.run_spec, attempt.live_run, attempt.live_run.state
-    standing = state.agents[winner.agent].answers[-1]
-    as_it_stood = AnswerPresented(agent=winner.agent, answer=standing.content, reused=True, changes=standing.changes)
+    standing = next(one for one in state.agents[winner.agent].answers if one.label == winner.label)
+    text = with_claims(standing, live_run.coordination, run_spec.policy)
+    as_it_stood = AnswerPresented(agent=winner.agent, answer=text, reused=True, changes=standing.changes)
     debug = run_spec.policy.debug_final_answer
     if debug is not None and attempt.number == 1:
         return as_it_stood.model_copy(update={"answer": debug})
@@ -87,6 +89,10 @@ def _may_reuse(attempt: Attempt, winner: WinnerChosen) -> bool:
         return False  # what was planned is still to be executed
     if policy.final_answer_strategy == "winner_reuse" or len(attempt.run_spec.team) == 1:
         return True
+    stages = attempt.live_run.coordination.stages
+    tested = winner.outcome in DECIDED_BY_RUNS or any(stage.kind in ("test", "refute") for stage in stages)
+    if tested or winner.outcome == "synthesised" or attempt.live_run.coordination.rules.decide == "checks":
+        return True  # the files that were tested are the final ones, and what was written from all was written for it
     agreed = winner.outcome == "consensus" or len(attempt.live_run.coordination.answered) == 1
     return policy.final_answer_strategy == "auto" and agreed
 

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 import anyio
 
-from massgen_mcp.coordination.deciding import decision
+from massgen_mcp.coordination.procedures.next_step import next_step
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError
@@ -81,7 +81,7 @@ class LiveRun:
 
     def record(self, event: EventT) -> EventT:
         """Append an event to the journal, and so to the state. Continue with the event that is returned: a resumed run
-        will read that one. If it decides the coordination or calls for a run-off, that is recorded right after it.
+        will read that one. If it decides the coordination or opens a stage, that is recorded right after it.
         """
         coordination, asked = self.coordination, self.caller.asked
         event = self._journal.record(event)
@@ -104,9 +104,9 @@ class LiveRun:
         return self.asks and not self.coordination.finish_requested
 
     def decide(self) -> None:
-        """Record a decision that is due: the process that should have done so may have been lost just then."""
-        if not self.awaits_caller and (decided := decision(self.coordination)):
-            self._journal.record(decided)
+        """Record what is due: the process that should have done so may have been lost just then."""
+        while not self.awaits_caller and (due := next_step(self.coordination)):
+            self._journal.record(due)
 
     @contextmanager
     def limited(self, limit: Countdown, stands: Callable[[], bool], *, of: str | None = None) -> Generator[None]:

@@ -6,12 +6,19 @@ from massgen_mcp.orchestration.window import SHOWN
 
 
 def abilities_of(member: Member) -> Abilities:
-    """What its model was found not to take; nobody remembers it where the member shares nothing with others."""
-    return member.limiter.abilities(member.backend.model, member.own_tools) if member.limiter else Abilities()
+    """What its model was found not to take, also for others who ask the same one."""
+    return member.limiter.abilities(member.backend.model, member.own_tools) if member.limiter else member.abilities
+
+
+async def learn_window(member: Member) -> None:
+    """From the price list, or else from the server itself, where it tells."""
+    await member.tariff.ready()
+    if member.tariff.window() is None:
+        await abilities_of(member).ask_window(member.backend)
 
 
 def window_of(member: Member, abilities: Abilities) -> int | None:
-    """Tokens, as a refusal told, else as the price list has it. None: nobody knows."""
+    """Tokens, as the server or a refusal told, else as the price list has it. None: nobody knows."""
     return abilities.window or member.tariff.window()
 
 

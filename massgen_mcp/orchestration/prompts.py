@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import cast
 
-from massgen_mcp.backends.base import JsonObject, JsonValue, ToolSpec
+from massgen_mcp.backends.base import WORKFLOW_TOOLS, JsonObject, JsonValue, ToolSpec
 from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.coordination.evidence import ChecksPolicy
 from massgen_mcp.coordination.guidance import Violation, ViolationCode
@@ -24,6 +24,30 @@ JUDGE = """\
 You are one of several experts who answered the same question independently. You are shown the current answers under \
 neutral names; a vote decides which of them is best. Check them against your own work. Judge only the content: names \
 and order mean nothing."""
+
+WRITE_TESTS = """\
+You are one of several experts who answered the same question independently. You are shown the answers under neutral \
+names; tests that you and the others write decide which of them is best. Names and order mean nothing."""
+
+SYNTHESISE = """\
+You are one of several experts who answered the same question independently. You are shown the answers under neutral \
+names, and write the one that the caller gets. Names and order mean nothing."""
+
+COMPARE = """\
+You are a judge. Others answered the question, and you are shown two of their answers under neutral names. Judge only \
+the content: names and order mean nothing."""
+
+REFUTE = """\
+You are one of several experts who answered the same question independently. One of the answers was chosen. Look for \
+what is wrong with it, and prove it by what its files do."""
+
+SETTLE = """\
+You are an expert who knows the question, and is shown scripts that are run on the files of somebody's answer. Say \
+what they print if the files do what the question demands."""
+
+REVISE = """\
+You are one of several experts who answered the same question independently. Your answer was chosen, and then others \
+proved that its files do not do what the question demands."""
 
 CONTENT_WITH: dict[str, str] = {
     "lenient": "",
@@ -85,7 +109,14 @@ REFUSALS: dict[ViolationCode, str] = {
         "The answer has {length} characters; at most {limit} are allowed. Put large parts into files and name them."
     ),
     "answer_limit": "You have used all your answers. Vote for the best one instead.",
-    "only_votes": "The vote is tied, and new answers are no longer accepted. Vote for one of the remaining answers.",
+    "only_votes": "New answers are no longer accepted. Vote for one of the remaining answers.",
+    "only_this": "Only a call of `{tool}` is accepted now.",
+    "unknown_source": (
+        "Every claim has to name the answers that it stands in, by the names shown to you: {choices}. You named "
+        "{names}."
+    ),
+    "too_late": "its first answer came when the answers of the others were closed",
+    "no_expectation": "Every test needs a `title`, a `script` and what it prints, `expected`; leave other tests out.",
     "duplicate_answer": "This is exactly the answer of {name}. Vote for {name}, or improve on it.",
     "repeated_answer": "You gave exactly this answer before. Improve on it, or vote.",
     "not_novel": (
@@ -126,7 +157,7 @@ ONLY_ANSWER = "The whole of your reply in plain text is taken as your complete a
 TOOLS_AS_TEXT = """\
 To call one of the tools below, end your reply with one JSON object and nothing after it:
 {"name": "NAME", "arguments": {...}}"""
-ONE_ACTION = "Call either `new_answer` or `vote`, exactly once in a turn. None of these calls was counted."
+ONE_ACTION = "Call exactly one tool that ends your turn, and once. None of these calls was counted."
 LAST_STEPS = "You can call tools in {left} more replies; then you have to be done."
 LAST_SECONDS = "About {seconds} seconds are left for this piece of work: come to an end, with what you have."
 LAST_MONEY = "{percent} of what the whole run may cost is spent: come to an end, with what you have."
@@ -144,6 +175,10 @@ NOT_NOTED = "The earlier part of your work was left out, to make room. What you 
 BALLOT_FIRST = "These are the current answers"
 BALLOT_CHANGED = "The answers changed while you worked. These are the current answers"
 BALLOT_RUN_OFF = "The votes are tied. One of these answers will win"
+BALLOT_TEST = "All have answered, and their files differ. These are the answers"
+BALLOT_ALL = "All have answered. These are the answers"
+BALLOT_CHOSEN = "This answer was chosen"
+BALLOT_PAIR = "These are the two answers"
 WITH_OWN = "; the one marked `yours` is your own"
 """Added to the heading of answers where the reader's own is among them."""
 OWN_NOTES = "Your own notes, from when you worked out your first answer:"
@@ -157,8 +192,41 @@ End your turn with exactly one call:
 several. It has to stand on its own."""
 DECIDE_BY_VOTE = "End your turn by calling `vote` for the answer that serves the caller best; it may be your own."
 DECIDE_RUN_OFF = "Compare them once more. End your turn by calling `vote` for the one that serves the caller best."
+DECIDE_TEST = """\
+Write tests that tell these answers apart, at most three, where they differ in something that the question demands. \
+Take what to expect from the question, not from the code of an answer. A test is a shell script; it begins in the \
+directory of the caller's files, as an answer changed them, and passes if it ends with 0 and prints what you expect on \
+its standard output. Let it print results only: no times, paths or random numbers, for it is run twice. It is run on \
+the files of every answer. It does not judge your own answer, and counts for nothing if only your own passes it. Try a \
+script first if you can. End your turn by calling `submit_tests`; with an empty list if the answers do the same."""
+DECIDE_SYNTHESISE = """\
+Write the final answer from all of these: keep what is right, leave out what is wrong, and look into what stands in \
+one answer alone and into what they contradict each other in. The caller sees only what you write: `content` names no \
+answers, and no experts. Beside it list every claim that it makes, with the names of the answers it stands in, and of \
+those that contradict it; of a document of findings, one claim for each finding, in their order. Where a shell script \
+that begins in the directory of the caller's unchanged files can show that a claim is true, give it, with what it \
+prints then. End your turn by calling `submit_synthesis`."""
+DECIDE_COMPARE = "End your turn by calling `vote` for the one that serves the caller better."
+DECIDE_REFUTE = """\
+Write tests, at most three, that its files should pass by what the question demands, and do not. Take what to expect \
+from the question. A test is a shell script; it begins in the directory of the caller's files, as this answer changed \
+them, and is right if it ends with 0 and prints what you expect on its standard output. Let it print results only: no \
+times, paths or random numbers, and no expectation. Somebody else, who sees only the question and your script, has to \
+expect the same. Try a script first if you can. End your turn by calling `submit_tests`; with an empty list if you \
+find nothing wrong."""
+DECIDE_SETTLE = """\
+Work out from the question alone what each of these scripts prints. End your turn by calling `submit_outputs` with \
+that, in their order; leave out from the first on of which the question does not tell."""
+DECIDE_REVISE = """\
+Mend your files so that these tests pass, and nothing that works now breaks. You can do so once. End your turn by \
+calling `new_answer` with the whole answer."""
 
 ALL_ANSWERS = "These are the answers"
+WRITTEN_TESTS = "The authors of the answers wrote these tests, and may share a misunderstanding:"
+SCRIPTS_TO_SETTLE = "These are the scripts:"
+PROVEN_TESTS = (
+    "An expert wrote these tests against your answer, and another one expects the same without having seen it:"
+)
 VOTES = "The reasons given with the votes, each under the name of the answer that was voted for:"
 WRITE_NOW = "Write the final answer now. Start from your own answer, which is marked `yours`, {and_then}."
 
@@ -194,7 +262,74 @@ NEW_ANSWER = ToolSpec(
 )
 
 
-TOOLS_OF_ROUNDS = (NEW_ANSWER.name, "vote", SUBMIT.name, RESTART.name, ASK_THE_ASKER)
+SUBMIT_TESTS = ToolSpec(
+    name="submit_tests",
+    description="Submit your tests: at most three, or none.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "tests": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "title": {"type": "string", "description": "What the question demands, in one sentence."},
+                        "script": {"type": "string", "description": "The shell script."},
+                        "expected": {"type": "string", "description": "Exactly what it prints if that is done."},
+                    },
+                    "required": ["title", "script", "expected"],
+                    "additionalProperties": False,
+                },
+            }
+        },
+        "required": ["tests"],
+        "additionalProperties": False,
+    },
+)
+
+
+SUBMIT_OUTPUTS = ToolSpec(
+    name="submit_outputs",
+    description="Say what the scripts print, in their order.",
+    parameters={
+        "type": "object",
+        "properties": {"outputs": {"type": "array", "items": {"type": "string"}}},
+        "required": ["outputs"],
+        "additionalProperties": False,
+    },
+)
+_NAMES: JsonObject = {"type": "array", "items": {"type": "string"}}
+SUBMIT_SYNTHESIS = ToolSpec(
+    name="submit_synthesis",
+    description="Submit the answer that you wrote from all answers, with where its claims stand.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "content": {"type": "string", "description": "The whole answer."},
+            "claims": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "claim": {"type": "string", "description": "In one sentence."},
+                        "answers": {**_NAMES, "description": "Names of the answers that it stands in."},
+                        "contradicted_by": {**_NAMES, "description": "Names of those that say otherwise."},
+                        "script": {"type": "string", "description": "A shell script that shows it, if one can."},
+                        "prints": {"type": "string", "description": "Exactly what that prints if the claim is true."},
+                    },
+                    "required": ["claim", "answers"],
+                    "additionalProperties": False,
+                },
+            },
+        },
+        "required": ["content", "claims"],
+        "additionalProperties": False,
+    },
+    shown="content",
+)
+
+
+TOOLS_OF_ROUNDS = (*WORKFLOW_TOOLS, SUBMIT.name, RESTART.name, ASK_THE_ASKER)
 """What ends a round, a judgement or a question: no other tool may be called so."""
 
 
@@ -316,11 +451,9 @@ def reasons_block(heading: str, reasons: Sequence[tuple[str, str]], nonce: str) 
     return "\n".join([heading, *(marked("reason", reason, nonce, name=name) for name, reason in reasons)])
 
 
-def decide_block(*, may_answer: bool, run_off: bool) -> str:
-    """What is asked of an agent after it was shown a ballot."""
-    if run_off:
-        return DECIDE_RUN_OFF
-    return DECIDE if may_answer else DECIDE_BY_VOTE
+def tests_block(tests: str, nonce: str, heading: str) -> str:
+    """The tests that the team wrote; how they came out stands with each answer."""
+    return f"{heading}\n{marked('tests', tests, nonce)}"
 
 
 def write_block(*, others: bool, reasons: bool) -> str:
@@ -337,10 +470,12 @@ def enforcement(tools: Iterable[str], voting_for: Sequence[str], *, may_answer: 
     """The reminder to act, after a reply without an action. `voting_for`: the names on the ballot, if there is one;
     `own`: the user's words for it.
     """
+    reminder = own or ENFORCE.format(names=" and ".join(f"`{name}`" for name in tools))
+    if not voting_for and not may_answer:
+        return reminder
     otherwise = TEXT_IS_ANSWER
     if voting_for:
         otherwise = text_vote(voting_for) + (OTHER_TEXT_IS_ANSWER if may_answer else "") + "."
-    reminder = own or ENFORCE.format(names=" and ".join(f"`{name}`" for name in tools))
     return f"{reminder} {IF_UNABLE}{otherwise}"
 
 

@@ -6,6 +6,7 @@ Not the run's state but an agent's memory: read from the journal once, when a ru
 from collections.abc import Iterable
 from typing import assert_never
 
+from massgen_mcp.backends.abilities import Abilities
 from massgen_mcp.backends.base import PastCall, ToolCall
 from massgen_mcp.events.agent_work import (
     ModelCallAborted,
@@ -19,8 +20,22 @@ from massgen_mcp.events.agent_work import (
     ToolFinished,
     ToolStarted,
 )
+from massgen_mcp.events.parts import Usage
 from massgen_mcp.events.record import AnyEvent, UnknownEvent, outside_calls
 from massgen_mcp.orchestration.conversation import calls_of, native_calls
+
+
+def measure_past(agent: str, events: Iterable[AnyEvent | UnknownEvent], abilities: Abilities) -> None:
+    """Let `abilities` know what the provider counted of the agent's calls."""
+    sent = dict[str, int]()
+    for event in events:
+        match event:
+            case ModelCallStarted(agent=name, usage_if_lost=Usage() as estimated) if name == agent:
+                sent[event.call_id] = estimated.input_tokens
+            case ModelReplied(agent=name) if name == agent and event.call_id in sent:
+                abilities.measure(sent[event.call_id], event.usage)
+            case _:
+                pass
 
 
 def past_work(agent: str, events: Iterable[AnyEvent | UnknownEvent]) -> tuple[list[PastCall], list[ToolCall]]:

@@ -1,17 +1,19 @@
 """What a round asks of the model at each step: the system message, and the workflow tools that are valid now."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 from massgen_mcp.backends.base import ToolSpec
 from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.coordination.state import Coordination
+from massgen_mcp.events.parts import RoundKind
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.code_prompts import code_notes
 from massgen_mcp.orchestration.team import Member
 
 
-def system_message(member: Member, attempt: Attempt, *, judges: bool) -> str:
+def system_message(member: Member, attempt: Attempt, kind: RoundKind, *, judges: bool) -> str:
     """`judges`: there are answers on its ballot."""
     run_spec, coordination = attempt.run_spec, attempt.live_run.coordination
     alone, policy = len(run_spec.team) == 1, run_spec.policy
@@ -33,8 +35,10 @@ def system_message(member: Member, attempt: Attempt, *, judges: bool) -> str:
         notes.append(prompts.FINDINGS)
     if judges and (checks := coordination.rules.checks) is not None:
         notes.append(prompts.evidence_note(checks))
-    usual = prompts.ANSWER_ALONE if alone else prompts.JUDGE if judges else prompts.FIRST_ANSWER
-    task = member.templates.evaluation_system_message or usual
+    first = kind == "answer_or_vote" and not judges
+    usual = prompts.ANSWER_ALONE if alone else prompts.FIRST_ANSWER if first else ROUND_FORMS[kind].task
+    own = member.templates.evaluation_system_message if kind in ("answer_or_vote", "run_off") else None
+    task = own or usual
     return prompts.system_prompt(task, member.system_message, notes, today=attempt.today)
 
 
@@ -51,11 +55,50 @@ def file_notes(member: Member, attempt: Attempt, *, judges: bool) -> Iterator[st
     yield from code_notes(run_spec.copies, checks, base, commands=commands, judges=judges)
 
 
-def workflow_tools(coordination: Coordination, ballot: Ballot, *, run_off: bool) -> tuple[ToolSpec, ...]:
+def _answer_or_vote(coordination: Coordination, ballot: Ballot) -> tuple[ToolSpec, ...]:
     """No vote without answers, no new answer beyond the limit."""
-    tools: list[ToolSpec] = []
-    if coordination.may_answer(ballot.viewer):
-        tools.append(prompts.NEW_ANSWER)
-    if ballot.entries:
-        tools.append(prompts.vote_tool(coordination.votable(ballot), run_off=run_off))
-    return tuple(tools)
+    answer = (prompts.NEW_ANSWER,) if coordination.may_answer(ballot.viewer) else ()
+    return (*answer, prompts.vote_tool(coordination.votable(ballot))) if ballot.entries else answer
+
+
+def _run_off(coordination: Coordination, ballot: Ballot) -> tuple[ToolSpec, ...]:
+    return (prompts.vote_tool(coordination.votable(ballot), run_off=True),)
+
+
+def _only(tool: ToolSpec) -> Callable[[Coordination, Ballot], tuple[ToolSpec, ...]]:
+    return lambda _, __: (tool,)
+
+
+class RoundForm(NamedTuple):
+    """What a round of one kind says and offers; `tools.workflow` reads what comes back."""
+
+    task: str
+    """What its system message begins with, if there are answers."""
+    heading: str
+    """Above the answers that it begins with."""
+    request: str
+    """What is asked below them."""
+    tools: Callable[[Coordination, Ballot], tuple[ToolSpec, ...]]
+    """Those that end it."""
+    votes: bool = True
+    """Whether a line of text can be its vote."""
+
+
+ROUND_FORMS: Mapping[RoundKind, RoundForm] = {
+    "answer_or_vote": RoundForm(prompts.JUDGE, prompts.BALLOT_FIRST, prompts.DECIDE_BY_VOTE, _answer_or_vote),
+    "run_off": RoundForm(prompts.JUDGE, prompts.BALLOT_RUN_OFF, prompts.DECIDE_RUN_OFF, _run_off),
+    "test": RoundForm(
+        prompts.WRITE_TESTS, prompts.BALLOT_TEST, prompts.DECIDE_TEST, _only(prompts.SUBMIT_TESTS), votes=False
+    ),
+    "synthesise": RoundForm(
+        prompts.SYNTHESISE, prompts.BALLOT_ALL, prompts.DECIDE_SYNTHESISE, _only(prompts.SUBMIT_SYNTHESIS), votes=False
+    ),
+    "compare": RoundForm(prompts.COMPARE, prompts.BALLOT_PAIR, prompts.DECIDE_COMPARE, _run_off),
+    "refute": RoundForm(
+        prompts.REFUTE, prompts.BALLOT_CHOSEN, prompts.DECIDE_REFUTE, _only(prompts.SUBMIT_TESTS), votes=False
+    ),
+    "settle": RoundForm(prompts.SETTLE, "", prompts.DECIDE_SETTLE, _only(prompts.SUBMIT_OUTPUTS), votes=False),
+    "revise": RoundForm(
+        prompts.REVISE, prompts.BALLOT_CHOSEN, prompts.DECIDE_REVISE, _only(prompts.NEW_ANSWER), votes=False
+    ),
+}

@@ -61,6 +61,7 @@ _AS_FAILURE: dict[DropReason, FailureReason] = {
     "timeout": "timeout",
     "no_action": "no_answer",
     "budget": "budget",
+    "cut_off": "no_answer",
     "bad_reply": "no_answer",
     "internal": "internal",
 }

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
+from massgen_mcp.backends.abilities import Abilities
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.calling import RetryPolicy
 from massgen_mcp.backends.limiter import ProviderLimiter
@@ -52,6 +53,8 @@ class Member:
     """What it has of the user's MCP servers."""
     limiter: ProviderLimiter | None = None
     """What its calls share with all others to the same provider. None: they share nothing."""
+    abilities: Abilities = field(default_factory=Abilities)
+    """What its model was found not to take, where nothing is shared."""
     tariff: Tariff = field(default_factory=Tariff)
     """What its model costs."""
     own_tools: tuple[str, ...] = ()

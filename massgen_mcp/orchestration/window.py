@@ -15,6 +15,8 @@ ROOMY = 0.5
 """... until it takes at most this one: what is cached at the provider is lost only now and then."""
 NOTED_WITHIN, NOTED_CHARACTERS = 0.9, 1_000
 """A note is asked for while its request takes at most so much of the window, if need be with so much of each result."""
+LONGEST_NOTE = 0.1
+"""So much of the window a note takes at most."""
 SHOWN = 0.4
 """So much of the window may be taken by what a conversation opens with."""
 LEAST_SHOWN = 500

@@ -18,8 +18,8 @@ from massgen_mcp.page.data import (
     RunPage,
     TimeLine,
 )
-from massgen_mcp.page.evidence import Patches, PatchOf, checks_of
-from massgen_mcp.page.head import TONES, actions, counted, facts, headline, why_it_ended
+from massgen_mcp.page.evidence import Patches, PatchOf, checks_of, tests_of
+from massgen_mcp.page.head import actions, counted, facts, headline, tone, why_it_ended
 from massgen_mcp.page.history import PastAnswer, PastVote, RunHistory, key_of
 from massgen_mcp.page.nameless import Nameless
 from massgen_mcp.page.shown import shown_of
@@ -31,6 +31,7 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.ending import helps
+from massgen_mcp.views.firmness import cautions
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.sentences import decided_beyond_votes, sentence_of
 from massgen_mcp.views.story import story
@@ -52,6 +53,8 @@ class ReportedRun:
     patch_of: PatchOf
     redactor: Redactor
     policy: ChecksPolicy = "informative"
+    applied_at: float | None = None
+    """When its changes were applied, in seconds since the epoch; None: they are not."""
 
 
 NestedRuns = Callable[[str], ReportedRun | None]
@@ -92,6 +95,7 @@ def page_with(
         depth,
         reported.policy,
         Patches(reported.patch_of, room, reported.redactor),
+        reported.applied_at,
     ).page()
 
 
@@ -108,6 +112,7 @@ class _Builder:
     depth: int
     policy: ChecksPolicy
     patches: Patches
+    applied_at: float | None
     notes: list[str] = field(default_factory=list[str])
 
     def page(self) -> RunPage:
@@ -126,13 +131,14 @@ class _Builder:
         page = RunPage(
             run_id=run.run_id,
             state=run.state,
-            tone=TONES[run.state],
+            tone=tone(run),
             ended=run.state in TERMINAL_STATES,
             actions=tuple(actions(run)),
             max_usd=run.max_usd,
             started_at=run.started_at,
             question=question,
             headline=headline(run),
+            cautions=tuple(cautions(run)),
             facts=tuple(facts(run)),
             story="" if run.state in TERMINAL_STATES else story(run, Activities()),
             reason=reason,
@@ -154,8 +160,10 @@ class _Builder:
             sums=sums_of(run, self.history.by_phase),
             nested=tuple(self._nested(run_id) for run_id in run.nested_runs),
             changes=changes,
+            applied_at=self.applied_at,
             patches=self.patches.texts,
             checks=checks_of(run, self.policy, self.history.checked, room),
+            tests=tests_of(run, room),
             check_runs=self._check_runs(),
             notes=(),
             redacted=room.redacted,

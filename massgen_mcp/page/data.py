@@ -124,9 +124,11 @@ class PageCheck(PagePart):
 
 
 class Checked(PagePart):
-    """What the checks said of the unchanged files (`base`), of those of an answer, or of the final ones."""
+    """What the checks said of the unchanged files (`base`), of those of an answer, of the final ones, or of those that
+    a dropped agent left (`unfinished`).
+    """
 
-    subject: Literal["base", "answer", "final"]
+    subject: Literal["base", "answer", "final", "unfinished"]
     agent: str | None
     answer: str | None
     """Key of the answer."""
@@ -144,6 +146,27 @@ class Checks(PagePart):
     decided: tuple[str, ...]
     checked: tuple[Checked, ...]
     """The unchanged files first, the others in the order of time."""
+
+
+class PageTest(PagePart):
+    """A test that an agent of the team wrote. Answers by key."""
+
+    by: str
+    title: str
+    script: Text
+    expected: Text
+    """What it has to print."""
+    passed: tuple[str, ...]
+    failed: tuple[str, ...]
+    void: str
+    """Why it does not count; empty where it does."""
+
+
+class Tests(PagePart):
+    """`say`: what to know of all of them, in words."""
+
+    say: tuple[str, ...]
+    tests: tuple[PageTest, ...]
 
 
 class CheckRun(PagePart):
@@ -284,7 +307,9 @@ class RunPage(PagePart):
     """Seconds since the epoch."""
     question: Text
     headline: str
-    """How it stands or ended, in two or three words."""
+    """How it stands or ended, in two or three words; why a decision is weak, where it is."""
+    cautions: tuple[str, ...]
+    """Why the decision is weak, and who disagrees, a sentence each."""
     facts: tuple[str, ...]
     story: str
     """What the team is at, in a sentence; empty once the run has ended."""
@@ -311,10 +336,14 @@ class RunPage(PagePart):
     nested: tuple[Nested, ...]
     changes: PageChanges | None
     """What the run makes of the caller's files; as in `Answer`."""
+    applied_at: float | None = None
+    """When they were applied to those files, in seconds since the epoch; None: they are not."""
     patches: dict[str, Text]
     """Unified diffs by key; answers with the same files share one."""
     checks: Checks | None
     """None: the run has none."""
+    tests: Tests | None
+    """Those that the team wrote about each other's answers; None: it wrote none."""
     check_runs: tuple[CheckRun, ...]
     doing: tuple[Doing, ...] = ()
     """Of each agent, while the run goes on and is watched; a page that stays has none."""

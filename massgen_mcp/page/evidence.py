@@ -6,16 +6,30 @@ from typing import assert_never
 
 from massgen_mcp.config.models.orchestrator import ChecksPolicy
 from massgen_mcp.events import parts
-from massgen_mcp.page.data import Checked, CheckResult, Checks, File, PageChanges, PageCheck, Text
+from massgen_mcp.page.data import (
+    Checked,
+    CheckResult,
+    Checks,
+    File,
+    PageChanges,
+    PageCheck,
+    PageTest,
+    Tests,
+    Text,
+)
 from massgen_mcp.page.history import PastChecked, key_of
 from massgen_mcp.page.texts import TextRoom
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.views.written_tests import MISUNDERSTANDING, standing_in_tests
 
 MOST_PATCH_BYTES = 300_000
 """So much of one patch is in a page."""
 MOST_FILES = 500
 """So many changed files of an answer are named."""
+
+MOST_TITLE = 300
+"""Characters of what a test is about."""
 
 _CANNOT_WIN = "an answer cannot win if another one passes a check that it fails, and fails none that it passes"
 
@@ -68,6 +82,28 @@ def checks_of(run: RunState, policy: ChecksPolicy, past: Sequence[PastChecked], 
         decided=tuple(_decided(run, policy)),
         checked=tuple(_checked(one, room) for one in sorted(past, key=lambda one: one.event.subject != "base")),
     )
+
+
+def tests_of(run: RunState, room: TextRoom) -> Tests | None:
+    """None where no test has run on all answers."""
+
+    def keys(labels: Sequence[str]) -> tuple[str, ...]:
+        return tuple(key_of(run.attempt, label) for label in labels)
+
+    tests = tuple(
+        PageTest(
+            by=one.author,
+            title=room.beginning(one.test.title, MOST_TITLE),
+            script=room.take(one.test.script),
+            expected=room.take(one.test.expected),
+            passed=keys(one.passed),
+            failed=keys(one.failed),
+            void=one.why_void,
+        )
+        for one in run.judged_tests
+    )
+    say = tuple(f"{part}." for part in (standing_in_tests(run), MISUNDERSTANDING) if part)
+    return Tests(say=say, tests=tests) if tests else None
 
 
 def _checked(past: PastChecked, room: TextRoom) -> Checked:

@@ -6,13 +6,21 @@ from massgen_mcp.events.run import RunFailed, RunTimedOut
 from massgen_mcp.page.data import Action, Tone
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
+from massgen_mcp.views.firmness import firmness, shortly
 from massgen_mcp.views.spent import clock, cost_of, count
-from massgen_mcp.views.votes_text import nobody_voted, votes_won
+from massgen_mcp.views.votes_text import votes_won
+from massgen_mcp.views.written_tests import standing_in_tests
 
 
 def headline(run: RunState) -> str:
+    weak = shortly(firmness(run).weak) if run.state == "completed" else ""
     outcome = run.outcome if run.state == "completed" and run.outcome != "single" else None
-    return (outcome or run.state).replace("_", " ")
+    return weak or (outcome or run.state).replace("_", " ")
+
+
+def tone(run: RunState) -> Tone:
+    """A weak win is none to be green about."""
+    return "busy" if run.state == "completed" and firmness(run).weak else TONES[run.state]
 
 
 TONES: dict[RunStatus, Tone] = {
@@ -38,9 +46,9 @@ def actions(run: RunState) -> Iterator[Action]:
         yield from ("resume", "cancel")
         return
     asked = run.input_required
-    if asked is None:
+    if asked is None and run.hears:
         yield "steer"
-    elif asked.kind != "budget_reached":
+    elif asked is not None and asked.kind != "budget_reached":
         yield "answer"
     if run.max_usd is not None and not run.parent:
         yield "raise_budget"
@@ -53,6 +61,10 @@ def facts(run: RunState) -> Iterator[str]:
     """Who won, how many took part, how long it took, and what it cost."""
     if run.winner is not None and (won := votes_won(run)):
         yield f"{run.agents[run.winner.agent].info.id} won {won}"
+    if standing := standing_in_tests(run):
+        yield standing
+    if run.winner is not None and run.winner.asked is not None:
+        yield f"asked {run.winner.asked} of {run.winner.of}"
     yield counted(len(run.agents), "agent") + (f", {len(run.dropped)} dropped" if run.dropped else "")
     if run.state in TERMINAL_STATES:
         seconds = run.elapsed(run.updated_at or 0.0)
@@ -69,16 +81,14 @@ def facts(run: RunState) -> Iterator[str]:
 
 
 def why_it_ended(run: RunState) -> str | None:
-    """Why it ended otherwise than completed, that nobody voted on its answer, or what it asks before it goes on; None
-    where there is nothing to tell.
-    """
+    """Why it ended otherwise than completed, or what it asks before it goes on; None where there is nothing to tell."""
     match run.end:
         case RunFailed() | RunTimedOut() as end:
-            return " ".join(filter(None, (nobody_voted(run), end.message)))
+            return end.message
         case None:
             return run.input_required.text if run.input_required else None
         case _:
-            return nobody_voted(run)
+            return None
 
 
 def counted(number: int, what: str) -> str:

@@ -35,9 +35,10 @@ from massgen_mcp.events.coordination import (
     FirstAnswersClosed,
     PresentationFailed,
     PresentationStarted,
-    RunOffStarted,
+    StageOpened,
     VoteCast,
     WinnerChosen,
+    WrittenTestsSubmitted,
 )
 from massgen_mcp.events.record import AnyEvent, LogRecord, UnknownEvent
 from massgen_mcp.events.run import (
@@ -266,7 +267,8 @@ class RunHistory:
                 | RuleViolated()
                 | ConversationShortened()
                 | ConversationCondensed()
-                | RunOffStarted()
+                | StageOpened()
+                | WrittenTestsSubmitted()
                 | FirstAnswersClosed()
                 | AnswerPresented()
                 | AnswerEvaluated()

@@ -33,9 +33,10 @@ from massgen_mcp.events.coordination import (
     FirstAnswersClosed,
     PresentationFailed,
     PresentationStarted,
-    RunOffStarted,
+    StageOpened,
     VoteCast,
     WinnerChosen,
+    WrittenTestsSubmitted,
 )
 from massgen_mcp.events.parts import CheckOutcome
 from massgen_mcp.events.record import AnyEvent, LogRecord, UnknownEvent
@@ -141,7 +142,8 @@ class Nameless:
                 | ConversationCondensed()
                 | AnswerSubmitted()
                 | VoteCast()
-                | RunOffStarted()
+                | StageOpened()
+                | WrittenTestsSubmitted()
                 | FirstAnswersClosed()
                 | AgentDropped()
                 | WinnerChosen()

@@ -1,13 +1,19 @@
 """What an agent was sent at one moment, as the page of a run draws it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from massgen_mcp.events.agent_work import BallotChanged, MessagesShown, RoundStarted
 from massgen_mcp.events.coordination import PresentationStarted
-from massgen_mcp.events.parts import BallotEntry
+from massgen_mcp.events.parts import BallotEntry, RoundKind
 from massgen_mcp.page.data import PagePrompt, ShownAnswer
 from massgen_mcp.page.history import Sent, key_of
 from massgen_mcp.page.texts import TextRoom
+
+_KINDS: Mapping[RoundKind, str] = {
+    "answer_or_vote": "",
+    "run_off": " of the run-off",
+    "test": ", to write tests",
+}
 
 
 def shown_of(sent: Sent, messages: Sequence[str], room: TextRoom, at: float) -> PagePrompt:
@@ -17,7 +23,7 @@ def shown_of(sent: Sent, messages: Sequence[str], room: TextRoom, at: float) -> 
     heard = [f"Message of the caller: {message}" for message in messages]
     match event:
         case RoundStarted():
-            what = f"Round {event.round}" + (" of the run-off" if event.run_off else "")
+            what = f"Round {event.round}{_KINDS[event.kind]}"
             ballot = event.ballot
             texts = [*_reasons(event), event.notes, *heard[: event.heard]]
         case BallotChanged():

@@ -15,6 +15,7 @@ from massgen_mcp.config.adjusted import (
     with_containers,
     with_context_paths,
     with_limits,
+    with_procedure,
     with_sampling,
     with_system_message,
     without_caller,
@@ -22,7 +23,7 @@ from massgen_mcp.config.adjusted import (
 )
 from massgen_mcp.config.loader import check_credentials, require_keys
 from massgen_mcp.config.massgen import commands as massgen_commands
-from massgen_mcp.request.checkable import require_files, require_sandbox
+from massgen_mcp.request.checkable import require_files, require_neutral_judge, require_sandbox
 from massgen_mcp.request.harm import granted_by
 from massgen_mcp.request.question import check_question, check_text
 from massgen_mcp.request.run_request import CallerRequest, RunRequest
@@ -61,8 +62,10 @@ async def adjusted_team(given: CallerRequest) -> Team:
         config = with_system_message(config, given.system_message, replaces=given.replaces_system_messages)
     if not given.caller_answers:
         config = without_caller(config)
+    config = with_procedure(config, given.decide)
     config = rechecked(with_sampling(with_limits(config, given.limits), given.sampling))
     require_files(config)
+    require_neutral_judge(config)
     require_apart(config)
     if given.only_plan:
         check_credentials(config, team.environ)

@@ -1,7 +1,8 @@
-"""Whether the checks of a config can be run here: on files that the run is given, and in a sandbox."""
+"""Whether what judges answers can do so: checks on files that the run is given, and in a sandbox; a judge."""
 
 from collections.abc import Mapping
 
+from massgen_mcp.config.access.backend_providers import vendor_of
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.sandboxes import sandbox_of_checks
@@ -14,6 +15,17 @@ def require_files(config: Config) -> None:
         raise MassgenError(
             "invalid_arguments",
             "checks judge what answers change in a directory of yours; name it in context_paths, or leave checks out",
+        )
+
+
+def require_neutral_judge(config: Config) -> None:
+    """Some answer has to be by a model that is not of the judge's vendor. Raises `MassgenError` config_invalid."""
+    vendors = {agent.id: vendor_of(agent.backend) for agent in config.agents}
+    judge = config.orchestrator.judge
+    if config.orchestrator.decide == "judge" and judge and len(set(vendors.values())) == 1:
+        raise MassgenError(
+            "config_invalid",
+            f"orchestrator.judge: all agents are of the judge's vendor, {vendors[judge]}; name a judge of another one",
         )
 
 

@@ -178,6 +178,8 @@ def _commands(config: Config) -> Iterator[str]:
     if setup := config.orchestrator.setup:
         commands_named.append(f"the setup {on_one_line(setup)} in {_where(commands)}")
     commands_named += [check_in(command, _where(commands)) for command in checks]
+    if (config.orchestrator.decide == "checks" or config.orchestrator.refute) and not commands.enabled:
+        commands_named.append(f"tests that agents write, in {_where(commands)}")
     if not checks and not commands.enabled and _where(commands) != SANDBOX:
         commands_named.append(f"{CHECKS}{_where(commands)}")
     commands_named += list(_reaches(CHECKS, commands)) if checks or not commands.enabled else []

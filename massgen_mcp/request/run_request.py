@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.adjusted import RequestedLimits
+from massgen_mcp.config.decide import GivenDecide
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.redaction import Redactor
@@ -33,6 +34,8 @@ class CallerRequest:
     """Those of the call, besides the config's."""
     checks: Sequence[str] = ()
     """The same of checks."""
+    decide: GivenDecide | None = None
+    """How the winner is found; None: as the config says."""
     checked: Path | None = None
     """The directory that checks judge where neither the call nor the config names one."""
     enable_filesystem: bool = True

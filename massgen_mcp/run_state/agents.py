@@ -1,8 +1,10 @@
 """What a run knows of one agent and of a vote beyond what the rules need of them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from massgen_mcp.coordination.state import Seat
+from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.agent_work import ModelReplied
 from massgen_mcp.events.coordination import ActionForm, AgentDropped, AnswerSubmitted
 from massgen_mcp.events.parts import AgentInfo, Changes
@@ -82,3 +84,16 @@ class AgentState:
     @property
     def latest_label(self) -> str | None:
         return self.answers[-1].label if self.answers else None
+
+
+def find_agent(agents: Mapping[str, AgentState], asked: str | None) -> str:
+    """The record's name of the agent that the caller means: an id, else one of the record's names.
+
+    Raises `MassgenError` invalid_arguments with the ids.
+    """
+    by_id = {agent.info.id: name for name, agent in agents.items()}
+    if asked in by_id:
+        return by_id[asked]
+    if asked is not None and asked in agents:
+        return asked
+    raise MassgenError("invalid_arguments", f"`agent` must be one of: {', '.join(by_id) or 'none yet'}")

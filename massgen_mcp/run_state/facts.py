@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from massgen_mcp.coordination.deciding import best_so_far
 from massgen_mcp.coordination.evidence import verdict, void
 from massgen_mcp.coordination.state import Coordination, Rules
+from massgen_mcp.coordination.testing import judged_tests
+from massgen_mcp.coordination.written_tests import JudgedTest
+from massgen_mcp.events.agent_work import ToolFinished
 from massgen_mcp.events.coordination import (
     AgentDropped,
     AnswerSubmitted,
@@ -16,7 +19,7 @@ from massgen_mcp.events.coordination import (
     PresentationFailed,
     WinnerChosen,
 )
-from massgen_mcp.events.parts import Camp, Changes, CheckOutcome, Outcome, Spent, Verdict
+from massgen_mcp.events.parts import DECIDED_WITHOUT_VOTES, Camp, Changes, CheckOutcome, Outcome, Spent, Verdict
 from massgen_mcp.events.run import (
     AttemptStarted,
     BaseTaken,
@@ -32,6 +35,7 @@ from massgen_mcp.run_state.agents import AgentState, Vote
 from massgen_mcp.run_state.caller import Caller
 from massgen_mcp.run_state.resume_point import ResumePoint
 from massgen_mcp.run_state.status import TERMINAL_STATES, Phase, RunStatus
+from massgen_mcp.run_state.unfinished import best_left, told_of
 
 _ENDED: dict[str, RunStatus] = {
     "run_completed": "completed",
@@ -67,8 +71,8 @@ class RunFacts:
     caller: Caller = field(default_factory=Caller)
     resume_point: ResumePoint = field(default_factory=ResumePoint)
     base: BaseTaken | None = None
-    setup: SetupFinished | None = None
     """What was taken of the caller's directories; None: nothing yet, or there are none."""
+    setup: SetupFinished | None = None
     attempt_started: AttemptStarted | None = None
     """The attempt that goes on, or went on last."""
     earlier_answers: list[AnswerSubmitted] = field(default_factory=list[AnswerSubmitted])
@@ -82,9 +86,10 @@ class RunFacts:
     """The final answer of the attempts before this one."""
     check_outcomes: dict[tuple[str, str], CheckOutcome] = field(default_factory=dict[tuple[str, str], CheckOutcome])
     """By the id of the files and the command."""
-    checked_base: FilesChecked | None = None
     checked_final: FilesChecked | None = None
-    """What checks said of the base, and of the files of the final answer; the rules know those of the answers."""
+    """What checks said of the files of the final answer; the rules know those of the base and of the answers."""
+    checked_unfinished: dict[str, FilesChecked] = field(default_factory=dict[str, FilesChecked])
+    """What they said of files that dropped agents left, by agent."""
     presentation_failed: PresentationFailed | None = None
     end: RunEnd | None = None
     started_at: float | None = None
@@ -160,6 +165,10 @@ class RunFacts:
         by_time = sorted(self.agents.values(), key=lambda agent: agent.dropped_at or 0.0)
         return [agent.dropped for agent in by_time if agent.dropped]
 
+    @property
+    def checked_base(self) -> FilesChecked | None:
+        return self.coordination.base_checks
+
     # -- answers and votes ----------------------------------------------------------------------------------------
 
     @property
@@ -221,13 +230,17 @@ class RunFacts:
     # -- the end --------------------------------------------------------------------------------------------------
 
     def best(self) -> tuple[str | None, str | None]:
-        """Whose answer is the best one so far, and its text: a presented one is better than a winner's draft, and that
-        is better than any other draft. None for both where there is none.
+        """Whose answer is the best one so far, and its text: a presented one is better than a winner's draft, that is
+        better than any other draft, and where there is none what was left unfinished. None for both where there is
+        nothing.
         """
         if self.final is not None:
             return self.final.agent, self.final.answer
         winner = self.winner or best_so_far(self.coordination)
-        return (winner.agent, self.coordination.content(winner.label)) if winner else (None, None)
+        if winner is not None:
+            return winner.agent, self.coordination.content(winner.label)
+        left = best_left(self.agents, self.checked_unfinished)
+        return (None, None) if left is None else (left, told_of(self.agents[left]))
 
     @property
     def final_answer(self) -> str | None:
@@ -247,8 +260,10 @@ class RunFacts:
         if self.final is not None:
             return self.final.changes
         author = self.end.winner if self.end is not None else self.best()[0]
-        answers = self.agents[author].answers if author in self.agents else ()
-        return answers[-1].changes if answers else None
+        if author not in self.agents:
+            return None
+        agent = self.agents[author]
+        return self.coordination.answer_of(author).changes if agent.answers else agent.latest_changes
 
     @property
     def author(self) -> str | None:
@@ -268,9 +283,11 @@ class RunFacts:
 
     @property
     def outcome(self) -> Outcome | None:
-        """How good the agreement was; whatever a run had that did not complete is the best so far."""
+        """How good the agreement was; whatever a run had that did not complete is the best so far, or unfinished."""
         if isinstance(self.end, RunCompleted):
             return self.end.outcome
+        if self.end is not None and self.end.winner in self.agents and not self.answers:
+            return "unfinished"
         return "best_so_far" if self.best_answer is not None else None
 
     @property
@@ -280,8 +297,9 @@ class RunFacts:
 
     @property
     def unreviewed(self) -> bool:
-        """Whether the run ended with an answer for which no vote stands, though there were others to vote."""
-        return self.best_answer is not None and self.voted == 0 and len(self.agents) > 1
+        """Whether the run ended with an answer that no vote or test speaks for, though others could have judged it."""
+        tested = self.winner is not None and self.winner.outcome in DECIDED_WITHOUT_VOTES
+        return not tested and self.best_answer is not None and self.voted == 0 and len(self.coordination.asked) > 1
 
     @property
     def degraded(self) -> list[tuple[str, str, str]]:
@@ -301,6 +319,11 @@ class RunFacts:
             for (server, agents), why in self.servers_lost.items()
         ]
 
+    @property
+    def judged_tests(self) -> tuple[JudgedTest, ...]:
+        """The tests that the team wrote, as far as they have run on all answers."""
+        return judged_tests(self.coordination)
+
     # -- checks -----------------------------------------------------------------------------------------------------
 
     @property
@@ -311,13 +334,21 @@ class RunFacts:
     @property
     def checks_verdict(self) -> Verdict | None:
         """What checks say of the final files; None where none were to be checked."""
-        final = self.checked_final
-        return None if final is None else verdict(final, self.coordination.evidence)
+        return None if self.checked_final is None else self.verdict_on(self.checked_final)
+
+    def verdict_on(self, checked: FilesChecked) -> Verdict | None:
+        """What checks say of these files; None where there was nothing to check."""
+        return verdict(checked, self.coordination.evidence)
 
     @property
     def void_checks(self) -> tuple[CheckOutcome, ...]:
         """Those that say nothing of any files, as they came out on the base."""
         return () if self.checked_base is None else void(self.checked_base)
+
+    @property
+    def mute_checks(self) -> bool:
+        """Whether some check says nothing of the final files."""
+        return self.checked_final is not None and bool(void(self.checked_final))
 
     @property
     def unproven(self) -> str:
@@ -329,6 +360,14 @@ class RunFacts:
         if self.failing_checks:
             return f"the final files fail {', '.join(self.failing_checks)}"
         return "nothing was checked" if self.checks_verdict == "nothing_checked" else ""
+
+    @property
+    def hears(self) -> bool:
+        """Whether a message to the team can still be read: not while the final answer is written, unless with tools."""
+        at = self.resume_point
+        if at.presented:
+            return self.phase == "evaluating"  # a further attempt may follow
+        return not at.presentation or any(isinstance(event, ToolFinished) for event in at.presentation)
 
     # -- the caller and the budget --------------------------------------------------------------------------------
 

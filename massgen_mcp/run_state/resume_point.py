@@ -36,9 +36,10 @@ from massgen_mcp.events.coordination import (
     FirstAnswersClosed,
     PresentationFailed,
     PresentationStarted,
-    RunOffStarted,
+    StageOpened,
     VoteCast,
     WinnerChosen,
+    WrittenTestsSubmitted,
 )
 from massgen_mcp.events.record import AnyEvent, LogRecord, UnknownEvent
 from massgen_mcp.events.run import (
@@ -127,7 +128,7 @@ class ResumePoint:
                 self.presented, self.judging, self.judged = False, None, None
             case RoundStarted():
                 self.open_rounds[event.agent] = [event]
-            case AnswerSubmitted() | VoteCast() | AgentDropped():
+            case AnswerSubmitted() | VoteCast() | WrittenTestsSubmitted() | AgentDropped():
                 self.open_rounds.pop(event.agent, None)
             case WinnerChosen():
                 self.open_rounds = {}
@@ -183,7 +184,7 @@ class ResumePoint:
                 | RunTimedOut()
                 | TextDelta()
                 | ModelCallRetried()
-                | RunOffStarted()
+                | StageOpened()
                 | CheckFinished()
                 | FilesChecked()
                 | FirstAnswersClosed()

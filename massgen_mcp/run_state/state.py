@@ -37,9 +37,10 @@ from massgen_mcp.events.coordination import (
     FirstAnswersClosed,
     PresentationFailed,
     PresentationStarted,
-    RunOffStarted,
+    StageOpened,
     VoteCast,
     WinnerChosen,
+    WrittenTestsSubmitted,
 )
 from massgen_mcp.events.parts import AgentInfo
 from massgen_mcp.events.record import AnyEvent, LogRecord, UnknownEvent
@@ -105,7 +106,7 @@ class RunState(RunFacts):
         self.end = event
         for name, agent in self.agents.items():
             self._idle(name)
-            if agent.dropped is not None:
+            if agent.dropped is not None or name not in self.coordination.asked:
                 continue
             if isinstance(event, RunCompleted):
                 agent.status = "completed"
@@ -183,12 +184,15 @@ class RunState(RunFacts):
                 self.budget.apply(event)
             case WinnerChosen() | FirstAnswersClosed() | FinishRequested() | TimeReturned():
                 pass  # what there is to know of it, a part has folded in
-            case RunOffStarted():
+            case StageOpened():
+                self.phase = "answering" if event.kind == "answer" else "voting"
+            case WrittenTestsSubmitted():
                 pass  # what there is to know of it, a part has folded in
             case ServerLost():
                 self.servers_lost[event.server, event.agents] = event.message
             case CheckFinished():
-                self.check_outcomes[event.tree, event.outcome.command] = event.outcome
+                if event.outcome.expected is None:  # the rules have folded in the others
+                    self.check_outcomes[event.tree, event.outcome.command] = event.outcome
             case FilesChecked():
                 self._checked(event)
             case NestedRunStarted():
@@ -263,11 +267,11 @@ class RunState(RunFacts):
 
     def _checked(self, event: FilesChecked) -> None:
         match event.subject:
-            case "base":
-                self.checked_base = event
             case "final":
                 self.checked_final = event
-            case "answer":
+            case "unfinished":
+                self.checked_unfinished[event.agent or ""] = event
+            case "base" | "answer":
                 pass  # the rules have folded it in
             case _:
                 assert_never(event.subject)
@@ -278,7 +282,7 @@ class RunState(RunFacts):
         agent.status, agent.acted_in = "answered", event.form
         for voter in event.voided_votes:
             self.agents[voter].status = "restarting"
-        if all(other.answers or other.dropped for other in self.agents.values()):
+        if not self.coordination.unanswered:
             self.phase = "voting"
 
 

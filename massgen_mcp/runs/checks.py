@@ -8,6 +8,7 @@ from massgen_mcp.runs.engine.rows import Action, RunRow
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.statistics.sums import CountedRun
 
+TOO_LATE = "the winner is writing the final answer, and nobody reads messages any more"
 MAX_MESSAGE_CHARACTERS = 20_000
 MAX_NOTE_CHARACTERS = 2_000
 
@@ -21,6 +22,8 @@ def check_action(view: RunView, action: Action, message: str) -> None:
         check_text("message", message)
         if view.ended:
             raise MassgenError("invalid_action", f"run {view.row.run_id} is {view.state}; it hears nothing any more")
+    if action == "steer" and not view.snapshot.hears:
+        raise MassgenError("invalid_action", f"run {view.row.run_id}: {TOO_LATE}")
     if action == "answer" and view.snapshot.input_required is None:
         raise MassgenError("invalid_action", f"run {view.row.run_id} is {view.state} and asks nothing; use steer")
     asked = view.snapshot.input_required

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -125,9 +126,9 @@ class RunService:
 
         return await anyio.to_thread.run_sync(looked)
 
-    async def find(self, beginning: str) -> str:
+    async def find(self, beginning: str, *, to_change: bool = False) -> str:
         """The id of the run that is meant by the beginning of an id. Raises as `find_run`."""
-        return await anyio.to_thread.run_sync(find_run, self._store, beginning)
+        return await anyio.to_thread.run_sync(partial(find_run, self._store, beginning, to_change=to_change))
 
     async def wait(self, run_id: str, *, until: Until, seconds: float, cursor: int | None) -> RunView:
         """Wait until the run has ended (`terminal`), its state or phase has changed (`phase`), or anything happened
@@ -235,18 +236,34 @@ class RunService:
         return view
 
     async def apply(
-        self, run_id: str, *, dry_run: bool, paths: Sequence[str] = (), branch: str | None = None, undo: bool = False
+        self,
+        run_id: str,
+        *,
+        dry_run: bool,
+        agent: str | None = None,
+        paths: Sequence[str] = (),
+        branch: str | None = None,
+        undo: bool = False,
     ) -> Application:
-        """Bring what the winner changed into the directories that the run was given with `write`, put it on a new
-        branch, or take back what was brought in last (see `runs.patches.applying`).
+        """Bring what the winner changed, or `agent`, into the directories that the run was given with `write`, put it
+        on a new branch, or take back what was brought in last (see `runs.patches.applying`).
 
         Raises `MassgenError` unknown_run, expired, not_finished, invalid_arguments, invalid_action, run_damaged,
         disk_full, store_unavailable.
         """
         view = await self.look(run_id)
-        return await anyio.to_thread.run_sync(
-            lambda: apply_run(self._engine.home, view, dry_run=dry_run, paths=paths, branch=branch, undo=undo)
-        )
+
+        def done() -> Application:
+            home = self._engine.home
+            made = apply_run(home, view, dry_run=dry_run, agent=agent, paths=paths, branch=branch, undo=undo)
+            if made.state in ("applied", "undone") and not dry_run and view.directory.report.exists():
+                from massgen_mcp.runs.view.reporting import write_report  # no server starts with it
+
+                with suppress(MassgenError, OSError):  # its page says so; without one nothing is worse
+                    write_report(view.directory, view.snapshot, self._files_of, self._environ)
+            return made
+
+        return await anyio.to_thread.run_sync(done)
 
     async def page(self, view: RunView, *, redacted: bool = False) -> "RunPage":
         """What the page of a run shows, as the run stands in `view`. `redacted`: nothing that anybody wrote is in it.

@@ -88,6 +88,8 @@ def _options(policy: Policy, *, layers: bool) -> Iterator[str]:
         yield from _readable(in_scratch)
     else:
         yield from ("--bind", str(policy.scratch), SCRATCH)
+    for place in policy.empty:
+        yield from ("--size", str(policy.bounds.disk_bytes), "--perms", "0700", "--tmpfs", place)
     for shown in policy.shown:
         writable = shown.writable or (layers and shown.layered)
         yield from ("--bind" if writable else "--ro-bind", str(shown.host), shown.place)
@@ -121,7 +123,7 @@ def _readable(programs: Iterable[tuple[Path, str]]) -> Iterator[str]:
 
 def _known_as(policy: Policy) -> Iterator[tuple[str, str]]:
     """As the policy says, without what would lie in, or above, something else that a command finds."""
-    found = (*(place for _, place in _programs(policy)), *(shown.place for shown in policy.shown))
+    found = (*(place for _, place in _programs(policy)), *(shown.place for shown in policy.shown), *policy.empty)
     taken = [Path("/etc"), *(Path("/", name) for name in _OWN), *map(Path, found)]
     for path, place in policy.known_as:
         if not any(Path(path).is_relative_to(one) or one.is_relative_to(path) for one in taken):

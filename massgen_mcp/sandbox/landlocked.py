@@ -5,6 +5,7 @@ Only describes how a command is started; must not start one, nor import sandlock
 
 import importlib.util
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from massgen_mcp.sandbox import filters
@@ -27,11 +28,19 @@ def launch(argv: list[str], policy: Policy, environ: dict[str, str]) -> dict[str
         raise FileNotFoundError("sandlock")
     shown = policy.shown
     denied = [place for one in inside(policy.hidden, (*shown, *policy.linked)) for place in _both(one)]
+    seen = [*readable(), *policy.toolchains, Path("/proc"), *devices()]
+    taken = [*seen, *map(Path, (WORKSPACE, SCRATCH, *(one.place for one in shown)))]
+    elsewhere = {one.host for one in (*shown, *policy.linked) if str(one.host) != one.place}
+    own = (policy.workspace, policy.scratch, *elsewhere)  # to execute programs in them, at their places inside alone
     options: dict[str, object] = {
         "chroot": "/",
-        "fs_readable": [str(path) for path in (*readable(), *policy.toolchains, Path("/proc"), *devices())],
+        "fs_readable": [str(path) for path in (*seen, *own)],
         "fs_writable": ["/dev/null"],
-        "fs_denied": [*map(str, policy.hidden), *denied],
+        "fs_denied": [
+            *map(str, policy.hidden),
+            *(str(one) for path in own if (one := _apart(path, taken)) is not None),
+            *denied,
+        ],
         "fs_mount": {
             WORKSPACE: str(policy.workspace),
             SCRATCH: str(policy.scratch),
@@ -43,7 +52,7 @@ def launch(argv: list[str], policy: Policy, environ: dict[str, str]) -> dict[str
         },
         "cwd": str(policy.workspace),
         "clean_env": True,
-        "env": environ,
+        "env": {name: _instead(value, policy) for name, value in environ.items()},
         "net_allow": [f"tcp://{endpoint}" for endpoint in policy.network],
         "extra_deny_syscalls": ["listen"] if policy.network else [],  # it binds what is not bound, and nobody is asked
         "max_memory": policy.bounds.memory_bytes,
@@ -63,3 +72,16 @@ def launch(argv: list[str], policy: Policy, environ: dict[str, str]) -> dict[str
 def _both(place: str) -> tuple[str, str]:
     """A place, and the same below the workspace: its links to the places lead nowhere here."""
     return place, f"{WORKSPACE}{place}"
+
+
+def _instead(value: str, policy: Policy) -> str:
+    """For a directory of the command's own, which lies in its scratch directory here."""
+    return f"{SCRATCH}/{Path(value).name}" if value in policy.empty else value
+
+
+def _apart(path: Path, taken: Iterable[Path]) -> Path | None:
+    """The highest directory above it, or itself, in which nothing is that a command finds; None if it lies in such."""
+    if any(path.is_relative_to(other) for other in taken):
+        return None
+    above = (path, *path.parents)
+    return next((one for one in reversed(above) if not any(other.is_relative_to(one) for other in taken)), None)

@@ -84,6 +84,10 @@ class Policy:
     """Paths of this machine at which a place in the workspace is found as well: an environment's programs, and what is
     installed in it to be edited, name the directory of a project so. A level without namespaces may leave them out.
     """
+    empty: tuple[str, ...] = ()
+    """Places at which a command finds a directory of its own, gone with it; what is shown may lie in it. Without
+    namespaces it is in the scratch directory, as the variables that name it then say.
+    """
     hidden: tuple[Path, ...] = ()
     """Host paths that stay absent although something shown holds them."""
     network: tuple[str, ...] = ()

@@ -3,23 +3,28 @@ the variables by which the tools find them and stay off the network. Data: one r
 
 No file with a login of such a tool lies in what a row shows: `~/.cargo/credentials.toml`, `~/.npmrc`,
 `~/.m2/settings.xml`, `~/.gradle/gradle.properties`, `~/.netrc`, `~/.config/composer/auth.json`, `~/.dotnet/corefx`.
-Must not know any level.
+Settings that may hold one are shown if none stands in them. Must not know any level.
 """
 
 import base64
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import MappingProxyType
 
+from massgen_mcp.sandbox.policy import VisiblePath
 from massgen_mcp.sandbox.toolchains import outermost
 
 MAX_LOOKED_AT = 5_000
 """Entries of directories, in a search for the files by which tool chains are known."""
 MAX_DEPTH = 3
+_LOGIN = re.compile(r"token|password|passwd|secret|credential|auth|://[^/\s]*@|^\s*\[env", re.IGNORECASE | re.MULTILINE)
+"""What stands in settings that may hold a login."""
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -32,6 +37,14 @@ class ToolPlace:
     """Relative to the home; empty: nowhere but where the variable says."""
     shown: tuple[str, ...] = (".",)
     """What of it is shown."""
+    written: bool = False
+    """Its tool writes there: what a command writes is gone with it."""
+    settings: tuple[str, ...] = ()
+    """Files of it that are shown if no login stands in them."""
+    empty: bool = False
+    """What is not shown of it is not missed: its tool has an empty one to write to."""
+    option: str = ""
+    """What the variable is set to, with the directory for `{}`, what is in it for `{each}`; empty: to that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +60,24 @@ class ToolChain:
 _OF_POETRY = ".cache/pypoetry/virtualenvs"
 _OF_DOTNET = ("dotnet", "host", "library-packs", "metadata", "packs", "sdk", "sdk-manifests", "shared", "templates")
 """Certificates with private keys lie beside them."""
-_USER_PROGRAMS = (ToolPlace(None, ".local/bin"), ToolPlace(None, ".local/share/pipx"))
+_USER_PROGRAMS = (ToolPlace(None, ".local/bin"), ToolPlace(None, ".local/share/pipx"), ToolPlace(None, ".local/lib"))
+"""Shown with each tool chain."""
+
+_JAVA = (
+    ToolPlace("JAVA_HOME", ""),
+    ToolPlace(None, ".jdks"),
+    ToolPlace("SDKMAN_DIR", ".sdkman", ("candidates",)),
+    ToolPlace(None, ".jenv", ("versions", "shims")),
+)
 
 TOOL_CHAINS = (
     ToolChain(
         "Rust",
         ("Cargo.toml", "rust-toolchain*"),
-        (ToolPlace("RUSTUP_HOME", ".rustup"), ToolPlace("CARGO_HOME", ".cargo", ("bin", "registry", "git"))),
+        (
+            ToolPlace("RUSTUP_HOME", ".rustup"),
+            ToolPlace("CARGO_HOME", ".cargo", ("bin", "registry", "git"), settings=("config.toml", "config")),
+        ),
         {"CARGO_NET_OFFLINE": "true"},
     ),
     ToolChain(
@@ -75,7 +99,6 @@ TOOL_CHAINS = (
             "tox.ini",
         ),
         (
-            *_USER_PROGRAMS,
             ToolPlace(None, ".local/share/pypoetry"),
             ToolPlace(None, _OF_POETRY),
             ToolPlace(None, ".local/share/virtualenvs"),
@@ -94,14 +117,16 @@ TOOL_CHAINS = (
         "Node.js",
         ("package.json", "deno.json*"),
         (
-            *_USER_PROGRAMS,
-            ToolPlace(None, ".local/lib/node_modules"),
             ToolPlace(None, ".npm-global", ("bin", "lib")),
             ToolPlace("NVM_DIR", ".nvm", ("versions",)),
+            ToolPlace("VOLTA_HOME", ".volta", ("bin", "tools")),
+            ToolPlace(None, ".local/share/fnm"),
             ToolPlace("PNPM_HOME", ".local/share/pnpm"),
             ToolPlace("COREPACK_HOME", ".cache/node/corepack"),
-            ToolPlace(None, ".yarn/berry/cache"),
-            ToolPlace(None, ".bun/install/cache"),
+            ToolPlace("YARN_GLOBAL_FOLDER", ".yarn/berry", ("cache",)),
+            ToolPlace("BUN_INSTALL", ".bun", ("bin", "install/cache")),
+            ToolPlace("DENO_DIR", ".cache/deno", written=True),
+            ToolPlace(None, ".deno", ("bin",)),
         ),
         {
             "npm_config_offline": "true",
@@ -117,17 +142,20 @@ TOOL_CHAINS = (
     ToolChain(
         "Maven",
         ("pom.xml", "mvnw"),
-        (ToolPlace(None, ".m2", ("repository", "wrapper")), ToolPlace("JAVA_HOME", ""), ToolPlace(None, ".jdks")),
+        (
+            ToolPlace("MAVEN_OPTS", ".m2/repository", written=True, option="-Dmaven.repo.local={}"),
+            ToolPlace(None, ".m2", ("wrapper",)),
+            *_JAVA,
+        ),
         {"MAVEN_ARGS": "--offline --batch-mode"},
     ),
     ToolChain(
         "Gradle",
         ("build.gradle*", "settings.gradle*", "gradlew"),
         (
-            ToolPlace("GRADLE_RO_DEP_CACHE", ".gradle/caches"),
-            ToolPlace(None, ".gradle", ("wrapper",)),
-            ToolPlace("JAVA_HOME", ""),
-            ToolPlace(None, ".jdks"),
+            ToolPlace("GRADLE_RO_DEP_CACHE", ".gradle/caches", ()),
+            ToolPlace("GRADLE_USER_HOME", ".gradle", ("caches", "wrapper"), written=True, empty=True),
+            *_JAVA,
         ),
         {"GRADLE_OPTS": "-Dorg.gradle.daemon=false"},
     ),
@@ -136,7 +164,7 @@ TOOL_CHAINS = (
         ("Gemfile", "*.gemspec", ".ruby-version"),
         (
             ToolPlace(None, ".gem/ruby"),
-            ToolPlace(None, ".local/share/gem/ruby"),
+            ToolPlace("GEM_PATH", ".local/share/gem/ruby", option="{each}:"),
             ToolPlace(None, ".bundle", ("cache", "plugin")),
             ToolPlace("RBENV_ROOT", ".rbenv"),
         ),
@@ -145,14 +173,14 @@ TOOL_CHAINS = (
     ToolChain(
         "PHP",
         ("composer.json",),
-        (ToolPlace(None, ".cache/composer"), ToolPlace(None, ".config/composer", ("vendor",)), *_USER_PROGRAMS),
+        (ToolPlace(None, ".cache/composer"), ToolPlace(None, ".config/composer", ("vendor",))),
         {"COMPOSER_DISABLE_NETWORK": "1", "COMPOSER_NO_INTERACTION": "1", "COMPOSER_ALLOW_SUPERUSER": "1"},
     ),
     ToolChain(
         ".NET",
         ("*.csproj", "*.fsproj", "*.sln", "*.slnx", "global.json"),
         (
-            ToolPlace("NUGET_PACKAGES", ".nuget/packages"),
+            ToolPlace("NUGET_PACKAGES", ".nuget/packages", written=True),
             ToolPlace("DOTNET_ROOT", ".dotnet", _OF_DOTNET),
             ToolPlace(None, ".dotnet", ("tools",)),
         ),
@@ -171,13 +199,13 @@ TOOL_CHAINS = (
             ".sdkmanrc",
         ),
         (
-            *_USER_PROGRAMS,
-            ToolPlace("MISE_DATA_DIR", ".local/share/mise", ("installs", "shims")),
+            ToolPlace("MISE_DATA_DIR", ".local/share/mise", ("bin", "installs", "plugins", "shims")),
+            ToolPlace("MISE_CONFIG_DIR", ".config/mise", (), settings=("config.toml",)),
             ToolPlace("ASDF_DATA_DIR", ".asdf"),
             ToolPlace("PYENV_ROOT", ".pyenv"),
-            ToolPlace("SDKMAN_DIR", ".sdkman", ("candidates",)),
+            *_JAVA,
         ),
-        {"MISE_OFFLINE": "1"},
+        {"MISE_OFFLINE": "1", "MISE_TRUSTED_CONFIG_PATHS": "/"},
     ),
 )
 
@@ -188,6 +216,10 @@ class ProjectTools:
 
     names: tuple[str, ...] = ()
     readable: tuple[Path, ...] = ()
+    layered: tuple[VisiblePath, ...] = ()
+    """At their own paths: what a command writes there is gone with it."""
+    empty: tuple[str, ...] = ()
+    """As in `Policy`."""
     environ: Mapping[str, str] = field(default_factory=lambda: _NONE)
 
 
@@ -210,17 +242,27 @@ def project_tools(projects: Iterable[Path], environ: Mapping[str, str]) -> Proje
     chains = [chain for chain in TOOL_CHAINS if any(fnmatchcase(name, mark) for name in names for mark in chain.marks)]
     home = Path(environ.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111 - `Path.home` raises where there is none
     readable: list[Path] = []
+    layered: list[Path] = []
+    empty: list[str] = []
     variables: dict[str, str] = {}
     for chain in chains:
         variables |= chain.variables
-        for place in chain.places:
-            if (directory := _directory(place, environ, home)) is not None:
-                readable += [found for one in place.shown if (found := directory / one).exists()]
-                if place.variable is not None:
-                    variables[place.variable] = str(directory)
+        for place in (*_USER_PROGRAMS, *chain.places):
+            if (directory := _directory(place, environ, home)) is None:
+                continue
+            found = [one for name in place.shown if (one := directory / name).exists()]
+            (layered if place.written else readable).extend(found)
+            readable += [one for name in place.settings if _holds_no_login(one := directory / name)]
+            empty += [str(directory)] if place.empty else []
+            if place.variable is not None:
+                variables[place.variable] = (place.option or "{}").format(
+                    directory, each=":".join(map(str, sorted(directory.iterdir())))
+                )
     if home / _OF_POETRY in readable and (own := _made_by_poetry(projects, home / _OF_POETRY)):
         variables["VIRTUAL_ENV"] = str(own)
-    return ProjectTools(tuple(chain.name for chain in chains), outermost(readable), variables)
+    names_found = tuple(chain.name for chain in chains)
+    shown = tuple(VisiblePath(path, str(path), layered=True) for path in outermost(layered))
+    return ProjectTools(names_found, outermost(readable), shown, tuple(empty), variables)
 
 
 def _made_by_poetry(projects: Iterable[Path], environments: Path) -> Path | None:
@@ -238,6 +280,12 @@ def _directory(place: ToolPlace, environ: Mapping[str, str], home: Path) -> Path
     named = environ.get(place.variable, "") if place.variable else ""
     directory = Path(named) if named.startswith("/") and ".." not in Path(named).parts else home / place.usual
     return directory if directory.is_dir() and not home.is_relative_to(directory) else None
+
+
+def _holds_no_login(file: Path) -> bool:
+    with suppress(OSError, UnicodeDecodeError):
+        return _LOGIN.search(file.read_text()) is None
+    return False
 
 
 def _names_in(project: Path) -> Iterator[str]:

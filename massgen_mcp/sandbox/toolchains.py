@@ -18,9 +18,12 @@ _OF_ETC = (
     *("php.ini", "php.d", "php/*/cli", "php/*/mods-available"),
 )
 """Patterns below /etc. Settings of PHP's server beside these may hold passwords."""
+_OF_CONDA = ("bin", "condabin", "envs", "etc/profile.d", "include", "lib", "libexec", "share", "ssl")
+"""A `.condarc` beside these may hold a token."""
 _OF_HOME = (
-    *(".pyenv", ".rbenv", ".nvm", ".volta", ".asdf", ".rustup", ".cargo/bin", ".sdkman/candidates", ".bun/bin"),
-    *(".deno/bin", ".ghcup/bin", "miniconda3", "anaconda3", "miniforge3", ".local/share/uv/python"),
+    *(".pyenv", ".rbenv", ".nvm/versions", ".nvm/alias", ".volta/bin", ".volta/tools", ".asdf", ".rustup"),
+    *(".cargo/bin", ".sdkman/candidates", ".bun/bin", ".deno/bin", ".ghcup/bin", ".local/share/uv/python"),
+    *(f"{conda}/{part}" for conda in ("miniconda3", "anaconda3", "miniforge3") for part in _OF_CONDA),
     *(".local/share/uv/tools", ".local/share/mise/installs", ".fnm", ".local/share/fnm"),
 )
 _DEVICES = ("null", "zero", "full", "random", "urandom")

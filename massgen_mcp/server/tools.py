@@ -17,6 +17,7 @@ from pydantic import Field
 from massgen_mcp.checks.proposals import proposed_checks
 from massgen_mcp.config.adjusted import RequestedLimits
 from massgen_mcp.config.builder import MAX_AGENTS
+from massgen_mcp.config.decide import GivenDecide
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.money.estimate import estimate
 from massgen_mcp.request.build import CallerRequest, build_request
@@ -69,21 +70,21 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         team: Annotated[str | None, Field(description="A name from list_configs, or a YAML path.")] = None,
         models: Annotated[
             list[str] | None,
-            Field(description="One agent per entry, as backend/model, e.g. openai/gpt-5. Not with team."),
+            Field(description="One agent each, as backend/model. Not with team."),
         ] = None,
-        num_agents: Annotated[
-            int | None, Field(description="Team size, to use one model several times.", ge=0, le=MAX_AGENTS)
-        ] = None,
+        num_agents: Annotated[int | None, Field(description="Team size.", ge=0, le=MAX_AGENTS)] = None,
         context_paths: Annotated[
             list[str | PathGiven] | None,
             Field(
-                description="What the team may read. It changes copies of directories; permission write lets "
-                "apply_result bring the changes back.",
+                description="What the team may read. It changes copies; permission write lets apply_result bring "
+                "changes back.",
                 max_length=20,
             ),
         ] = None,
-        checks: Annotated[
-            list[str] | None, Field(description="Commands that test the changes to context_paths.", max_length=10)
+        checks: Annotated[list[str] | None, Field(description="Commands that test the changes.", max_length=10)] = None,
+        decide: Annotated[
+            GivenDecide | None,
+            Field(description="checks: by tests that agents write; synthesise: one writes from all answers."),
         ] = None,
         max_usd: Annotated[
             float | None, Field(description="Budget of the run; 0: the team's own.", ge=0, le=100_000)
@@ -93,14 +94,14 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
             int | None, Field(description="Answers per agent; then it only votes.", ge=0, le=MAX_ANSWERS)
         ] = None,
         idempotency_key: Annotated[
-            str | None, Field(description="The same key and request give the same run.", max_length=200)
+            str | None, Field(description="Same key and request: same run.", max_length=200)
         ] = None,
         on_conflict: Annotated[OnConflict, Field(description="When the key is taken.")] = "use_existing",
         session_id: Annotated[
             str | None, Field(description="Your name for a conversation; the team reads its earlier turns.")
         ] = None,
         wait_seconds: Annotated[float, Field(description="Wait this long for the end.", ge=0, le=50)] = 0,
-        dry_run: Annotated[bool, Field(description="Only show the team, its estimate, and how checks stand.")] = False,
+        dry_run: Annotated[bool, Field(description="Only show team, estimate and checks.")] = False,
     ) -> results.Started:
         """Delegate a hard question to a team of other models (as configured: GPT, Gemini, Claude, local ones): each
         answers, reads the others, improves or votes. For a second opinion, review, debate, consensus, root cause or
@@ -116,6 +117,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
                 consent=Consent(grants_paths=True),
                 context_paths=paths,
                 checks=tuple(checks or ()),
+                decide=decide,
                 limits=RequestedLimits(
                     max_usd=max_usd or None, max_seconds=max_seconds or None, max_answers=max_answers or None
                 ),
@@ -170,11 +172,11 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         run_id: RunId,
         view: Annotated[
             results.View,
-            Field(description="full: all answers and votes too. diff: the patch. agent: one agent's answer."),
+            Field(description="full: with all answers and votes. diff: the patch."),
         ] = "summary",
-        agent: Annotated[str | None, Field(description="For view=agent or diff, its name.")] = None,
-        offset: Annotated[int, Field(description="Continue a long text here.", ge=0), BOUNDED] = 0,
-        limit: Annotated[int | None, Field(description="Characters of text, at most.", ge=0), BOUNDED] = None,
+        agent: Annotated[str | None, Field(description="For view=agent or diff.")] = None,
+        offset: Annotated[int, Field(description="Where a long text goes on.", ge=0), BOUNDED] = 0,
+        limit: Annotated[int | None, Field(description="Characters, at most.", ge=0), BOUNDED] = None,
     ) -> results.Result:
         """Return the answer, who won with which votes, the changed files, and usage; long texts are paged."""
         return results.result(await service.look(run_id), view, agent, offset, limit)
@@ -200,11 +202,12 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
     async def apply_result(
         run_id: RunId,
         dry_run: Annotated[bool, Field(description="Only show what would change.")] = True,
-        paths: Annotated[list[str] | None, Field(description="Only these files.")] = None,
+        paths: Annotated[list[str] | None, Field(description="Only these files, or hunks: FILE#2.")] = None,
+        agent: Annotated[str | None, Field(description="This agent's changes, not the winner's.")] = None,
     ) -> results.Applied:
-        """Merge the files that the winner changed into the directory they came from, or name conflicts. All or
-        nothing; only into context_paths given with permission write."""
-        application = await service.apply(run_id, dry_run=dry_run, paths=paths or ())
+        """Merge changed files into the directory they came from, or name conflicts. All or nothing; only into
+        context_paths given with permission write."""
+        application = await service.apply(run_id, dry_run=dry_run, agent=agent or None, paths=paths or ())
         return await anyio.to_thread.run_sync(results.applied, run_id, application)
 
     _add_lists(server, service)

@@ -1,12 +1,13 @@
-"""The two actions that end a round, read from what a model wrote.
+"""The actions that end a round, read from what a model wrote.
 
 Parses only; whether an action is allowed is for the coordination rules to say.
 """
 
 import re
+from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from massgen_mcp.backends.base import ToolCall
 from massgen_mcp.tools.base import Arguments, Text, decoded, parse_arguments
@@ -29,6 +30,47 @@ class VoteArguments(Arguments):
     same_as: Annotated[tuple[Text, ...] | None, BeforeValidator(_as_list)] = None
 
 
-def parse_action(call: ToolCall) -> NewAnswer | VoteArguments:
-    """A call of `new_answer` or `vote`. Raises `ToolRefused` in words for the model."""
-    return parse_arguments(NewAnswer if call.name == "new_answer" else VoteArguments, decoded(call))
+MOST_TESTS = 3
+
+
+class TestArguments(Arguments):
+    __test__ = False
+    title: Annotated[str, Field(max_length=300)]
+    script: Annotated[str, Field(max_length=4_000)]
+    expected: Annotated[str, Field(max_length=2_000)]
+
+
+class SubmittedTests(Arguments):
+    tests: Annotated[tuple[TestArguments, ...], Field(max_length=MOST_TESTS)]
+
+
+class SubmittedOutputs(Arguments):
+    outputs: Annotated[tuple[Annotated[str, Field(max_length=2_000)], ...], Field(max_length=MOST_TESTS)]
+
+
+class ClaimArguments(Arguments):
+    claim: Annotated[Text, Field(max_length=1_000)]
+    answers: Annotated[tuple[Text, ...], BeforeValidator(_as_list)] = ()
+    contradicted_by: Annotated[tuple[Text, ...], BeforeValidator(_as_list)] = ()
+    script: Annotated[Text, Field(max_length=4_000)] = ""
+    prints: Annotated[Text, Field(max_length=2_000)] = ""
+
+
+class Synthesis(Arguments):
+    content: Text
+    claims: Annotated[tuple[ClaimArguments, ...], Field(max_length=200)]
+
+
+Action = NewAnswer | VoteArguments | SubmittedTests | SubmittedOutputs | Synthesis
+_ACTIONS: Mapping[str, type[Action]] = {
+    "new_answer": NewAnswer,
+    "vote": VoteArguments,
+    "submit_tests": SubmittedTests,
+    "submit_outputs": SubmittedOutputs,
+    "submit_synthesis": Synthesis,
+}
+
+
+def parse_action(call: ToolCall) -> Action:
+    """A call of one of `WORKFLOW_TOOLS`. Raises `ToolRefused` in words for the model."""
+    return parse_arguments(_ACTIONS[call.name], decoded(call))

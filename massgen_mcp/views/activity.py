@@ -16,8 +16,9 @@ from massgen_mcp.events.agent_work import (
     ToolStarted,
 )
 from massgen_mcp.events.record import LogRecord, outside_calls
-from massgen_mcp.views.sentences import sentence_of
+from massgen_mcp.views.sentences import WORKFLOW_TOOLS, sentence_of
 
+KEPT_CALLS = 20
 KEPT_CHARACTERS = 8000
 """Of what an agent is writing; a display shows the end of it."""
 
@@ -28,6 +29,8 @@ class Activity:
 
     doing: str = ""
     writing: str = ""
+    tools: tuple[str, ...] = ()
+    """Its last calls of tools, and which of them failed, a line each."""
     first_token_seconds: float | None = None
     """From the last call that was streamed to its first text."""
     sent_at: float | None = None
@@ -45,7 +48,11 @@ class Activity:
                     return now
                 return replace(now, sent_at=None, first_token_seconds=max(0.0, record.time - now.sent_at))
             case ModelReplied():
-                return replace(now, writing=event.text[-KEPT_CHARACTERS:])
+                used = (call for call in event.tool_calls if call.name not in WORKFLOW_TOOLS)
+                called = (f"$ {call.name} {call.arguments}" for call in used)
+                return replace(now, writing=event.text[-KEPT_CHARACTERS:], tools=(*now.tools, *called)[-KEPT_CALLS:])
+            case ToolFinished(is_error=True):
+                return replace(now, tools=(*now.tools, f"✗ {event.name}: {event.result}")[-KEPT_CALLS:])
             case ToolStarted() | ToolFinished():
                 return now
             case ModelCallStarted() | ModelCallAdmitted():

@@ -4,6 +4,7 @@ import re
 
 from massgen_mcp.events.run import RunFailed, RunTimedOut
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.views.firmness import firmness, shortly
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.spent import clock, spent_figures
 from massgen_mcp.views.styled import Line, Span, wrap
@@ -36,7 +37,10 @@ def outcome_line(run: RunState) -> Line:
     figures = " · ".join([clock(run.elapsed(run.updated_at or 0.0)), *spent_figures(run.spent)])
     match run.state:
         case "completed":
-            return (Span(f"★ {run.author}", "good"), Span(f" · {_agreement(run)} · {figures}", "dim"))
+            how, weak = _agreement(run), shortly(firmness(run).weak)
+            if weak:
+                return (Span(f"☆ {run.author} · weak: {weak}", "busy"), Span(f" · {how} · {figures}", "dim"))
+            return (Span(f"★ {run.author}", "good"), Span(f" · {how} · {figures}", "dim"))
         case "cancelled":
             return (Span(f"Cancelled{_best(run)}", "busy"), Span(f" · {figures}", "dim"))
         case "timed_out":

@@ -6,6 +6,7 @@ from typing import Any, Literal
 from massgen_mcp.events.coordination import FilesChecked
 from massgen_mcp.events.parts import CheckOutcome, Obstacle
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.views.written_tests import written_tests
 
 CheckState = Literal["passed", "failed", "void", "unfinished", "untried"]
 """`failed`: for the code as it is; `void`: for the environment, so that it says nothing of the code."""
@@ -30,14 +31,20 @@ class TriedCheck:
 
 
 def checks(run: RunState) -> dict[str, Any]:
-    """`{verdict, base, answers by label, final}`, as far as they have run; empty where the run has none."""
+    """`{verdict, base, answers by label, unfinished by agent, final, tests}`, as far as they have run; empty where
+    there are none.
+    """
     record: dict[str, Any] = {} if run.checks_verdict is None else {"verdict": run.checks_verdict}
     if run.checked_base is not None:
         record["base"] = _checked(run.checked_base)
     if answers := run.coordination.evidence:
         record["answers"] = {label: _checked(checked) for label, checked in answers.items()}
+    if left := run.checked_unfinished:
+        record["unfinished"] = {agent: _checked(checked) for agent, checked in left.items()}
     if run.checked_final is not None:
         record["final"] = _checked(run.checked_final)
+    if tests := written_tests(run):
+        record["tests"] = tests
     return record
 
 
@@ -49,24 +56,35 @@ def check_notes(run: RunState) -> list[str]:
     problem = next((one.problem for one in checked if one is not None and one.problem), "")
     notes += [f"Checks did not run: {problem}"] if problem else []
     notes += map(hindered, run.void_checks)
+    if run.outcome == "unfinished" and run.end is not None and run.end.winner is not None:
+        notes += filter(None, [state_of_unfinished(run, run.end.winner)])
     failing = [one for one in run.failing_checks if not nothing]
     return [*notes, *([f"The final files fail checks: {', '.join(failing)}"] if failing else [])]
 
 
 def checks_state(run: RunState) -> str:
     """How the final checks stand, for whoever is about to apply the files; empty where there was nothing to check."""
-    match run.checks_verdict:
+    return "" if run.checked_final is None else _state(run, run.checked_final, "final files")
+
+
+def state_of_unfinished(run: RunState, agent: str) -> str:
+    """The same of what a dropped agent left."""
+    checked = run.checked_unfinished.get(agent)
+    return "" if checked is None else _state(run, checked, f"files that {run.agents[agent].info.id} left unfinished")
+
+
+def _state(run: RunState, checked: FilesChecked, files: str) -> str:
+    match run.verdict_on(checked):
         case None:
             return ""
         case "passed":
             void = f", {len(run.void_checks)} of them said nothing" if run.void_checks else ""
-            return f"The final files pass the checks{void}"
+            return f"The {files} pass the checks{void}"
         case "failed":
-            final = run.checked_final
-            failed = [one.command for one in final.outcomes if one.result == "failed"] if final is not None else []
-            return f"The final files fail checks: {', '.join(failed)}"
+            failed = [one.command for one in checked.outcomes if one.result == "failed"]
+            return f"The {files} fail checks: {', '.join(failed)}"
         case "nothing_checked":
-            return "Nothing was checked of the final files"
+            return f"Nothing was checked of the {files}"
 
 
 def hindered(outcome: CheckOutcome) -> str:

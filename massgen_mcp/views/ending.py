@@ -11,7 +11,8 @@ from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.remedies import RUN_LIMIT, remedy
 from massgen_mcp.views.spent import money_notes, spent_text
 from massgen_mcp.views.styled import Line, Span, wrap
-from massgen_mcp.views.votes_text import name_of, nobody_voted, votes_lines
+from massgen_mcp.views.votes_text import name_of, votes_lines
+from massgen_mcp.views.written_tests import tests_notes
 
 _LABEL = 7
 _MESSAGE = 300
@@ -35,10 +36,14 @@ class RemainingFiles:
 def ending_lines(run: RunState, kept: RemainingFiles, width: int) -> list[Line]:
     """The votes as sentences, dissent first; who failed and what helps; cost; files; the next step."""
     lines: list[Line] = []
-    if len(run.agents) > 1 and (votes := votes_lines(run, width)):
-        lines += [(Span("Votes", "title"),), *votes, ()]
-    if (alone := nobody_voted(run)) is not None:
-        lines += _row("!", alone, width)
+    votes = votes_lines(run, width) if len(run.agents) > 1 else []
+    tests = [
+        (Span(part, "dim" if quiet else ""),)
+        for note, quiet in tests_notes(run)
+        for part in wrap(note, width, indent=2)
+    ]
+    for title, rows in (("Votes", votes), ("Tests", tests)):
+        lines += [(Span(title, "title"),), *rows, ()] if rows else []
     for agent, reason, message in run.degraded:
         lines += _row("!", f"{name_of(run, agent)} failed ({reason}): {preview(message, _MESSAGE)}", width)
     for loss in (*run.server_losses, *check_notes(run)):

@@ -145,7 +145,10 @@ def _figures(run: RunState, now: float) -> list[str]:
 def _foot(run: RunState, controls: Controls, width: int) -> Line:
     """What is being typed, the end of it if it is long; else the keys that there are."""
     if controls.typed is not None:
-        label = _LABELS[run.input_required.kind if run.input_required else None]
+        asked = run.input_required
+        label = _LABELS[asked.kind if asked else None]
+        if asked is not None and asked.proposed_usd is not None:
+            label = f"New limit in $, such as {asked.proposed_usd:g} (nothing: finish): "
         return (Span(label, "accent"), Span(f"{clip_start(plain(controls.typed), width - width_of(label) - 1)}▏"))
     if controls.question:
         return (Span(controls.question, "accent"),)
@@ -160,9 +163,28 @@ def _foot(run: RunState, controls: Controls, width: int) -> Line:
 def _keys(run: RunState, controls: Controls) -> list[tuple[str, str]]:
     size = len(run.agents)
     numbers = "1" if size < 2 else f"1-{size}" if size < len(KEYS) else "0-9"
-    team = [("v", "votes"), ("d", "compare")] if size > 1 else []
+    team = [("v", "votes"), ("c", "compare")] if size > 1 else []
     leave = ("Ctrl+C", "leave" if controls.leaves else "cancel")
-    return [(numbers, "follow"), *team, ("s", "say"), ("f", "finish"), ("r", "history"), leave]
+    return [(numbers, "follow"), *team, ("s", "say"), ("f", "finish"), ("?", "keys"), leave]
+
+
+def keys_help(run: RunState, *, leaves: bool) -> list[Line]:
+    """What each key does, a line each."""
+    told = {
+        "follow": "follow the words and the tools of an agent; once more, or Esc, leaves it",
+        "votes": "the votes so far, with their reasons",
+        "compare": "the answers of two agents, side by side",
+        "say": "a message to the team, read at each agent's next step",
+        "finish": "end now, with the answers there are",
+        "history": "all that happened, as a table",
+        "let go": "have the terminal back; the run goes on in the background",
+        "keys": "these lines",
+        "leave": "look away; the run goes on",
+        "cancel": "stop the run, and keep its best answer so far; twice: at once",
+    }
+    keys = [*_keys(run, Controls(leaves=leaves)), ("r", "history"), ("d", "let go"), ("Ctrl+Z", "suspend")]
+    told["suspend"] = "suspend this program; `fg` goes on" + ("" if leaves else ", and so does the run")
+    return [(Span(f"{key:>7}  ", "strong"), Span(told[what], "dim")) for key, what in keys]
 
 
 def _joined(parts: Sequence[Line], between: str) -> list[Span]:
@@ -300,7 +322,10 @@ def _words(
         return []
     view = run.agents[name]
     text = doing.of(name).writing.strip() or (view.answers[-1].content if view.answers else "")
-    rows = [row for row in rendering(text, width) if text_of(row).strip()] or [line(Span("nothing yet", "dim"))]
+    calls = [line(Span(preview(call, width), "dim")) for call in doing.of(name).tools] if controls.followed else []
+    rows = [row for row in rendering(text, width) if text_of(row).strip()]
+    rows = [*calls[-(most // 2) :], *rows[-(most - 1) + min(len(calls), most // 2) :]] if calls else rows
+    rows = rows or [line(Span("nothing yet", "dim"))]
     title = f"── {view.info.id} "
     rule: Line = (Span(title, "frame"), Span("─" * max(0, width - width_of(title)), "frame"))
     return [rule, *(clip_line(row, width) for row in rows[1 - most :])]

@@ -35,6 +35,8 @@ def remedy(reason: FailureReason | DropReason) -> str:  # noqa: C901 - one case 
             return (
                 "Correct `base_url` if it leads elsewhere than to the model's API, or ask other models with --models."
             )
+        case "cut_off":
+            return "`massgen-mcp result` shows what it had changed."
         case "no_quorum" | "no_answer" | "no_action":
             return "Ask other models with --models; `massgen-mcp result` shows what was written."
         case "sandbox_denied":

@@ -38,11 +38,12 @@ from massgen_mcp.events.coordination import (
     FirstAnswersClosed,
     PresentationFailed,
     PresentationStarted,
-    RunOffStarted,
+    StageOpened,
     VoteCast,
     WinnerChosen,
+    WrittenTestsSubmitted,
 )
-from massgen_mcp.events.parts import BallotEntry, Changes, CheckOutcome
+from massgen_mcp.events.parts import BallotEntry, Changes, CheckOutcome, StageKind, StageReason
 from massgen_mcp.events.record import AnyEvent, UnknownEvent
 from massgen_mcp.events.run import (
     AttemptStarted,
@@ -74,7 +75,7 @@ Level = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 Tone = Literal["plain", "quiet", "busy", "good", "bad", "notice", "headline"]
 """What a line of the live view is about; each display has its own colours for it."""
 
-_WORKFLOW_TOOLS = ("new_answer", "vote")
+WORKFLOW_TOOLS = ("new_answer", "vote")
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,12 +244,17 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
         case FirstAnswersClosed():
             text = f"the team continues without the first answers of {', '.join(event.awaited)}"
             return Sentence(text, level="WARNING", record="first_answers_closed", live="busy")
-        case RunOffStarted():
-            text = f"the votes are tied: {', '.join(event.voters)} vote once more, for {' or '.join(event.candidates)}"
-            return Sentence(text, record="run_off_started", live="busy")
+        case StageOpened():
+            record = "run_off_started" if event.because == "tied" else "stage_opened"
+            return Sentence(_opened(event), record=record, live="busy")
+        case WrittenTestsSubmitted():
+            text = f"writes {_tests(len(event.tests))}{_in_form(event.form)}"
+            body = "\n\n".join(f"{one.title}\n{one.script}\nprints: {one.expected}" for one in event.tests)
+            return Sentence(text, body, record="tests_written", live="notice", mark="◇")
         case CheckFinished():
             outcome = event.outcome
-            text = f"check {_came_out(outcome)} after {outcome.seconds:.1f} s: {outcome.command} ({outcome.how})"
+            what = "check" if outcome.expected is None else "test"
+            text = f"{what} {_came_out(outcome)} after {outcome.seconds:.1f} s: {outcome.command} ({outcome.how})"
             return Sentence(text, outcome.excerpt, level="DEBUG")
         case SetupFinished():
             outcome, made = event.outcome, ", ".join(event.directories)
@@ -264,6 +270,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             return Sentence(text, event.message, "ERROR", record=record, live="bad", mark="✗", doing="")
         case WinnerChosen():
             early = ", decided early" if event.early else ""
+            early += "" if event.challenge is None else f", challenge: {_words(event.challenge)}"
             text = f"wins with {event.label} ({_words(event.outcome)}{early}); votes: {counted(event)}"
             return Sentence(text, record="final_agent_selected", live="headline", mark="★")
         case PresentationStarted():
@@ -284,8 +291,62 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             assert_never(event)
 
 
+_WHY_OPENED: Mapping[StageReason, str] = {
+    "tied": "the votes are tied",
+    "differ": "the answers' files differ",
+    "few_answers": "there are too few answers for tests",
+    "no_sandbox": "tests have no sandbox any more",
+    "no_tests": "nobody wrote a test",
+    "tests_tell_nothing": "the tests do not tell which answer is best",
+    "tests_tied": "the best answers pass as many tests",
+    "start": "not all agents are asked at once",
+    "check_tells": "a check fails on the unchanged files, so agents are asked one after the other",
+    "none_passes": "no answer passes the checks",
+    "disagreement": "the answers differ",
+    "dropped": "an agent was dropped",
+    "compare": "the first answers are compared",
+    "unchanged": "no answer changes files",
+    "answered": "all have answered",
+    "writer_failed": "nobody could write one answer from all",
+    "compared": "two answers are compared",
+    "no_verdict": "the judge found no single best answer",
+    "voted": "a winner is voted for",
+    "failed": "its files fail tests",
+    "proven": "it is proven that they should pass",
+}
+
+
+_DOES: Mapping[StageKind, str] = {
+    "test": "write tests that tell them apart",
+    "synthesise": "writes one from {answers}",
+    "compare": "judges {answers}",
+    "refute": "looks for what refutes {answers}",
+    "settle": "says what the tests of {answers} have to print, without seeing it",
+    "revise": "may mend {answers} once",
+}
+
+
+def _opened(event: StageOpened) -> str:
+    agents, answers = ", ".join(event.agents), " or ".join(event.subjects)
+    known = f" ({event.lead} against {event.rival})" if event.lead else ""
+    match event.kind:
+        case "answer":
+            does = f"{'is' if len(event.agents) == 1 else 'are'} asked, {event.left} may be after that"
+        case "vote":
+            again = " once more" if event.because == "tied" else ""
+            does = f"{'votes' if len(event.agents) == 1 else 'vote'}{again}, for {answers}"
+        case _:
+            does = _DOES[event.kind].format(answers=answers)
+    return f"{_WHY_OPENED[event.because]}{known}: {agents} {does}"
+
+
+def _tests(count: int) -> str:
+    return "no tests" if not count else "one test" if count == 1 else f"{count} tests"
+
+
 def _checked(event: FilesChecked) -> Sentence:
     whose = {"base": "the unchanged files", "answer": f"the files of {event.label}", "final": "the final files"}
+    whose["unfinished"] = "the files that it left unfinished"
     if event.problem:
         text = f"{whose[event.subject]} could not be checked"
         return Sentence(text, event.problem, "WARNING", record="files_checked", live="bad", mark="!")
@@ -326,7 +387,7 @@ def _replied(event: ModelReplied) -> Sentence:
     source = "an estimate" if event.cost.source == "estimate" else f"price from {event.cost.source}"
     price = "price unknown" if event.cost.usd is None else f"{dollars(event.cost.usd)}, {source}"
     called = f"calls {', '.join(names)}" if names else "no tool call"
-    used = list(dict.fromkeys(name for name in names if name not in _WORKFLOW_TOOLS))
+    used = list(dict.fromkeys(name for name in names if name not in WORKFLOW_TOOLS))
     text = f"{event.model} replied after {event.seconds:.2f} s ({price}): {called}"
     return Sentence(text, level="DEBUG", doing=f"uses {', '.join(used)}" if used else "")
 
@@ -337,13 +398,17 @@ def counted(event: WinnerChosen) -> str:
 
 
 def decided_beyond_votes(event: WinnerChosen) -> list[str]:
-    """Which answers say the same, the votes of a run-off, and what was drawn by lot; nothing where there was none."""
+    """Which answers say the same, the votes of a run-off, the draw, and how many agents were asked; nothing of what was
+    not.
+    """
     camps = [camp for camp in event.camps if len(camp.answers) > 1]
-    parts = [f"the voters say that {' = '.join(camp.answers)} ({camp.votes} votes together)" for camp in camps]
+    parts = [f"these say the same: {' = '.join(camp.answers)} ({camp.votes} votes together)" for camp in camps]
     if event.run_off is not None:
         parts.append(f"run-off: {_counts(event.run_off)}")
     if event.drawn:
         parts.append(f"drawn by lot among {', '.join(event.drawn)}")
+    if event.asked is not None:
+        parts.append(f"asked {event.asked} of {event.of}")
     return parts
 
 

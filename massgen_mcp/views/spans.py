@@ -39,9 +39,10 @@ from massgen_mcp.events.coordination import (
     FirstAnswersClosed,
     PresentationFailed,
     PresentationStarted,
-    RunOffStarted,
+    StageOpened,
     VoteCast,
     WinnerChosen,
+    WrittenTestsSubmitted,
 )
 from massgen_mcp.events.parts import AgentInfo, Cost, Usage
 from massgen_mcp.events.record import LogRecord, UnknownEvent
@@ -137,7 +138,8 @@ class Spans:
                 ModelCallWaiting()
                 | ModelCallAdmitted()
                 | FirstAnswersClosed()
-                | RunOffStarted()
+                | StageOpened()
+                | WrittenTestsSubmitted()
                 | CheckFinished()
                 | FilesChecked()
                 | WinnerChosen()

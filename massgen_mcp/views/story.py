@@ -22,7 +22,7 @@ def _sentences(run: RunState, doing: Activities) -> str:
         return f"The run is {run.state.replace('_', ' ')}"
     if (asked := run.input_required) is not None:
         if asked.kind == "budget_reached":
-            return "The budget is used up: raise it, or finish with what there is"
+            return "The next call does not fit into the budget: raise it, or finish with what there is"
         return f"{name_of(run, asked.agent) if asked.agent else 'The team'} asks you something"
     match run.state:
         case "queued":
@@ -65,6 +65,9 @@ def _answering(run: RunState) -> str:
 
 
 def _voting(run: RunState, doing: Activities) -> str:
+    stage = run.coordination.stage
+    if stage is not None and stage.kind == "test":
+        return "The answers differ; the team writes and runs tests"
     if run.coordination.run_off is not None:
         return "The votes are tied; a run-off decides"
     live = _live(run)

@@ -35,7 +35,9 @@ def votes_won(run: RunState) -> str | None:
 
 
 def nobody_voted(run: RunState) -> str | None:
-    """That an ended run's answer is one agent's alone, where it is; None otherwise."""
+    """That an ended run's answer is one agent's alone, or unfinished, where it is; None otherwise."""
+    if run.outcome == "unfinished":
+        return f"Nobody answered: these are the files that {run.author} left unfinished."
     if not run.unreviewed:
         return None
     if run.coordination.run_off is not None:

@@ -103,12 +103,17 @@ _FIRSTS = frozenset(first for first, _ in HIDDEN_WITHIN)
 
 @lru_cache(maxsize=8192)
 def _judged(name: str) -> tuple[str, bool]:
+    """A component as `folded`, and whether that alone is hidden."""
+    known = folded(name)
+    return known, _fits(known, HIDDEN) and not _fits(known, SHOWN)
+
+
+def folded(name: str) -> str:
     """A component as the most forgiving file systems compare names, without case, invisible characters and dots at the
-    end; and whether that alone is hidden.
+    end.
     """
     visible = "".join(letter for letter in name if unicodedata.category(letter) != "Cf")
-    folded = unicodedata.normalize("NFKC", visible).casefold().rstrip(". ")
-    return folded, _fits(folded, HIDDEN) and not _fits(folded, SHOWN)
+    return unicodedata.normalize("NFKC", visible).casefold().rstrip(". ")
 
 
 def _fits(name: str, patterns: Sequence[str]) -> bool:

@@ -51,5 +51,4 @@ def litellm() -> Any:
         warnings.simplefilter("ignore")
         import litellm
     litellm.suppress_debug_info = True
-    litellm.telemetry = False
     return litellm

@@ -68,7 +68,16 @@ async def test_blocks_4_to_7_the_result(place: Place, models: Aimock) -> None:
 
     lines = BLOCKS[block(4)].code.splitlines()
     promised = {line.split('"')[1] for line in lines if line.strip().startswith('"')}
-    assert set(result) == promised | {"usage", "cost", "outcome", "voted", "degraded"}
+    assert set(result) == promised | {
+        "usage",
+        "cost",
+        "outcome",
+        "voted",
+        "decided_by",
+        "challenge",
+        "weak",
+        "degraded",
+    }
     assert Path(result["log_directory"]).parent == place.path / ".massgen" / "massgen_logs"
     assert Path(result["final_answer_path"]) == Path(result["log_directory"]) / "final"
     assert (Path(result["final_answer_path"]) / result["selected_agent"] / "answer.txt").read_text() == FINAL

@@ -285,7 +285,8 @@ async def test_only_what_the_winner_changed_comes_to_the_users_paths_and_only_wh
     assert (output / "final.txt").read_text() == "done"
     assert (source / "in.txt").read_text() == "in"
     files = ["output/early.txt", "output/final.txt"]
-    left_out = ["source/in.txt"]
+    why = "the run was given this directory to read only (permission write allows it)"
+    left_out = [{"path": "source/in.txt", "reason": why}]
     assert result["applied"] == {"status": "applied", "files": files, "conflicts": [], "left_out": left_out}
 
 

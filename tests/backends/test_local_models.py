@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from massgen_mcp.backends.base import StopPart
+from massgen_mcp.backends.base import StopPart, window
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events.agent_work import ModelCallStarted, ModelReplied
@@ -31,7 +31,9 @@ async def asked(*models: OllamaModel, model: str = "qwen3:8b", **settings: Any) 
     replies = dict.fromkeys([one.name for one in models], PARIS)
     async with serving_ollama(*models, replies=replies) as server:
         parts = await parts_of(backend("ollama", {}, model=model, base_url=server.url, **settings), ask("capital?"))
+        told = await window(backend("ollama", {}, model=model, base_url=server.url, **settings))
     assert text_in(parts) == "Paris"
+    assert told == server.requests[-1].body["options"]["num_ctx"]
     return server.requests[-1].body
 
 

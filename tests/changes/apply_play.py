@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from massgen_mcp.changes.apply import Patch
 from massgen_mcp.changes.base import ContextDirectory
+from massgen_mcp.changes.choosing import Patch
 from massgen_mcp.changes.run_changes import RunChanges
 from massgen_mcp.home import Home
 from massgen_mcp.runs.patches.application import Application

@@ -1,6 +1,7 @@
 """What a run changed comes back to the person's directory: over MCP, by the verb, at the end of a command or a call."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import massgen_mcp as massgen
 from tests.changes.conftest import Repository
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, agent, call, expect_error, home
+from tests.page.test_report import data_of
 from tests.server.reply_check import check_reply
 from tests.terminal import Terminal, terminal
 
@@ -70,6 +72,10 @@ async def test_a_parent_applies_a_result_after_a_look_at_it_and_a_person_takes_i
         assert repository.fingerprint() == before, "a look changes nothing"
         applied = check_reply(await client.call_tool("apply_result", {"run_id": run_id, "dry_run": False}))
         again = await call(client, "apply_result", run_id=run_id, dry_run=False)
+        then = (await call(client, "get_result", run_id=run_id))["next_step"]
+    assert re.search(rf"Applied at [\d-]+ [\d:]+; `massgen-mcp apply {run_id} --undo` takes it back\.", then)
+    report = home.run_directory(run_id) / "report.html"
+    assert data_of(report)["applied_at"] is not None
     files = [
         {"path": "project/code", "change": "modified", "added": 1, "removed": 1},
         {"path": "project/new", "change": "added", "added": 1, "removed": 0},
@@ -84,6 +90,7 @@ async def test_a_parent_applies_a_result_after_a_look_at_it_and_a_person_takes_i
     code, undone = verb(home, "--undo", run_id)
     assert (code, undone["status"]) == (0, "undone")
     assert repository.fingerprint() == before
+    assert data_of(report)["applied_at"] is None
     assert verb(home, "--undo", run_id)[0] == 1, "there is nothing more to take back"
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import massgen_mcp as massgen
 from massgen_mcp.changes.intent import Intent, IntentPart, Phase, write_intent
+from massgen_mcp.changes.obstacles import Obstacle
 from massgen_mcp.changes.transaction import Settled
 from massgen_mcp.runs.patches.application import Application
 from massgen_mcp.server import results
@@ -150,7 +151,9 @@ def test_a_reply_has_room_for_whatever_there_is_to_tell() -> None:
     settled = Settled(
         Intent((), {"run_id": "run-earlier"}, "done"), Path("record"), tuple(f"{path}{n}" for n in range(1000))
     )
-    reply = results.applied("run-x", Application("clean", left_out=(b"x" * 300,) * 100_000, settled=(settled,) * 1000))
+    reply = results.applied(
+        "run-x", Application("clean", left_out=(Obstacle("x" * 300, "why"),) * 100_000, settled=(settled,) * 1000)
+    )
     assert reply.size <= results.MAX_BYTES
     assert reply.left_out
     assert len(reply.left_out) + (reply.more_left_out or 0) == 100_000
@@ -211,7 +214,7 @@ def test_at_a_terminal_that_can_do_nothing_a_person_sees_what_would_be_applied_a
         assert not re.search(rb"\x1b\[[0-9;]*m", window.bytes)
         assert repository.fingerprint() == before
         window.type("y\r")
-        window.wait_for("APPLIED: 1 file; ", "1 file in directories that were given to read only left out")
+        window.wait_for("APPLIED: 1 file; ", "left out: docs/manual")
         assert window.leave() == 0
     assert (repository.path / "code").read_text() == WANTED
     assert (tmp_path / "docs" / "manual").read_text() == "m\n"

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from massgen_mcp.changes.apply import Patch, plan
+from massgen_mcp.changes.apply import plan
 from massgen_mcp.changes.base import Base, ContextDirectory
+from massgen_mcp.changes.choosing import Patch
 from massgen_mcp.changes.copies import cloned
 from massgen_mcp.changes.files import MIB
 from massgen_mcp.changes.run_changes import RunChanges

@@ -1,5 +1,6 @@
 """What an MCP client and a command line are told of the files that a run's answer changes."""
 
+import re
 from pathlib import Path
 
 from massgen_mcp.server.results.reply import MAX_BYTES, json_bytes
@@ -43,10 +44,11 @@ async def test_a_result_lists_the_changed_files_and_its_diff_is_paged(home: Temp
         assert result["truncated"]
         assert "view=diff" in result["next_step"]
         patch = Path(result["paths"]["patch"]).read_text()
+        shown = re.sub(r"^(@@ .* @@)", r"\1 #1", patch, flags=re.MULTILINE)
 
         page = await call(client, "get_result", run_id=run_id, view="diff")
         assert json_bytes(page) <= MAX_BYTES
-        assert await whole_answer(client, run_id, view="diff") == patch
+        assert await whole_answer(client, run_id, view="diff") == shown
         assert patch.count("diff --git a/project/file-") == MANY
         own = await call(client, "get_result", run_id=run_id, view="diff", agent="ada")
         assert own["answer"].startswith("diff --git")
@@ -55,7 +57,7 @@ async def test_a_result_lists_the_changed_files_and_its_diff_is_paged(home: Temp
         assert getattr(resource, "text", "") == patch
     assert repository.fingerprint() == before
     done = run_command(home, "massgen_mcp.cli.massgen_mcp.main", "result", run_id, "--view", "diff")
-    assert patch in done.stdout
+    assert shown in done.stdout
 
 
 async def test_what_a_dropped_agent_had_changed_is_kept_and_shown(home: TempHome, repository: Repository) -> None:
@@ -81,6 +83,34 @@ async def test_what_a_dropped_agent_had_changed_is_kept_and_shown(home: TempHome
     assert "+half done" in done.stdout
     done = run_command(home, "massgen_mcp.cli.massgen_mcp.main", "result", started["run_id"])
     assert "unfinished: 1 file changed, +1 -1 lines; see --view diff --agent ada" in done.stdout
+
+
+async def test_where_nobody_answered_the_result_is_what_was_left_unfinished(
+    home: TempHome, repository: Repository
+) -> None:
+    repository.commit(**{"file-00": "old\n"})
+    write = {"call": "write_file", "arguments": {"path": "project/file-00", "content": "half done\n"}}
+    config = home.config(
+        "slow", agent("ada", *[write] * 3, model="m-1"), orchestrator={"max_steps_per_round": 2, "checks": ["true"]}
+    )
+    paths = [{"path": str(repository.path), "permission": "write"}]
+    async with home.client() as client:
+        started = await call(client, "start_run", question="q", config=config, context_paths=paths, wait_seconds=50)
+        run_id = started["run_id"]
+        result = await call(client, "get_result", run_id=run_id)
+        assert (result["status"], result["outcome"], result["files"]["of_files"]) == ("failed", "unfinished", 1)
+        left = "1 file changed, +1 -1 lines"
+        assert result["answer"] == f"Unfinished: ada did not come to an answer (no_action), and left {left}."
+        assert "Nobody answered: these are the files that ada left unfinished." in result["note"]
+        assert [(one["of"], one["agent"], one["result"]) for one in result["checks"][:1]] == [
+            ("unfinished", "ada", "passed")
+        ]
+        assert result["next_step"].startswith("Nobody answered; this is unfinished.")
+        diff = await call(client, "get_result", run_id=run_id, view="diff")
+        assert "+half done" in diff["answer"]
+        applied = await call(client, "apply_result", run_id=run_id, dry_run=False)
+        assert applied["checks"] == "The files that ada left unfinished pass the checks"
+    assert (repository.path / "file-00").read_text() == "half done\n"
 
 
 async def test_a_run_without_a_directory_has_no_patch_and_says_so(home: TempHome) -> None:

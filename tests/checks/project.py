@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from massgen_mcp.config.loader import config_from_data
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.events.coordination import FilesChecked
 from massgen_mcp.events.parts import CheckOutcome
-from tests.teams import Ended, run_team
+from tests.teams import Act, Ended, run_team
 
 GOOD, TOLD = "sh check.sh", "grep -q told notes"
 FILES = {
@@ -55,11 +56,15 @@ def delete(name: str) -> dict[str, Any]:
 async def play(
     path: Path, project: Path, environ: dict[str, str], *scripts: list[dict[str, Any]], **orchestrator: Any
 ) -> Ended:
-    """A run whose agents have copies of the project."""
+    """A run whose agents have copies of the project; in its midst `act`, if given, happens."""
+    act: Act | None = orchestrator.pop("act", None)
+    return await run_team(path, team_on(project, *scripts, **orchestrator), act=act, environ=environ)
+
+
+def team_on(project: Path, *scripts: list[dict[str, Any]], **orchestrator: Any) -> Config:
     settings = {"context_paths": [{"path": str(project)}], "checks": [GOOD], **orchestrator}
     agents = [{"backend": {"type": "scripted", "script": script}} for script in scripts]
-    config = config_from_data({"agents": agents, "orchestrator": settings}, "test", environ={})
-    return await run_team(path, config, environ=environ)
+    return config_from_data({"agents": agents, "orchestrator": settings}, "test", environ={})
 
 
 def evidence(ended: Ended, of: str) -> FilesChecked:

@@ -206,7 +206,9 @@ async def test_what_fails_on_the_base_counts_for_the_answer_that_passes_it(
     silent = [write("value", "right too\n"), {"answer": "silent"}, {"vote": "own"}, {"vote": "told"}]
     voter = [{"answer": "I only vote."}, {"vote": "silent"}, {"vote": "told"}]
     teller = [*HONEST[:2], {"vote": "silent"}, {"vote": "own"}]
-    ended = await play(tmp_path, project, environ, silent, teller, voter, checks=[TOLD], checks_policy="required")
+    ended = await play(
+        tmp_path, project, environ, silent, teller, voter, checks=[TOLD], checks_policy="required", decide="vote"
+    )
     (end,) = ended.of(RunCompleted)
     assert (end.winner, end.failing_checks) == ("agent_b", ())
 
@@ -327,6 +329,7 @@ async def shown(
         wire = {"type": "chatcompletion", "model": "voter", "base_url": f"{double.url}/v1"}
         backends = [*({"type": "scripted", "script": script} for script in scripts), wire]
         settings = {"context_paths": [{"path": str(project)}], "checks": [GOOD, TOLD], **orchestrator}
+        settings["decide"] = "vote"
         agents = [{"backend": backend} for backend in backends]
         config = config_from_data({"agents": agents, "orchestrator": settings}, "test", environ={})
         return voter, await run_team(path, config, environ=environ)

@@ -280,6 +280,18 @@ def test_an_excerpt_holds_the_lines_that_tell_of_failures_and_the_end() -> None:
     assert len(told) == 12
 
 
+@pytest.mark.parametrize(
+    ("output", "first"),
+    [
+        (f"{'=' * 70}\nFAIL: test_mean\nTraceback:\nAssertionError: 3.0 != 2\n", "AssertionError: 3.0 != 2"),
+        (">       assert mean() == 2\nE       assert 3 == 2\nt.py:5: AssertionError", "E       assert 3 == 2"),
+        ("--- FAIL: TestX (0.00s)\n    x_test.go:10: got 3, want 2\nFAIL", "x_test.go:10: got 3, want 2"),
+    ],
+)
+def test_an_excerpt_begins_with_what_was_not_so(output: str, first: str) -> None:
+    assert excerpt_of(output).splitlines()[0] == first
+
+
 def test_an_excerpt_is_bounded_and_holds_no_control_characters() -> None:
     told = excerpt_of("\n".join(f"Error: \x07{n} {'x' * 500}" for n in range(500)))
     assert len(told) <= MAX_CHARACTERS

@@ -13,36 +13,19 @@ from massgen_mcp.sandbox import LevelName
 from massgen_mcp.sandbox.probe import try_level
 from tests.checks.project import commit, environ, evidence, play, project, results, write
 from tests.sandbox.table import LEVELS
+from tests.sandbox.tool_home import MARKS, SEEN, UNSEEN, changed, plant
 
 __all__ = ["environ", "project"]
 
-MARKS = (
-    *("Cargo.toml", "go.mod", "pyproject.toml", "package.json", "pom.xml", "build.gradle.kts", "Gemfile"),
-    *("composer.json", "app/app.csproj", ".tool-versions"),
-)
-SEEN = (
-    *(".rustup/toolchains/x", ".cargo/bin/cargo", ".cargo/registry/x", ".cargo/git/x", "go/pkg/mod/x", "go/bin/x"),
-    *(".local/bin/uv", ".local/share/pypoetry/x", ".cache/pypoetry/virtualenvs/x", ".local/share/pnpm/x"),
-    *(".m2/repository/x", ".m2/wrapper/x", ".gradle/caches/x", ".gradle/wrapper/x", ".gem/ruby/x"),
-    *(".cache/composer/x", ".nuget/packages/x", ".dotnet/dotnet", ".local/share/mise/installs/x", ".asdf/x"),
-    *(".dotnet/sdk/x", ".dotnet/tools/x", ".local/lib/node_modules/x", ".npm-global/bin/x", ".npm-global/lib/x"),
-    *(".yarn/berry/cache/x", ".bun/install/cache/x", ".cache/node/corepack/x", ".nvm/versions/x"),
-)
-UNSEEN = (
-    *(".cargo/credentials.toml", ".cargo/config.toml", ".npmrc", ".yarnrc.yml", ".m2/settings.xml"),
-    *(".m2/settings-security.xml", ".gradle/gradle.properties", ".netrc", ".pypirc", ".gem/credentials"),
-    *(".bundle/config", ".config/composer/auth.json", ".config/pypoetry/auth.toml", ".nuget/NuGet/NuGet.Config"),
-    *(".cargo/credentials", ".config/pip/pip.conf", ".pip/pip.conf", ".config/gh/hosts.yml", ".docker/config.json"),
-    *(".config/uv/uv.toml", ".local/share/uv/credentials/x", ".local/share/gem/credentials", ".composer/auth.json"),
-    *(".config/npm/npmrc", ".npm-global/etc/npmrc", ".config/pnpm/rc", ".yarn/.yarnrc.yml", ".bunfig.toml"),
-    *(".config/rclone/rclone.conf", ".git-credentials", ".dotnet/corefx/cryptography/x509stores/my/x.pfx"),
-    *(".local/share/keyrings/x", ".config/go/env", ".ssh/id_rsa", ".nvm/.npmrc", "notes.txt"),
-)
 VARIABLES = {
     "RUSTUP_HOME": ".rustup",
     "CARGO_HOME": ".cargo",
     "GOMODCACHE": "go/pkg/mod",
     "GRADLE_RO_DEP_CACHE": ".gradle/caches",
+    "YARN_GLOBAL_FOLDER": ".yarn/berry",
+    "BUN_INSTALL": ".bun",
+    "MISE_CONFIG_DIR": ".config/mise",
+    "GEM_PATH": ".local/share/gem/ruby/3.1.0:",
     "NUGET_PACKAGES": ".nuget/packages",
     "COREPACK_HOME": ".cache/node/corepack",
 }
@@ -55,9 +38,7 @@ def person() -> Iterator[Path]:
     with TemporaryDirectory(dir="/var/tmp") as place:
         home = Path(place)
         home.chmod(0o755)
-        for name in (*SEEN, *UNSEEN):
-            (home / name).parent.mkdir(parents=True, exist_ok=True)
-            (home / name).write_text("planted\n")
+        plant(home)
         yield home
 
 
@@ -71,6 +52,7 @@ def put(project: Path, *names: str) -> None:
 def looks(home: Path) -> str:
     """A script that prints every expectation that does not hold."""
     lines = [f'cat "{home / name}" >/dev/null || echo "NOT SEEN {name}"' for name in SEEN]
+    lines += [f'echo x 2>/dev/null >"{home / name}"' for name in SEEN]
     lines += [f'cat "{home / name}" 2>/dev/null && echo "SEEN {name}"' for name in UNSEEN]
     lines += [f'test "${name}" = "{home / place}" || echo "{name} is $"{name}' for name, place in VARIABLES.items()]
     lines += [f'test -n "${name}" || echo "{name} is not set"' for name in FIXED]
@@ -92,6 +74,7 @@ async def test_what_the_tools_of_a_project_need_is_there_and_their_logins_are_no
     (looked,) = [event for event in ended.of(ToolFinished) if event.name == "run_command"]
     assert looked.result.split("\n")[1:] == [], looked.result
     assert results(evidence(ended, "final").outcomes) == ["passed"], evidence(ended, "final")
+    assert changed(person) == []
 
 
 async def test_a_project_without_such_tools_shows_nothing_of_the_home(

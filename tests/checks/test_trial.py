@@ -107,6 +107,31 @@ def test_a_person_is_asked_whether_to_go_on_with_a_check_that_says_nothing(home:
     assert not (home.work / ".massgen").exists()
 
 
+def test_in_the_chat_a_person_is_asked_until_it_agrees(home: TempHome, project: Path) -> None:
+    settings = {"context_paths": [{"path": str(project)}], "checks": [GOOD, MISSING]}
+    config = home.config("teller", agent("a", *TELLS), orchestrator=settings)
+    with terminal(home, "--config", config, size=(140, 60)) as window:
+
+        def times(text: str, number: int) -> None:
+            window.wait_until(
+                lambda shown: window.everything.count(text) == number and "You: " in shown.splitlines()[-1]
+            )
+
+        window.wait_for("You: ")
+        window.say("Tell.")
+        window.wait_for("Begin all the same (y/n) [n]:")
+        window.type("\r")
+        times("Nothing was started.", 1)
+        window.say("Tell again.")
+        window.wait_until(lambda _: window.everything.count("Begin all the same (y/n) [n]:") == 2)
+        window.type("y\r")
+        times("Not every check could run.", 1)
+        window.say("Tell once more.")
+        times("Not every check could run.", 2)
+        window.say("/quit")
+        assert window.leave() == 0
+
+
 def test_the_doctor_tries_the_checks_of_a_config_only_if_it_may_run(home: TempHome, project: Path) -> None:
     copytree(project, home.work, dirs_exist_ok=True)
     (home.work / ".massgen").mkdir()

@@ -68,7 +68,7 @@ async def test_an_answer_that_nobody_could_vote_on_is_no_success_at_any_door(
 ) -> None:
     code, lines = left_alone
     assert code == 2
-    assert "OUTCOME: best_so_far, 0 of 3 voted" in lines
+    assert "OUTCOME: best_so_far, 0 of 3 voted; weak: nobody_left" in lines
     assert lines[-1].startswith("FAILED: auth: no agent is left to vote: ")
     status = json.loads(Path(lines[1].removeprefix("STATUS: ")).read_text())
     assert {each["status"] for each in status["agents"].values()} == {"error"}
@@ -99,11 +99,11 @@ def test_after_a_tie_whose_voters_fell_out_it_is_not_said_that_nobody_voted(
 
 
 @pytest.mark.parametrize(
-    ("second", "third", "outcome", "completed"),
+    ("second", "third", "outcome", "completed", "code"),
     [
-        ([{"answer": "b"}, {"vote": "a"}], [{"answer": "c"}, {"vote": "a"}], "consensus, 3 of 3 voted", 3),
-        ([{"answer": "b"}, {"vote": "a"}], [{"fail": "auth"}], "consensus, 2 of 3 voted", 2),
-        ([{"fail": "auth"}], [{"fail": "auth"}], "single_survivor, 0 of 3 voted", 1),
+        ([{"answer": "b"}, {"vote": "a"}], [{"answer": "c"}, {"vote": "a"}], "consensus, 3 of 3 voted", 3, 0),
+        ([{"answer": "b"}, {"vote": "a"}], [{"fail": "auth"}], "consensus, 2 of 3 voted", 2, 0),
+        ([{"fail": "auth"}], [{"fail": "auth"}], "single_survivor, 0 of 3 voted; weak: nobody_left", 1, 2),
     ],
 )
 def test_the_lines_for_programs_say_how_the_winner_was_found_and_who_took_part_to_the_end(
@@ -114,6 +114,7 @@ def test_the_lines_for_programs_say_how_the_winner_was_found_and_who_took_part_t
     third: list[dict[str, str]],
     outcome: str,
     completed: int,
+    code: int,
 ) -> None:
     monkeypatch.setattr(os, "environ", home.environ)
     monkeypatch.chdir(home.work)
@@ -121,6 +122,6 @@ def test_the_lines_for_programs_say_how_the_winner_was_found_and_who_took_part_t
     with pytest.raises(SystemExit) as end:
         main(["--automation", "--config", home.config("team", *team), "What is it?"])
     lines = capsys.readouterr().out.splitlines()
-    assert end.value.code == 0
+    assert end.value.code == code
     assert f"OUTCOME: {outcome}" in lines
     assert lines[-1].startswith(f"COMPLETED: {completed} agents, ")

@@ -75,7 +75,7 @@ class Session:
     def watcher(self) -> int | None:
         """The process that waits for this session."""
         path = Path(self.command[-1]) / "awaited" / self.id / "watcher"
-        return int(path.read_text()) if path.exists() else None
+        return int(path.read_text() or 0) or None if path.exists() else None
 
 
 async def test_an_idle_session_hears_the_result_of_its_run_once(home: TempHome) -> None:

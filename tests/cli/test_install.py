@@ -286,6 +286,24 @@ def test_what_somebody_changed_in_our_entry_stays_and_the_path_is_renewed(person
     assert file.read_text().endswith("\n\n# of the next\n[tui]\n")
 
 
+def test_comments_in_our_entry_stay_however_its_table_is_written(person: TempHome) -> None:
+    head, _, rest = OLDER.partition("\n")
+    file = written(person, "codex", f'[mcp_servers . "massgen"] # mine\n# slow\n{rest}')
+    install(person, "codex")
+    assert entry(person, "codex")["command"] != "/old/massgen-mcp"
+    assert file.read_text().startswith('[mcp_servers . "massgen"] # mine\n# slow\ncommand = "/')
+    assert head not in file.read_text()
+    file.write_text(file.read_text().replace("enabled = false", "enabled = true"))
+    install(person, "codex", verb="uninstall")
+    assert file.read_text() == "\n# of the next\n[tui]\n"
+    file.write_text('mcp_servers.massgen.command = "massgen-mcp"\nmodel = "gpt-5"\n')
+    install(person, "codex")
+    assert entry(person, "codex")["args"]
+    install(person, "codex", verb="uninstall")
+    assert "massgen" not in file.read_text()
+    assert 'model = "gpt-5"' in file.read_text()
+
+
 def test_further_variables_and_another_name_can_be_chosen(person: TempHome) -> None:
     install(person, "cursor", "--name", "second-opinion", "--key", "MY_MODEL_KEY")
     assert entry(person, "cursor", "second-opinion")["env"]["MY_MODEL_KEY"] == "${env:MY_MODEL_KEY}"
@@ -308,7 +326,6 @@ def test_without_a_key_it_says_how_one_gets_there(person: TempHome) -> None:
         ("cursor", "[" * 100_000, "deep"),
         ("codex", "model = \n", "line 1"),
         ("codex", 'mcp_servers = { other = { command = "x" } }\n', "safely"),
-        ("codex", 'mcp_servers.massgen.command = "massgen-mcp"\n', "safely"),
     ],
 )
 def test_a_file_that_cannot_be_changed_safely_is_left_alone_and_the_entry_is_printed(

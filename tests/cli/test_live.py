@@ -32,6 +32,13 @@ while True:
     signal.pause()
 """
 
+IN_A_SHELL = """
+import os, sys
+command = '"$0" -m massgen_mcp.cli.massgen.main "$@"; echo it is suspended; read -s -n1; fg'
+os.execvp("bash", ["bash", "--norc", "-ic", command, sys.executable, *sys.argv[1:]])
+"""
+"""Only below a shell there is somebody to go back to."""
+
 
 def waiting_team(home: TempHome) -> str:
     """One agent has answered, the other one never will."""
@@ -56,7 +63,7 @@ def test_agents_their_states_and_what_stays_are_shown_under_the_scrollback(home:
         assert "1 of 2 have answered; bo is still writing." in text
         assert re.search(r"│ 1 ada +Complete ✓ .*Forty-two, as ever\. +│", text), text
         assert re.search(r"│ 2 bo +Generating… ", text), text
-        assert "1-2 follow  v votes  d compare  s say  f finish  r history  Ctrl+C cancel" in text
+        assert "1-2 follow  v votes  c compare  s say  f finish  ? keys  Ctrl+C cancel" in text
         assert "LOG_DIR" not in window.everything, "a line is meant for programs"
         assert b"\x1b[?1049h" not in window.bytes, "the alternate screen was taken"
         window.type("\x03")
@@ -86,6 +93,8 @@ def test_the_final_answer_is_seen_while_it_is_written(home: TempHome) -> None:
     with terminal(home, "--config", config, "Write") as window:
         window.wait_until(lambda text: "Presenting…" in text and re.search(r"word\d+", text) is not None)
         assert "└─ 1-2 follow" in window.text
+        window.type("s")
+        window.wait_for("Too late: the winner is writing the final answer", "s say", absent="To the team: ")
         window.type("\x03")
         assert window.leave() == INTERRUPTED
 
@@ -97,6 +106,28 @@ def test_r_shows_the_whole_coordination_history_and_the_run_goes_on(home: TempHo
         window.wait_until(lambda text: FRAME in text.partition("End: running")[2])
         window.type("\x03")
         assert window.leave() == INTERRUPTED
+
+
+def test_the_keys_are_explained_an_agents_tools_can_be_followed_and_the_view_can_be_suspended(home: TempHome) -> None:
+    look, wrong = (
+        {"call": name, "arguments": {"path": path}} for name, path in (("list_files", "."), ("read_file", "no"))
+    )
+    config = home.config("looking", agent("ada", look, wrong, HANG), agent("bo", HANG))
+    with terminal(home, "--config", config, "Look", python=IN_A_SHELL, size=(100, 30)) as window:
+        window.wait_for("Generating…", "? keys")
+        window.type("?")
+        window.wait_for("a message to the team, read at each agent's next step", "Ctrl+Z  suspend this program")
+        window.type("1")
+        window.wait_for("── ada ─", '$ list_files {"path": "."}', '$ read_file {"path": "no"}', "✗ read_file: ")
+        window.type("\x1b")
+        window.wait_for("1-2 follow", absent="── ada ─")
+        window.type("\x1a")
+        window.wait_for("it is suspended", absent=FRAME)
+        window.type("x")
+        window.wait_for("Generating…", "? keys")
+        window.type("\x03")
+        window.leave()
+        assert "Cancelled" in window.everything
 
 
 def test_words_appear_while_an_agent_writes_and_its_number_shows_them_at_length(home: TempHome) -> None:
@@ -121,7 +152,7 @@ def test_keys_tell_votes_and_differences_and_finish_the_run_when_it_is_meant(hom
         window.wait_for("ada ✓ votes for agent1.2")
         window.type("v")
         window.wait_for("Votes so far", "✓ ada votes for its own answer (agent1.2): It is sure.")
-        window.type("d1")
+        window.type("c1")
         window.wait_for("Compare ada with the number of")
         window.type("1")
         window.wait_for("Difference: ada (agent1.1) → ada (agent1.2)", "-Forty-one.", "+Forty-two.", "1-2 follow")
@@ -132,9 +163,9 @@ def test_keys_tell_votes_and_differences_and_finish_the_run_when_it_is_meant(hom
         window.type("f")
         assert window.leave() == 0
         text = window.everything
-        assert "★ ada · " in text
+        assert "☆ ada · weak: cut short · " in text
         assert frames(window) == 0
-        assert text.index("Forty-two.", text.index("★ ada · ")) < text.index("Votes\n")
+        assert text.index("Forty-two.", text.index("☆ ada · weak: cut short · ")) < text.index("Votes\n")
 
 
 WATCH = "from massgen_mcp.cli.massgen_mcp.main import main; main()"
@@ -161,7 +192,7 @@ def test_watch_shows_a_run_of_another_process_and_leaves_it_alone(home: TempHome
         assert window.leave() == 0
     with terminal(home, "watch", run_id, python=WATCH, size=(100, 24)) as other:
         assert other.leave() == 0
-        assert "★ ada · " in other.everything
+        assert "☆ ada · weak: nobody voted · " in other.everything
         assert "Next   `massgen-mcp result run-" in other.everything
 
 
@@ -310,6 +341,7 @@ def test_two_interrupts_leave_at_once_and_the_terminal_is_as_it_was(home: TempHo
         window.type("\x03\x03")
         assert window.leave() == INTERRUPTED
         assert frames(window) == 0
+        assert re.search(r"\brun-\w{8}", window.everything), "nothing says which run it was"
         assert window.echoes
         assert b"\x1b[?25l" in window.bytes
         assert window.bytes.rindex(b"\x1b[?25h") > window.bytes.rindex(b"\x1b[?25l"), "the cursor stayed hidden"
@@ -351,6 +383,12 @@ def test_a_person_raises_the_budget_or_ends_the_run_with_what_is_there(home: Tem
         window.type("$500\r")
         window.wait_for("the budget is raised to $500")
         assert window.leave() == 0
+    priced = {"price": {"input_usd_per_million": 100, "output_usd_per_million": 100}}
+    poor = home.config("poorer", agent("ada", *steps, **priced), budget={"max_usd": 0.002, "at_cap": "ask"})
+    with terminal(home, "--config", poor, "Do it") as window:
+        window.wait_until(lambda text: re.search(r"New limit in \$, such as [\d.]+ \(nothing", text) is not None)
+        window.type("\x03")
+        window.leave()
     with terminal(home, "--config", config, "Do it") as window:
         window.wait_for("New limit in $ (nothing: finish): ▏")
         window.type("\r")

@@ -71,6 +71,7 @@ def test_automation_prints_the_lines_of_the_contract_in_their_order(home: TempHo
     directory = log_dir(done.stdout)
     assert re.fullmatch(r"log_\d{8}_\d{6}_\d{6}", directory.name)
     assert directory.parent == home.work / ".massgen" / "massgen_logs"
+    assert "config.yaml, the team of this project, is yours" in (home.work / ".massgen" / ".gitignore").read_text()
     expected = [
         re.escape(f"LOG_DIR: {directory}"),
         re.escape(f"STATUS: {directory / 'status.json'}"),
@@ -124,7 +125,7 @@ def test_a_run_with_every_line_there_can_be_stays_within_twenty(home: TempHome) 
     winner = agent("last", {"answer": "mine"}, {"fail": "auth"})
     config = home.config("ten", *fallen, winner, orchestrator={"final_answer_strategy": "winner_present"})
     done = automated(home, config, "--output-file", "out.txt")
-    assert done.returncode == 0, done.stdout
+    assert done.returncode == EXECUTION_ERROR, done.stdout
     lines = done.stdout.splitlines()
     assert len(lines) <= 20
     assert {"WINNER", "ANSWER_FILE", "OUTPUT_FILE", "COMPLETED"} <= {line.partition(":")[0] for line in lines}

@@ -148,7 +148,7 @@ LEFT_OVER = {
     "no value": (parse, "--models", "--models needs a value"),
     "value": (parse, "--quiet=yes q", "--quiet takes no value"),
     "number": (parse, "--model a --num-agents x q", "--num-agents: expected a whole number"),
-    "question": (parse_verb, "'what is x'", "a question is asked with massgen: massgen 'what is x'"),
+    "question": (parse_verb, "'what is x'", "massgen 'what is x' asks a team"),
     "place": (parse_verb, "--json runs", "--json goes after the verb: massgen-mcp runs --json"),
     "missing": (parse_verb, "status", "ID is missing\n`massgen-mcp status --help` shows what there is."),
     "rest": (parse_verb, "runs all", "there is no place for all\n`massgen-mcp runs --help` shows what there is."),

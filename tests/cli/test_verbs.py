@@ -129,6 +129,9 @@ async def test_an_id_may_be_cut_short_as_long_as_it_is_one_runs(home: TempHome) 
     first = await start(home, SCRIPTED)
     for beginning in (first[:9], first[4:9]):
         assert first in verb(home, "status", beginning).stdout
+    for name, *more in (("cancel",), ("apply", "--dry-run"), ("mark", "right"), ("resume",)):
+        short = verb(home, name, first[4:7], *more)
+        assert (short.returncode, "at least 4 characters of the id" in short.stderr) == (UNKNOWN, True), name
     for pattern in ("run-%", "run-*", "_un-"):
         assert verb(home, "status", pattern).returncode == UNKNOWN
     mistyped = verb(home, "status", f"{first[4:10]}!")

@@ -2,9 +2,10 @@
 
 import pytest
 
-from massgen_mcp.coordination.deciding import best_so_far, decision
+from massgen_mcp.coordination.deciding import best_so_far
 from massgen_mcp.coordination.evidence import ChecksPolicy
 from massgen_mcp.coordination.guidance import Violation, Wait, Work
+from massgen_mcp.coordination.procedures.next_step import next_step
 from massgen_mcp.coordination.state import Coordination, Rules
 from massgen_mcp.events.agent_work import RoundStarted
 from massgen_mcp.events.coordination import AnswerSubmitted, FilesChecked, VoteCast, WinnerChosen
@@ -198,7 +199,7 @@ def test_informative_checks_exclude_nobody() -> None:
 
 def test_an_excluded_answer_does_not_win_when_the_run_is_cut_short_either() -> None:
     state = checked(checked(begin("required"), "agent_a", False), "agent_b", True).after(FinishRequested())
-    winner = decision(state)
+    winner = next_step(state)
     assert isinstance(winner, WinnerChosen)
     assert winner.agent == "agent_b"
     assert best_so_far(begin("required")) is not None

@@ -7,9 +7,9 @@ from random import Random
 import pytest
 
 from massgen_mcp.coordination.count import drawn
-from massgen_mcp.coordination.deciding import decision
 from massgen_mcp.coordination.evidence import ChecksPolicy
 from massgen_mcp.coordination.guidance import Violation, Wait, Work
+from massgen_mcp.coordination.procedures.next_step import next_step
 from massgen_mcp.coordination.state import Coordination, EarlyDecision, Rules
 from massgen_mcp.events.agent_work import AgentEvent, BallotChanged, RoundStarted
 from massgen_mcp.events.coordination import (
@@ -18,7 +18,7 @@ from massgen_mcp.events.coordination import (
     CoordinationEvent,
     FilesChecked,
     FirstAnswersClosed,
-    RunOffStarted,
+    StageOpened,
     VoteCast,
     WinnerChosen,
 )
@@ -60,7 +60,7 @@ class Play:
     def happen(self, event: CoordinationEvent | AgentEvent) -> None:
         self.events.append(event)
         self.state = self.state.after(event)
-        if decided := decision(self.state):
+        if decided := next_step(self.state):
             self.events.append(decided)
             self.state = self.state.after(decided)
 
@@ -101,7 +101,8 @@ class Play:
         if dice < 0.03:
             verdict: CoordinationEvent | Violation = self.state.drop(agent, "provider_error", "bad luck")
         elif dice < 0.45:
-            verdict = self.state.answer(agent, f"answer {self.calls}")
+            text = "what everybody says" if self.random.random() < 0.1 else f"answer {self.calls}"
+            verdict = self.state.answer(agent, text)
         else:
             verdict = self._vote(agent)
         if isinstance(verdict, Violation):
@@ -228,16 +229,16 @@ def test_an_answer_whose_checks_fail_never_wins_or_gets_a_vote_while_another_one
 def test_a_run_off_is_held_once_among_tied_camps_and_its_most_voted_candidate_wins(plays: list[Play]) -> None:
     held = 0
     for play in plays:
-        run_offs = [event for event in play.events if isinstance(event, RunOffStarted)]
+        run_offs = [event for event in play.events if isinstance(event, StageOpened)]
         assert len(run_offs) <= 1, f"seed {play.seed}"
         for run_off in run_offs:
             held += 1
             most = max(camp.votes for camp in run_off.camps)
             top = [camp for camp in run_off.camps if camp.votes == most]
-            assert len(top) == len(run_off.candidates) > 1
-            assert all(label in camp.answers for label, camp in zip(run_off.candidates, top, strict=True))
+            assert len(top) == len(run_off.subjects) > 1
+            assert all(label in camp.answers for label, camp in zip(run_off.subjects, top, strict=True))
             writers = {play.state.author(label) for camp in top for label in camp.answers}
-            assert not writers & {*run_off.voters} or {*run_off.voters} <= writers, f"seed {play.seed}"
+            assert not writers & {*run_off.agents} or {*run_off.agents} <= writers, f"seed {play.seed}"
             winner = play.state.winner
             if winner is None:
                 assert not play.state.live, f"seed {play.seed}"
@@ -275,7 +276,7 @@ def test_a_decision_before_all_votes_never_differs_from_what_the_remaining_votes
                     label = play.random.choice(labels)
                     vote = VoteCast(agent=agent, label=label, reason="x", revision=state.revision, same_as=same)
                     state = state.after(vote)
-            whole = decision(state)
+            whole = next_step(state)
             assert isinstance(whole, WinnerChosen), f"seed {play.seed}"
             assert whole.label == winner.label, f"seed {play.seed}"
 

@@ -5,12 +5,13 @@ from hashlib import sha256
 import pytest
 
 from massgen_mcp.coordination.count import drawn
-from massgen_mcp.coordination.deciding import best_so_far, decision
+from massgen_mcp.coordination.deciding import best_so_far
 from massgen_mcp.coordination.guidance import Rest, Violation, Wait, Work
+from massgen_mcp.coordination.procedures.next_step import next_step
 from massgen_mcp.coordination.state import Coordination, EarlyDecision, Rules
 from massgen_mcp.events.agent_work import BallotChanged, RoundStarted
-from massgen_mcp.events.coordination import AnswerSubmitted, FirstAnswersClosed, RunOffStarted, VoteCast, WinnerChosen
-from massgen_mcp.events.parts import Camp, Event
+from massgen_mcp.events.coordination import AnswerSubmitted, FirstAnswersClosed, StageOpened, VoteCast, WinnerChosen
+from massgen_mcp.events.parts import Camp, Changes, Event
 from massgen_mcp.events.run import BudgetRaised, BudgetReached, FinishRequested
 
 TRIO = ("agent_a", "agent_b", "agent_c")
@@ -63,8 +64,8 @@ def vote(state: Coordination, voter: str, author: str, *same: str) -> Coordinati
 
 def tied(state: Coordination) -> Coordination:
     """The run-off that the votes call for has begun."""
-    event = decision(state)
-    assert isinstance(event, RunOffStarted)
+    event = next_step(state)
+    assert isinstance(event, StageOpened)
     return state.after(event)
 
 
@@ -74,7 +75,7 @@ def refusal(verdict: Event | Violation) -> str:
 
 
 def decided(state: Coordination) -> WinnerChosen:
-    winner = decision(state)
+    winner = next_step(state)
     assert isinstance(winner, WinnerChosen)
     return winner
 
@@ -258,7 +259,7 @@ def test_a_reached_budget_closes_answering_and_a_raised_one_opens_it_again() -> 
 
 def test_coordination_ends_when_every_live_agent_has_a_standing_vote() -> None:
     state = vote(vote(all_answered(), "agent_a", "agent_b"), "agent_b", "agent_b")
-    assert decision(state) is None
+    assert next_step(state) is None
     winner = decided(vote(state, "agent_c", "agent_b"))
     assert (winner.agent, winner.label, winner.outcome) == ("agent_b", "agent2.1", "consensus")
 
@@ -280,6 +281,30 @@ def test_a_vote_cannot_be_split_by_answers_that_say_the_same() -> None:
     assert winner.votes == {"agent1.1": 2, "agent2.1": 1, "agent3.1": 0, "agent4.1": 2, "agent5.1": 0}
     assert winner.camps[0] == Camp(answers=("agent1.1", "agent2.1"), votes=3)
     assert winner.drawn == ()
+
+
+def test_a_vote_cannot_be_split_by_answers_with_the_same_text_though_nobody_says_so() -> None:
+    state = begin()
+    for agent, text in zip(TRIO, ("It is 42.", "It is 43.", "It is 42.\n"), strict=True):
+        state = answer(show(state, agent), agent, text)
+    for voter, author in zip(TRIO, TRIO, strict=True):
+        seen = show(state, voter)
+        event = seen.vote(voter, name_for(seen, voter, author), "a reason")
+        assert isinstance(event, VoteCast)
+        state = seen.after(event)
+    chosen = next_step(state)
+    assert isinstance(chosen, WinnerChosen)
+    assert (chosen.outcome, chosen.run_off) == ("plurality", None)
+    assert [camp.votes for camp in chosen.camps] == [2, 1]
+
+
+def test_answers_with_the_same_words_about_different_files_are_not_the_same() -> None:
+    state = all_answered()
+    for agent, tree in zip(TRIO, ("1", "2", "1"), strict=True):
+        event = state.answer(agent, "Done.")
+        assert isinstance(event, AnswerSubmitted)
+        state = state.after(event.model_copy(update={"changes": Changes(tree=tree)}))
+    assert [camp.answers for camp in state.camps] == [("agent1.2", "agent3.2"), ("agent2.2",)]
 
 
 def test_one_voter_alone_cannot_make_a_camp() -> None:
@@ -318,7 +343,7 @@ def test_in_a_tie_those_who_wrote_no_tied_answer_vote_once_more() -> None:
         state = vote(state, voter, author)
     state = tied(state)
     assert state.run_off is not None
-    assert (state.run_off.candidates, state.run_off.voters) == (("agent1.1", "agent2.1"), agents[2:])
+    assert (state.run_off.subjects, state.run_off.agents) == (("agent1.1", "agent2.1"), agents[2:])
     assert state.duty("agent_a") == Wait()
     duty = state.duty("agent_c")
     assert isinstance(duty, Work)
@@ -326,7 +351,7 @@ def test_in_a_tie_those_who_wrote_no_tied_answer_vote_once_more() -> None:
     assert not state.may_answer("agent_c")
     for voter in ("agent_c", "agent_d"):
         state = vote(state, voter, "agent_b")
-        assert decision(state) is None
+        assert next_step(state) is None
     winner = decided(vote(state, "agent_e", "agent_a"))
     assert (winner.label, winner.outcome, winner.drawn) == ("agent2.1", "plurality", ())
     assert winner.run_off == {"agent1.1": 1, "agent2.1": 2}
@@ -339,7 +364,7 @@ def test_where_everybody_wrote_a_tied_answer_everybody_votes_once_more_and_then_
         state = vote(state, agent, agent)
     state = tied(state)
     assert state.run_off is not None
-    assert state.run_off.voters == TRIO
+    assert state.run_off.agents == TRIO
     for agent in TRIO:
         state = vote(state, agent, agent)
     winner = decided(state)
@@ -361,7 +386,7 @@ def test_who_falls_out_of_a_run_off_is_not_waited_for() -> None:
     for agent in TRIO:
         state = vote(state, agent, agent)
     state = vote(vote(tied(state), "agent_a", "agent_b"), "agent_b", "agent_b")
-    assert decision(state) is None
+    assert next_step(state) is None
     winner = decided(state.after(state.drop("agent_c", "timeout", "too slow")))
     assert (winner.label, winner.run_off) == ("agent2.1", {"agent1.1": 0, "agent2.1": 2, "agent3.1": 0})
 
@@ -415,7 +440,7 @@ def fallen_out(state: Coordination) -> Coordination:
 
 def test_when_everybody_fell_out_no_answer_has_won() -> None:
     state = fallen_out(all_answered(("agent_a", "agent_b")))
-    assert decision(state) is None
+    assert next_step(state) is None
     best = best_so_far(state)
     assert best is not None
     assert best.agent == "agent_a"
@@ -428,7 +453,7 @@ def test_where_the_budget_is_reached_the_best_answer_wins_though_nobody_can_vote
 
 def test_without_any_answer_there_is_no_winner() -> None:
     state = begin(("agent_a",))
-    assert decision(state.after(state.drop("agent_a", "auth", "no key"))) is None
+    assert next_step(state.after(state.drop("agent_a", "auth", "no key"))) is None
 
 
 def test_finishing_now_takes_the_standing_votes() -> None:
@@ -438,7 +463,7 @@ def test_finishing_now_takes_the_standing_votes() -> None:
 
 def test_finishing_now_without_answers_ends_at_the_first_one() -> None:
     state = begin().after(FinishRequested())
-    assert decision(state) is None
+    assert next_step(state) is None
     assert decided(answer(show(state, "agent_b"), "agent_b", "quick")).agent == "agent_b"
 
 
@@ -453,13 +478,13 @@ def test_a_proven_lead_ends_it_when_nobody_can_change_it_any_more() -> None:
 
 def test_no_lead_is_proven_while_somebody_may_still_answer() -> None:
     state = vote(vote(all_answered(max_answers=2), "agent_a", "agent_b"), "agent_c", "agent_b")
-    assert decision(state) is None
+    assert next_step(state) is None
 
 
 def test_a_lead_that_a_tie_break_could_turn_is_not_proven() -> None:
     agents = ("agent_a", "agent_b")
     for voter, author in (agents, agents[::-1]):
-        assert decision(vote(all_answered(agents, max_answers=1), voter, author)) is None
+        assert next_step(vote(all_answered(agents, max_answers=1), voter, author)) is None
 
 
 def test_a_lead_over_answers_that_may_yet_be_put_together_is_not_proven() -> None:
@@ -471,12 +496,12 @@ def test_a_lead_over_answers_that_may_yet_be_put_together_is_not_proven() -> Non
     assert decided(apart).label == "agent1.1"
     hinted = vote(vote(state, "agent_d", "agent_d", "agent_e", "agent_f"), "agent_e", "agent_e", "agent_d", "agent_f")
     hinted = vote(hinted, "agent_f", "agent_f")
-    assert decision(hinted) is None  # agent_g may join the three, and vote for one of them
+    assert next_step(hinted) is None  # agent_g may join the three, and vote for one of them
 
 
 def test_early_decision_can_be_switched_off() -> None:
     state = all_answered(max_answers=1, early="off")
-    assert decision(vote(vote(state, "agent_a", "agent_b"), "agent_c", "agent_b")) is None
+    assert next_step(vote(vote(state, "agent_a", "agent_b"), "agent_c", "agent_b")) is None
 
 
 def test_the_eager_variant_ends_at_a_majority_although_somebody_may_still_answer() -> None:
@@ -487,6 +512,6 @@ def test_the_eager_variant_ends_at_a_majority_although_somebody_may_still_answer
 def test_the_eager_variant_waits_for_more_than_half_of_the_votes() -> None:
     agents = (*TRIO, "agent_d")
     state = vote(vote(all_answered(agents, early="majority"), "agent_a", "agent_b"), "agent_c", "agent_b")
-    assert decision(state) is None
+    assert next_step(state) is None
     winner = decided(vote(state, "agent_d", "agent_b"))
     assert (winner.agent, winner.early) == ("agent_b", True)

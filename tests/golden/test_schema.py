@@ -1,11 +1,16 @@
 """What was written by this version of the journal stays readable, or the version is raised."""
 
 import copy
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from massgen_mcp.events.agent_work import RoundStarted
+from massgen_mcp.events.coordination import StageOpened
+from massgen_mcp.events.parts import Event
+from massgen_mcp.runs.store.journal_line import sealed, unsealed
 from tests.golden.schema import RECORDED, Json, present, recorded, unreadable
 
 HELP = "python -m tests.golden.schema"
@@ -26,6 +31,33 @@ def fields(schema: Json, event: str = "VoteCast") -> Any:
 
 def required(schema: Json, event: str = "VoteCast") -> list[str]:
     return schema["$defs"][event]["required"]
+
+
+def test_of_version_1_only_what_says_a_run_off_has_other_words_now() -> None:
+    old = json.loads((RECORDED.parent / "schema_1.json").read_text(encoding="utf-8"))
+    assert unreadable(old, present()) == [
+        "line.event.round_started.run_off: is not known any more",
+        "line.event.run_off_started: object is not read",
+    ]
+
+
+def test_a_run_off_of_version_1_is_read_as_a_stage() -> None:
+    opened = read_as_now({"type": "run_off_started", "candidates": ["agent1.1"], "voters": ["agent_b"], "camps": []})
+    assert opened == StageOpened(kind="vote", subjects=("agent1.1",), agents=("agent_b",), because="tied")
+    started: Json = {"type": "round_started", "agent": "agent_b", "round": 2, "revision": 2, "ballot": []}
+    for run_off, kind in ((True, "run_off"), (False, "answer_or_vote")):
+        read = read_as_now({**started, "run_off": run_off})
+        assert isinstance(read, RoundStarted)
+        assert read.kind == kind
+
+
+def read_as_now(event: Json) -> Event:
+    """From a line as version 1 wrote it."""
+    record = unsealed(sealed(json.dumps({"v": 1, "seq": 1, "time": 1.0, "event": event}))[:-1])
+    assert record is not None
+    assert not record.newer
+    assert isinstance(record.event, Event)
+    return record.event
 
 
 BROKEN: dict[str, tuple[Callable[[Json], object], str]] = {

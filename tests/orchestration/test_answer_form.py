@@ -17,7 +17,7 @@ def document(*findings: dict[str, Any]) -> str:
 
 
 async def play(path: Path, *scripts: Script) -> Ended:
-    return await run_team(path, team(*scripts, orchestrator={"answer_format": "findings"}))
+    return await run_team(path, team(*scripts, orchestrator={"answer_format": "findings", "decide": "vote"}))
 
 
 async def test_an_answer_is_a_document_of_findings_or_goes_back_with_what_is_wrong(tmp_path: Path) -> None:

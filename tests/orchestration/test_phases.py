@@ -279,7 +279,7 @@ class _AfterSecond(Act):
     _times = 0
 
     def heard(self, record: Any) -> None:
-        if isinstance(record.event, self._when):
+        if self._when(record.event):
             self._times += 1
         if self._times == 2:
             super().heard(record)

@@ -15,11 +15,12 @@ from massgen_mcp.events.agent_work import (
     ConversationCondensed,
     MessagesShown,
     ModelCallAborted,
+    ModelCallFailed,
     ModelCallStarted,
     ModelReplied,
     ToolFinished,
 )
-from massgen_mcp.events.coordination import AnswerSubmitted, PresentationStarted, RunOffStarted, VoteCast
+from massgen_mcp.events.coordination import AnswerSubmitted, PresentationStarted, StageOpened, VoteCast
 from massgen_mcp.events.parts import Event, EventT
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import TERMINAL, CallerMessage, RunCompleted, RunResumed, RunTimedOut
@@ -87,10 +88,18 @@ class Look:
         return ToolResult("word " * 2_000)
 
 
+STAGED: tuple[list[dict[str, Any]], ...] = (
+    *([{"answer": text}, {"vote": "one"}, {"vote": "one"}] for text in ("one", "two")),
+    [{"fail": "auth"}] * 3,
+    *([{"answer": text}, {"vote": "one"}, {"vote": "one"}] for text in ("three", "four")),
+)
+"""Two of five are asked first; they differ, and of those asked after them one falls out."""
+
+
 async def play(scripts: Sequence[list[dict[str, Any]]], past: Sequence[LogRecord] = ()) -> Performance:
     return await perform(
         *scripts,
-        rules=Rules(seed="test", max_answers=2),
+        rules=Rules(seed="test", max_answers=2, effort="low" if scripts is STAGED else "high", order="listed"),
         policy=OrchestratorConfig(
             coordination=CoordinationSettings(max_orchestration_restarts=1 if scripts is AGAIN else 0),
             show_reasons=scripts is RUN_OFF,
@@ -115,10 +124,12 @@ def calls_by_id(performance: Performance, events: Sequence[Event]) -> dict[str, 
 
 def in_flight(events: Sequence[Event]) -> set[str]:
     started = {event.call_id for event in events if isinstance(event, ModelCallStarted)}
-    return started - {event.call_id for event in events if isinstance(event, ModelReplied | ModelCallAborted)}
+    return started - {
+        event.call_id for event in events if isinstance(event, ModelReplied | ModelCallAborted | ModelCallFailed)
+    }
 
 
-@pytest.mark.parametrize("scripts", [SCRIPTS, AGAIN, IN_TEXT, RUN_OFF, LONG])
+@pytest.mark.parametrize("scripts", [SCRIPTS, AGAIN, IN_TEXT, RUN_OFF, LONG, STAGED])
 async def test_cut_off_at_any_event_a_run_ends_without_asking_again_what_was_replied(
     scripts: tuple[list[dict[str, Any]], ...],
 ) -> None:
@@ -155,17 +166,27 @@ async def test_a_note_that_was_paid_for_is_used_when_the_run_goes_on() -> None:
 
 async def test_a_run_off_that_was_due_or_begun_is_held_once_wherever_the_run_was_cut_off() -> None:
     whole = await play(RUN_OFF)
-    (held,) = [event for event in whole.events if isinstance(event, RunOffStarted)]
-    assert len(held.voters) == 3
+    (held,) = [event for event in whole.events if isinstance(event, StageOpened)]
+    assert len(held.agents) == 3
     for cut in range(whole.events.index(held) - 1, len(whole.events) - 1):
         rest = await play(RUN_OFF, journaled(whole.events[:cut]))
         everything = [*whole.events[:cut], *rest.events]
-        assert sum(isinstance(event, RunOffStarted) for event in everything) == 1, cut
+        assert sum(isinstance(event, StageOpened) for event in everything) == 1, cut
         again = [event.agent for event in everything if isinstance(event, VoteCast) and event.run_off]
-        assert sorted(again) == sorted(held.voters), cut
+        assert sorted(again) == sorted(held.agents), cut
 
 
-@pytest.mark.parametrize("scripts", [SCRIPTS, AGAIN, IN_TEXT, RUN_OFF, LONG])
+async def test_every_stage_is_opened_once_wherever_the_run_was_cut_off() -> None:
+    whole = await play(STAGED)
+    opened = [event for event in whole.events if isinstance(event, StageOpened)]
+    assert [stage.because for stage in opened] == ["start", "compare", "disagreement", "dropped", "disagreement"]
+    for cut in range(1, len(whole.events)):
+        rest = await play(STAGED, journaled(whole.events[:cut]))
+        everything = [event for event in (*whole.events[:cut], *rest.events) if isinstance(event, StageOpened)]
+        assert everything == opened, cut
+
+
+@pytest.mark.parametrize("scripts", [SCRIPTS, AGAIN, IN_TEXT, RUN_OFF, LONG, STAGED])
 async def test_a_call_that_was_in_flight_is_repeated_word_for_word(scripts: tuple[list[dict[str, Any]], ...]) -> None:
     whole = await play(scripts)
     asked = calls_by_id(whole, whole.events)

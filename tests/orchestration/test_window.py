@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.events.agent_work import (
@@ -19,8 +21,8 @@ from tests.teams import run_team
 from tests.wires.dialects import Chat
 
 
-def reading(times: int) -> Plan:
-    """Writes a file, reads it so many times, and answers."""
+def reading(times: int, lines: int = 90) -> Plan:
+    """Writes a file of so many lines, reads it so many times, and answers."""
     seen = 0
 
     def plan(messages: list[dict[str, Any]], number: int) -> Chat:
@@ -29,7 +31,7 @@ def reading(times: int) -> Plan:
         seen += 1
         chat, name = Chat(), f"c{number}"
         if seen == 1:
-            content = "".join(f"line {place}: {'x' * 60}\n" for place in range(90))
+            content = "".join(f"line {place}: {'x' * 60}\n" for place in range(lines))
             return chat.call("write_file", json.dumps({"path": "notes.txt", "content": content}), call_id=name)
         if seen <= times:
             return chat.call("read_file", json.dumps({"path": "notes.txt"}), call_id=name)
@@ -40,8 +42,8 @@ def reading(times: int) -> Plan:
     return plan
 
 
-def one_agent(url: str, **settings: Any) -> Config:
-    backend = {"type": "chatcompletion", "base_url": url, "model": "m"}
+def one_agent(url: str, *, backend: dict[str, str] | None = None, **settings: Any) -> Config:
+    backend = {"type": "chatcompletion", "base_url": url, "model": "m", **(backend or {})}
     orchestrator = {"enable_filesystem": True, "max_steps_per_round": 200, **settings}
     return config_from_data({"agents": [{"backend": backend}], "orchestrator": orchestrator}, "test", environ={})
 
@@ -60,6 +62,68 @@ async def test_work_that_is_longer_than_the_window_is_finished(tmp_path: Path) -
     assert len(asked) == len(notes), "every note was paid for once"
     (reads, *_) = [body for body in model.taken if NOTE in json.dumps(body)]
     assert "What is six times seven?" in json.dumps(reads), "the question stays"
+
+
+async def test_no_note_is_paid_for_where_shorter_results_alone_make_room(tmp_path: Path) -> None:
+    model = SmallWindow(30_000, reading(40, lines=600))
+    async with answering(model.respond) as double:
+        ended = await run_team(tmp_path, one_agent(double.url), environ={})
+    assert ended.snapshot.final_answer == "42"
+    assert 0 < len(ended.of(ConversationCondensed)) <= 15, "two results fill the window, so each step makes room"
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        Chat().text(""),
+        Chat().text("漢" * 100_000),
+        Chat().text("I cannot help with that."),
+        Chat().call("read_file", json.dumps({"path": "notes.txt"}), call_id="n1"),
+        Chat().call("new_answer", json.dumps({"content": "41"}), call_id="n1"),
+    ],
+    ids=["empty", "huge", "refusal", "call", "answer"],
+)
+async def test_work_goes_on_whatever_a_model_writes_for_a_note(tmp_path: Path, note: Chat) -> None:
+    model = SmallWindow(12_000, reading(60), note=lambda: note)
+    async with answering(model.respond) as double:
+        ended = await run_team(tmp_path, one_agent(double.url), environ={})
+    assert ended.snapshot.final_answer == "42"
+    assert model.refused <= 2
+    assert ended.of(ConversationCondensed)
+
+
+@pytest.mark.parametrize(
+    ("server", "says", "asked"),
+    [
+        ("vllm", {"/v1/models": {"data": [{"id": "m", "max_model_len": 12_000}]}}, ["/v1/models"]),
+        ("llamacpp", {"/props": {"default_generation_settings": {"n_ctx": 12_000}}}, ["/props", "/props"]),
+        (
+            "lmstudio",
+            {
+                "/api/v1/models": {
+                    "models": [
+                        {
+                            "key": "publisher/m",
+                            "type": "llm",
+                            "max_context_length": 131_072,
+                            "loaded_instances": [{"config": {"context_length": 12_000}}],
+                        }
+                    ]
+                }
+            },
+            ["/api/v1/models"],
+        ),
+    ],
+)
+async def test_a_local_server_is_asked_for_the_window_before_it_refuses_anything(
+    tmp_path: Path, server: str, says: dict[str, Any], asked: list[str]
+) -> None:
+    model = SmallWindow(12_000, reading(40), says=says)
+    async with answering(model.respond) as double:
+        ended = await run_team(tmp_path, one_agent(double.url, backend={"type": server}), environ={})
+    assert ended.snapshot.final_answer == "42"
+    assert (model.refused, model.asked) == (0, asked)
+    assert ended.of(ConversationShortened)
 
 
 async def test_a_window_that_no_message_tells_is_found_out(tmp_path: Path) -> None:

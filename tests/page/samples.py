@@ -106,7 +106,8 @@ async def checked(path: Path, notes: str = "told\n") -> Ended:
     (project / "prices").write_text(PRICES)
     (project / "notes").write_text("nothing\n")
     (project / "check.sh").write_text("echo looked at the prices\ngrep -qx 'price_20 = 20' prices || "
-                                      "{ echo 'FAILED: price_20 is wrong'; exit 3; }\n")  # fmt: skip
+                                      "{ echo 'FAILED: price_20 is wrong'; exit 3; }\n"
+                                      "echo Ran $(grep -c . prices) tests in 0.1s\n")  # fmt: skip
 
     def write(name: str, text: str) -> dict[str, Any]:
         return {"call": "write_file", "arguments": {"path": f"project/{name}", "content": text}}
@@ -128,5 +129,44 @@ async def checked(path: Path, notes: str = "told\n") -> Ended:
             "context_paths": [{"path": str(project), "permission": "write"}],
             "checks": CHECKS,
             "checks_policy": "required",
+            "decide": "vote",
         },
+    )
+
+
+async def weak(path: Path) -> Ended:
+    """Ten agents; the winner has three of ten votes."""
+    names = ("ada", "bo", "cleo", "dan", "eve", "fay", "gus", "hal", "ida", "jon")
+    votes = ("ada", "ada", "ada", "bo", "bo", "cleo", "cleo", "dan", "eve", "fay")
+    team = (
+        agent(name, {"answer": f"{name} says: mend it."}, {"vote": f"{of} says", "reason": f"As {of} says."})
+        for name, of in zip(names, votes, strict=True)
+    )
+    return await reported(path, *team)
+
+
+async def tested(path: Path) -> Ended:
+    """Three agents write a script each, and tests about the others'; those choose, and one test does not count."""
+    project = path / "project"
+    project.mkdir(parents=True)
+    (project / "double.sh").write_text("exit 1\n")
+
+    def tests(*numbers: tuple[int, int]) -> dict[str, Any]:
+        written = [
+            {"title": f"The double of {one} is {two}.", "script": f"sh double.sh {one}", "expected": str(two)}
+            for one, two in numbers
+        ]
+        return {"call": "submit_tests", "arguments": {"tests": written}}
+
+    def doubles(name: str, code: str, *numbers: tuple[int, int]) -> dict[str, Any]:
+        write = {"call": "write_file", "arguments": {"path": "project/double.sh", "content": f"echo $(( {code} ))\n"}}
+        return agent(name, write, {"answer": f"It is {code}."}, tests(*numbers))
+
+    return await reported(
+        path,
+        doubles("ada", "$1 + 2", (3, 6), (5, 10)),
+        doubles("bo", "$1 * $1", (4, 8), (2, 4)),
+        doubles("cleo", "$1 * 2", (0, 0)),
+        question="Write double.sh.",
+        orchestrator={"context_paths": [{"path": str(project), "permission": "write"}], "decide": "checks"},
     )

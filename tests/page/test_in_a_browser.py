@@ -18,7 +18,7 @@ from tests.browser import Browser, Tab
 from tests.harness import TempHome, agent, call, poll_until
 from tests.needs import needs
 from tests.page import samples
-from tests.page.samples import checked, disagreeing, failing, hostile, reported
+from tests.page.samples import PRICES, checked, disagreeing, failing, hostile, reported
 from tests.teams import Act, Ended
 
 Sample = Callable[[Path], Awaitable[Ended]]
@@ -201,6 +201,11 @@ async def test_a_run_on_code_shows_patches_checks_and_how_the_files_of_two_answe
     assert "with its own versions of protected files: ✓ passed" in told
     assert "looked at the prices\nFAILED: price_20 is wrong" in told
     assert "did not pass before either" in told
+    # A pass stands beside that of the unchanged files: bo took a price out, and so a test.
+    before = PRICES.count("price_")
+    beside = f"· {before - 1} tests, {before} on the unchanged filesOn the unchanged files:"
+    looked = "looked at the prices\nRan {} tests in 0.1s"
+    assert f"{looked.format(before - 1)}\n{beside}\n{looked.format(before)}" in told
     assert "The final files, by bo" in told
     assert sorted({kind for kind, *_ in lanes}) == ["bad", "pass"]
     assert [what for _, what, _ in lanes].count("Unchanged files") == 2

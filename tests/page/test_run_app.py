@@ -113,7 +113,7 @@ def test_a_run_is_drawn_while_it_goes_on_steered_and_told_to_the_model_once(stag
     assert frame.js("document.activeElement.textContent") == "Finish now"
     assert not [one for one in stage.heard("call") if one["arguments"].get("action") == "finish_now"], "only asked"
     press(frame, "Finish now")
-    frame.settled("document.querySelector('.pill').textContent.startsWith('✓')")
+    frame.settled("document.querySelector('.pill').textContent.startsWith('! ')")
     assert frame.js("document.querySelector('details').open"), "what was opened stays open"
 
     stage.tab.settled("heard.some(one => one.kind === 'context')")
@@ -128,7 +128,7 @@ def test_a_run_is_drawn_while_it_goes_on_steered_and_told_to_the_model_once(stag
     assert frame.complaints() == []
 
     again = stage.show(result, early=True)
-    again.settled("document.querySelector('.pill')?.textContent.startsWith('✓')")
+    again.settled("document.querySelector('.pill')?.textContent.startsWith('! ')")
     assert again.js("put_off") == 0, "a run that has ended is asked for once"
     assert len(stage.heard("context")) == 1, "a page that is opened again tells nothing"
     assert (again.complaints(), again.network()) == ([], [])

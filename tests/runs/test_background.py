@@ -247,6 +247,22 @@ async def test_a_message_of_the_asker_reaches_the_agents_of_a_running_run(home: 
         assert (await expect_error(client, "control_run", run_id=run_id, action="steer"))[0] == "invalid_arguments"
 
 
+async def test_a_message_that_nobody_would_read_any_more_is_refused_and_says_why(home: TempHome) -> None:
+    words = " ".join(f"word{number}" for number in range(15_000))
+    slow = agent("ada", {"answer": "one"}, presentation=words, chunk_delay_seconds=0.02)
+    async with home.client() as client:
+        run_id = (await call(client, "start_run", question="q", config=home.config("slow", slow, agent("bo"))))[
+            "run_id"
+        ]
+        while (await call(client, "wait_run", run_id=run_id, until="phase", timeout_seconds=20))[
+            "phase"
+        ] != "presenting":
+            pass
+        code, why = await expect_error(client, "control_run", run_id=run_id, action="steer", message="Mind the units.")
+        assert (code, "the winner is writing the final answer" in why) == ("invalid_action", True)
+        await call(client, "control_run", run_id=run_id, action="cancel")
+
+
 def writer(home: TempHome, word: str) -> str:
     """A config of agents that write one word into files of the same names."""
     write = {"call": "write_file", "arguments": {"path": "note.txt", "content": f"written: {word}"}}

@@ -10,6 +10,7 @@ from zlib import crc32
 import anyio
 import pytest
 
+from massgen_mcp.events.record import JOURNAL_VERSION
 from tests.commands import run_command
 from tests.harness import (
     RUNNER_MODULE,
@@ -24,6 +25,8 @@ from tests.harness import (
     wait_until,
 )
 
+LATER = JOURNAL_VERSION + 1
+
 
 def sealed(document: dict[str, Any]) -> bytes:
     """A line as any version seals it."""
@@ -32,7 +35,7 @@ def sealed(document: dict[str, Any]) -> bytes:
 
 
 def event(**members: Any) -> Callable[[int], dict[str, Any]]:
-    return lambda seq: {"v": 1, "seq": seq, "time": 1.0, "event": members}
+    return lambda seq: {"v": JOURNAL_VERSION, "seq": seq, "time": 1.0, "event": members}
 
 
 NEWER: dict[str, Callable[[int], dict[str, Any]]] = {
@@ -43,11 +46,16 @@ NEWER: dict[str, Callable[[int], dict[str, Any]]] = {
         type="round_started", agent="agent_a", round=9, revision=0, ballot=[{"name": "x", "label": "y", "same_as": "z"}]
     ),
     "an unknown value": event(type="agent_dropped", agent="agent_b", reason="bored", message="it left"),
-    "a later version of a line": lambda seq: {"v": 2, "seq": seq, "time": 1.0, "event": {"type": "finish_requested"}},
+    "a later version of a line": lambda seq: {
+        "v": LATER,
+        "seq": seq,
+        "time": 1.0,
+        "event": {"type": "finish_requested"},
+    },
     "an unknown member of a line": lambda seq: {**event(type="finish_requested")(seq), "machine": "m"},
     "an agent that an unknown event brought in": lambda seq: {
         **event(type="round_started", agent="agent_z", round=1, revision=0, ballot=[])(seq),
-        "v": 2,
+        "v": LATER,
     },
 }
 

@@ -77,6 +77,8 @@ async def test_a_run_in_which_nothing_happens_is_not_written_while_another_one_g
         await wait_until(lambda: happened(directory, "model_call_started"))
         status = directory / "status.json"
         await wait_until(lambda: status.exists() and '"streaming"' in status.read_text())
+        short = home.config("short", agent("solo", {"answer": "done", "delay_seconds": 0.5}))
+        await call(client, "start_run", question="q", config=short, wait_seconds=40)  # what was due is written now
         before = written(directory)
         seconds = foreground_run.STATUS_HEARTBEAT + 1
         busy = home.config("busy", agent("solo", {"answer": "done", "delay_seconds": seconds}))

@@ -285,6 +285,15 @@ TRIES.update({
         "/dev/mapper/control", "/dev/port", "/dev/kmsg", "/dev/vsock", "/dev/userfaultfd", "/dev/hwrng", "/dev/rtc0")},
 })  # fmt: skip
 
+TRIES.update({f"login {path}": partial(read, path) for path in PLAN.get("logins", ())})
+if "tools" in PLAN:
+    TRIES.update(
+        {
+            "overwrite a tool": lambda: writes(PLAN["tools"]),
+            "remove a tool": lambda: os.unlink(PLAN["tools"]) is None,
+        }
+    )
+
 # -- processes, and what the whole machine shares ---------------------------------------------------------------------
 
 

@@ -14,17 +14,20 @@ import threading
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, Self, cast
 
 import anyio
 import pytest
 
 from massgen_mcp.sandbox.levels import BY_ITSELF, interpreter, present
-from massgen_mcp.sandbox.policy import LevelName
+from massgen_mcp.sandbox.policy import LevelName, Policy
 from massgen_mcp.sandbox.probe import LevelReport, try_level
 from massgen_mcp.sandbox.process import spawn
+from massgen_mcp.sandbox.project_tools import TOOL_CHAINS, project_tools
 from massgen_mcp.sandbox.targets import Targets
 from tests.commands import ROOT
+from tests.sandbox.tool_home import MARKS, SEEN, UNSEEN, changed, plant
 
 ORDINARY = 60_000 + os.getpid() % 5_000
 """Nobody else's number: the kernel bounds all processes of a user together, and tests run at the same time."""
@@ -50,12 +53,22 @@ def attempts_as(user: User, level: LevelName, script: Path) -> dict[str, Any]:
 
 async def _attempted(level: LevelName, script: Path) -> dict[str, Any]:
     output = b""
-    with Targets(level) as targets, Further(targets.plan["key"]) as further:
-        policy = replace(targets.policy, bounds=replace(targets.policy.bounds, seconds=300))
+    with Targets(level) as targets, Further(targets.plan["key"]) as further, TemporaryDirectory(dir="/var/tmp") as home:
+        policy = _with_tools(targets.policy, Path(home))
         argv = [interpreter(), "-I", "-S", "-c", script.read_text()]
         async with spawn(argv, policy, level, stdin=True) as process:
             assert process.stdin is not None
-            await process.stdin.send(json.dumps({**targets.plan, **further.plan}).encode() + b"\n")
+            await process.stdin.send(
+                json.dumps(
+                    {
+                        **targets.plan,
+                        **further.plan,
+                        "logins": [str(Path(home, name)) for name in UNSEEN],
+                        "tools": str(Path(home, SEEN[0])),
+                    }
+                ).encode()
+                + b"\n"
+            )
             with suppress(anyio.EndOfStream):
                 while True:
                     output += await process.stdout.receive()
@@ -64,7 +77,27 @@ async def _attempted(level: LevelName, script: Path) -> dict[str, Any]:
         assert ended.code == 0, output[-2000:].decode()
         seen = {f"the host sees: {name}": outcome == "open" for name, outcome in targets.look().items()}
         seen["the host sees: host_port_opened"] = further.reached
+        seen["the host sees: tools changed"] = bool(changed(Path(home)))
     return {**json.loads(output), **seen}
+
+
+def _with_tools(policy: Policy, home: Path) -> Policy:
+    """With every recipe for tool chains on."""
+    plant(home)
+    with TemporaryDirectory() as project:
+        for mark in MARKS:
+            Path(project, mark).parent.mkdir(exist_ok=True)
+            Path(project, mark).touch()
+        tools = project_tools([Path(project)], {"HOME": str(home)})
+    assert tools.names == tuple(chain.name for chain in TOOL_CHAINS)
+    return replace(
+        policy,
+        shown=(*policy.shown, *tools.layered),
+        toolchains=tools.readable,
+        empty=tools.empty,
+        environ={**policy.environ, **tools.environ},
+        bounds=replace(policy.bounds, seconds=300),
+    )
 
 
 class Further:

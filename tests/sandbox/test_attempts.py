@@ -10,6 +10,7 @@ from massgen_mcp.sandbox.levels import interpreter
 from massgen_mcp.sandbox.policy import LevelName
 from massgen_mcp.sandbox.targets import Targets
 from tests.sandbox.table import LEVELS, USERS, Further, User, attempts_as
+from tests.sandbox.tool_home import UNSEEN
 
 SCRIPT = Path(__file__).with_name("attempts.py")
 SEEN = {"sandlock": {"statvfs", "chdir"}, "bubblewrap": set[str](), "sandbox-exec": set[str]()}
@@ -32,6 +33,7 @@ HARMLESS = (
 def test_none_of_them_gets_out(level: LevelName, user: User) -> None:
     outcomes = attempts_as(user, level, SCRIPT)
     assert len(outcomes) > 160
+    assert len([name for name in outcomes if name.startswith("login ")]) == len(UNSEEN)
     assert {name for name, outcome in outcomes.items() if outcome is not False} <= SEEN[level]
 
 

@@ -16,6 +16,7 @@ ABSENT: dict[str, list[dict[str, Any]]] = {
             "num_agents": zero,
             "context_paths": models,
             "checks": models,
+            "decide": text,
             "max_usd": zero,
             "max_seconds": zero,
             "max_answers": zero,
@@ -40,7 +41,7 @@ ABSENT: dict[str, list[dict[str, Any]]] = {
         {"action": "cancel", "message": "", "value": 0},
         {"action": "cancel", "message": None, "value": None},
     ],
-    "apply_result": [{"dry_run": True, "paths": []}, {"dry_run": None, "paths": None}],
+    "apply_result": [{"dry_run": True, "paths": [], "agent": ""}, {"dry_run": None, "paths": None, "agent": None}],
     "list_runs": [
         {"state": "", "session_id": "", "since": 0, "cursor": 0, "limit": 0},
         dict.fromkeys(["state", "session_id", "since", "cursor", "limit"]),

@@ -53,18 +53,13 @@ async def both_forms(client: Client, tool: str, **arguments: Any) -> tuple[dict[
 # -- budgets ----------------------------------------------------------------------------------------------------------
 
 TOOLS_BUDGET = 2_500
-YET_TO_COME: list[dict[str, Any]] = [
-    {"checks": {"description": "Commands that judge an answer's files.", "items": {"type": "string"}, "type": "array"}},
-    {"checks": {"type": "array"}},
-]
-"""What checks will add; room is kept for it."""
 
 
-async def test_the_tools_cost_a_parent_less_than_the_budget_and_leave_room(home: TempHome) -> None:
+async def test_the_tools_cost_a_parent_less_than_the_budget(home: TempHome) -> None:
     async with home.client() as client:
         listed = (await client.list_tools()).model_dump(mode="json", by_alias=True, exclude_none=True)["tools"]
     sizes = {tool["name"]: tokens(as_sent(tool).decode()) for tool in listed}
-    assert tokens(as_sent([*listed, *YET_TO_COME]).decode()) < TOOLS_BUDGET, sizes
+    assert tokens(as_sent(listed).decode()) < TOOLS_BUDGET, sizes
 
 
 @pytest.mark.parametrize(("size", "most"), [(3, 150), (10, 300)])

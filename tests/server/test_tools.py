@@ -192,7 +192,7 @@ async def test_answers_that_say_the_same_win_together_and_the_result_shows_it(ho
         result = await call(client, "get_result", run_id=run_id)
     assert (result["winner"], result["outcome"], result["usage"]["model_calls"]) == ("b", "plurality", 11)
     assert result["vote_counts"] == {"agent1.1": 1, "agent2.1": 2, "agent3.1": 0, "agent4.1": 2, "agent5.1": 0}
-    told = "the voters say that agent1.1 = agent2.1 (3 votes together)"
+    told = "these say the same: agent1.1 = agent2.1 (3 votes together)"
     assert told in result["note"]
     assert [dissent["label"] for dissent in result["dissent"]] == ["agent4.1"]
     record = json.loads((home.run_directory(run_id) / "coordination_events.json").read_text())

@@ -119,7 +119,7 @@ def test_a_person_starts_a_run_reads_undisturbed_while_it_goes_on_tells_it_somet
         told(tab, "The team is told.")
         tab.settled("document.body.innerText.includes('Be <b>brief</b>.')")
         press(tab, "Finish now")
-        tab.settled("document.querySelector('header .pill.good') !== null")
+        tab.settled("document.querySelector('header .pill.busy').innerText.startsWith('! ')")
         assert happened(run, "finish_requested")
         assert tab.js("opened.isConnected && opened.open")
         assert tab.js("document.querySelector('.doing').innerText") == ""

@@ -3,6 +3,7 @@
 Must not know what is printed before and after a run.
 """
 
+import signal
 from collections.abc import Callable
 from typing import Protocol
 
@@ -12,6 +13,9 @@ from massgen_mcp.events.record import LogRecord
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine.rows import Action
 from massgen_mcp.views.live_events import spoken_line
+
+LET_GO = signal.SIGUSR1
+"""Tells the process that executes a run that a person wants the terminal back, and the run to go on."""
 
 
 class FollowedRun(Protocol):

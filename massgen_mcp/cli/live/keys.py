@@ -1,15 +1,16 @@
 """The keys of the live view, and what each of them shows or does. `words` has those that write a text."""
 
+import signal
 from collections.abc import Callable, Sequence
 
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-from massgen_mcp.cli.live.display import FollowedRun
+from massgen_mcp.cli.live.display import LET_GO, FollowedRun
 from massgen_mcp.cli.live.words import Words
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.difference import answers_to_compare, difference_lines
-from massgen_mcp.views.live_view import KEYS, Controls
+from massgen_mcp.views.live_view import KEYS, Controls, keys_help
 from massgen_mcp.views.styled import Line, Span
 from massgen_mcp.views.votes_text import votes_lines
 
@@ -28,7 +29,7 @@ class Keys:
         *,
         leaves: bool,
     ) -> None:
-        self.words = Words()
+        self.words = Words(show)
         self._show, self._history, self._width, self._leaves = show, history, width, leaves
         self._run: FollowedRun | None = None
         self._followed: str | None = None
@@ -52,8 +53,11 @@ class Keys:
         keys.add("escape", filter=free, eager=True)(self._follow)
         keys.add("r", filter=free)(self._tell_history)
         keys.add("v", filter=free)(self._votes)
-        keys.add("d", filter=free)(self._compare)
+        keys.add("c", filter=free)(self._compare)
+        keys.add("d", filter=free)(self._let_go)
         keys.add("s", filter=free)(self.words.begin)
+        keys.add("?", filter=free)(self._help)
+        keys.add("c-z")(_suspend)
         keys.add("f", filter=free)(self._finish)
         keys.add("<any>", filter=self._questioned & ~self.words.typing)(self._decide)
         keys.add("escape", filter=self._questioned & ~self.words.typing, eager=True)(self._decide)
@@ -79,11 +83,18 @@ class Keys:
         lines = votes_lines(self._state, self._width())
         self._show([(Span("Votes so far", "title"),), *(lines or [(Span("Nobody has voted yet.", "dim"),)])])
 
+    def _help(self, _: KeyPressEvent) -> None:
+        self._show(keys_help(self._state, leaves=self._leaves))
+
     def _finish(self, _: KeyPressEvent) -> None:
         self._question = FINISH
 
     def _compare(self, _: KeyPressEvent) -> None:
         self._question, self._chosen = COMPARE, None
+
+    def _let_go(self, _: KeyPressEvent) -> None:
+        """To be told to whoever executes the run, as Ctrl-C is; a run that is only watched goes on anyway."""
+        signal.raise_signal(signal.SIGINT if self._leaves else LET_GO)
 
     def _decide(self, pressed: KeyPressEvent) -> None:
         """The answer to the question in the frame."""
@@ -109,3 +120,7 @@ class Keys:
         lacks = next((name for name in (one, other) if not run.agents[name].answers), one)
         lack = "has not answered yet" if not run.agents[lacks].answers else "has answered only once"
         return [(Span(f"{run.agents[lacks].info.id} {lack}.", "dim"),)]
+
+
+def _suspend(pressed: KeyPressEvent) -> None:
+    pressed.app.suspend_to_background()

@@ -9,6 +9,7 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.views.answer_text import outcome_line
 from massgen_mcp.views.ending import RemainingFiles, ending_lines
+from massgen_mcp.views.firmness import cautions
 from massgen_mcp.views.styled import Line, Span, text_of, wrap
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 _UNBROKEN = 10_000
 """Columns where there is no terminal: whoever shows a sentence breaks it, a screen reader reads it as it is."""
-_SIGNS = "★✗≠✓•! "
+_SIGNS = "★☆✗≠✓•! "
 
 
 def kept_of(run: RunState, directory: RunFiles, *, copy: Path | None = None, listed: bool = True) -> RemainingFiles:
@@ -37,7 +38,8 @@ class Telling:
 
     def ending(self, run: RunState, kept: RemainingFiles) -> None:
         """The answer, on standard output, and around it how the run ended. Raises as `print_text`, after the rest."""
-        self._lines([(), outcome_line(run), ()])
+        told = [(Span(part, "busy"),) for caution in cautions(run) for part in wrap(caution, self._width)]
+        self._lines([(), outcome_line(run), *told, ()])
         try:
             if run.best_answer is not None and self._terminal is not None:
                 self._terminal.print([*self._terminal.text(run.best_answer), ()])

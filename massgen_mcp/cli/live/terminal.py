@@ -30,7 +30,7 @@ _COLOURS: dict[Style, str] = {
     "number": "ansicyan",
 }
 
-_ASCII = str.maketrans("┌┐└┘─│├╭╮╰╯…·✓✗★◆↻→•≠▌▏", "++++-|+++++.-+x*o~>-!|_")
+_ASCII = str.maketrans("┌┐└┘─│├╭╮╰╯…·✓✗★☆◆↻→•≠▌▏", "++++-|+++++.-+x**o~>-!|_")
 
 
 class Terminal:

@@ -1,5 +1,7 @@
 """What a person types for a team that is at work: a remark, an answer to a question, a higher budget."""
 
+from collections.abc import Callable, Sequence
+
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
@@ -7,12 +9,14 @@ from massgen_mcp.cli.live.display import FollowedRun
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import BudgetRaised, CallerMessage, InputGiven, InputKind, InputRequired
 from massgen_mcp.views.plain_text import plain
+from massgen_mcp.views.styled import Line, Span
 
 
 class Words:
     """`typed` is what has been typed so far, None while nothing is being typed. A question opens it by itself."""
 
-    def __init__(self) -> None:
+    def __init__(self, show: Callable[[Sequence[Line]], None]) -> None:
+        self._show = show
         self.typed: str | None = None
         self.typing = Condition(lambda: self.typed is not None)
         self._run: FollowedRun | None = None
@@ -39,7 +43,7 @@ class Words:
         keys.add("escape", filter=self.typing, eager=True)(self._leave)
 
     def begin(self, _: KeyPressEvent) -> None:
-        self.typed = ""
+        self.typed = "" if self._heard() else None
 
     def _add(self, pressed: KeyPressEvent) -> None:
         self.typed = (self.typed or "") + plain(pressed.data)
@@ -64,11 +68,18 @@ class Words:
             case "budget_reached" if dollars := _dollars(typed):
                 self._order -= 1
                 self._run.do("raise_budget", repr(dollars), self._order)
-            case None if typed:
+            case None if typed and self._heard():
                 self._order -= 1
                 self._run.do("steer", typed, self._order)
             case _:
                 pass
+
+    def _heard(self) -> bool:
+        """Whether a message can still be read; says so if not."""
+        if self._run is not None and not self._run.state.hears:
+            self._show([(Span("Too late: the winner is writing the final answer, and reads no more.", "busy"),)])
+            return False
+        return True
 
     def _asked(self) -> InputKind | None:
         asked = self._run.state.input_required if self._run else None

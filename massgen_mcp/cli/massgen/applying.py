@@ -4,11 +4,12 @@ person says yes.
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
 from massgen_mcp.changes.base import path_text
+from massgen_mcp.changes.obstacles import Obstacle
 from massgen_mcp.cli.asking import confirm
 from massgen_mcp.cli.massgen.display import shown_live
 from massgen_mcp.cli.massgen.options import Options
@@ -17,7 +18,6 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
 from massgen_mcp.runs.patches.application import Application
-from massgen_mcp.views.checks import checks_state
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.styled import Span, Style, line, text_of
 
@@ -74,7 +74,7 @@ async def _applied(run: ForegroundRun, ended: RunState, options: Options, settle
                 return _not_applied(f"nobody can be asked here; {_later(run)}")
             case "person":
                 await _show(run, ended, application, options)
-                if not _wanted(application, checks_state(ended), although=bool(unproven)):
+                if not _wanted(application, although=bool(unproven)):
                     return _not_applied(f"as you wished; {_later(run)}")
             case "caller":
                 if unproven:
@@ -90,10 +90,10 @@ def _not_applied(why: str) -> ApplyLine:
     return ApplyLine(f"NOT_APPLIED: {why}", matters=True)
 
 
-def _wanted(application: Application, checks: str, *, although: bool) -> bool:
-    """`checks`: what they say of the files; `although`: they are required and did not pass."""
-    if checks:
-        print_line(f"{checks}.")
+def _wanted(application: Application, *, although: bool) -> bool:
+    """`although`: checks are required and did not pass."""
+    if application.checks:
+        print_line(f"{application.checks}.")
     question = f"Apply {_files(len(application.changes), 'changed ')}"
     try:
         return confirm(f"{question} although required checks fail" if although else question, default=not although)
@@ -102,20 +102,26 @@ def _wanted(application: Application, checks: str, *, although: bool) -> bool:
 
 
 def _outcome_line(run: ForegroundRun, application: Application) -> ApplyLine:
-    left_out = len(application.left_out)
-    beside = f"; {_files(left_out)} in directories that were given to read only left out" if left_out else ""
+    left_out = _reasons(application.left_out)
+    beside = f"; left out: {left_out}" if left_out else ""
     match application.state:
         case "conflicts":
-            refused = [path_text(os.fsencode(f"{one.path}: {one.reason}")) for one in application.refused]
-            more = f"; and {len(refused) - REASONS} more" if len(refused) > REASONS else ""
-            return _not_applied(f"your files are untouched; {'; '.join(refused[:REASONS])}{more}; {_later(run)}")
+            return _not_applied(f"your files are untouched; {_reasons(application.refused)}; {_later(run)}")
+        case "unchanged" if left_out:
+            return ApplyLine(f"APPLIED: 0 files{beside}", matters=True)
         case "unchanged":
-            return ApplyLine(f"APPLIED: 0 files; your files have these changes already{beside}", matters=False)
+            return ApplyLine("APPLIED: 0 files; your files have these changes already", matters=False)
         case "clean":  # it was there to be looked at, and has gone
             return _not_applied(_later(run))
         case "applied" | "undone":
             undo = f"; `massgen-mcp apply --undo {run.run_id}` takes them back" if run.listed else ""
             return ApplyLine(f"APPLIED: {_files(len(application.changes))}{undo}{beside}", matters=False)
+
+
+def _reasons(refused: Sequence[Obstacle]) -> str:
+    """The first of them in words."""
+    told = [path_text(os.fsencode(f"{one.path}: {one.reason}")) for one in refused[:REASONS]]
+    return "; ".join([*told, *([f"and {len(refused) - REASONS} more"] if len(refused) > REASONS else [])])
 
 
 def _files(count: int, what: str = "") -> str:
@@ -134,6 +140,8 @@ async def _show(run: ForegroundRun, ended: RunState, planned: Application, optio
     if size > len(patch) or len(lines) > MAX_DIFF_LINES:
         styled.append(line(Span(f"... this is the beginning of {size:,} bytes", "dim")))
     print_line()
+    if left_out := _reasons(planned.left_out):
+        print_line(f"Left out: {left_out}")
     if shown_live(options, os.environ):
         from massgen_mcp.cli.live.terminal import Terminal  # a terminal library, for terminals only
 

@@ -10,6 +10,7 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
 from massgen_mcp.views.checks import check_notes
+from massgen_mcp.views.firmness import dissent, firmness, why_weak
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.spent import money_notes, spent_text
 
@@ -55,7 +56,9 @@ class Lines:
     def _closing(self, run: RunState, directory: RunFiles) -> list[str]:
         seconds = run.elapsed(run.updated_at or 0.0)
         lines = [f"WINNER: {run.answered_by}"] if run.answered_by else []
-        lines.append(f"OUTCOME: {run.outcome or 'none'}, {run.voted} of {len(run.agents)} voted")
+        weak = ", ".join(firmness(run).weak)
+        found = f"{run.outcome or 'none'}, {run.voted} of {len(run.agents)} voted"
+        lines.append(f"OUTCOME: {found}; weak: {weak}" if weak else f"OUTCOME: {found}")
         lines.append(f"DURATION: {seconds:.1f}s")
         lines.append(f"COST: {spent_text(run.spent)}")
         if run.answered_by and not self._options.no_logs and not run.unkept:
@@ -84,7 +87,9 @@ def _members(config: Config) -> str:
 
 def _warnings(run: RunState, limit: int) -> list[str]:
     """What went wrong on the way, in at most `limit` lines."""
-    warnings = [f"{agent} was dropped ({reason}): {preview(message)}" for agent, reason, message in run.degraded]
+    weak = why_weak(run, checks=False)
+    warnings = [*weak, *filter(None, [dissent(run)])] if weak else []
+    warnings += [f"{agent} was dropped ({reason}): {preview(message)}" for agent, reason, message in run.degraded]
     warnings += map(preview, run.server_losses)
     warnings += map(preview, check_notes(run))
     if run.budget_reached:  # calls of unknown price are in the line of the cost already

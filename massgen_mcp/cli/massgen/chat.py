@@ -6,23 +6,25 @@ A person at a terminal gets a line editor and the live view, a pipe gets plain l
 import os
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from massgen_mcp.cli.asking import on_terminal, person_at_terminal
 from massgen_mcp.cli.exits import EXIT_OK, exit_of_foreground
 from massgen_mcp.cli.live.telling import Telling
-from massgen_mcp.cli.massgen.applying import apply_at_end
+from massgen_mcp.cli.massgen.applying import apply_at_end, decides
 from massgen_mcp.cli.massgen.chat_commands import COMMANDS, KEYS, MEANINGS, Action, order_of
 from massgen_mcp.cli.massgen.chat_input import PipeReader, Reader
 from massgen_mcp.cli.massgen.editor import edit, editable
 from massgen_mcp.cli.massgen.mentions import mentioned_paths
 from massgen_mcp.cli.massgen.one_run import execute_shown, write_answer
 from massgen_mcp.cli.massgen.options import Options
+from massgen_mcp.cli.massgen.own_terminal import OwnTerminal
 from massgen_mcp.cli.massgen.resuming import describe_interrupted, interrupted_here, run_to_continue
 from massgen_mcp.cli.massgen.sessions import open_session
 from massgen_mcp.cli.massgen.team import find_team, given_of, look_before, output_file
+from massgen_mcp.cli.massgen.trying import agreed_to_checks
 from massgen_mcp.cli.output import print_line, print_text
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.models.agents import AgentSettings
@@ -77,13 +79,16 @@ class _Conversation:
     session: SessionRecords | None
     """None until the first question: a conversation without one leaves nothing behind."""
     last: tuple[RunState, RunFiles] | None = None
+    agreed: bool = False
+    """The checks were tried, and the person wants to go on."""
+    own_terminal: OwnTerminal = field(default_factory=OwnTerminal)
 
     async def hold(self, notes: Sequence[str]) -> int:
         """`notes`: what a person should know of the team before the first question."""
         await self._greet(notes)
         await self._tell_interrupted()
         reader = self._reader()
-        while (text := await reader.read()) is not None:
+        while not self.own_terminal.left and (text := await reader.read()) is not None:
             try:
                 if not await self._answer(text.strip()):
                     break
@@ -92,7 +97,7 @@ class _Conversation:
         self._show([(Span("Exiting MassGen. Goodbye!", "dim"),)])
         if self.terminal is not None or self.last is None:
             return EXIT_OK
-        return exit_of_foreground(self.last[0].state)
+        return exit_of_foreground(self.last[0])
 
     def _reader(self) -> Reader:
         if self.terminal is None:
@@ -130,12 +135,22 @@ class _Conversation:
             begins_session=self.session is None,
             project=self.project,
         )
-        with run_here(await build_request(given)) as run:
+        request = await build_request(given)
+        if not await self._checks_agreed(request.team):
+            self._show([(Span("Nothing was started."),)])
+            return
+        with run_here(request) as run:
             self.session = run.session
             if run.note:
                 self._show([(Span(run.note, "dim"),)])
-            snapshot = await execute_shown(run, self.options)
-            await self._finish(run, snapshot)
+            await self._finish(run, await execute_shown(run, self.options, self.own_terminal))
+
+    async def _checks_agreed(self, team: Team) -> bool:
+        """Asked until the person agrees, and anew where the team changes."""
+        if not self.agreed and decides(self.options, os.environ) == "person":
+            self.agreed = await agreed_to_checks(team, lambda text: self._show([(Span(plain(text), "dim"),)]))
+            return self.agreed
+        return True
 
     async def _resume(self, beginning: str) -> None:
         """Go on with an interrupted run. A killed turn counts from then on, and a conversation that has not begun yet
@@ -148,14 +163,13 @@ class _Conversation:
             if self.session is None and run.session is not None and run.directory.path.is_relative_to(self.project):
                 self.session = run.session
                 self._show([self._going_on(run.session)])
-            snapshot = await execute_shown(run, self.options)
-            await self._finish(run, snapshot)
+            await self._finish(run, await execute_shown(run, self.options, self.own_terminal))
 
     async def _finish(self, run: ForegroundRun, ended: RunState) -> None:
         self.last = (ended, run.directory)
         self._show_result(ended)
         fault = write_answer(ended, self.options)
-        for outcome in await apply_at_end(run, ended, self.options):
+        for outcome in () if self.own_terminal.left else await apply_at_end(run, ended, self.options):
             print_line(outcome.text)
         if fault is not None:
             raise fault
@@ -229,7 +243,7 @@ class _Conversation:
         except MassgenError as error:
             self._show([(Span("The team stays as it was; the config has errors:", "bad"),)])
             raise error from None
-        self.options, self.team = options, team
+        self.options, self.team, self.agreed = options, team, False
         self._show([(Span(f"Config: {path}", "good"),), *team_box(team.config, self.terminal.width)])
         self._show(await self._start(notes))
 

@@ -11,25 +11,29 @@ from typing import Protocol
 import anyio
 
 from massgen_mcp.cli.asking import on_terminal
-from massgen_mcp.cli.exits import EXIT_INTERRUPTED, exit_of_foreground
-from massgen_mcp.cli.live.display import Display
+from massgen_mcp.cli.exits import EXIT_INTERRUPTED, EXIT_OK, exit_of_foreground
+from massgen_mcp.cli.live.display import LET_GO, Display
 from massgen_mcp.cli.massgen.applying import ApplyLine, apply_at_end, decides
 from massgen_mcp.cli.massgen.automation import Lines
 from massgen_mcp.cli.massgen.debug_log import DebugLog
 from massgen_mcp.cli.massgen.display import choose_display
+from massgen_mcp.cli.massgen.left_runs import left_here, note_left
 from massgen_mcp.cli.massgen.mentions import mentioned_paths
 from massgen_mcp.cli.massgen.options import Options
+from massgen_mcp.cli.massgen.own_terminal import OwnTerminal
 from massgen_mcp.cli.massgen.people import Account
 from massgen_mcp.cli.massgen.questions import whole_question
 from massgen_mcp.cli.massgen.resuming import describe_interrupted, interrupted_here, run_to_continue
 from massgen_mcp.cli.massgen.sessions import open_session
 from massgen_mcp.cli.massgen.team import given_of, look_before, output_file
 from massgen_mcp.cli.massgen.trying import agreed_to_checks
-from massgen_mcp.cli.output import print_error
+from massgen_mcp.cli.output import print_error, print_line
+from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.request.build import adjusted_team, build_request
+from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.request.team import describe_start
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.doctor.command_sandbox import sandbox_note
@@ -59,8 +63,11 @@ async def run_once(options: Options) -> int:
     """Returns the exit code. Raises `MassgenError` for whatever keeps the run from beginning."""
     question = whole_question(options.question or "")
     reporter = _reporter(options)
-    if on_terminal() and not (options.automation or options.no_logs) and (runs := await interrupted_here(Path.cwd())):
-        reporter.aside(describe_interrupted(runs, f"massgen --resume {runs[0].row.run_id}"))
+    if on_terminal() and not (options.automation or options.no_logs):
+        for line in await left_here(Path.cwd()):
+            reporter.aside(line)
+        if runs := await interrupted_here(Path.cwd()):
+            reporter.aside(describe_interrupted(runs, f"massgen --resume {runs[0].row.run_id}"))
     session = open_session(Path.cwd(), options.session_id) if options.session_id is not None else None
     session_id = session.session_id if session else None
     given = given_of(options, question, cwd=Path.cwd(), environ=os.environ, session_id=session_id)
@@ -72,11 +79,26 @@ async def run_once(options: Options) -> int:
     if decides(options, os.environ) == "person" and not await agreed_to_checks(request.team, reporter.aside):
         reporter.aside("Nothing was started.")
         return EXIT_INTERRUPTED
+    if options.background:
+        return await _begun_in_background(request, notes, reporter)
     with run_here(request) as run:
         reporter.begin(run, request.question, request.config, request.describe_start(Path.cwd()), notes)
         if commands := await sandbox_note(request.config, os.environ):
             reporter.aside(commands)
         return await _report(run, options, reporter)
+
+
+async def _begun_in_background(request: RunRequest, notes: list[str], reporter: Reporter) -> int:
+    """Start the run in a runner, and print its id. Returns the exit code."""
+    for note in notes:
+        reporter.aside(f"Note: {note}")
+    with run_service() as service:
+        view, _ = await service.start(request)
+    run_id = view.row.run_id
+    note_left(Path.cwd(), run_id)
+    print_line(run_id)
+    reporter.aside(f"It goes on in the background: massgen-mcp watch {run_id}, then massgen-mcp result {run_id}")
+    return EXIT_OK
 
 
 async def resume_run(options: Options) -> int:
@@ -103,15 +125,17 @@ async def _report(run: ForegroundRun, options: Options, reporter: Reporter) -> i
     """Execute the run, write the output file, tell how it ended, and bring what it changed into the caller's files.
     Returns the exit code.
     """
-    snapshot = await execute_shown(run, options)
+    who, terminal = decides(options, os.environ), OwnTerminal()
+    snapshot = await execute_shown(run, options, terminal)
     fault = write_answer(snapshot, options)
-    asks = decides(options, os.environ) == "person"
-    reporter.end(snapshot, run, [] if asks else await apply_at_end(run, snapshot, options))
+    asks = who == "person" and not terminal.left
+    applies = who == "caller" or not (asks or terminal.left)
+    reporter.end(snapshot, run, await apply_at_end(run, snapshot, options) if applies else [])
     for outcome in await apply_at_end(run, snapshot, options) if asks else ():
         reporter.aside(outcome.text)
     if fault is not None:
         raise fault
-    return exit_of_foreground(snapshot.state)
+    return exit_of_foreground(snapshot)
 
 
 def write_answer(run: RunState, options: Options) -> MassgenError | None:
@@ -125,8 +149,10 @@ def write_answer(run: RunState, options: Options) -> MassgenError | None:
     return None
 
 
-async def execute_shown(run: ForegroundRun, options: Options) -> RunState:
-    """Execute the run, shown as asked; the first signal cancels it properly, the second one ends the process."""
+async def execute_shown(run: ForegroundRun, options: Options, terminal: OwnTerminal) -> RunState:
+    """Execute the run, shown as asked; the first signal cancels it properly, the second one ends the process. A run
+    that is kept goes on when its terminal is closed.
+    """
     display = choose_display(options, os.environ)
     debug_log = DebugLog(run.directory.path) if options.debug else None
     handles: list[RunHandle] = []
@@ -143,15 +169,22 @@ async def execute_shown(run: ForegroundRun, options: Options) -> RunState:
 
     async def heed(signals: AsyncIterator[signal.Signals]) -> None:
         cancelled = False
-        async for _ in signals:
-            if cancelled or not handles:
+        async for number in signals:
+            if number == LET_GO and not run.listed:
+                display.note("nothing of this run is kept, so it cannot go on without this terminal")
+                continue
+            if number in (signal.SIGHUP, LET_GO) and run.listed:
+                _go_on_without(run, display, terminal, give_back=number == LET_GO)
+                continue
+            if cancelled or terminal.left or not handles:
                 display.close()
                 run.forget()
+                print_error(f"Stopped. {run.run_id}: `massgen-mcp status {run.run_id}` shows how far it came")
                 os._exit(EXIT_INTERRUPTED)
             handles[0].do("cancel")
             cancelled = True
 
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, LET_GO) as signals:
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(heed, signals)
@@ -162,7 +195,24 @@ async def execute_shown(run: ForegroundRun, options: Options) -> RunState:
             display.close()
             if debug_log is not None:
                 debug_log.close()
+    terminal.outlive()
     return snapshot
+
+
+def _go_on_without(run: ForegroundRun, display: Display, terminal: OwnTerminal, *, give_back: bool) -> None:
+    """`give_back`: somebody is still there, and is told how to come back."""
+    if terminal.left:
+        return
+    note_left(Path.cwd(), run.run_id)
+    if give_back:
+        display.note(f"It goes on in the background: massgen-mcp watch {run.run_id}")
+        display.close()
+    terminal.leave()
+    if give_back:
+        terminal.let_shell_go_on()
+    else:
+        with suppress(Exception):  # what a display does to leave a terminal fails where there is none any more
+            display.close()
 
 
 async def _refreshed(display: Display) -> None:

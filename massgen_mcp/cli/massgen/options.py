@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from pathlib import Path
+from typing import get_args
 
 from massgen_mcp import __version__
 from massgen_mcp.cli.command_line import Parser, whole_number
@@ -14,6 +15,7 @@ from massgen_mcp.cli.completion import SHELLS, PrintCompletion, answer_shell
 from massgen_mcp.cli.exits import EXIT_CONFIG
 from massgen_mcp.cli.manual import Manual
 from massgen_mcp.cli.verbs import VERBS
+from massgen_mcp.config.decide import GivenDecide
 
 AS_IT_IS = "as it is"
 """As `Options.trust`: whatever the config is now, and remember it."""
@@ -95,6 +97,7 @@ class Options:
     system_message: str | None = None
     checks: tuple[str, ...] = ()
     """Of `--check`, in their order."""
+    decide: GivenDecide | None = None
     automation: bool = False
     output_file: Path | None = None
     no_display: bool = False
@@ -105,6 +108,7 @@ class Options:
     debug: bool = False
     session_id: str | None = None
     list_sessions: bool = False
+    background: bool = False
     resume: str | None = None
     """The beginning of the id of an interrupted run."""
     validate: str | None = None
@@ -142,33 +146,58 @@ def parse(arguments: Sequence[str] | None) -> Options:
 
 def _check_together(parser: Parser, given: argparse.Namespace, *, named_team: bool) -> None:
     """Refuses options that contradict each other, in words that say what to leave out."""
-    if given.config and named_team:
-        parser.error("--config names a team of its own; it does not go with --model, --models or --backend")
-    if given.select and (given.config or named_team):
-        parser.error("--select chooses the config; it does not go with another choice of a team")
-    if given.num_agents is not None and not named_team:
-        parser.error("--num-agents goes with --model, --models or --backend; a config names its own agents")
-    if given.no_logs and given.session_id:
-        parser.error("--no-logs keeps nothing, but a session is kept; leave one of --no-logs and --session-id out")
-    if given.resume is not None and (given.question is not None or _changes_the_run(given)):
-        parser.error(
-            "--resume goes on with a run as it was started; it goes with --automation, --output-file, --no-display and "
-            "--debug alone"
-        )
-    if given.automation and (given.json or given.quiet or given.plain):
-        parser.error("--automation prints lines of its own; it does not go with --json, --quiet or --plain")
-    if given.json and given.no_logs:
-        parser.error("--json says where the files of the run are, and --no-logs keeps none; leave one of them out")
-    if given.question is None and (given.json or given.quiet):
-        parser.error("--json and --quiet print one answer; they need a QUESTION")
-    if given.automation and (given.select or given.init):
-        parser.error("--select and --init ask a person; --automation is for programs")
+    team = given.config or named_team
+    one_answer = given.json or given.quiet or given.background
+    resumed_otherwise = given.resume is not None and (given.question is not None or _changes_the_run(given))
+    left_alone_and = given.automation or given.json or given.output_file or given.no_logs
+    faults = (
+        (
+            given.config and named_team,
+            "--config names a team of its own; it does not go with --model, --models or --backend",
+        ),
+        (given.select and team, "--select chooses the config; it does not go with another choice of a team"),
+        (
+            given.num_agents is not None and not named_team,
+            "--num-agents goes with --model, --models or --backend; a config names its own agents",
+        ),
+        (
+            given.no_logs and given.session_id,
+            "--no-logs keeps nothing, but a session is kept; leave one of --no-logs and --session-id out",
+        ),
+        (
+            resumed_otherwise,
+            "--resume goes on with a run as it was started; only --automation, --output-file and --debug go with it",
+        ),
+        (
+            given.automation and (given.json or given.quiet or given.plain),
+            "--automation prints lines of its own; it does not go with --json, --quiet or --plain",
+        ),
+        (
+            given.json and given.no_logs,
+            "--json says where the files of the run are, and --no-logs keeps none; leave one of them out",
+        ),
+        (
+            given.question is None and one_answer,
+            "--json, --quiet and --background are about one answer; they need a QUESTION",
+        ),
+        (
+            given.background and left_alone_and,
+            "--background prints an id, and nothing else; leave --automation, --json, --output-file and --no-logs out",
+        ),
+        (
+            given.automation and (given.select or given.init),
+            "--select and --init ask a person; --automation is for programs",
+        ),
+    )
+    if fault := next((message for holds, message in faults if holds), None):
+        parser.error(fault)
 
 
 def _changes_the_run(given: argparse.Namespace) -> bool:
     """Whether anything is said about the team, the session or the files of a run."""
     team = (given.config, given.trust, given.select, given.init, given.model, given.models, given.backend)
-    return any((*team, given.num_agents, given.system_message, given.checks, given.no_logs, given.session_id))
+    how = (given.num_agents, given.system_message, given.checks, given.decide)
+    return any((*team, *how, given.no_logs, given.session_id, given.background))
 
 
 def _with_whole_trust(arguments: Sequence[str]) -> list[str]:
@@ -223,6 +252,11 @@ def make_parser() -> Parser:
         default=[],
         help="a command that tests what answers change in the context paths, such as 'make test'; may be repeated",
     )
+    team.add_argument(
+        "--decide",
+        choices=get_args(GivenDecide),
+        help="how the winner is found: by votes, by tests that agents write, or one writes from all answers",
+    )
     output = parser.add_argument_group("output")
     output.add_argument("--automation", action="store_true", help="few, stable lines for programs that read them")
     output.add_argument("--output-file", metavar="FILE", type=Path, help="also write the final answer here")
@@ -239,6 +273,9 @@ def make_parser() -> Parser:
     sessions = parser.add_argument_group("sessions")
     sessions.add_argument("--session-id", metavar="ID", help="go on with this session")
     sessions.add_argument("--list-sessions", action="store_true", help="list the sessions of this directory")
+    sessions.add_argument(
+        "--background", action="store_true", help="start the run, print its id, and leave it to a process of its own"
+    )
     sessions.add_argument("--resume", metavar="ID", help="go on with a run whose process was killed")
     setup = parser.add_argument_group("set-up")
     setup.add_argument("--init", action="store_true", help="set up a config in a short dialogue")

@@ -27,7 +27,8 @@ class Account:
     def __init__(self, options: Options) -> None:
         self._options = options
         terminal = None
-        if shown_live(options, os.environ):
+        self._shown = shown_live(options, os.environ)
+        if self._shown:
             from massgen_mcp.cli.live.terminal import Terminal  # a terminal library, for terminals only
 
             terminal = Terminal(os.environ)
@@ -38,6 +39,10 @@ class Account:
         self.aside(f"Team: {_members(config)}; {team}; {at_most(config)}")
         for note in notes:
             self.aside(f"Note: {note}")
+        if self._shown and run.listed:
+            self.aside(f"It goes on if you close this terminal, or press d: massgen-mcp watch {run.run_id}")
+        elif self._shown:
+            self.aside("It ends if this terminal is closed, because nothing of it is kept.")
 
     def aside(self, text: str) -> None:
         self._telling.aside(text)

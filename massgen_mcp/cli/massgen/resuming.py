@@ -41,7 +41,7 @@ async def run_to_continue(beginning: str, cwd: Path) -> RunView:
             if not (runs := await service.interrupted_below(cwd / PROJECT_FILES)):
                 raise MassgenError("invalid_action", "no run of this directory is interrupted")
             return runs[0]
-        view = await service.look(await service.find(beginning))
+        view = await service.look(await service.find(beginning, to_change=True))
     if problem := view.newer or view.damage:
         raise problem
     run_id = view.row.run_id

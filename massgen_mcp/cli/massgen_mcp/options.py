@@ -74,6 +74,8 @@ HTTP_OPTIONS = (
     "oauth_jwks_url",
     "oauth_introspection_url",
 )
+ASKING = ("start", "ask", "run")
+"""What people try who want to ask something."""
 VIEWS = ("summary", "full", "votes", "diff")
 
 
@@ -83,9 +85,10 @@ class _Parser(Parser):
     exit_code = EXIT_USAGE
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
-        if action.dest == "verb" and " " in str(value):
+        if action.dest == "verb" and (" " in str(value) or value in ASKING):
+            question = '"QUESTION"' if value in ASKING else shlex.quote(str(value)[:80])
             self.error(
-                f"there is no such verb; a question is asked with massgen: massgen {shlex.quote(str(value)[:80])}"
+                f"there is no such verb; massgen {question} asks a team, massgen --background {question} lets it go on"
             )
         super()._check_value(action, value)
 
@@ -108,8 +111,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _check_together(parser: Parser, given: argparse.Namespace) -> None:
     """Refuses options of a verb that contradict each other."""
     match given.verb:
-        case "apply" if given.undo and (given.branch is not None or given.paths):
-            parser.error("--undo takes back all that was applied last; it does not go with --branch or --paths")
+        case "apply" if given.undo and (given.branch is not None or given.paths or given.agent is not None):
+            parser.error("--undo takes back all that was applied last; not with --agent, --branch, --paths")
         case "mark" if given.verdict is None and not given.undo:
             parser.error("VERDICT is missing: right or wrong; or give --undo")
         case "prune" if given.run_ids and given.older_than is not None:
@@ -203,7 +206,9 @@ def make_parser() -> Parser:
     )
     apply = about_run("apply")
     apply.add_argument("--dry-run", action="store_true", help="only say what would be changed")
-    apply.add_argument("--paths", metavar="PATH", nargs="+", default=[], help="only what was changed at these paths")
+    apply.add_argument("--agent", metavar="NAME", help="what this agent changed, instead of the winner")
+    only = "only what was changed at these paths; PATH#2 is the second hunk of a file in the shown diff"
+    apply.add_argument("--paths", metavar="PATH", nargs="+", default=[], help=only)
     apply.add_argument("--branch", metavar="NAME", help="commit it to this new branch, and leave the files alone")
     apply.add_argument("--undo", action="store_true", help="take back what was applied last")
     mark = about_run("mark")

@@ -8,7 +8,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from massgen_mcp.config.models.http_backends import AzureBackendConfig, HttpBackend
+from massgen_mcp.config.models.backends import BackendConfig
+from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
+from massgen_mcp.config.models.http_backends import AzureBackendConfig, HttpBackend, HttpBackendConfig
+from massgen_mcp.config.models.scripted import ScriptedBackendConfig
 from massgen_mcp.config.providers.addresses import is_loopback, port_in, same_address
 from massgen_mcp.config.providers.catalog import (
     GEMINI_COMPATIBLE,
@@ -51,6 +54,15 @@ def provider_for(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLE
     if owner is None:
         return replace(row, base_url=url, wire=wire, key_variables=(), key_required=False, strong_model=None)
     return replace(owner, base_url=url, wire=wire)
+
+
+def vendor_of(backend: BackendConfig) -> str:
+    """Who makes its model, as far as the provider tells; a scripted agent's is the name of its model."""
+    if isinstance(backend, ScriptedBackendConfig):
+        return backend.model
+    if isinstance(backend, ClaudeCodeBackendConfig):
+        return named_provider("claude").type
+    return provider_for(backend).type if isinstance(backend, HttpBackendConfig) else backend.type
 
 
 def key_variables(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLES) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ import anyio
 from massgen_mcp.config.access.model_lists import (
     ListedModel,
     compatible_models,
+    context_of_llama_cpp,
     fields_in,
     lm_studio_models,
     loaded_by_ollama,
@@ -97,6 +98,13 @@ async def states_no_tools(client: "httpx2.AsyncClient", server_type: str, base_u
         return False
     caps = fields_in(await _get(client, f"{api_root(base_url)}/props")).get("chat_template_caps")
     return isinstance(caps, dict) and cast("dict[str, object]", caps).get("supports_tools") is False
+
+
+async def told_context(client: "httpx2.AsyncClient", server_type: str, base_url: str) -> int | None:
+    """Tokens that the only model of a llama.cpp reads in one call; None where it, or another server, says nothing."""
+    if server_type != "llamacpp":
+        return None
+    return context_of_llama_cpp(await _get(client, f"{api_root(base_url)}/props"))
 
 
 def api_root(base_url: str) -> str:

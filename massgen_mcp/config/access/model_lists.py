@@ -65,6 +65,11 @@ def compatible_models(body: bytes) -> list[ListedModel]:
     return _named(models)
 
 
+def context_of_llama_cpp(body: bytes) -> int | None:
+    """`GET /props` of llama.cpp: the context of one of its slots."""
+    return _number(_object(fields_in(body), "default_generation_settings"), "n_ctx")
+
+
 def gemini_models(body: bytes) -> list[ListedModel]:
     """`GET /v1beta/models` of Gemini."""
     named = (_text(entry, "name").removeprefix("models/") for entry in _objects(_parsed(body), "models"))
@@ -82,7 +87,7 @@ def lm_studio_models(body: bytes) -> list[ListedModel]:
             _text(entry, "key"),
             billions_in(_text(entry, "params_string")) or billions_in(_text(entry, "key")),
             _number(entry, "size_bytes"),
-            _number(entry, "max_context_length"),
+            _least_context(entry) or _number(entry, "max_context_length"),
             chats=entry.get("type") == "llm",
             tools=tools if isinstance(tools, bool) else None,
             loaded=bool(entry.get("loaded_instances")),
@@ -95,13 +100,21 @@ def lm_studio_models(body: bytes) -> list[ListedModel]:
         model = ListedModel(
             _text(entry, "id"),
             billions_in(_text(entry, "id")),
-            context=_number(entry, "max_context_length"),
+            context=_number(entry, "loaded_context_length") or _number(entry, "max_context_length"),
             chats=entry.get("type") in ("llm", "vlm"),
             tools="tool_use" in cast("list[object]", abilities) if isinstance(abilities, list) else None,
             loaded=entry.get("state") == "loaded",
         )
         models.append(model)
     return _named(models)
+
+
+def _least_context(entry: Fields) -> int | None:
+    """Of the times that LM Studio has loaded the model."""
+    loaded = (
+        _number(_object(instance, "config"), "context_length") for instance in _objects(entry, "loaded_instances")
+    )
+    return min(filter(None, loaded), default=None)
 
 
 def ollama_models(tags: bytes) -> list[ListedModel]:

@@ -14,6 +14,9 @@ from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 from massgen_mcp.config.variables import variables_in
 from massgen_mcp.nearest import nearest
 
+MOST_WITHOUT_JUDGE = 2
+"""Of so many agents one cannot be the judge of the others' answers."""
+
 
 class Config(Settings, frozen=True):
     """A validated team and its rules; what `config.json` in a run directory holds. No secrets: names only."""
@@ -92,6 +95,17 @@ class Config(Settings, frozen=True):
             if without:
                 named = ", ".join(without)
                 raise ValueError(f"memory and plans are files, but exclude_file_operation_mcps is true for {named}")
+        return self
+
+    @model_validator(mode="after")
+    def _agents_that_are_named(self) -> Self:
+        ids = [agent.id for agent in self.agents]
+        for key, named in (("by", self.orchestrator.by), ("judge", self.orchestrator.judge)):
+            if named is not None and named not in ids:
+                near = nearest(named, ids)
+                raise ValueError(f"orchestrator.{key} names no agent: {named[:80]!a}; did you mean '{near or ids[0]}'?")
+        if self.orchestrator.judge is not None and len(ids) <= MOST_WITHOUT_JUDGE:
+            raise ValueError("orchestrator.judge: two other agents or more have to answer")
         return self
 
     @field_validator("agents")

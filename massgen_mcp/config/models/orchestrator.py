@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.common import Settings
+from massgen_mcp.events.parts import Effort
 
 DEFAULT_SKILLS = ".agent/skills"
 
@@ -92,6 +93,10 @@ ChecksPolicy = Literal["informative", "required", "goal"]
 """What follows from checks: see `coordination.evidence`."""
 
 
+Decide = Literal["auto", "vote", "checks", "synthesise", "judge"]
+"""How the winner is found: see `coordination.procedures`."""
+
+
 class OrchestratorConfig(Settings, frozen=True):
     """How a team coordinates."""
 
@@ -103,6 +108,30 @@ class OrchestratorConfig(Settings, frozen=True):
     """How different a new answer must be: `balanced` refuses one that shares more than 70 % of its word pairs with
     another answer, `strict` more than 50 %, `lenient` none.
     """
+    decide: Decide = "auto"
+    """How the winner is found. `checks`: where three agents or more change files, each answers once, they write tests
+    that tell the answers apart, and the answer wins that passes most tests of the others; else they vote. `synthesise`:
+    one agent writes the answer from all, and names for each claim the answers it stands in. `judge`: the agent that
+    `judge` names compares the answers. `auto`: `synthesise` for findings, `checks` where three first answers or more
+    change files differently and a sandbox is there, else `vote`.
+    """
+    by: str | None = None
+    """Id of the agent that writes with `synthesise`. None: it is drawn."""
+    judge: str | None = None
+    """Id of the agent that compares answers with `decide: judge`. It answers and votes never."""
+    refute: bool = False
+    """After a vote on changed files, an agent of another provider writes tests against the winner; only what a third
+    agent expects, too, who sees the script alone, is proven, and the winner's author may mend it once.
+    """
+    effort: Effort = "high"
+    """`high`: all agents are asked at once. `auto`: three of them, and further ones only while those could change which
+    answer leads; one at a time where a check fails on the unchanged files, until an answer passes it. `low`: the same
+    beginning with two. Each answers once then. Lists of models that no config names get `auto`.
+    """
+    max_agents: int | None = Field(default=None, ge=1, le=100)
+    """So many agents are asked at most. None: all of them, with `auto` and `low` seven."""
+    order: Literal["drawn", "listed"] = "drawn"
+    """In which order they are asked where not all are at once: by lot, or as the config lists them."""
     early_decision: Literal["off", "proven", "majority"] = "proven"
     """Whether to stop before everybody has voted: when nothing can change the winner, or at a majority."""
     final_answer_strategy: Literal["winner_present", "winner_reuse", "auto"] = "winner_present"
@@ -153,6 +182,12 @@ class OrchestratorConfig(Settings, frozen=True):
     """Files that checks take from the base, as patterns. None: tests, check scripts and settings of test runners; `[]`:
     only the scripts that the checks run.
     """
+
+    @model_validator(mode="after")
+    def _a_judge_to_decide(self) -> Self:
+        if self.decide == "judge" and self.judge is None:
+            raise ValueError("decide: judge needs `judge`, the id of an agent that gives no answer")
+        return self
 
     @model_validator(mode="after")
     def _files_for_checks(self) -> Self:

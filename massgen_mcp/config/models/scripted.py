@@ -61,8 +61,8 @@ class ScriptedBackendConfig(PricedBackendConfig, frozen=True):
     price: Price | None = Price(input_usd_per_million=0, output_usd_per_million=0)
     """It calls nobody. `null`: as if nobody knew the price."""
     script: tuple[ScriptStep, ...] = ()
-    """Worked off one step per model call. When it is used up, or empty, the agent answers once, votes for the answer
-    that comes first in alphabetical order, and presents its own answer.
+    """Worked off one step per model call. When it is used up, or empty, the agent answers once, writes no tests,
+    or its answer from all, votes for the answer that comes first in alphabetical order, and presents its own answer.
     """
     presentation: str | None = None
     """What a winner writes as the final answer; without it the winner repeats its latest answer."""

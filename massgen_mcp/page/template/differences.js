@@ -64,7 +64,7 @@ function difference(before, after, code = /^\s*(```|~~~)/m.test(before + '\n' + 
 // `modes`: as git writes them, before and after.
 function filesOf(text) {
   const files = [], bare = name => name.replace(/\t$/, '').replace(/^"(.*)"$/, '$1').replace(/^[ab]\//, '');
-  let file = null, hunk = null, old = 0, young = 0, found;
+  let file = null, hunk = null, old = 0, young = 0, runs = null, found;
   for (const line of text.split('\n')) {
     if (hunk && (old > 0 || young > 0 || line[0] === '\\')) {
       hunk.lines.push(line);
@@ -73,8 +73,10 @@ function filesOf(text) {
     } else if (line.startsWith('diff --git ')) {
       const half = bare(line.slice(11, 11 + (line.length - 12) / 2));
       hunk = null;
-      files.push(file = {from: half, to: half, modes: [], hunks: [], notes: []});
-    } else if (!file) continue;
+      files.push(file = {from: half, to: half, modes: [], hunks: [], notes: [], runs});
+      runs = null;
+    } else if ((found = /^# The next file runs by itself: (.*)$/.exec(line))) runs = found[1];
+    else if (!file) continue;
     else if ((found = /^@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@/.exec(line))) {
       [old, young] = [found[2], found[3]].map(count => count === undefined ? 1 : Number(count));
       file.hunks.push(hunk = {at: Number(found[1]) + (old ? 0 : 1), lines: []});
@@ -97,12 +99,12 @@ function wordsOf(file) {
   const changed = before && after && before !== after, only = kind(after || before || 100644);
   return [file.to === null ? 'deleted' : file.from === null ? 'new' : file.from === file.to ? '' : 'renamed',
     !changed ? only : !kind(before) ? `now ${kind(after)}` : !kind(after) ? `no longer ${kind(before)}` : `${kind(before)}, now ${kind(after)}`,
-    file.notes.some(note => /^(GIT b|B)inary/.test(note)) ? 'binary' : ''].filter(Boolean);
+    file.notes.some(note => /^(GIT b|B)inary/.test(note)) ? 'binary' : '', file.runs ? `runs by itself in ${file.runs}` : ''].filter(Boolean);
 }
 const heading = file => h('h3', {}, bdi(nameOf(file)), h('span', {class: 'dim'}, wordsOf(file).map(word => `, ${word}`)));
 function patch(text) {
   return filesOf(text).map(file => [heading(file),
-    file.hunks.length ? h('div', {class: 'diff code hunks'}, file.hunks.map(hunk => [h('div', {class: 'same'}, `from line ${hunk.at}`), hunk.lines.map(line =>
+    file.hunks.length ? h('div', {class: 'diff code hunks'}, file.hunks.map((hunk, k) => [h('div', {class: 'same'}, `#${k + 1}, from line ${hunk.at}`), hunk.lines.map(line =>
       line[0] === '+' ? row('+', 'Added: ', line.slice(1)) : line[0] === '-' ? row('−', 'Removed: ', line.slice(1)) : row(' ', '', line[0] === '\\' ? line : line.slice(1)))])) : null]);
 }
 // What differs between the files of two answers. Both patches tell lines of one base: what is in a hunk of either is known of both.

@@ -23,8 +23,10 @@ function pageIn(into) {
     document.title = `${flat(run.question.text, 60) || run.run_id} · massgen`;
     return h('header', {}, h('h1', {}, h('bdi', {}, question)),
       long ? drawer('The whole question', plain(run.question)) : null,
-      h('div', {class: 'facts'}, h('span', {class: `pill ${tone}`}, (tone === 'good' ? '✓ ' : tone === 'bad' ? '✗ ' : '') + run.headline),
-        run.facts.map(fact => h('span', {}, bdi(fact)))),
+      h('div', {class: 'facts'}, h('span', {class: `pill ${tone}`}, (tone === 'good' ? '✓ ' : tone === 'bad' ? '✗ ' : run.state === 'completed' ? '! ' : '') + run.headline),
+        run.facts.map(fact => h('span', {}, bdi(fact))),
+        run.applied_at ? h('span', {}, `applied at ${new Date(run.applied_at * 1000).toLocaleString()}; undo: `, h('code', {}, `massgen-mcp apply ${run.run_id} --undo`)) : null),
+      run.cautions.length ? h('p', {class: `caution ${tone}`, key: 'cautions'}, visible(run.cautions.join(' '))) : null,
       run.story ? h('p', {class: 'story', key: 'story'}, visible(run.story)) : null,
       run.notes.map(note => h('p', {class: 'note'}, note)));
   }
@@ -124,7 +126,7 @@ function pageIn(into) {
     vote.changed_from ? h('div', {}, 'Before that for ', ofAnswer(vote.changed_from)) : null, h('div', {class: 'dim'}, plain(vote.reason)));
   function votes() {
     const standing = run.votes.filter(vote => vote.stands), rest = run.votes.filter(vote => !vote.stands);
-    if (!run.votes.length) return run.agents.length > 1 ? section('Votes', h('p', {class: 'dim'}, run.ended ? 'Nobody voted.' : 'Nobody has voted so far.')) : null;
+    if (!run.votes.length) return run.agents.length > 1 ? section('Votes', h('p', {class: 'dim'}, run.final && !run.cautions.length ? 'No vote was needed.' : run.ended ? 'Nobody voted.' : 'Nobody has voted so far.')) : null;
     const dissent = standing.filter(vote => vote.dissent), few = 6;
     const listed = (heading, votes, told) => votes.length ? h('p', {}, heading, votes.slice(0, few).map((vote, k) => [k ? ', ' : '', who(vote.agent), ...told(vote)]),
       votes.length > few ? ` and ${votes.length - few} more` : null) : null;
@@ -242,9 +244,21 @@ function pageIn(into) {
   }
   function checks() {
     if (!run.checks) return null;
-    const subject = checked => checked.subject === 'base' ? 'The unchanged files' : checked.subject === 'final' ? ['The final files, by ', who(checked.agent)] : ofAnswer(checked.answer);
+    const subject = checked => checked.subject === 'base' ? 'The unchanged files' : checked.subject === 'final' ? ['The final files, by ', who(checked.agent)] : checked.subject === 'unfinished' ? ['What ', who(checked.agent), ' left unfinished'] : ofAnswer(checked.answer);
     return section('Checks', h('p', {}, run.checks.policy), run.checks.decided.map(line => h('p', {class: 'note'}, bdi(line))),
       run.checks.checked.map(checked => keyed(`${checked.subject} ${checked.answer} ${checked.agent}`, drawer([subject(checked), verdict(checked) || chip('nothing to check')], checkRows(checked)))));
+  }
+
+  function tests() {
+    if (!run.tests) return null;
+    const columns = run.answers.filter(one => run.tests.tests.some(test => test.passed.includes(one.key) || test.failed.includes(one.key)));
+    const cell = (test, key) => h('td', {}, test.passed.includes(key) ? resultOf('passed') : test.failed.includes(key) ? resultOf('failed') : null);
+    const code = (what, text) => [h('p', {class: 'dim'}, what), text.text ? h('pre', {class: 'lines', tabindex: 0}, visible(text.text)) : leftOut(text)];
+    return section('Tests by the team', run.tests.say.map(line => h('p', {}, visible(line))), h('div', {class: 'wide'}, h('table', {class: 'tests'},
+      h('thead', {}, h('tr', {}, h('th', {scope: 'col'}, 'Test'), columns.map(one => h('th', {scope: 'col'}, who(one.agent), h('br'), one.key, one.won ? ' ★' : '')))),
+      h('tbody', {}, run.tests.tests.map((test, k) => h('tr', {class: test.void ? 'dim' : ''}, h('th', {scope: 'row'},
+        keyed(`test ${k}`, drawer([bdi(test.title || 'A test that is left out here'), ' · by ', who(test.by)], code('The script', test.script), code('It has to print', test.expected))),
+        test.void ? h('div', {}, `not counted: ${test.void}`) : null), columns.map(one => cell(test, one.key))))))));
   }
 
   function trouble() {
@@ -287,7 +301,7 @@ function pageIn(into) {
     answers = Object.fromEntries(run.answers.map(answer => [answer.key, answer]));
     line = line || play();
     merge(into, [header(), answer(), line.section.parentNode === into ? h('section', {key: line.section.key}) : line.section, h('div', {class: 'two'}, votes(), sums()), answerList(),
-      run.changes ? section('Changes in files', changed(run.changes, true)) : null, checks(),
+      run.changes ? section('Changes in files', changed(run.changes, true)) : null, checks(), tests(),
       trouble(), shown(), tools(), nestedRuns(), h('section', {}, about())].flat(Infinity).filter(Boolean));
     line.update();
   }

@@ -1,5 +1,5 @@
 // Lanes of agents over time. Where a moment lies on the line is told by the data; here are only pixels.
-const colour = place => `var(--c${place % 8})`;
+const colour = place => `var(--c${place % 10})`;
 function placeOf(line, at) {
   const stops = line.places;
   if (stops.length < 2 || at <= stops[0].at) return 0;
@@ -114,7 +114,7 @@ function timeline(run, width, opened, onAnswer) {
     const above = goal.y < y, same = goal.y === y, bow = same ? y - 26 : (y + goal.y) / 2;
     const toY = same ? goal.y - 12 : goal.y + (above ? 13 : -13), fromY = same ? y - 9 : y + (above ? -9 : 9);
     arrows.push(mark(item.at, s('path', {class: item.vote.void_at === null ? 'arrow' : 'arrow void', style: {stroke: colour(lane.place)},
-      d: `M${item.x},${fromY}C${item.x},${bow} ${goal.x},${bow} ${goal.x},${toY}`, 'marker-end': `url(#head${lane.place % 8})`})));
+      d: `M${item.x},${fromY}C${item.x},${bow} ${goal.x},${bow} ${goal.x},${toY}`, 'marker-end': `url(#head${lane.place % 10})`})));
   }));
   for (const moment of run.moments.filter(one => one.kind === 'steering'))
     front.push(mark(moment.at, s('text', {class: 'b', x: X(moment.at), y: top - 2, 'text-anchor': 'middle'}, '▾', title(`${moment.say}: ${moment.detail}`))));
@@ -126,7 +126,7 @@ function timeline(run, width, opened, onAnswer) {
   const now = s('line', {class: 'now', y1: top - 6, y2: bottom, visibility: 'hidden'});
   const picture = s('svg', {viewBox: `0 0 ${width} ${whole}`, role: 'img', 'aria-label':
     'Time line of the agents. A circle is an answer, a square a vote with an arrow to the answer it was cast for, dashed if it became void. The list of all moments below tells the same in words.'},
-  s('defs', {}, [...Array(8).keys()].map(k => s('marker', {id: `head${k}`, viewBox: '0 0 8 8', refX: 6, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto'},
+  s('defs', {}, [...Array(10).keys()].map(k => s('marker', {id: `head${k}`, viewBox: '0 0 8 8', refX: 6, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto'},
     s('path', {d: 'M0,0L8,4L0,8z', style: {fill: `var(--c${k})`}})))), back, bars, arrows, names, front, now);
   const show = at => {
     // What comes after the moment is faint; null shows everything.

@@ -35,7 +35,7 @@ async function ask(path, options = {}) {
 const tool = async (name, args) => (await ask(`/api/tools/${name}`, {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(args)})).json();
 
 const field = (label, element, kind) => h('label', {class: kind}, label, element);
-const toned = state => h('span', {class: `pill ${known.states[state]}`}, state.replace(/_/g, ' '));
+const toned = run => h('span', {class: `pill ${run.weak ? 'busy' : known.states[run.status]}`}, run.weak || (run.outcome && run.outcome !== 'single' ? run.outcome : run.status).replace(/_/g, ' '));
 const told = () => h('p', {class: 'told', role: 'status'});
 const say = (where, text, bad) => { where.className = bad ? 'told bad' : 'told'; where.textContent = visible(text); };
 const anchor = (to, words) => h('a', {href: to}, words);
@@ -86,7 +86,7 @@ function list() {
     more.hidden = !next;
     say(note, runs.length ? '' : location.search ? 'No run is like that.' : 'There are no runs yet.');
     merge(rows, runs.map(run => h('li', {key: run.run_id}, anchor(`/runs/${encodeURIComponent(run.run_id)}`, h('bdi', {}, visible(run.question) || run.run_id)),
-      h('div', {class: 'facts'}, toned(run.status), h('span', {}, day(run.started)), h('span', {}, bdi(run.source)),
+      h('div', {class: 'facts'}, toned(run), h('span', {}, day(run.started)), h('span', {}, bdi(run.source)),
         run.winner ? h('span', {}, 'won by ', bdi(run.winner)) : null, run.parent ? h('span', {}, 'nested in ', anchor(`/runs/${run.parent}`, run.parent)) : null,
         run.expired ? h('span', {}, 'deleted by age') : null, run.reason ? h('span', {}, bdi(run.reason)) : null, h('span', {}, run.run_id)))));
   }
@@ -251,15 +251,16 @@ async function changes(run, into, note) {
   }
   const stuck = (plan.conflicts || []).map(one => one.path), free = file => plan.status === 'clean' || plan.status === 'conflicts' && !stuck.includes(file.path);
   const files = plan.files.length ? plan.files : run.changes.files;  // a plan in whose way something is names that alone
+  const others = (plan.left_out || []).map(one => h('input', {type: 'checkbox', value: one.path}));
   const boxes = files.map(file => h('input', {type: 'checkbox', checked: free(file), value: file.path, disabled: !free(file)}));
   const go = h('button', {type: 'button', class: 'main'}, 'Apply to the files');
   const counted = file => `${file.change} ${file.path}${file.was ? ` (was ${file.was})` : ''} ${file.added === undefined || file.added === null ? 'binary' : `+${file.added} −${file.removed || 0}`}`;
   const names = {clean: 'These changes fit the files as they are now. Nothing was changed yet.', conflicts: 'Some of these files have been changed meanwhile. Nothing was changed. The others can be applied.',
     unchanged: 'The files have these changes already.'};
   go.addEventListener('click', doing(go, note, async () => {
-    const paths = boxes.filter(box => box.checked).map(box => box.value);
+    const added = others.filter(box => box.checked), paths = [...boxes, ...others].filter(box => box.checked).map(box => box.value);
     if (!paths.length) return say(note, 'No file is chosen.', true);
-    const done = await tool('apply_result', {run_id: id, dry_run: false, ...(paths.length < boxes.length || stuck.length ? {paths} : {})});
+    const done = await tool('apply_result', {run_id: id, dry_run: false, ...(added.length || paths.length < boxes.length || stuck.length ? {paths} : {})});
     if (done.status === 'conflicts') { await changes(run, into, note); into.focus(); return; }
     say(note, `${done.status}: ${done.next_step}`);
     if (done.status === 'applied') into.replaceChildren();
@@ -268,8 +269,8 @@ async function changes(run, into, note) {
     h('div', {class: 'files'}, files.map((file, k) => h('label', {class: 'box'}, boxes[k], bdi(counted(file))))),
     plan.more_files ? h('p', {class: 'note'}, `and ${plan.more_files} more files, which are applied if all are`) : null,
     (plan.conflicts || []).map(one => h('p', {class: 'bad'}, bdi(`${one.path}: ${one.reason}`))),
-    (plan.left_out || []).map(path => h('p', {class: 'note'}, 'given to read only: ', bdi(path))),
-    files.some(free) ? go : null, text ? patch(text) : null].flat(Infinity).filter(Boolean));
+    h('div', {class: 'files'}, (plan.left_out || []).map((one, k) => h('label', {class: 'box'}, others[k], 'left out: ', bdi(`${one.path}: ${one.reason}`)))),
+    files.some(free) || others.length ? go : null, text ? patch(text) : null].flat(Infinity).filter(Boolean));
   say(note, '');
 }
 

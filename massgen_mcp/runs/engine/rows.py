@@ -28,12 +28,13 @@ RUN_ID_PREFIX = "run-"
 class RunRow:
     """`question` is cut to a preview; `config` says where the team came from; times are seconds since the epoch.
 
-    `outcome`, `winner` (an id) and `events` (how many there are in its journal) are known once the run has ended. Of an
-    expired run (`kept` is losing_results or nothing) question and config are empty. `resumes`: how often a runner has
-    taken it over from one that was lost. `directory`: where the run is, absolute; None: below the home's `runs`.
-    `foreground`: the process that asked executes it, and no runner takes it before somebody resumes it. `held_back_by`:
-    why its runner leaves it in the queue although there may be a free place. `parent`: id of the run that it is nested
-    in, whose place it shares; it begins when that one has `admitted` it.
+    `outcome`, `winner` (an id), `weak` (words of `Weakness`, spaces between them) and `events` (how many there are
+    in its journal) are known once the run has ended. Of an expired run (`kept` is losing_results or nothing)
+    question and config are empty. `resumes`: how often a runner has taken it over from one that was lost.
+    `directory`: where the run is, absolute; None: below the home's `runs`. `foreground`: the process that asked
+    executes it, and no runner takes it before somebody resumes it. `held_back_by`: why its runner leaves it in the
+    queue although there may be a free place. `parent`: id of the run that it is nested in, whose place it shares;
+    it begins when that one has `admitted` it.
     """
 
     number: int
@@ -59,6 +60,7 @@ class RunRow:
     held_back_by: str | None = None
     parent: str | None = None
     admitted: bool = True
+    weak: str = ""
 
     @property
     def busy(self) -> bool:

@@ -22,7 +22,7 @@ from massgen_mcp.runs.engine.rows import FrozenRequest, NewRun, RunRow, SessionM
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
 from massgen_mcp.runs.host.run_host import RunHost, StoredRuns
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.runs.sessions.project import LOGS, SESSIONS, own_place
+from massgen_mcp.runs.sessions.project import LOGS, SESSIONS, keep_out_of_git, own_place
 from massgen_mcp.runs.sessions.session_records import SessionRecords
 from massgen_mcp.runs.sessions.turns import SessionTurns
 from massgen_mcp.runs.store.credentials import identity
@@ -201,6 +201,7 @@ def _new_directory(
             run = RunDirectory.create(path, frozen, request.redactor)
         except FileExistsError:
             continue
+        keep_out_of_git(project)
         if session and request.config.orchestrator.enable_filesystem:
             session.lay_out_files(run, len(request.config.agents))
         return run

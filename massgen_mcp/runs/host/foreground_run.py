@@ -24,7 +24,7 @@ from massgen_mcp.runs.host.failing import break_off
 from massgen_mcp.runs.host.run_handle import RunHandle
 from massgen_mcp.runs.host.run_host import RunHost
 from massgen_mcp.runs.patches.application import Application
-from massgen_mcp.runs.patches.applying import apply_patch
+from massgen_mcp.runs.patches.applying import apply_patch, with_checks
 from massgen_mcp.runs.patches.run_patch import RunPatch
 from massgen_mcp.runs.sessions.session_records import SessionRecords
 from massgen_mcp.runs.view.run_view import RunView
@@ -160,7 +160,10 @@ class ForegroundRun:
         if made is None:
             return None
         home = find_home(self.environ)
-        return await anyio.to_thread.run_sync(partial(apply_patch, home, made, dry_run=dry_run))
+        application = await anyio.to_thread.run_sync(partial(apply_patch, home, made, dry_run=dry_run))
+        if application.state == "applied" and self.directory.report.exists():
+            await anyio.to_thread.run_sync(self.host.write_report, self.run_id, self.directory, ended)
+        return with_checks(application, made, ended)
 
     async def difference(self, ended: RunState, planned: Application, most_bytes: int) -> tuple[bytes, int]:
         """What `apply` would change, as `RunPatch.difference` tells it. Raises `MassgenError` as that."""
@@ -173,7 +176,7 @@ class ForegroundRun:
         """What may be applied."""
         if ended.state != "completed":
             return None
-        made = await anyio.to_thread.run_sync(RunPatch.of, self.run_id, self.directory, ended)
+        made = await anyio.to_thread.run_sync(RunPatch.of, self.run_id, self.directory, ended.best_changes)
         return made if made is not None and made.applicable else None
 
     async def _admitted(self) -> None:

@@ -45,12 +45,17 @@ async def prepare_judging(
     tools: ProjectTools,
     problem: str,
 ) -> Judging:
-    """What judges the answers of a run, where its config has checks. `problem`: why they say nothing, if that is known.
-    Raises `MassgenError` for an unusable variable.
+    """What judges the answers of a run, where its config has checks, or scripts of agents may be run. `problem`: why
+    they say nothing, if that is known. Without a sandbox only checks must run. Raises `MassgenError` for an unusable
+    variable.
     """
-    if not config.orchestrator.checks:
+    checks = config.orchestrator.checks
+    runs = config.orchestrator.decide in ("auto", "checks", "synthesise") or config.orchestrator.refute
+    if not checks and (not runs or copies is None or problem):
         return Judging()
     choice = await sandbox_of_checks(config, environ)
+    if choice.level is None and not checks:
+        return Judging()
     if choice.level is None:
         return Judging(denied=no_sandbox(config, choice))
     if copies is None:

@@ -105,10 +105,12 @@ def _lay_out(rules: CheckRules, seconds: float, copies: WorkingCopies) -> Policy
     return Policy(
         workspace=kept.made,
         scratch=scratch,
+        shown=rules.tools.layered,
         known_as=known_as(base),
         hidden=rules.hidden,
         network=rules.network,
         toolchains=rules.tools.readable,
+        empty=rules.tools.empty,
         environ=rules.tools.environ,
         bounds=replace(rules.bounds, seconds=seconds),
         image=rules.image,

@@ -23,8 +23,8 @@ State = Literal["clean", "conflicts", "applied", "undone", "unchanged"]
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """What came of it. `changes`: what is done, or would be. `refused`: why nothing was. `left_out`: files that the
-    patch changes in directories that the run was given to read only. `before` and `after`: trees of the directories
+    """What came of it. `changes`: what is done, or would be. `refused`: why nothing was. `left_out`: what else the
+    patch changes, and why it was not brought in. `before` and `after`: trees of the directories
     without the changes and with them. `settled`: what was found half-done before, `unsettled`: why some of that still
     is. `kept`: where files lie that others have changed while they were replaced.
     """
@@ -32,7 +32,7 @@ class Application:
     state: State
     changes: tuple[FileChange, ...] = ()
     refused: tuple[Obstacle, ...] = ()
-    left_out: tuple[bytes, ...] = ()
+    left_out: tuple[Obstacle, ...] = ()
     before: TreeId | None = None
     after: TreeId | None = None
     branch: str | None = None

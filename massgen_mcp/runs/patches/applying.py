@@ -23,12 +23,14 @@ from massgen_mcp.changes.repository import PrivateRepository, TreeId
 from massgen_mcp.changes.transaction import ChangedMeanwhile, Settled, Unsettled, perform, settle
 from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.home import Home
+from massgen_mcp.run_state.agents import find_agent
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.patches.application import Application, State, note_on
 from massgen_mcp.runs.patches.by_hand import patch_command
 from massgen_mcp.runs.patches.run_patch import RunPatch
 from massgen_mcp.runs.store.locks import acquire
 from massgen_mcp.runs.view.run_view import RunView
-from massgen_mcp.views.checks import checks_state
+from massgen_mcp.views.checks import checks_state, state_of_unfinished
 from massgen_mcp.views.plain_text import preview
 
 PATIENCE_SECONDS = 20.0
@@ -51,20 +53,25 @@ def apply_run(
     view: RunView,
     *,
     dry_run: bool,
+    agent: str | None = None,
     paths: Sequence[str] = (),
     branch: str | None = None,
     undo: bool = False,
 ) -> Application:
-    """Apply what the winner of a run changed, put it on a new branch, or take back what was applied last.
+    """Apply what the winner of a run changed, or what the latest answer of `agent` did (of one that was dropped: its
+    unfinished copy), put it on a new branch, or take back what was applied last.
 
     Raises `MassgenError` not_finished, and as `apply_patch`.
     """
     if not view.ended:
         raise MassgenError("not_finished", f"run {view.row.run_id} is {view.state}; wait for its end")
-    made = RunPatch.of(view.row.run_id, view.directory, view.snapshot)
+    run = view.snapshot
+    changes = run.best_changes if agent is None else run.agents[find_agent(run.agents, agent)].latest_changes
+    made = RunPatch.of(view.row.run_id, view.directory, changes)
     if made is None:
-        raise MassgenError("invalid_action", f"run {view.row.run_id} has changed no files of yours")
-    if command := patch_command(view.snapshot, view.directory.path):
+        nothing = f"run {view.row.run_id} has changed no files of yours"
+        raise MassgenError("invalid_action", nothing if agent is None else f"{agent} has changed no files of yours")
+    if command := patch_command(run, changes, view.directory.path):
         message = "the run was given the changed directory without permission write, so apply leaves it alone; by hand:"
         raise MassgenError("invalid_action", f"{message} {command}")
     if undo:
@@ -75,7 +82,24 @@ def apply_run(
         application = branch_patch(home, made, branch, message, dry_run=dry_run, paths=paths)
     else:
         application = apply_patch(home, made, dry_run=dry_run, paths=paths)
-    return replace(application, checks=checks_state(view.snapshot))
+    return with_checks(application, made, run)
+
+
+def with_checks(application: Application, made: RunPatch, run: RunState) -> Application:
+    """With how the checks of these files stand, the final ones or those of unfinished files, and whether they ran on
+    exactly these changes.
+    """
+    theirs, best = made.patch.theirs, run.best_changes
+    left = {one.changes.tree: one.agent for one in run.dropped if one.changes is not None}.get(theirs)
+    state = checks_state(run) if left is None else state_of_unfinished(run, left)
+    if not state:
+        return application
+    if left is None and (best is None or theirs != best.tree):
+        state = "Checks did not run on exactly these changes: the final checks are for the winner's files"
+    elif application.left_out:
+        author = "the winner" if left is None else "the agent"
+        state = f"Checks did not run on exactly these changes, but on all that {author} changed. {state}"
+    return replace(application, checks=state)
 
 
 def apply_patch(home: Home, made: RunPatch, *, dry_run: bool, paths: Sequence[str] = ()) -> Application:
@@ -103,7 +127,7 @@ def apply_patch(home: Home, made: RunPatch, *, dry_run: bool, paths: Sequence[st
 def _keep_for_undo(repository: PrivateRepository, found: ApplyPlan) -> None:
     """What it takes to take it back is kept in the run, whatever the person does to the repository meanwhile."""
     files = [file for change in found.changes for file in (change.before, change.after) if file is not None]
-    trees = [one for tree in (found.before, found.after) for one in repository.trees(tree)]
+    trees = [one for tree in (found.before, found.after) for one in repository.structure(tree)]
     repository.own([*trees, *(file.blob for file in files)])
 
 
@@ -115,7 +139,7 @@ def undo_patch(home: Home, made: RunPatch, *, dry_run: bool) -> Application:
             raise MassgenError("invalid_action", "nothing of this run is applied to the working tree")
         last = records[-1]
         back = replace(made.patch, base=TreeId(last.after), theirs=TreeId(last.before))
-        found, parts = plan(made.changes.repository, back, permissions=last.permissions)
+        found, parts = plan(made.changes.repository, back, everything=True, permissions=last.permissions)
         application = _of(found, earlier)
         if dry_run or application.state == "conflicts":
             return application

@@ -3,12 +3,13 @@
 import shlex
 from pathlib import Path
 
+from massgen_mcp.events.parts import Changes
 from massgen_mcp.run_state.state import RunState
 
 
-def patch_command(run: RunState, directory: Path) -> str | None:
-    """None where `apply` does it, or no single command would. `directory`: the run's."""
-    changes, base = run.best_changes, run.base
+def patch_command(run: RunState, changes: Changes | None, directory: Path) -> str | None:
+    """Of what an answer changes. None where `apply` does it, or no single command would. `directory`: the run's."""
+    base = run.base
     if changes is None or changes.patch is None or base is None:
         return None
     names = {file.path.split("/")[0] for file in changes.files}

@@ -1,31 +1,30 @@
-"""The patch of a run: what its best answer makes of the directories that it was given."""
+"""The patch of a run: what an answer makes of the directories that it was given."""
 
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from massgen_mcp.changes.apply import Patch
+from massgen_mcp.changes.choosing import Patch
 from massgen_mcp.changes.git import GitFailed
 from massgen_mcp.changes.repository import TreeId
 from massgen_mcp.changes.run_changes import RunChanges
 from massgen_mcp.errors import MassgenError, storage_error
-from massgen_mcp.run_state.state import RunState
+from massgen_mcp.events.parts import Changes
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.patches.application import Application
 
 
 @dataclass(frozen=True, slots=True)
 class RunPatch:
-    """What the best answer of a run makes of the directories that it was given."""
+    """What an answer of a run makes of the directories that it was given."""
 
     run_id: str
     changes: RunChanges
     patch: Patch
 
     @classmethod
-    def of(cls, run_id: str, files: RunFiles, run: RunState) -> "RunPatch | None":
+    def of(cls, run_id: str, files: RunFiles, made: Changes | None) -> "RunPatch | None":
         """None if it changes nothing. Raises `MassgenError` run_damaged."""
-        made = run.best_changes
         changes = RunChanges(files.changes)
         try:
             base = changes.base()

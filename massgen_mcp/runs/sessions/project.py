@@ -1,8 +1,10 @@
-"""The files that we keep in a project: runs, sessions and what was typed, below its `.massgen`.
+"""The files that we keep in a project: runs, sessions, what was typed and which runs were left to themselves, below
+its `.massgen`.
 
 The project may have come from a stranger, so none of them may lead out of it.
 """
 
+from contextlib import suppress
 from pathlib import Path
 
 from massgen_mcp.errors import MassgenError
@@ -11,6 +13,17 @@ PROJECT_FILES = Path(".massgen")
 LOGS = PROJECT_FILES / "massgen_logs"
 SESSIONS = PROJECT_FILES / "sessions"
 CHAT_HISTORY = PROJECT_FILES / "chat_history"
+LEFT_RUNS = PROJECT_FILES / "left_runs"
+IGNORES = PROJECT_FILES / ".gitignore"
+IGNORED = """\
+# Written by massgen with its first run here: these hold your questions, the answers, and copies of files, which are
+# for nobody else. config.yaml, the team of this project, is yours to commit.
+/massgen_logs/
+/sessions/
+/chat_history
+/left_runs/
+/.gitignore
+"""
 
 
 def own_place(project: Path, place: Path) -> Path:
@@ -27,3 +40,11 @@ def own_place(project: Path, place: Path) -> Path:
             "unsafe_path", f"{path} leads out of {project} by a link, so nothing is written there; remove the link"
         )
     return path
+
+
+def keep_out_of_git(project: Path) -> None:
+    """Have git leave out what runs leave in a project, unless somebody has decided that already. Raises as
+    `own_place`.
+    """
+    with suppress(OSError), own_place(project, IGNORES).open("x") as file:
+        file.write(IGNORED)

@@ -6,17 +6,22 @@ from massgen_mcp.request.question import is_unicode
 from massgen_mcp.runs.engine import RunStore
 from massgen_mcp.runs.engine.rows import RUN_ID_PREFIX, unknown_run
 
+LEAST_TO_CHANGE = 4
+"""Characters of the id of a run with which something is done, so that no slip of the keyboard does it."""
 NEAREST_OF = 1000
 """Runs among which one is looked for whose id was mistyped."""
 
 
-def find_run(store: RunStore, beginning: str) -> str:
+def find_run(store: RunStore, beginning: str, *, to_change: bool = False) -> str:
     """The id of the one run whose id begins so, `run-` put before it or not. Raises `MassgenError` unknown_run with the
-    nearest one.
+    nearest one, and for too short a beginning of one that is `to_change`.
     """
     if not is_unicode(beginning):
         raise unknown_run(beginning)
     prefix = beginning if beginning.startswith(RUN_ID_PREFIX) else f"{RUN_ID_PREFIX}{beginning}"
+    if to_change and len(prefix.removeprefix(RUN_ID_PREFIX)) < LEAST_TO_CHANGE:
+        message = f"{beginning[:80]!r} is too short for what changes something: at least {LEAST_TO_CHANGE} characters"
+        raise MassgenError("unknown_run", f"{message} of the id; `massgen-mcp runs` lists them")
     found = store.beginning_with(prefix, 2) if beginning else []
     if len(found) == 1 or prefix in found:
         return found[0] if len(found) == 1 else prefix

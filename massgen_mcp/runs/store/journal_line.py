@@ -60,10 +60,22 @@ def _newer(written: bytes) -> LogRecord | None:
         shell = LogRecord.model_validate({**known, "event": {"type": str(event["type"]), "content": {}}})
     except (ValueError, TypeError, KeyError):
         return None
-    read, unread = _known_part(event)
+    read, unread = _known_part(_as_now(event))
     return shell.model_copy(
         update={"event": read, "unread": (*unread, *sorted(members.keys() - known.keys() - {"event"}))}
     )
+
+
+def _as_now(event: dict[str, Any]) -> dict[str, Any]:
+    """An event of version 1 in the words of this one: a run-off was an event of its own, and a mark of its rounds."""
+    match event:
+        case {"type": "run_off_started", "candidates": subjects, "voters": agents, "camps": camps}:
+            opened = {"kind": "vote", "because": "tied", "subjects": subjects, "agents": agents, "camps": camps}
+            return {"type": "stage_opened", **opened}
+        case {"type": "round_started", "run_off": bool(run_off), **others}:
+            return {**others, "type": "round_started", "kind": "run_off" if run_off else "answer_or_vote"}
+        case _:
+            return event
 
 
 def _known_part(event: dict[str, Any]) -> tuple[Event, tuple[str, ...]]:

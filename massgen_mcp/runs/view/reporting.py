@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from massgen_mcp.changes.patch_parts import beginnings
+from massgen_mcp.changes.applied import applied_at
+from massgen_mcp.changes.patch_parts import beginnings, marked
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.orchestrator import ChecksPolicy
@@ -103,7 +104,7 @@ class _Nested:
 def _reported(run: RunFiles, state: RunState, environ: Mapping[str, str]) -> ReportedRun:
     def patch_of(changes: Changes, most: int) -> bytes:
         with suppress(OSError):
-            return beginnings(run.path / (changes.patch or ""), most)
+            return marked(beginnings(run.path / (changes.patch or ""), most))
         return b""
 
     policy: ChecksPolicy = "informative"
@@ -111,4 +112,6 @@ def _reported(run: RunFiles, state: RunState, environ: Mapping[str, str]) -> Rep
     with suppress(MassgenError):
         config = run.read_request().config
         policy, backends = config.orchestrator.checks_policy, [agent.backend for agent in config.agents]
-    return ReportedRun(state, whole_records(run), patch_of, redactor_for(environ, backends), policy)
+    return ReportedRun(
+        state, whole_records(run), patch_of, redactor_for(environ, backends), policy, applied_at(run.changes)
+    )

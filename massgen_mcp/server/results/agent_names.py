@@ -6,7 +6,6 @@ The records of a run and its files call agents `agent_a`, `agent_b`, …; a call
 from collections.abc import Iterable
 
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import AgentInfo
 from massgen_mcp.run_state.agents import AgentState
 from massgen_mcp.run_state.state import RunState
@@ -42,16 +41,3 @@ def with_model(info: AgentInfo) -> str:
 
 def ids(agents: Iterable[AgentState]) -> str:
     return ", ".join(agent.info.id for agent in agents)
-
-
-def find_agent(run: RunState, asked: str | None) -> str:
-    """The record's name of the agent that the caller means: an id, else one of the record's names.
-
-    Raises `MassgenError` invalid_arguments with the ids.
-    """
-    by_id = {agent.info.id: name for name, agent in run.agents.items()}
-    if asked in by_id:
-        return by_id[asked]
-    if asked in run.agents:
-        return asked
-    raise MassgenError("invalid_arguments", f"`agent` must be one of: {', '.join(by_id) or 'none yet'}")

@@ -31,7 +31,7 @@ TOOL = Ways()
 
 class RefusedFile(ResultPart):
     path: str
-    """The file that cannot be changed."""
+    """The file that is not changed; `FILE#N` is a hunk of it."""
     reason: str
     """Why not."""
 
@@ -60,8 +60,8 @@ class Applied(ToolReply):
     """The files that cannot be changed, each with its path and `reason`."""
     more_conflicts: int | None = None
     """How many further ones there are."""
-    left_out: list[str] | None = None
-    """Files that the run changed in directories that it was given to read only."""
+    left_out: list[RefusedFile] | None = None
+    """What else was changed and is not brought in, each with its path and `reason`."""
     more_left_out: int | None = None
     """How many further ones there are."""
     note: str | None = None
@@ -78,7 +78,7 @@ class Applied(ToolReply):
             f"more_files {self.more_files}" if self.more_files is not None else None,
             *(conflict.text() for conflict in self.conflicts or ()),
             f"more_conflicts {self.more_conflicts}" if self.more_conflicts is not None else None,
-            f"left_out: {', '.join(self.left_out)}" if self.left_out is not None else None,
+            *(f"left out: {one.text()}" for one in self.left_out or ()),
             f"more_left_out {self.more_left_out}" if self.more_left_out is not None else None,
             self.note,
             self.next_step,
@@ -110,7 +110,7 @@ def _with(run_id: str, application: Application, count: int, ways: Ways) -> Appl
         more_files=_more(changes, count),
         conflicts=[_refused(one.path, one.reason) for one in refused[:count]] or None,
         more_conflicts=_more(refused, count),
-        left_out=[path_text(path) for path in left_out[:count]] or None,
+        left_out=[_refused(one.path, one.reason) for one in left_out[:count]] or None,
         more_left_out=_more(left_out, count),
         note=application.note,
         next_step=_next_step(run_id, application, ways),
@@ -138,5 +138,7 @@ def _next_step(run_id: str, application: Application, ways: Ways) -> str:
             return f"Look at the files and test them. `massgen-mcp apply --undo {run_id}` takes them back."
         case "undone":
             return "The files hold what they held before, with what was changed in them since."
+        case "unchanged" if application.left_out:
+            return "Nothing was changed: look at what is left out."
         case "unchanged":
             return "Nothing to do: the directories have these changes already."

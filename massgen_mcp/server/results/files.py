@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 
+from massgen_mcp.changes.patch_parts import marked
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import ChangedFile, Changes
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.results.reply import ResultPart
+from massgen_mcp.workspace.self_running import run_by
 
 MAX_PATCH_BYTES = 8 * 1024 * 1024
 """So much of a patch is read; the file itself has all of it."""
@@ -23,14 +25,25 @@ class FileLine(ResultPart):
     """Lines."""
     was: str | None = None
     """Where a renamed file was before."""
+    runs_in: str | None = None
+    """The tool that runs or obeys such a file by itself."""
 
     @classmethod
     def of(cls, file: ChangedFile) -> "FileLine":
-        return cls(path=file.path, change=file.kind, added=file.added, removed=file.removed, was=file.earlier_path)
+        return cls(
+            path=file.path,
+            change=file.kind,
+            added=file.added,
+            removed=file.removed,
+            was=file.earlier_path,
+            runs_in=run_by(file.path) or run_by(file.earlier_path or ""),
+        )
 
     def text(self) -> str:
         was = f" (was {self.was})" if self.was is not None else ""
-        return f"{self.change} {self.path}{was} {'binary' if self.added is None else f'+{self.added} -{self.removed}'}"
+        lines = "binary" if self.added is None else f"+{self.added} -{self.removed}"
+        runs = f" (runs by itself: {self.runs_in})" if self.runs_in is not None else ""
+        return f"{self.change} {self.path}{was} {lines}{runs}"
 
 
 class Files(ResultPart):
@@ -76,7 +89,7 @@ def patch_text(view: RunView, changes: Changes | None) -> str:
             data = file.read(MAX_PATCH_BYTES)
     except OSError as error:
         raise MassgenError("expired", f"the patch of run {view.row.run_id} is no longer there") from error
-    text = data.decode(errors="replace")
+    text = marked(data).decode(errors="replace")
     if changes.patch_bytes > len(data):
         text += f"\n[cut here; the file {changes.patch} of the run directory has all {changes.patch_bytes:,} bytes]\n"
     return text

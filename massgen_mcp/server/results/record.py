@@ -9,6 +9,7 @@ from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.results.agent_names import id_of
 from massgen_mcp.server.results.reply import ResultPart, listed, number
 from massgen_mcp.server.results.words import REASON_CHARACTERS, reason_of, shortened
+from massgen_mcp.views.written_tests import written_tests
 
 SOURCE_CHARACTERS = 80
 COMMAND_CHARACTERS = 100
@@ -55,12 +56,12 @@ class Dropped(ResultPart):
 
 
 class CheckLine(ResultPart):
-    """How one check came out on the files of `of`: `base`, an agent's answer by its label, or `final`."""
+    """How one check came out on the files of `of`."""
 
     of: str
-    """Whose files: `base`, the label of an answer, or `final`."""
+    """Whose files: `base`, the label of an answer, `final`, or `unfinished`: those that a dropped agent left."""
     agent: str | None = None
-    """Id of the answer's author."""
+    """Id of their author."""
     command: str
     """The check."""
     result: str
@@ -92,6 +93,35 @@ class CheckLine(ResultPart):
         if not self.not_passed_before:
             return None
         return "failed before" if self.result == "passed" else "not passed before either"
+
+
+class TestLine(ResultPart):
+    """A test that an agent of the team wrote, and how it came out on the answers' files."""
+
+    __test__ = False
+    title: str
+    """What the question demands."""
+    by: str
+    """Id of the agent that wrote it; it does not judge that one's answer."""
+    passed: list[str]
+    """Labels of the answers that pass it."""
+    failed: list[str]
+    """Labels of the answers that fail it."""
+    void: str | None = None
+    """Why it does not count; absent where it does."""
+    script: str | None = None
+    """The shell script."""
+    expected: str | None = None
+    """What it has to print."""
+
+    def text(self) -> str:
+        return listed(
+            f"test of {self.by}: {self.title}: passed by {', '.join(self.passed) or 'none'}",
+            f"failed by {', '.join(self.failed) or 'none'}",
+            f"not counted: {self.void}" if self.void else None,
+            f"script: {self.script}" if self.script else None,
+            f"expected: {self.expected}" if self.expected else None,
+        )
 
 
 class NestedRun(ResultPart):
@@ -190,6 +220,7 @@ class Led:
 
     reason: str | None
     checks: list[CheckLine]
+    tests: list[TestLine]
     votes: list[VoteLine]
     dissent: list[Dissent]
     degraded: list[Dropped]
@@ -200,7 +231,8 @@ def led_to_it(view: RunView, detail: Detail) -> Led:
     reason = reason_of(view, None if detail is ALL else REASON_CHARACTERS)
     nested = nested_of(view)[: detail.nested]
     votes, checks = votes_of(view, detail), checks_of(view, detail)
-    return Led(reason, checks, votes, _dissent(view, detail), degraded_of(view, detail, reason), nested)
+    tests, degraded = tests_of(view, detail), degraded_of(view, detail, reason)
+    return Led(reason, checks, tests, votes, _dissent(view, detail), degraded, nested)
 
 
 def nested_of(view: RunView) -> list[NestedRun]:
@@ -225,8 +257,26 @@ def nested_of(view: RunView) -> list[NestedRun]:
 def checks_of(view: RunView, detail: Detail) -> list[CheckLine]:
     """The final files first, then those of the answers, then the base."""
     run = view.snapshot
-    found = [run.checked_final, *run.coordination.evidence.values(), run.checked_base]
+    found = [run.checked_final, *run.coordination.evidence.values(), *run.checked_unfinished.values(), run.checked_base]
     return [line for checked in found if checked is not None for line in _check_lines(run, checked, detail)]
+
+
+def tests_of(view: RunView, detail: Detail) -> list[TestLine]:
+    """Those that the team wrote, in the order of its agents."""
+    run = view.snapshot
+    whole = detail.excerpt is None
+    return [
+        TestLine(
+            title=shortened(one["title"], COMMAND_CHARACTERS),
+            by=id_of(run, one["by"]),
+            passed=one["passed"],
+            failed=one["failed"],
+            void=one.get("void"),
+            script=one["script"] if whole else None,
+            expected=one["expected"] if whole else None,
+        )
+        for one in written_tests(run)
+    ]
 
 
 def _check_lines(run: RunState, checked: FilesChecked, detail: Detail) -> Iterator[CheckLine]:

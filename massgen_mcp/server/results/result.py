@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events.parts import Changes, Verdict
+from massgen_mcp.events.parts import Challenge, Changes, Verdict
+from massgen_mcp.run_state.agents import find_agent
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.view.run_view import RunView
-from massgen_mcp.server.results.agent_names import find_agent, id_of, team_of_run, team_text
+from massgen_mcp.server.results.agent_names import id_of, team_of_run, team_text
 from massgen_mcp.server.results.files import Files, files_of, patch_text
 from massgen_mcp.server.results.pages import page_of
 from massgen_mcp.server.results.record import (
@@ -24,6 +25,7 @@ from massgen_mcp.server.results.record import (
     Dropped,
     NestedRun,
     ResultUsage,
+    TestLine,
     VoteLine,
     degraded_of,
     led_to_it,
@@ -40,6 +42,7 @@ from massgen_mcp.server.results.words import (
     reason_of,
     salvage,
 )
+from massgen_mcp.views.firmness import firmness
 
 View = Literal["summary", "full", "votes", "diff", "agent"]
 
@@ -70,7 +73,13 @@ class Result(ToolReply):
     status: RunStatus
     """Where it stands."""
     outcome: str | None = None
-    """How good the agreement was; absent without a winner."""
+    """How the winner was found; absent without one."""
+    decided_by: list[str] | None = None
+    """What did, in this order: `checks`, `files`, `tests`, `synthesis`, `reading`, `judge`, `votes`, `lot`."""
+    challenge: Challenge | None = None
+    """What came of tests against the winner; absent where none were to be written."""
+    weak: list[str] | None = None
+    """Why the decision is a weak one, the gravest first; absent where nothing is known to speak against it."""
     checked: Verdict | None = None
     """What checks say of the final files; absent where there was nothing to check."""
     reason: str | None = None
@@ -85,6 +94,8 @@ class Result(ToolReply):
     """What the answer changes of the caller's files; absent where agents had no copies of any."""
     checks: list[CheckLine] | None = None
     """How the checks came out."""
+    tests: list[TestLine] | None = None
+    """Those that the agents wrote about each other's answers; they may share a misunderstanding."""
     vote_counts: dict[str, int] | None = None
     """Votes by label of an answer."""
     votes: list[VoteLine] | None = None
@@ -123,6 +134,9 @@ class Result(ToolReply):
         return listed(
             f"{self.run_id}: {self.status}",
             self.outcome,
+            f"decided by {', '.join(self.decided_by)}" if self.decided_by else None,
+            f"challenge: {self.challenge}" if self.challenge else None,
+            f"weak: {', '.join(self.weak)}" if self.weak else None,
             _VERDICTS[self.checked] if self.checked is not None else None,
             f"winner {self.winner}" if self.winner is not None else None,
             f"{number(self.seconds)} s" if self.seconds is not None else None,
@@ -136,6 +150,7 @@ class Result(ToolReply):
         yield f"team: {team_text(self.team)}" if self.team else None
         yield from self.files.lines() if self.files is not None else ()
         yield from (check.text() for check in self.checks or ())
+        yield from (test.text() for test in self.tests or ())
         counts = ", ".join(f"{label} {votes}" for label, votes in (self.vote_counts or {}).items())
         yield f"votes: {counts}" if counts else None
         for vote in self.votes or ():
@@ -176,7 +191,7 @@ def _result(view: RunView, what: View, asked: str | None, offset: int, limit: in
         raise MassgenError("invalid_arguments", "`agent` needs view=agent or view=diff")
     if view.damage is not None and what != "agent":
         raise MassgenError("run_damaged", f"{view.damage}; {salvage(view)}")
-    agent = find_agent(view.snapshot, asked) if what == "agent" or asked is not None else None
+    agent = find_agent(view.snapshot.agents, asked) if what == "agent" or asked is not None else None
     pages = _Pages(view, what, agent, _text(view, what, agent), offset, limit, most_bytes)
     if most_bytes == sys.maxsize:
         return pages.page(ALL)
@@ -267,7 +282,7 @@ class _Pages:
                 files=files_of(self._changes(), DETAILS[0].files) if self.agent and not self.offset else None,
                 next_step=self._next_step(page, next_offset, shortened=False),
             )
-        led = led_to_it(view, detail)
+        led, firm = led_to_it(view, detail), firmness(run)
         files = files_of(self._changes(), detail.files)
         short = led != led_to_it(view, ALL)
         return Result(
@@ -277,12 +292,16 @@ class _Pages:
             run_id=view.row.run_id,
             status=view.state,
             outcome=run.outcome or (run.winner.outcome if run.winner else None),
+            decided_by=[*firm.decided_by] or None,
+            challenge=run.winner.challenge if run.winner else None,
+            weak=[*firm.weak] or None,
             checked=run.checks_verdict,
             reason=led.reason,
             winner=run.author if run.answered_by else id_of(run, run.winner.agent) if run.winner else None,
             team=team_of_run(run),
             files=files,
             checks=led.checks or None,
+            tests=led.tests or None,
             vote_counts=run.winner.votes if run.winner else run.tally,
             votes=led.votes,
             dissent=led.dissent,
@@ -311,6 +330,8 @@ class _Pages:
         if self.what == "diff" or self.offset > 0:
             return "The diff is whole." if self.offset == 0 else "This is the end."
         led = longer or "view=full or view=votes has what led to it."
+        if self.what != "agent" and self.view.snapshot.outcome == "unfinished":
+            return f"Nobody answered; this is unfinished. {led}"
         alone = self.what != "agent" and self.view.snapshot.unreviewed
         return f"The answer is whole, and no vote stands for it; {led}" if alone else f"The answer is whole; {led}"
 
@@ -327,7 +348,8 @@ class _Pages:
         longer = f"view={self._longer()} has what is shortened here." if shortened else ""
         changes = self._changes() if self.what != "diff" else None
         patch = "view=diff has the patch." if changes is not None and changes.patch is not None else ""
-        bring = bringing_in(view) if view.ended and self.agent is None and not rest else ""
+        asked = id_of(view.snapshot, self.agent) if self.agent is not None else None
+        bring = bringing_in(view, self._changes(), asked) if view.ended and not rest else ""
         if not view.ended:
             return " ".join(filter(None, (rest, longer, patch, meanwhile(view))))
         if view.damage is not None:

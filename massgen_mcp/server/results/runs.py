@@ -8,6 +8,7 @@ from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.results.agent_names import id_of
 from massgen_mcp.server.results.reply import MAX_BYTES, ResultPart, ToolReply, lines, listed, number
 from massgen_mcp.server.results.words import reason_of
+from massgen_mcp.views.firmness import shortly
 from massgen_mcp.views.plain_text import preview
 
 QUESTION_CHARACTERS = 100
@@ -28,6 +29,10 @@ class RunLine(ResultPart):
     """Of a queued run that a provider's limit holds back."""
     winner: str | None = None
     """Id of the agent that won."""
+    outcome: str | None = None
+    """Of a completed run: how its winner was found."""
+    weak: str | None = None
+    """Why that is a weak decision, in a few words; absent where nothing is known to speak against it."""
     expired: bool | None = None
     """True where its files have been deleted."""
     parent: str | None = None
@@ -36,7 +41,9 @@ class RunLine(ResultPart):
     def text(self) -> str:
         winner = f"won by {self.winner}" if self.winner is not None else None
         nested = f"nested in {self.parent}" if self.parent is not None else None
-        facts = listed(f"{self.run_id}: {self.status}", winner, "expired" if self.expired else None, nested)
+        weak = f"weak: {self.weak}" if self.weak is not None else None
+        expired = "expired" if self.expired else None
+        facts = listed(f"{self.run_id}: {self.status}", self.outcome, winner, weak, expired, nested)
         why = f" ({self.reason})" if self.reason is not None else ""
         return f"{facts}, {self.source}, {number(self.started)}: {self.question}{why}"
 
@@ -73,6 +80,8 @@ def _line(view: RunView) -> RunLine:
         started=math.floor(view.row.created * 1000) / 1000,  # so that `since` of it includes it
         reason=reason_of(view, QUESTION_CHARACTERS) if view.state == "queued" else None,
         winner=_winner(view),
+        outcome=view.row.outcome if view.state == "completed" else None,
+        weak=shortly(view.row.weak.split()) or None if view.state == "completed" else None,
         expired=view.row.expired or None,
         parent=view.row.parent,
     )

@@ -1,16 +1,22 @@
 """What replies say about a run in words: what to do next, why it ended so, and what else the caller should know."""
 
+from datetime import datetime
+
+from massgen_mcp.changes.applied import applied_at
 from massgen_mcp.config.models.config import Config
+from massgen_mcp.events.parts import Changes
 from massgen_mcp.events.run import RunCancelled, RunFailed, RunTimedOut
 from massgen_mcp.runs.patches.by_hand import patch_command
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.client.where_keys_go import WHERE_KEYS_GO
 from massgen_mcp.server.results.agent_names import ids
 from massgen_mcp.views.checks import check_notes, hindered
+from massgen_mcp.views.firmness import dissent, firmness, shortly, why_weak
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.sentences import decided_beyond_votes
 from massgen_mcp.views.spent import money_notes
 from massgen_mcp.views.votes_text import nobody_voted
+from massgen_mcp.views.written_tests import MISUNDERSTANDING, standing_in_tests
 
 NO_REAL_ANSWER = "Not a real answer: the agents are scripted."
 GOES_ON = "Do other work and do not poll; wait_run has the result."
@@ -25,10 +31,16 @@ def next_step(view: RunView) -> str:
         return salvage(view)
     match view.state:
         case "completed":
+            weak = shortly(firmness(view.snapshot).weak[:1])
+            if not view.snapshot.final_answer:
+                return "Nothing more to do."
+            if weak and not view.snapshot.unreviewed:
+                return f"Weak: {weak}; see get_result."
             alone = "No vote stands for its answer. " if view.snapshot.unreviewed else ""
-            return f"{alone}Call get_result for the answer." if view.snapshot.final_answer else "Nothing more to do."
+            return f"{alone}Call get_result for the answer."
         case "failed" | "cancelled" | "timed_out" if view.snapshot.best_answer is not None:
             best = "an answer that no vote stands for" if view.snapshot.unreviewed else "the best answer so far"
+            best = "what was left unfinished" if view.snapshot.outcome == "unfinished" else best
             return f"get_result has {best}. {after_the_end(view)}".rstrip()
         case _:
             return after_the_end(view) if view.ended else meanwhile(view)
@@ -67,13 +79,16 @@ def meanwhile(view: RunView) -> str:
             return GOES_ON
 
 
-def bringing_in(view: RunView) -> str:
-    """How the patch of the run's best answer comes into the caller's directories; empty without a patch."""
-    changes = view.snapshot.best_changes
+def bringing_in(view: RunView, changes: Changes | None, agent: str | None) -> str:
+    """How a patch comes into the caller's directories: of the run, or of the `agent` of this id; empty without one."""
     if changes is None or changes.patch is None:
         return ""
-    command = patch_command(view.snapshot, view.directory.path)
-    return f"Given to read only, so bring it in by hand: {command}" if command else "To bring it in: apply_result."
+    if (moment := applied_at(view.directory.changes)) is not None:
+        stands = f"{datetime.fromtimestamp(moment).astimezone():%Y-%m-%d %H:%M}"
+        return f"Applied at {stands}; `massgen-mcp apply {view.row.run_id} --undo` takes it back."
+    if command := patch_command(view.snapshot, changes, view.directory.path):
+        return f"Given to read only, so bring it in by hand: {command}"
+    return f"To bring it in: apply_result{f' agent={agent}' if agent else ''}."
 
 
 def _decide(view: RunView) -> str:
@@ -105,16 +120,20 @@ def note_on(view: RunView) -> str | None:
 
 
 def note_on_result(view: RunView) -> str | None:
-    """`note_on` with what decided beyond the votes (that there were none, which answers say the same, a run-off, the
-    lot), and with the MCP servers that agents had to do without.
+    """`note_on` with how firm the decision is, what decided beyond the votes (which answers say the same, a run-off,
+    the lot), and with the MCP servers that agents had to do without.
     """
     winner = view.snapshot.winner
     decided = decided_beyond_votes(winner) if winner is not None else []
-    parts = list(filter(None, [nobody_voted(view.snapshot)]))
+    unfinished = nobody_voted(view.snapshot) if view.snapshot.outcome == "unfinished" else None
+    parts = [*dict.fromkeys(filter(None, [unfinished, *why_weak(view.snapshot, checks=False)]))]
     parts += [f"How it was decided: {'; '.join(decided)}."] if decided else []
     parts += [f"{note}." for note in check_notes(view.snapshot)]
+    standing = standing_in_tests(view.snapshot)
+    parts += [f"{standing}. {MISUNDERSTANDING}."] if standing else []
     lost = [shortened(f"{one}.", LOSS_CHARACTERS) for one in view.snapshot.server_losses[:MAX_LOSSES]]
-    return " ".join([*parts, *lost, *filter(None, [note_on(view)])]) or None
+    rest = [note_on(view), dissent(view.snapshot)]
+    return " ".join([*parts, *lost, *filter(None, rest)]) or None
 
 
 def note_on_team(config: Config) -> str | None:

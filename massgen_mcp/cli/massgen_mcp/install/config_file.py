@@ -6,7 +6,6 @@ The new text counts only if it says what the old one said, apart from our entry.
 
 import os
 import secrets
-from collections.abc import Callable
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
@@ -50,9 +49,7 @@ def take_entry(file: Path, section: str, name: str) -> Change:
 
 def shown(file: Path, section: str, name: str, entry: Entry) -> str:
     """The entry alone, as it would stand in the file."""
-    if _is_toml(file):
-        return toml_tables.with_table("", section, name, entry)
-    return jsonc.with_member("{}\n", section, name, entry)
+    return _with_entry(file, "" if _is_toml(file) else "{}\n", section, name, entry)
 
 
 def _changed(link: Path, section: str, name: str, entry: Entry | None) -> Change:
@@ -101,7 +98,7 @@ def _edited(file: Path, before: str, section: str, name: str, entry: Entry | Non
         del wanted[section][name]
     else:
         wanted.setdefault(section, {})[name] = entry
-    text = _edit(file, section, name, entry)(before.removeprefix(_BOM))
+    text = _with_entry(file, before.removeprefix(_BOM), section, name, entry)
     if before.startswith(_BOM):
         text = _BOM + text
     if not _says(file, text, wanted, section):
@@ -123,14 +120,14 @@ def _renewed(old: Entry, new: Entry) -> Entry:
     return renewed
 
 
-def _edit(file: Path, section: str, name: str, entry: Entry | None) -> Callable[[str], str]:
-    if _is_toml(file):
+def _with_entry(file: Path, text: str, section: str, name: str, entry: Entry | None) -> str:
+    language = toml_tables if _is_toml(file) else jsonc
+    try:
         if entry is None:
-            return lambda text: toml_tables.without_table(text, section, name)
-        return lambda text: toml_tables.with_table(text, section, name, entry)
-    if entry is None:
-        return lambda text: jsonc.without_member(text, section, name)
-    return lambda text: jsonc.with_member(text, section, name, entry)
+            return language.without_member(text, section, name)
+        return language.with_member(text, section, name, entry)
+    except toml_tables.NotToml:
+        return text
 
 
 def _says(file: Path, text: str, wanted: dict[str, Any], section: str) -> bool:

@@ -1,17 +1,14 @@
 """A table of a TOML file, edited in place: what is not edited keeps every character. No I/O.
 
-The text is edited line by line, which cannot know every way to write a table; so the caller compares what the file said
-before and says afterwards.
+The caller compares what the file said before and says afterwards, and refuses what is not thought of here.
 """
 
-import json
-import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any, cast
 
-_HEADER = re.compile(r"\s*\[")
-_PLAIN = re.compile(r"[A-Za-z0-9_-]+")
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
 
 
 class NotToml(ValueError):
@@ -26,87 +23,57 @@ def loads(text: str) -> dict[str, Any]:
         raise NotToml(str(error)) from error
 
 
-def with_table(text: str, outer: str, key: str, value: Mapping[str, object]) -> str:
-    """`text` with the table `[outer.key]`, in the place of an earlier one or at the end."""
-    newline = "\r\n" if "\r\n" in text else "\n"
-    shown = newline.join(_shown(outer, key, value)) + newline
-    before, found, after = _around(text, outer, key)
-    if found:
-        return before + shown + after
-    gap = "" if not before.strip() else newline if before.endswith("\n") else newline * 2
-    return f"{before}{gap}{shown}"
-
-
-def without_table(text: str, outer: str, key: str) -> str:
-    """`text` without the table `[outer.key]` and those below it."""
-    before, found, after = _around(text, outer, key)
-    if not found:
-        return text
-    return (
-        before.rstrip() + ("\r\n" if "\r\n" in text else "\n")
-        if before.strip() and not after.strip()
-        else before + after
+def with_member(text: str, outer: str, key: str, value: Mapping[str, object]) -> str:
+    """`text` with the table `[outer.key]`: an earlier one brought up to date, else at the end. Raises `NotToml`."""
+    document = _document(text)
+    earlier = _tables(document, outer).get(key)
+    if earlier is not None:
+        earlier.update({field: _inline(each) for field, each in value.items() if earlier.get(field) != each})
+        return tomlkit.dumps(document)
+    newline = _newline(text)
+    shown = tomlkit.dumps({outer: {key: {field: _inline(each) for field, each in value.items()}}}).replace(
+        "\n", newline
     )
+    gap = "" if not text.strip() else newline if text.endswith("\n") else newline * 2
+    return f"{text}{gap}{shown}"
 
 
-def _around(text: str, outer: str, key: str) -> tuple[str, bool, str]:
-    """What stands before the first line of the table, whether there is one, and what else there is behind it."""
-    name = rf"(?:{re.escape(key)}|\"{re.escape(key)}\"|'{re.escape(key)}')"
-    ours = re.compile(rf"\s*\[\s*{re.escape(outer)}\s*\.\s*{name}\s*[.\]]")
-    before: list[str] = []
-    after: list[str] = []
-    found = inside = False
-    pending: list[str] = []
-    at = 0
-    for line in text.splitlines(keepends=True):
-        at += len(line)
-        is_ours = ours.match(line) is not None
-        if _HEADER.match(line) and (not (is_ours or inside) or _is_complete(text[: at - len(line)])):
-            inside = is_ours
-            found |= inside
-            (after if found else before).extend(pending)
-            pending = []
-        if not inside:
-            (after if found else before).append(line)
-        elif not line.strip() or line.lstrip().startswith("#"):
-            pending.append(line)  # of the next table, unless ours goes on behind it
-        else:
-            pending = []
-    after.extend(pending)
-    return "".join(before), found, "".join(after)
+def without_member(text: str, outer: str, key: str) -> str:
+    """`text` without the table `[outer.key]`, but with comments before the next one. Raises `NotToml`."""
+    document = _document(text)
+    del _tables(document, outer)[key]
+    left = tomlkit.dumps(document)
+    lines, kept = text.splitlines(keepends=True), left.splitlines(keepends=True)
+    begin = next((at for at, pair in enumerate(zip(lines, kept, strict=False)) if pair[0] != pair[1]), len(kept))
+    end = begin + len(lines) - len(kept)
+    if lines[:begin] + lines[end:] != kept:  # it stands in several places
+        return left
+    if end == len(lines):
+        return "".join(lines[:begin]).rstrip() + _newline(text) if begin else ""
+    while lines[end - 1].lstrip()[:1] in ("", "#"):
+        end -= 1
+    return "".join(lines[:begin] + lines[end:])
 
 
-def _is_complete(text: str) -> bool:
-    """Whether no value goes on behind it, such as a string of several lines."""
+def _document(text: str) -> tomlkit.TOMLDocument:
     try:
-        tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        return False
-    return True
+        return tomlkit.parse(text)
+    except (TOMLKitError, RecursionError) as error:
+        raise NotToml(str(error)) from error
 
 
-def _shown(outer: str, key: str, value: Mapping[str, object]) -> list[str]:
-    return [f"[{outer}.{_name(key)}]", *(f"{_name(field)} = {_literal(each)}" for field, each in value.items())]
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
 
 
-def _name(key: str) -> str:
-    return key if _PLAIN.fullmatch(key) else _quoted(key)
+def _tables(document: Mapping[str, Any], outer: str) -> MutableMapping[str, Any]:
+    return cast("MutableMapping[str, Any]", document.get(outer, {}))
 
 
-def _literal(value: object) -> str:
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            return str(value)
-        case list():
-            return f"[{', '.join(map(_literal, cast('list[object]', value)))}]"
-        case dict():
-            fields = cast("dict[str, object]", value)
-            return f"{{ {', '.join(f'{_name(key)} = {_literal(each)}' for key, each in fields.items())} }}"
-        case _:
-            return _quoted(str(value))
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+def _inline(value: object) -> object:
+    """A table in one line, as the others of an entry are."""
+    if not isinstance(value, dict):
+        return value
+    table = cast("MutableMapping[str, object]", tomlkit.inline_table())
+    table.update({key: _inline(each) for key, each in cast("dict[str, object]", value).items()})
+    return table

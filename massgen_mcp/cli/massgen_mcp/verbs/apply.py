@@ -18,9 +18,14 @@ UNDO = Ways("Leave --dry-run out to do it.", "Remove what is in the way of these
 
 async def run(options: argparse.Namespace) -> int:
     with run_service() as service:
-        run_id = await service.find(options.run_id)
+        run_id = await service.find(options.run_id, to_change=True)
         application = await service.apply(
-            run_id, dry_run=options.dry_run, paths=options.paths, branch=options.branch, undo=options.undo
+            run_id,
+            dry_run=options.dry_run,
+            agent=options.agent,
+            paths=options.paths,
+            branch=options.branch,
+            undo=options.undo,
         )
     outcome = applied(run_id, application, UNDO if options.undo else VERB, most_bytes=None)
     if options.json:
@@ -37,7 +42,7 @@ def _say(outcome: Applied) -> None:
         print_line(file.text())
     for conflict in outcome.conflicts or ():
         print_line(f"conflict: {conflict.text()}")
-    for path in outcome.left_out or ():
-        print_line(f"left out, given to read only: {path}")
+    for one in outcome.left_out or ():
+        print_line(f"left out: {one.text()}")
     branch = f" on branch {outcome.branch}" if outcome.branch else ""
     print_line(f"{outcome.status}{branch}: {outcome.next_step}")

@@ -12,7 +12,7 @@ SECONDS = 10.0
 
 async def run(options: argparse.Namespace) -> int:
     with run_service() as service:
-        run_id = await service.find(options.run_id)
+        run_id = await service.find(options.run_id, to_change=True)
         await service.control(run_id, "cancel")
         view = await service.wait(run_id, until="terminal", seconds=SECONDS, cursor=None)
         print_controlled(view, "cancel", as_json=options.json)

@@ -22,7 +22,7 @@ async def control(
 ) -> int:
     """Ask for something to be done with the run that is named; returns the exit code."""
     with run_service() as service:
-        view = await service.control(await service.find(options.run_id), action, message, value)
+        view = await service.control(await service.find(options.run_id, to_change=True), action, message, value)
         print_controlled(view, action, as_json=options.json)
     return EXIT_OK
 

@@ -11,7 +11,7 @@ from massgen_mcp.server.results.reply import as_json
 async def run(options: argparse.Namespace) -> int:
     verdict = None if options.undo else options.verdict
     with run_service() as service:
-        run_id = await service.find(options.run_id)
+        run_id = await service.find(options.run_id, to_change=True)
         await service.mark(run_id, verdict, agent=options.agent, note=options.note or "")
     if options.json:
         marked = {"run_id": run_id, "agent": options.agent, "verdict": verdict, "note": options.note}

@@ -15,7 +15,7 @@ async def run(options: argparse.Namespace) -> int:
     older_than = None if options.older_than is None else options.older_than * DAY
     with run_service() as service:
         if options.run_ids:
-            found = [await service.find(run_id) for run_id in options.run_ids]
+            found = [await service.find(run_id, to_change=True) for run_id in options.run_ids]
             pruned = await service.prune_named(found, dry_run=options.dry_run)
         else:
             pruned = await service.prune(dry_run=options.dry_run, older_than=older_than)

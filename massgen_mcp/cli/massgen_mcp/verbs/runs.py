@@ -8,6 +8,7 @@ from massgen_mcp.cli.massgen_mcp.verbs.common import print_json
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.server.results import run_list
+from massgen_mcp.views.firmness import shortly
 from massgen_mcp.views.plain_text import preview
 
 
@@ -24,7 +25,8 @@ async def run(options: argparse.Namespace) -> int:
         now = time.time()
         for view in views:
             question = preview(view.row.question, 60)
-            waits = f"  (waits: {preview(view.held_back_by, 150)})" if view.held_back_by else ""
+            weak = f"  (weak: {shortly(view.row.weak.split())})" if view.row.weak and view.state == "completed" else ""
+            waits = f"  (waits: {preview(view.held_back_by, 150)})" if view.held_back_by else weak
             print_line(f"{view.row.run_id}  {view.state:<14}  {_age(now - view.row.created):>4} ago  {question}{waits}")
     return EXIT_OK
 

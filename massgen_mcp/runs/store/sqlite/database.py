@@ -99,6 +99,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (number, agent)
         )""",
     ),
+    (  # why a decision is weak
+        "ALTER TABLE runs ADD COLUMN weak TEXT NOT NULL DEFAULT ''",
+    ),
 )
 """Statements by which a store of version k becomes one of version k + 1. Never change one that was released."""
 

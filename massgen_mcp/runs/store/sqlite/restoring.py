@@ -9,6 +9,7 @@ from massgen_mcp.events.record import JOURNAL_VERSION
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.engine.rows import LostRun
 from massgen_mcp.runs.store.sqlite import sql
+from massgen_mcp.views.firmness import firmness
 
 
 def restore(db: sqlite3.Connection, lost: Sequence[LostRun]) -> list[str]:
@@ -40,6 +41,7 @@ def _enter(db: sqlite3.Connection, lost: LostRun) -> None:
         started=record.started_at,
         ended=(record.ended_at or time.time()) if lost.state != "queued" else None,
         outcome=record.outcome if over else None,
+        weak=" ".join(firmness(record).weak) if over else "",
         winner=record.agents[winner].info.id if winner in record.agents else winner,
         events=record.seq if record.end else None,
         foreground=int(lost.alone),

@@ -24,6 +24,7 @@ from massgen_mcp.runs.store.sqlite.digests import ended_rows, forget_notes, keep
 from massgen_mcp.runs.store.sqlite.restoring import restore
 from massgen_mcp.statistics.digest import RunDigest, digest_of
 from massgen_mcp.statistics.marks import Mark
+from massgen_mcp.views.firmness import firmness
 
 
 class Store:
@@ -164,8 +165,8 @@ class Store:
         winner = end.agents[winner].info.id if winner in end.agents else winner
         with self._database.transaction() as db:
             db.execute(
-                "UPDATE runs SET state = ?, outcome = ?, winner = ?, events = ?, ended = ? WHERE run_id = ?",
-                (end.state, end.outcome, winner, end.seq, time.time(), run_id),
+                "UPDATE runs SET state = ?, outcome = ?, winner = ?, events = ?, ended = ?, weak = ? WHERE run_id = ?",
+                (end.state, end.outcome, winner, end.seq, time.time(), " ".join(firmness(end).weak), run_id),
             )
             db.execute("DELETE FROM controls WHERE run_id = ?", (run_id,))
             self._cancel_nested(db, run_id)

@@ -1,0 +1,190 @@
+"""How many agents are asked for an answer, and in which order. Pure, and without memory.
+
+A check that fails on the untouched base, for the code's sake, *tells*: whoever passes it has done something. With one,
+agents are asked one at a time. The first answer that passes every check that failed on the base, twice, and fails none
+that passed there, wins. An agent that is asked later sees nothing of the answers before.
+
+Without one, the first two (`low`) or three (`auto`) are asked. Answers that say the same are a *camp*: by their files
+where tests decide, else as one agent, drawn by lot, says with its vote. As many further agents are asked as could end
+the run; none, once those left would change which camp leads with a chance of at most 1 in 20 if they answer like those
+before (`overturn`). Then the one camp wins, or all vote, or test. With `high` all are asked at once.
+"""
+
+from collections import Counter
+from fractions import Fraction
+from math import comb, factorial
+from typing import Literal
+
+from massgen_mcp.coordination.count import drawn, lot
+from massgen_mcp.coordination.deciding import won
+from massgen_mcp.coordination.evidence import passes
+from massgen_mcp.coordination.state import Coordination
+from massgen_mcp.events.coordination import StageOpened, WinnerChosen
+from massgen_mcp.events.parts import FIRST_ASKED, StageReason
+
+MOST_RISK = Fraction(1, 20)
+BY_SUBSTANCE = frozenset({"auto", "vote", "checks"})
+"""Where fewer answers can do, if they say the same; elsewhere each one adds something."""
+
+Asking = StageOpened | WinnerChosen | Literal["enough"] | None
+"""A stage; the winner; nothing, because something is awaited; or the answers there are have to do."""
+
+
+def overturn(lead: int, rival: int, left: int) -> Fraction:
+    """The chance that `left` further answers put the second camp ahead of the first, where every share of it is as
+    likely as any other. 0: they cannot. A tie leaves the first one ahead.
+    """
+    return sum(
+        (
+            comb(left, more) * _beta(rival + 1 + more, lead + 1 + left - more) / _beta(rival + 1, lead + 1)
+            for more in range(left + 1)
+            if rival + more > lead + left - more
+        ),
+        Fraction(),
+    )
+
+
+def enough(lead: int, rival: int, left: int) -> bool:
+    return lead > rival and overturn(lead, rival, left) <= MOST_RISK
+
+
+def batch(lead: int, rival: int, left: int) -> int:
+    """So many further answers are the fewest that could be enough."""
+    return next((more for more in range(1, left + 1) if enough(lead + more, rival, left - more)), left)
+
+
+def _beta(one: int, other: int) -> Fraction:
+    return Fraction(factorial(one - 1) * factorial(other - 1), factorial(one + other - 1))
+
+
+def next_asked(state: Coordination) -> Asking:
+    """Who is asked next, or what it came to."""
+    stage = state.stage
+    if (state.finish_requested and state.answered) or (stage is not None and stage.because != "compare"):
+        return "enough"
+    if not any(one.kind == "answer" for one in state.stages):
+        return _first(state)
+    if lost := _lost(state):
+        return _ask(state, lost, "dropped")
+    if (state.unanswered and not state.stragglers_given_up) or state.checking:
+        return None
+    if state.telling and state.answered:
+        return _one_by_one(state)
+    if len(state.answered) < 2:
+        pending = None if state.unanswered else "enough"
+        return _ask(state, 1, "disagreement") if _left(state) else pending
+    return _by_reading(state) if _votes(state) or state.rules.decide not in BY_SUBSTANCE else _by_files(state)
+
+
+def _first(state: Coordination) -> Asking:
+    most, first = min(state.most_asked, len(state.live)), FIRST_ASKED[state.rules.effort]
+    size = min(most, 1 if state.telling else first if first and state.rules.decide in BY_SUBSTANCE else most)
+    if size >= len(state.live):
+        return "enough"  # all at once
+    if not state.begun:
+        return None
+    agents = tuple(_waiting(state, state.live)[:size])
+    because = "check_tells" if state.telling else "start"
+    return StageOpened(kind="answer", subjects=(), agents=agents, because=because, left=most - size)
+
+
+def _one_by_one(state: Coordination) -> Asking:
+    passing = [label for label in state.standing if passes(state.base_checks, state.evidence[label])]
+    trees = {_tree(state, label) for label in passing}
+    if len(trees) == 1:
+        among = tuple(passing) if len(passing) > 1 else ()
+        return won(state, state.author(drawn(state.rules.seed, passing)), "checked", drawn_among=among)
+    if not passing and _left(state):
+        return _ask(state, 1, "none_passes")
+    return _decide(state, "disagreement" if passing else "none_passes", passing or state.standing)
+
+
+def _by_files(state: Coordination) -> Asking:
+    camps = Counter(_tree(state, label) for label in state.standing)
+    lead, rival = ([*sorted(camps.values(), reverse=True), 0])[:2]
+    return _grown(state, lead, rival)
+
+
+def _by_reading(state: Coordination) -> Asking:
+    stage = state.stage
+    if stage is None and not _left(state):
+        return _decide(state, "disagreement", state.standing)
+    reader = None if stage is None else stage.agents[0]
+    seat = None if reader is None else state.seats[reader]
+    if seat is None or seat.vote is None:
+        able = [agent for agent in state.live if agent in state.answered]
+        if reader in able:
+            return None
+        if not able:
+            return _ask(state, 1, "dropped") if _left(state) else "enough"
+        agents = (drawn(f"{state.rules.seed}/{len(state.stages)}", able),)
+        return StageOpened(kind="vote", subjects=state.standing, agents=agents, because="compare", left=_left(state))
+    same = len({seat.vote, *(seat.same_as or ())})
+    lead, rival = sorted((same, len(state.standing) - same), reverse=True)
+    if not rival and enough(lead, rival, _left(state)):
+        return won(state, state.author(seat.vote), "agreed")
+    return _grown(state, lead, rival)
+
+
+def _votes(state: Coordination) -> bool:
+    """Whether votes decide: tests may, of answers that change files."""
+    changed = any(_tree(state, label) not in (label, state.base) for label in state.standing)
+    return state.rules.decide == "vote" or (state.rules.decide == "auto" and not changed)
+
+
+def _grown(state: Coordination, lead: int, rival: int) -> Asking:
+    left = _left(state)
+    if left and not enough(lead, rival, left):
+        return _ask(state, batch(lead, rival, left), "disagreement", lead, rival)
+    return _decide(state, "disagreement", state.standing, lead, rival)
+
+
+def _decide(
+    state: Coordination, because: StageReason, subjects: tuple[str, ...] | list[str], lead: int = 0, rival: int = 0
+) -> Asking:
+    """By what is due, or by a vote of all who answered."""
+    voters = tuple(agent for agent in state.live if agent in state.answered)
+    if not _votes(state) or len(state.answered) < 2 or not voters:
+        return "enough"
+    subjects, left = tuple(subjects), _left(state)
+    return StageOpened(
+        kind="vote", subjects=subjects, agents=voters, because=because, lead=lead, rival=rival, left=left
+    )
+
+
+def _ask(state: Coordination, count: int, because: StageReason, lead: int = 0, rival: int = 0) -> StageOpened:
+    """The next `count` agents that were not asked yet."""
+    agents = tuple(_waiting(state, _unasked(state))[:count])
+    left = _left(state) - len(agents)
+    return StageOpened(kind="answer", subjects=(), agents=agents, because=because, lead=lead, rival=rival, left=left)
+
+
+def _unasked(state: Coordination) -> tuple[str, ...]:
+    unasked = ((agent, seat) for agent, seat in state.seats.items() if agent not in (*state.asked, state.rules.judge))
+    return tuple(agent for agent, seat in unasked if not seat.dropped)
+
+
+def _waiting(state: Coordination, agents: tuple[str, ...]) -> list[str]:
+    """In the order in which they are asked."""
+    drawn_first = state.rules.order == "drawn"
+    return sorted(agents, key=lambda agent: lot(state.rules.seed, agent)) if drawn_first else [*agents]
+
+
+def _left(state: Coordination) -> int:
+    """So many agents may still be asked: whoever fell out without an answer counts as not asked."""
+    if state.closing:
+        return 0
+    return max(0, min(state.most_asked - len(state.answered) - len(state.unanswered), len(_unasked(state))))
+
+
+def _lost(state: Coordination) -> int:
+    """So many agents fell out without an answer, and can be replaced."""
+    asked = [state.seats[agent] for agent in state.asked]
+    replaced = sum(len(stage.agents) for stage in state.stages if stage.kind == "answer" and stage.because == "dropped")
+    return min(sum(not seat.answers and seat.dropped is not None for seat in asked) - replaced, _left(state))
+
+
+def _tree(state: Coordination, label: str) -> str:
+    """The id of an answer's files; of one without files its label."""
+    changes = state.seats[state.author(label)].answers[-1].changes
+    return label if changes is None else changes.tree

@@ -1,0 +1,83 @@
+"""A stage of tests, read from the state: which runs are due, what the tests say, and which answer they choose. Pure."""
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import NamedTuple
+
+from massgen_mcp.coordination.challenge import runs_of_challenge
+from massgen_mcp.coordination.count import drawn
+from massgen_mcp.coordination.state import Coordination
+from massgen_mcp.coordination.written_tests import CLEAR, JudgedTest, finished, judged, key, shares
+from massgen_mcp.events.parts import CheckOutcome, WrittenTest
+
+
+class TestRun(NamedTuple):
+    """One run of a test on the files `tree`. `first`: how it came out there before, if it ran once."""
+
+    __test__ = False
+    tree: str
+    test: WrittenTest
+    first: CheckOutcome | None
+
+
+def files_of(state: Coordination) -> dict[str, str]:
+    """The trees of the answers that tests are about, by label; empty without such a stage."""
+    subjects = next((stage.subjects for stage in state.stages if stage.kind == "test"), ())
+    found: dict[str, str] = {}
+    for label in subjects:
+        changes = state.answer_of(state.author(label)).changes
+        if changes is not None:
+            found[label] = changes.tree
+    return found
+
+
+def tests_of(state: Coordination) -> list[tuple[str, WrittenTest]]:
+    """All tests with their authors, in the order of the config."""
+    return [(agent, test) for agent, seat in state.seats.items() for test in seat.tests or ()]
+
+
+def due_runs(state: Coordination) -> list[TestRun]:
+    """What has to run twice, on which files, before the stage that is open can end."""
+    known = state.test_outcomes
+    runs = (TestRun(tree, test, known.get(key(tree, test))) for tree, test in _wanted(state))
+    return [run for run in runs if not finished(run.first)]
+
+
+def _wanted(state: Coordination) -> Iterable[tuple[str, WrittenTest]]:
+    """Tests on the base and on the files of every answer; what shows claims on the base; tests against the winner on
+    its files.
+    """
+    base = () if state.base is None else (state.base,)
+    if state.stage is not None and state.stage.kind == "test":
+        trees = dict.fromkeys((*base, *files_of(state).values()))
+        return ((tree, test) for _, test in tests_of(state) for tree in trees)
+    if not state.rules.can_run:
+        return ()
+    if state.synthesis is not None:
+        return ((tree, claim.test) for claim in state.synthesis.claims or () if claim.test for tree in base)
+    return runs_of_challenge(state)
+
+
+def judged_tests(state: Coordination) -> tuple[JudgedTest, ...]:
+    """What the tests say that have run on all answers."""
+    trees = files_of(state)
+    return judged(tests_of(state), trees, {label: state.author(label) for label in trees}, state.test_outcomes)
+
+
+def shares_of(state: Coordination) -> dict[str, Fraction]:
+    """The share of the others' tests that each answer passes, by label; empty if no test counts."""
+    return shares(judged_tests(state), {label: state.author(label) for label in files_of(state)})
+
+
+def best_of(state: Coordination) -> tuple[str, ...]:
+    """The answers that pass the largest share of the others' tests; none if that share is not clear."""
+    found = shares_of(state)
+    most = max(found.values(), default=Fraction())
+    return tuple(label for label, share in found.items() if share == most) if most >= CLEAR else ()
+
+
+def chosen(state: Coordination) -> str | None:
+    """The answer that tests choose; of several with the same files the one that is drawn. None: they do not tell."""
+    best, trees = best_of(state), files_of(state)
+    alike = len({trees[label] for label in best}) == 1
+    return drawn(state.rules.seed, best) if alike else None

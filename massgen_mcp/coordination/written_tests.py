@@ -1,0 +1,113 @@
+"""What the tests that a team wrote say of its answers: which of them count, and what share each answer passes. Pure.
+
+Every test runs twice on the base and on the files of every answer. It counts if it passes for some answers and fails
+for others, comes out alike both times, and does not pass for its author's answer alone. A test never judges its
+author's own answer. An answer's *share* is the mean, over the other authors, of the part of their counting tests that
+it passes: so whoever writes more tests has no more weight. Where no other author has any, it is the mean of the shares
+of the answers for which there are some. Shares are exact fractions.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from massgen_mcp.coordination.evidence import RUNS
+from massgen_mcp.events.parts import CheckOutcome, WrittenTest
+
+CLEAR = Fraction(2, 3)
+"""An answer that passes at least this share of the others' tests can win by them."""
+
+TestKey = tuple[str, str, str]
+"""The files (tree), the script, and what it has to print."""
+
+VoidReason = Literal["not_run", "flaky", "passes_for_all", "fails_for_all", "passes_for_its_author_alone"]
+"""Why a test does not count."""
+
+
+WHY_VOID: Mapping[VoidReason, str] = {
+    "not_run": "it could not be run",
+    "flaky": "it came out differently on the same files",
+    "passes_for_all": "it passes for all answers",
+    "fails_for_all": "it fails for all answers",
+    "passes_for_its_author_alone": "it passes for its author's answer alone",
+}
+"""The same in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedTest:
+    """A test, and what it says of the answers."""
+
+    author: str
+    """The agent that wrote it."""
+    test: WrittenTest
+    passed: tuple[str, ...]
+    """Labels of the answers for which it passes."""
+    failed: tuple[str, ...]
+    """Labels of the others."""
+    void: VoidReason | None = None
+    """Why it does not count; None: it does."""
+
+    @property
+    def why_void(self) -> str:
+        """The same in words; empty where it counts."""
+        return "" if self.void is None else WHY_VOID[self.void]
+
+
+def key(tree: str, test: WrittenTest) -> TestKey:
+    return tree, test.script, test.expected
+
+
+def finished(outcome: CheckOutcome | None) -> bool:
+    """Whether a test needs no further run on these files."""
+    return outcome is not None and (outcome.runs >= RUNS or outcome.result == "not_run")
+
+
+def judged(
+    tests: Iterable[tuple[str, WrittenTest]],
+    trees: Mapping[str, str],
+    authors: Mapping[str, str],
+    outcomes: Mapping[TestKey, CheckOutcome],
+) -> tuple[JudgedTest, ...]:
+    """The tests by author that have run on all of `trees`, the files of answers by label. `authors`: of the answers."""
+    found: list[JudgedTest] = []
+    for author, test in tests:
+        came_out = {label: outcomes.get(key(tree, test)) for label, tree in trees.items()}
+        ran = [outcome for outcome in came_out.values() if outcome is not None and finished(outcome)]
+        if len(ran) == len(came_out):
+            passed = tuple(label for label, one in came_out.items() if one is not None and one.result == "passed")
+            failed = tuple(label for label in came_out if label not in passed)
+            own = {label for label, of in authors.items() if of == author}
+            found.append(JudgedTest(author, test, passed, failed, _void(ran, {*passed}, own)))
+    return tuple(found)
+
+
+def _void(ran: Sequence[CheckOutcome], passed: set[str], own: set[str]) -> VoidReason | None:
+    if any(one.result == "not_run" for one in ran):
+        return "not_run"
+    if any(one.flaky for one in ran):
+        return "flaky"
+    if not passed:
+        return "fails_for_all"
+    if len(passed) == len(ran):
+        return "passes_for_all"
+    return "passes_for_its_author_alone" if passed <= own else None
+
+
+def shares(tests: Iterable[JudgedTest], authors: Mapping[str, str]) -> dict[str, Fraction]:
+    """The share of each answer, by label, of the others' tests; empty if no test counts. `authors`: of the answers."""
+    by_author: dict[str, list[tuple[str, ...]]] = {}
+    for one in tests:
+        if one.void is None:
+            by_author.setdefault(one.author, []).append(one.passed)
+    known: dict[str, Fraction] = {}
+    for label, author in authors.items():
+        others = [passed for writer, passed in by_author.items() if writer != author]
+        if others:
+            parts = (Fraction(sum(label in one for one in passed), len(passed)) for passed in others)
+            known[label] = sum(parts, Fraction()) / len(others)
+    if not known:
+        return {}
+    mean = sum(known.values(), Fraction()) / len(known)
+    return {label: known.get(label, mean) for label in authors}

@@ -1,0 +1,43 @@
+"""What makes a check or a test come out differently on the same files, run by run."""
+
+import os
+import select
+from pathlib import Path
+from threading import Event, Thread
+
+
+class Tosses:
+    """What a flaky check reads, one line for each run, by what the file `who` holds: 1 lets it pass."""
+
+    def __init__(self, place: Path, tosses: dict[str, str]) -> None:
+        self.place, self._ended = place, Event()
+        place.mkdir()
+        self._threads = [Thread(target=self._serve, args=(place / who, rest)) for who, rest in tosses.items()]
+        for who in tosses:
+            os.mkfifo(place / who)
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def check(self) -> str:
+        return f'read toss < "{self.place}/$(cat who)" && test "$toss" = 1'
+
+    def _serve(self, path: Path, tosses: str) -> None:
+        for toss in tosses + tosses[-1] * 100:
+            writer = os.open(path, os.O_WRONLY)  # waits for a reader
+            if not self._ended.is_set():
+                os.write(writer, f"{toss}\n".encode())
+                left = select.poll()
+                left.register(writer, 0)
+                left.poll()  # until the reader has gone
+            os.close(writer)
+            if self._ended.is_set():
+                return
+
+    def close(self) -> None:
+        self._ended.set()
+        readers = [os.open(path, os.O_RDONLY | os.O_NONBLOCK) for path in self.place.iterdir()]
+        for thread in self._threads:
+            thread.join()
+        for reader in readers:
+            os.close(reader)

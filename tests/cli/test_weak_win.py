@@ -1,0 +1,103 @@
+"""A weak win looks weak: at every door, in the same words, and with who disagrees."""
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from massgen_mcp.cli.massgen.main import main
+from tests.harness import TempHome, agent, call
+from tests.page.test_report import data_of
+
+NAMES = ("ada", "bo", "cleo", "dan", "eve", "fay", "gus", "hal", "ida", "jon")
+VOTES = ("ada", "ada", "ada", "bo", "bo", "cleo", "cleo", "dan", "eve", "fay")
+TEN = [
+    agent(name, {"answer": f"{name} says so."}, {"vote": f"{of} says"}) for name, of in zip(NAMES, VOTES, strict=True)
+]
+WEAK = (
+    "Only 3 of 10 votes are for it: no majority. 7 of 10 want another answer: "
+    "2 for bo's, 2 for cleo's, 1 for dan's and others."
+)
+BROKEN = {"fail": "auth"}
+LEFT_ALONE = [agent("ada", {"answer": "It is 42."}), agent("bo", BROKEN), agent("cleo", BROKEN)]
+TIED = [agent("ada", {"answer": "A"}, *[{"vote": "own"}] * 2), agent("bo", {"answer": "B"}, *[{"vote": "own"}] * 2)]
+AGREED = [agent(name, {"answer": f"{name} says so."}, {"vote": "ada says"}) for name in NAMES[:3]]
+SAME = [agent(name, {"answer": text}, {"vote": "own"}) for name, text in zip(NAMES, ("42", "43", "42"), strict=False)]
+
+
+async def replies(home: TempHome) -> list[dict[str, Any]]:
+    """Of the latest run: its row in the list, its result and its status."""
+    async with home.client() as client:
+        row = (await call(client, "list_runs"))["runs"][0]
+        told = [await call(client, name, run_id=row["run_id"]) for name in ("get_result", "get_status")]
+    return [row, *told]
+
+
+@pytest.mark.parametrize(
+    ("team", "code", "decided_by", "weak", "shortly", "sentence"),
+    [
+        (
+            TEN,
+            0,
+            ["votes"],
+            ["no_majority"],
+            "no majority",
+            WEAK,
+        ),
+        (
+            LEFT_ALONE,
+            2,
+            None,
+            ["nobody_left"],
+            "nobody left to vote",
+            "Nobody voted: this is ada's answer alone, reviewed by nobody.",
+        ),
+        (TIED, 0, ["votes", "lot"], ["drawn"], "drawn by lot", "It was drawn by lot among agent1.1, agent2.1."),
+        (AGREED, 0, ["votes"], None, "", ""),
+        (SAME, 0, ["votes"], None, "", "1 of 3 wants another answer: 1 for bo's."),
+    ],
+    ids=["no_majority", "left_alone", "drawn", "agreed", "same_text"],
+)
+def test_every_door_tells_how_firm_a_decision_is(
+    home: TempHome,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    team: list[dict[str, Any]],
+    code: int,
+    decided_by: list[str] | None,
+    weak: list[str] | None,
+    shortly: str,
+    sentence: str,
+) -> None:
+    monkeypatch.setattr(os, "environ", home.environ)
+    monkeypatch.chdir(home.work)
+    config = home.config("team", *team)
+    with pytest.raises(SystemExit) as end:
+        main(["--automation", "--config", config, "What is it?"])
+    lines = capsys.readouterr().out.splitlines()
+    assert end.value.code == code
+    outcome = next(line for line in lines if line.startswith("OUTCOME: "))
+    assert (f"; weak: {', '.join(weak)}" in outcome) if weak else ("weak" not in outcome)
+    warned = " ".join(line.removeprefix("WARNING: ") for line in lines if line.startswith("WARNING: "))
+    assert sentence in warned or not weak
+
+    with pytest.raises(SystemExit) as end:
+        main(["--no-display", "--config", config, "What is it?"])
+    told = capsys.readouterr().err
+    assert end.value.code == code
+    assert (f" · weak: {shortly} · " in told) == bool(weak)
+    assert sentence in " ".join(told.split("\n")), told
+
+    monkeypatch.undo()
+    row, result, status = anyio.run(replies, home)
+    assert (result.get("weak"), result.get("decided_by")) == (weak, decided_by)
+    assert all(part in result.get("note", "") for part in re.split(r"(?<=\.) (?=\d of)", sentence))
+    assert (row.get("weak"), row["outcome"]) == (shortly or None, result["outcome"])
+    assert ("Weak: " in status["next_step"] or "No vote stands" in status["next_step"]) == bool(weak)
+
+    page = data_of(Path(lines[0].removeprefix("LOG_DIR: ")) / "report.html")
+    assert (page["tone"], sentence in " ".join(page["cautions"])) == ("busy" if weak else "good", True)
+    assert page["headline"] == (shortly or result["outcome"])

@@ -1,0 +1,391 @@
+"""The rules of coordination a second time, as docs/coordination.md and the sections it names tell them.
+
+It has nothing of the package: it keeps what happened, and reads everything from that anew, slowly. `test_reference.py`
+holds the state machine against it. Agents are places in the config, from 0; a label is the agent with the number of its
+answer, from 1.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from hashlib import sha256
+from itertools import combinations
+from typing import Literal, TypeVar
+
+T = TypeVar("T")
+Label = tuple[int, int]
+Asked = Literal["answer", "answer or vote", "vote", "run-off", "tests"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the config says of a run."""
+
+    agents: int
+    run_id: str
+    answers_each: int
+    early: Literal["off", "proven", "majority"]
+    by_tests: bool
+    checks: bool
+    """A ballot waits for the checks of its answers."""
+    required: bool
+    """An answer that fails a check may be out."""
+
+
+@dataclass(frozen=True)
+class CastVote:
+    """A standing vote: whose, for what, and which other answers its voter calls the same. None: it did not say."""
+
+    voter: int
+    choice: Label
+    same_as: frozenset[Label] | None
+
+    @property
+    def group(self) -> frozenset[Label] | None:
+        """The voter's set."""
+        return None if self.same_as is None else self.same_as | {self.choice}
+
+
+@dataclass(frozen=True)
+class Won:
+    """How a coordination ended."""
+
+    label: Label
+    outcome: str
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One thing that some agents are asked, about some answers."""
+
+    asked: Asked
+    about: tuple[Label, ...]
+    agents: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class OneTest:
+    """A test of the team, and whether it passed on both runs, by files; None for those on which it could not run."""
+
+    author: int
+    passes: Mapping[str, tuple[bool, bool] | None]
+
+
+@dataclass
+class Reference:
+    """One coordination. What may happen is a method; one that an agent tries says whether it was accepted."""
+
+    settings: Settings
+    answers: dict[Label, str] = field(default_factory=dict[Label, str])
+    files: dict[Label, str] = field(default_factory=dict[Label, str])
+    checked: dict[Label, dict[str, str]] = field(default_factory=dict[Label, dict[str, str]])
+    """`passed`, `failed`, `flaky` or `not run`, by check."""
+    votes: list[CastVote] = field(default_factory=list[CastVote])
+    run_off_votes: list[CastVote] = field(default_factory=list[CastVote])
+    tests: dict[int, list[OneTest]] = field(default_factory=dict[int, list[OneTest]])
+    dropped: set[int] = field(default_factory=set[int])
+    shown: dict[int, frozenset[Label]] = field(default_factory=dict[int, frozenset[Label]])
+    first_answers_closed: bool = False
+    finish: bool = False
+    budget_reached: bool = False
+    stages: list[Stage] = field(default_factory=list[Stage])
+    won: Won | None = None
+
+    # what is there
+
+    @property
+    def live(self) -> list[int]:
+        """The agents that have not fallen out."""
+        return [agent for agent in range(self.settings.agents) if agent not in self.dropped]
+
+    @property
+    def standing(self) -> list[Label]:
+        """The latest answer of each agent; those of dropped agents stay."""
+        return [written[-1] for agent in range(self.settings.agents) if (written := self.written_by(agent))]
+
+    @property
+    def ballot(self) -> frozenset[Label]:
+        """What an agent is shown: in a stage, the answers that it is about."""
+        return frozenset(self.stages[-1].about if self.stages else self.standing)
+
+    @property
+    def out(self) -> set[Label]:
+        """The answers that checks exclude: another one passes what they fail, and all that they pass."""
+        if not self.settings.required:
+            return set()
+        known = {label: self.checked.get(label, {}) for label in self.standing}
+        flaky = {check for results in known.values() for check, result in results.items() if result == "flaky"}
+
+        def having(label: Label, result: str) -> set[str]:
+            return {check for check, one in known[label].items() if one == result} - flaky
+
+        def better(one: Label, other: Label) -> bool:
+            passes = having(one, "passed")
+            return bool(passes & having(other, "failed")) and passes >= having(other, "passed")
+
+        return {label for label in known if any(better(other, label) for other in known)}
+
+    def written_by(self, agent: int) -> list[Label]:
+        """All answers of an agent, oldest first."""
+        return [label for label in self.answers if label[0] == agent]
+
+    def has_voted(self, agent: int) -> bool:
+        """Whether a vote of the agent stands."""
+        return any(vote.voter == agent for vote in self.votes)
+
+    # who is asked for what
+
+    def asked(self, agent: int) -> Asked | None:
+        """What the agent is asked now, if it is not in the middle of a round."""
+        if self.won or agent in self.dropped:
+            return None
+        if self.stages:
+            return self._asked_in_stage(self.stages[-1], agent)
+        if not self.written_by(agent):
+            return "answer"
+        waits = self.settings.by_tests or self.has_voted(agent) or self._field_incomplete() or self._checks_missing()
+        return None if waits or len(self.standing) < 2 else "answer or vote"
+
+    def _asked_in_stage(self, stage: Stage, agent: int) -> Asked | None:
+        done = {
+            "tests": agent in self.tests or self.budget_reached,
+            "vote": self.has_voted(agent),
+            "run-off": any(vote.voter == agent for vote in self.run_off_votes),
+        }
+        return stage.asked if agent in stage.agents and not done[stage.asked] else None
+
+    def _field_incomplete(self) -> bool:
+        return not self.first_answers_closed and not all(map(self.written_by, self.live))
+
+    def _checks_missing(self) -> bool:
+        return self.settings.checks and any(label not in self.checked for label in self.standing)
+
+    # what happens
+
+    def show(self, agent: int) -> None:
+        """An agent is shown the ballot; in its first round it sees no other answer."""
+        self.shown[agent] = self.ballot if self.written_by(agent) else frozenset()
+
+    def answer(self, agent: int, content: str, files: str | None = None) -> bool:
+        """A new answer. It voids all votes."""
+        number = len(self.written_by(agent)) + 1
+        seen = {*self.shown.get(agent, ()), *self.written_by(agent)}
+        limit = 1 if self.settings.by_tests else self.settings.answers_each
+        if self.stages or number > limit or content in {self.answers[label] for label in seen}:
+            return False
+        self.answers[agent, number] = content
+        if files is not None:
+            self.files[agent, number] = files
+        self.votes.clear()
+        return True
+
+    def vote(self, agent: int, choice: Label, same_as: Iterable[Label] | None) -> bool:
+        """A vote on the ballot that the agent was shown; on an outdated one it is refused."""
+        if self.stages and self.stages[-1].asked == "tests":
+            return False
+        ballot = self.shown.get(agent, frozenset())
+        if ballot != self.ballot or choice not in ballot - self.out:
+            return False
+        same = None if same_as is None else frozenset(same_as) & ballot - {choice}
+        in_run_off = bool(self.stages) and self.stages[-1].asked == "run-off"
+        (self.run_off_votes if in_run_off else self.votes).append(CastVote(agent, choice, same))
+        return True
+
+    def write_tests(self, agent: int, tests: list[OneTest]) -> bool:
+        """Tests that tell the answers apart."""
+        if not self.stages or self.stages[-1].asked != "tests":
+            return False
+        self.tests[agent] = tests
+        return True
+
+    def drop(self, agent: int) -> None:
+        """An agent falls out. Its answers and tests stay, its votes do not."""
+        self.dropped.add(agent)
+        self.votes = [vote for vote in self.votes if vote.voter != agent]
+        self.run_off_votes = [vote for vote in self.run_off_votes if vote.voter != agent]
+
+    # what is due
+
+    def due(self) -> Won | Stage | None:
+        """What comes next without anybody's doing."""
+        if self.won or not self.answers:
+            return None
+        if self.finish or (self.budget_reached and not self.live):
+            return self._cut_short()
+        if not self.live:
+            return None
+        if self.standing == [label for label in self.standing if [label[0]] == self.live]:
+            return Won(self.standing[0], "single" if self.settings.agents == 1 else "single_survivor")
+        if self.stages and self.stages[-1].asked == "run-off":
+            return self._after_run_off(self.stages[-1])
+        if self.stages and self.stages[-1].asked == "vote":
+            return self._after_votes([agent for agent in self.stages[-1].agents if agent in self.live])
+        if self.stages:
+            return self._after_tests(self.stages[-1])
+        return self._after_answers() if self.settings.by_tests else self._after_votes(self.live)
+
+    def _after_votes(self, voters: list[int]) -> Won | Stage | None:
+        missing = [agent for agent in voters if not self.has_voted(agent)]
+        if not missing and not self.votes:
+            return self._cut_short()
+        if missing and not self._early(missing):
+            return None
+        camps = self.top_camps()
+        if len(camps) == 1:
+            return self._by_votes(most(camps[0], self.count), all(map(self.has_voted, self.live)))
+        candidates = tuple(sorted(self.lot(most(camp, self.count)) for camp in camps))
+        if self.budget_reached:
+            return self._drawn(candidates, "tie_broken")
+        answered = [agent for agent in self.live if self.written_by(agent)]
+        authors = {label[0] for camp in camps for label in camp}
+        neutral = [agent for agent in answered if agent not in authors]
+        return Stage("run-off", candidates, tuple(neutral or answered))
+
+    def _by_votes(self, best: list[Label], everybody: bool) -> Won:
+        one_camp = sum(map(self.count, self.camp_of(best[0]))) == len(self.votes)
+        return self._drawn(best, "consensus" if everybody and one_camp else "plurality")
+
+    def _after_run_off(self, stage: Stage) -> Won | None:
+        voted = {vote.voter for vote in self.run_off_votes}
+        if any(agent in self.live and agent not in voted for agent in stage.agents):
+            return None
+        best = self._run_off_leaders(stage)
+        return self._drawn(best, "plurality" if len(best) == 1 else "tie_broken")
+
+    def _run_off_leaders(self, stage: Stage) -> list[Label]:
+        return most(stage.about, lambda label: sum(vote.choice == label for vote in self.run_off_votes))
+
+    def _drawn(self, among: Iterable[Label], outcome: str) -> Won:
+        return Won(self.lot(among), "single_survivor" if len(self.live) == 1 else outcome)
+
+    def _early(self, missing: list[int]) -> bool:
+        if self.settings.early == "majority":
+            return 2 * sum(map(self.count, self.top_camps()[0])) > len(self.live)
+        limit = 1 if self.settings.by_tests else self.settings.answers_each
+        if self.settings.early == "off" or any(len(self.written_by(agent)) < limit for agent in missing):
+            return False
+        leader = most(self.standing, self.count)[0]
+        others = [label for label in self.standing if label != leader]
+        rivals = self.together(others, lambda same, apart, _: len(same) + len(missing) >= max(2, apart))
+        return all(sum(map(self.count, rival)) + len(missing) < self.count(leader) for rival in rivals)
+
+    def _cut_short(self) -> Won:
+        if (tested := self.chosen_by_tests()) is not None:
+            return Won(tested, "best_so_far")
+        if self.stages and self.stages[-1].asked == "run-off":
+            return Won(self.lot(self._run_off_leaders(self.stages[-1])), "best_so_far")
+        if not self.votes:
+            return Won(next(label for label in self.standing if label not in self.out), "best_so_far")
+        return Won(self.lot(self.lot(most(camp, self.count)) for camp in self.top_camps()), "best_so_far")
+
+    # camps, counts and lots
+
+    def top_camps(self) -> list[frozenset[Label]]:
+        """The camps with the most votes."""
+        return most(self.camps(), lambda camp: sum(map(self.count, camp)))
+
+    def camps(self) -> list[frozenset[Label]]:
+        """The standing answers in groups that say the same."""
+
+        def joins(same: set[int], apart: int, authors: set[int]) -> bool:
+            return len(same) >= 2 and (len(same) > apart or (len(same) == apart and authors <= same))
+
+        return self.together(self.standing, joins)
+
+    def camp_of(self, label: Label) -> frozenset[Label]:
+        """The camp that holds an answer."""
+        return next(camp for camp in self.camps() if label in camp)
+
+    def together(self, labels: list[Label], joins: Callable[[set[int], int, set[int]], bool]) -> list[frozenset[Label]]:
+        """Groups of what is joined, directly or through others. `joins` hears who calls two answers the same, how many
+        tell them apart, and who wrote them.
+        """
+        groups = {label: frozenset({label}) for label in labels}
+        said = [(vote.voter, self.with_copies(vote.group)) for vote in self.votes if vote.group is not None]
+        for one, other in combinations(labels, 2):
+            same = {voter for voter, group in said if one in group and other in group}
+            apart = sum((one in group) != (other in group) for _, group in said)
+            if other in self.with_copies({one}) or joins(same, apart, {one[0], other[0]}):
+                both = groups[one] | groups[other]
+                groups |= dict.fromkeys(both, both)
+        return list(dict.fromkeys(groups.values()))
+
+    def with_copies(self, labels: Iterable[Label]) -> set[Label]:
+        """These, and the standing answers with the same text and files as one of them."""
+        known = {(self.answers[label], self.files.get(label)) for label in labels}
+        return {label for label in self.standing if (self.answers[label], self.files.get(label)) in known}
+
+    def count(self, label: Label) -> int:
+        """The standing votes for one answer, those of a run-off not counted."""
+        return sum(vote.choice == label for vote in self.votes)
+
+    def lot(self, labels: Iterable[Label]) -> Label:
+        """The draw: the lowest SHA-256 of `RUN_ID/LABEL`."""
+        return min(labels, key=lambda label: sha256(f"{self.settings.run_id}/{name(label)}".encode()).hexdigest())
+
+    # decided by tests
+
+    def _after_answers(self) -> Won | Stage | None:
+        if self._field_incomplete() or self._checks_missing():
+            return None
+        left = [label for label in self.standing if label not in self.out]
+        if len(left) == 1 and self.out:
+            return Won(left[0], "checked")
+        if len(left) > 1 and len({self.files[label] for label in left}) == 1:
+            return Won(self.lot(left), "same_files")
+        if self.budget_reached:
+            return self._cut_short()
+        agents = tuple(agent for agent in self.live if self.written_by(agent))
+        tell = len(self.standing) >= 3 and len(left) > 1
+        return Stage("tests" if tell else "vote", tuple(left), agents)
+
+    def _after_tests(self, stage: Stage) -> Won | Stage | None:
+        writing = [agent for agent in stage.agents if agent in self.live and agent not in self.tests]
+        if writing and not self.budget_reached:
+            return None
+        if (label := self.chosen_by_tests()) is not None:
+            return Won(label, "tested")
+        if self.budget_reached:
+            return self._cut_short()
+        return Stage(
+            "vote", tuple(self._best_by_tests() or stage.about), tuple(a for a in stage.agents if a in self.live)
+        )
+
+    def chosen_by_tests(self) -> Label | None:
+        best = self._best_by_tests()
+        return self.lot(best) if len({self.files[label] for label in best}) == 1 else None
+
+    def _best_by_tests(self) -> list[Label]:
+        """The answers with the largest share of the others' tests, if that is two thirds."""
+        about = next((stage.about for stage in self.stages if stage.asked == "tests"), ())
+        counting: dict[int, list[set[Label]]] = {}
+        for author, tests in sorted(self.tests.items()):
+            for test in tests:
+                verdicts = {label: test.passes[self.files[label]] for label in about}
+                steady = all(verdict in ((True, True), (False, False)) for verdict in verdicts.values())
+                passing = {label for label, verdict in verdicts.items() if verdict == (True, True)}
+                if steady and 0 < len(passing) < len(about) and {label[0] for label in passing} != {author}:
+                    counting.setdefault(author, []).append(passing)
+        shares: dict[Label, Fraction] = {}
+        for label in about:
+            parts = [
+                Fraction(sum(label in passing for passing in tests), len(tests))
+                for author, tests in counting.items()
+                if author != label[0]
+            ]
+            if parts:
+                shares[label] = sum(parts, Fraction()) / len(parts)
+        mean = sum(shares.values(), Fraction()) / len(shares) if shares else Fraction()
+        best = most(about, lambda label: shares.get(label, mean))
+        return best if best and shares.get(best[0], mean) >= Fraction(2, 3) else []
+
+
+def most(of: Iterable[T], worth: Callable[[T], int | Fraction]) -> list[T]:
+    """Those that are worth most."""
+    each = [(one, worth(one)) for one in of]
+    return [one for one, value in each if value == max(value for _, value in each)]
+
+
+def name(label: Label) -> str:
+    """A label as records write it."""
+    return f"agent{label[0] + 1}.{label[1]}"

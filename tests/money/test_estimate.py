@@ -1,0 +1,31 @@
+"""What a run is estimated to take: how many calls, as the team coordinates."""
+
+from typing import Any
+
+import pytest
+
+from massgen_mcp.config.loader import config_from_data
+from massgen_mcp.money.estimate import estimate
+
+
+@pytest.mark.parametrize(
+    ("team", "orchestrator", "fewest"),
+    [
+        (3, {}, 7),
+        (5, {}, 11),
+        (5, {"max_agents": 3}, 7),
+        (5, {"effort": "auto"}, 5),  # three answer, one compares, the winner presents
+        (3, {"effort": "auto"}, 7),
+        (3, {"effort": "low"}, 4),
+        (5, {"effort": "auto", "checks": ["true"]}, 1),
+        (1, {"effort": "auto"}, 1),
+    ],
+)
+async def test_the_fewest_calls_are_those_of_the_agents_that_have_to_be_asked(
+    team: int, orchestrator: dict[str, Any], fewest: int
+) -> None:
+    agents: list[Any] = [{"backend": {"type": "scripted", "script": []}}] * team
+    config = config_from_data({"agents": agents, "orchestrator": orchestrator}, "test", environ={})
+    told = await estimate(config, "What is six times seven?", {})
+    assert told.calls[0] == fewest
+    assert told.calls[1] >= fewest
