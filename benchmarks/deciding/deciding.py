@@ -12,6 +12,7 @@ from massgen_mcp.events.agent_work import RoundStarted
 from massgen_mcp.events.coordination import AnswerSubmitted, CheckFinished, StageOpened, WinnerChosen
 from massgen_mcp.events.parts import Changes, CheckOutcome, WrittenTest
 from massgen_mcp.events.record import AnyEvent
+from massgen_mcp.events.run import AttemptStarted
 
 Passes = Callable[[Written, int], bool]
 """Whether a test passes for an agent's answer."""
@@ -44,7 +45,7 @@ class Play:
         self.calls += self.decide == "vote"  # the final answer; with `checks` the answer stands as it was tested
         rules = Rules(1, "off", seed=self.trial.seed, decide=self.decide, effort=self.effort)
         self.names = {f"agent {agent}": agent for agent in self.order}
-        self.state = Coordination.begin(tuple(self.names), rules)
+        self.state = Coordination.begin(tuple(self.names), rules).after(AttemptStarted(attempt=1))
         self.written: dict[str, list[Written]] = {}
 
     def run(self) -> Decided:
@@ -54,6 +55,7 @@ class Play:
                 self.happen(due)
                 continue
             working = [name for name in self.names if isinstance(self.state.duty(name), Work)]
+            assert working, "nobody is due, and nothing is decided"
             for name in working:
                 self.calls += 1
                 self._act(name)
