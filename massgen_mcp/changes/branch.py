@@ -87,8 +87,11 @@ def _checked_out(user: UserRepository, name: str) -> str:
     git = Git(user.git_dir)
     if name.startswith("-") or git.outcome("check-ref-format", f"refs/heads/{name}", accepted=(0, 1))[0]:
         raise MassgenError("invalid_arguments", f"{name[:80]!r} is no name for a branch")
-    if git.outcome("rev-parse", "-q", "--verify", f"refs/heads/{name}", accepted=(0, 1))[0] == 0:
-        raise MassgenError("invalid_arguments", f"there is a branch {name!r} already; name a new one")
+    wanted = f"refs/heads/{name}/"
+    for taken in git.run("for-each-ref", "--format=%(refname)/", "refs/heads").decode(errors="replace").split():
+        if taken.startswith(wanted) or wanted.startswith(taken):
+            there = taken.removeprefix("refs/heads/").removesuffix("/")
+            raise MassgenError("invalid_arguments", f"there is a branch {there!r} already; name another than {name!r}")
     code, commit = git.outcome("rev-parse", "-q", "--verify", "HEAD^{commit}", accepted=(0, 1, 128))
     if code:
         raise MassgenError("invalid_action", f"{user.top} has no commit that a branch could begin at")

@@ -1,5 +1,6 @@
 """A part of a patch, or another agent's, comes back to the person's directory; what runs by itself only by name."""
 
+import json
 import random
 from collections.abc import Mapping
 from pathlib import Path
@@ -292,3 +293,59 @@ async def test_what_another_agent_changed_is_applied_also_of_one_that_was_droppe
     code, applied = verb(home, run_id, "--agent", "ada")
     assert (code, applied["status"]) == (0, "applied")
     assert (repository.path / "code").read_text() == BOTH
+
+
+async def test_each_agents_changes_go_to_a_branch_of_its_own_or_none_is_made(
+    home: TempHome, repository: Repository
+) -> None:
+    repository.commit(code=CODE)
+    repository.put(mine="not committed\n")
+    before = repository.git("status", "--porcelain"), (repository.path / ".git" / "index").read_bytes()
+    config = home.config(
+        "three",
+        agent("ada", *[write("project/code", FIRST)] * 3, model="m-1"),
+        agent("bo", write("project/code", SECOND), {"answer": "done"}, model="m-1"),
+        agent("cy", {"answer": "nothing to do"}, {"vote": "agent1"}, model="m-1"),
+        orchestrator={"max_steps_per_round": 2},
+    )
+    paths = [{"path": str(repository.path), "permission": "write"}]
+    async with home.client() as client:
+        given = {"config": config, "context_paths": paths, "wait_seconds": 50}
+        run_id = (await call(client, "start_run", question="q", **given))["run_id"]
+    wanted = (run_id, "--all", "--branch")
+    repository.git("branch", "taken/bo")
+    repository.git("branch", "in/bo/its/way")
+    repository.git("branch", "above")
+    for prefix, told in (
+        ("taken", "there is a branch 'taken/bo' already"),
+        ("in", "there is a branch 'in/bo/its/way' already"),
+        ("above", "there is a branch 'above' already"),
+        ("-d", "'-d/ada' is no name for a branch"),
+        ("../x", "is no name for a branch"),
+    ):
+        code, refused = verb(home, *wanted[:2], f"--branch={prefix}")
+        assert (code, told in refused["error"]) == (1, True), refused
+    assert repository.git("branch", "--list", "*ada*") == "", "nothing was made"
+    assert verb(home, *wanted, "try", "--dry-run")[0] == 0
+    assert repository.git("branch", "--list", "try/*") == ""
+    done = run_command(home, SERVER_MODULE, "apply", *wanted, "try", "--json")
+    made = [(one["status"], one["branch"]) for one in json.loads(done.stdout)]
+    assert (done.returncode, made) == (0, [("applied", "try/ada"), ("applied", "try/bo")]), "cy changed nothing"
+    assert [repository.git("show", f"try/{name}:code") for name in ("ada", "bo")] == [FIRST, SECOND]
+    assert repository.git("log", "--format=%s", "try/ada").splitlines()[1:] == ["a commit"]
+    assert (repository.git("status", "--porcelain"), (repository.path / ".git" / "index").read_bytes()) == before
+    told = run_command(home, SERVER_MODULE, "apply", *wanted, "more")
+    assert "applied on branch more/bo: " in told.stdout
+
+
+async def test_there_are_no_branches_without_git_and_none_of_a_run_that_changed_nothing(
+    home: TempHome, tmp_path: Path
+) -> None:
+    plain = Repository(tmp_path / "plain")
+    plain.put(code=CODE)
+    async with home.client() as client:
+        changed = await changed_by_a_run(client, home, plain, write("plain/code", FIRST))
+        nothing = await changed_by_a_run(client, home, plain)
+    for run_id, told in ((changed, "a branch needs one git repository"), (nothing, "has changed no files of yours")):
+        code, refused = verb(home, run_id, "--all", "--branch", "try")
+        assert (code, told in refused["error"]) == (1, True), refused

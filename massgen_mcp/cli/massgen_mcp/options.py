@@ -113,6 +113,8 @@ def _check_together(parser: Parser, given: argparse.Namespace) -> None:
     match given.verb:
         case "apply" if given.undo and (given.branch is not None or given.paths or given.agent is not None):
             parser.error("--undo takes back all that was applied last; not with --agent, --branch, --paths")
+        case "apply" if given.all and (given.branch is None or given.paths or given.agent is not None):
+            parser.error("--all puts each agent's changes on --branch NAME/AGENT; not with --agent, --paths, --undo")
         case "mark" if given.verdict is None and not given.undo:
             parser.error("VERDICT is missing: right or wrong; or give --undo")
         case "prune" if given.run_ids and given.older_than is not None:
@@ -210,6 +212,7 @@ def make_parser() -> Parser:
     only = "only what was changed at these paths; PATH#2 is the second hunk of a file in the shown diff"
     apply.add_argument("--paths", metavar="PATH", nargs="+", default=[], help=only)
     apply.add_argument("--branch", metavar="NAME", help="commit it to this new branch, and leave the files alone")
+    apply.add_argument("--all", action="store_true", help="with --branch: a branch NAME/AGENT for each agent's changes")
     apply.add_argument("--undo", action="store_true", help="take back what was applied last")
     mark = about_run("mark")
     mark.add_argument("verdict", metavar="VERDICT", nargs="?", choices=["right", "wrong"], help="right or wrong")

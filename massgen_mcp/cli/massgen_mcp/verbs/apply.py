@@ -1,12 +1,15 @@
-"""`massgen-mcp apply ID`: what a run changed, in the person's own files, on a branch of theirs, or taken back."""
+"""`massgen-mcp apply ID`: what a run changed, in the person's own files, on branches of theirs, or taken back."""
 
 import argparse
+from collections.abc import Iterator
 
 from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
 from massgen_mcp.cli.massgen_mcp.verbs.common import print_json
 from massgen_mcp.cli.output import print_error, print_line
 from massgen_mcp.cli.run_service import run_service
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.server.results import Applied, Ways, applied
+from massgen_mcp.server.results.reply import as_json
 
 VERB = Ways(
     "Leave --dry-run out to do it.",
@@ -19,20 +22,36 @@ UNDO = Ways("Leave --dry-run out to do it.", "Remove what is in the way of these
 async def run(options: argparse.Namespace) -> int:
     with run_service() as service:
         run_id = await service.find(options.run_id, to_change=True)
-        application = await service.apply(
-            run_id,
-            dry_run=options.dry_run,
-            agent=options.agent,
-            paths=options.paths,
-            branch=options.branch,
-            undo=options.undo,
-        )
-    outcome = applied(run_id, application, UNDO if options.undo else VERB, most_bytes=None)
-    if options.json:
-        print_json(outcome)
+
+        async def done(agent: str | None, branch: str | None, *, dry_run: bool) -> Applied:
+            application = await service.apply(
+                run_id, dry_run=dry_run, agent=agent, paths=options.paths, branch=branch, undo=options.undo
+            )
+            return applied(run_id, application, UNDO if options.undo else VERB, most_bytes=None)
+
+        wanted: list[tuple[str | None, str | None]] = [(options.agent, options.branch)]
+        if options.all:
+            wanted = [*_attempts((await service.look(run_id)).snapshot, options.branch)] or wanted
+            for agent, branch in wanted:
+                await done(agent, branch, dry_run=True)  # a name that cannot be taken is refused before any is
+        outcomes = [await done(agent, branch, dry_run=options.dry_run) for agent, branch in wanted]
+    if options.json and options.all:
+        print_line(as_json([outcome.structured() for outcome in outcomes]))
+    elif options.json:
+        print_json(outcomes[0])
     else:
-        _say(outcome)
-    return EXIT_FAILED if outcome.status == "conflicts" else EXIT_OK
+        for outcome in outcomes:
+            _say(outcome)
+    return EXIT_FAILED if any(outcome.status == "conflicts" for outcome in outcomes) else EXIT_OK
+
+
+def _attempts(run: RunState, prefix: str) -> Iterator[tuple[str | None, str]]:
+    """Every agent that has changed files, and its branch. None stands for the winner, whose final files count."""
+    for one in run.agents.values():
+        agent = None if one.info.id == run.author else one.info.id
+        made = run.best_changes if agent is None else one.latest_changes
+        if made is not None and made.count:
+            yield agent, f"{prefix}/{one.info.id}"
 
 
 def _say(outcome: Applied) -> None:
