@@ -1,8 +1,9 @@
 """The same question about code by each way to decide, over a real MCP client: `python -m benchmarks.procedures`.
 
 Scripted agents mend a bug: some rightly, some change the test instead, some break something else. All of them vote for
-the answer that says "trust me", where they may. So this shows who wins and why, and what it costs: calls, tokens in and
-out as the run counts them, seconds, and bytes of the journal. It shows nothing of models.
+the answer that says "trust me", where they may; a judge does as well. Who writes from all answers changes no files. So
+this shows who wins and why, and what it costs: calls, tokens in and out as the run counts them, seconds, and bytes of
+the journal. It shows nothing of models.
 """
 
 import sys
@@ -41,6 +42,19 @@ SOUND: Sequence[Step] = (RIGHT, {"answer": "It took the percentage, not what it 
 KINDS = ((*BREAKS, *LOUD), MISLED, SOUND)
 
 
+CLAIM: Step = {"claim": "It took the percentage.", "answers": ["agent1"]}
+SYNTHESIS: Step = {
+    "call": "submit_synthesis",
+    "arguments": {"content": "It took the percentage, not what it took the rest from.", "claims": [CLAIM]},
+}
+OUTPUTS: Step = {"call": "submit_outputs", "arguments": {"outputs": ["30.0", "0"]}}
+MENDS: Sequence[Step] = (
+    edit("return sum(prices) if prices else None", "return sum(prices)"),
+    {"answer": "Mended: a total of nothing is 0 again."},
+)
+VOTES: Sequence[Step] = ({"vote": "trust me"}, {"vote": "took the rest"})
+
+
 @dataclass(frozen=True)
 class Way:
     """A way to decide, and what a config says for it."""
@@ -48,11 +62,20 @@ class Way:
     name: str
     settings: dict[str, Any] = field(default_factory=dict[str, Any])
     checks: Sequence[str] = ()
+    middle: Sequence[Step] = ()
+    """What every agent does between its answer and its votes."""
+    after: Sequence[Sequence[Step]] = ((), (), ())
+    """What the kinds do after it."""
+    judge: bool = False
 
 
 WAYS = (
     Way("vote", {"decide": "vote"}),
-    Way("checks", {"decide": "checks"}),
+    Way("checks", {"decide": "checks"}, middle=(TESTS,)),
+    Way("auto", middle=(TESTS,)),
+    Way("vote, then tests against the winner", {"decide": "vote", "refute": True}, after=(MENDS, (TESTS,), (OUTPUTS,))),
+    Way("synthesise", {"decide": "synthesise"}, middle=(SYNTHESIS,)),
+    Way("judge", {"decide": "judge", "judge": "judge"}, judge=True),
     Way("vote, with checks that have to pass", {"decide": "vote", "checks_policy": "goal"}, (WHOLE, BUG)),
     Way(
         "one after the other, by a check that fails",
@@ -63,10 +86,14 @@ WAYS = (
 
 
 def team(size: int, way: Way) -> list[dict[str, Any]]:
-    """So many agents, the kinds in turn."""
-    votes: Sequence[Step] = ({"vote": "trust me"}, {"vote": "took the rest"})
-    middle: Sequence[Step] = (TESTS,) if way.settings.get("decide") == "checks" else ()
-    return [agent(f"a{place}", *KINDS[place % 3], *middle, *votes) for place in range(size)]
+    """So many agents, the kinds in turn, and the judge. Only the second agent is of another vendor than the first."""
+    models = ["two" if place == 1 else "one" for place in range(size)]
+    votes = VOTES[:1] if any(way.after) else VOTES
+    made = [
+        agent(f"a{place}", *KINDS[place % 3], *way.middle, *votes, *way.after[place % 3], model=model)
+        for place, model in enumerate(models)
+    ]
+    return [*made, agent("judge", *[VOTES[0]] * 4 * size, model="three")] if way.judge else made
 
 
 HEAD = "team  decided by                                    calls      in    out  seconds  journal  winner, and why"
@@ -95,8 +122,9 @@ async def measured(home: TempHome, size: int, way: Way, place: Path) -> str:
     used = result["usage"]
     journal = (Path(result["paths"]["run_directory"]) / "events.jsonl").stat().st_size
     won = {"a0": "breaks", "a1": "misled", "a2": "sound"}[f"a{int(result['winner'][1:]) % 3}"]
+    challenge = f", {result['challenge']}" if "challenge" in result else ""
     cost = f"{used['model_calls']:>5} {used['input_tokens']:>7,} {used['output_tokens']:>6,}"
-    return f"{size:>4}  {way.name:<44} {cost} {seconds:>8.1f} {journal:>8,}  {won}: {result['outcome']}"
+    return f"{size:>4}  {way.name:<44} {cost} {seconds:>8.1f} {journal:>8,}  {won}: {result['outcome']}{challenge}"
 
 
 async def main(sizes: Sequence[int]) -> None:
