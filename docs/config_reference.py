@@ -59,14 +59,13 @@ HEAD = f"""\
 Every key of a config: where it stands, what it may be, its default and its meaning. A config is YAML or JSON, at
 `.massgen/config.yaml` of a project, at `~/.config/massgen/config.yaml`, or wherever `--config` or `team` of
 `start_run` says ([security.md](security.md#configs)). `massgen --validate FILE` names every error of a file at once,
-with its line. An unknown key is an error. A key without a default may be left out, unless it says *required*. `≤200`
-is the most characters, or entries of a list; `>0-60` is more than 0 and at most 60.
+with its line. A key may be left out unless it says *required*. `≤200` is the most characters, or entries of a list;
+`>0-60` is more than 0 and at most 60.
 
 ## In an editor
 
-[config.schema.json](config.schema.json) is the JSON Schema of a config, which `massgen-mcp configs --schema` prints.
-Save it as `massgen.schema.json`. With Red Hat's YAML extension (VS Code and others), a first line in the config names
-it:
+`massgen-mcp configs --schema > massgen.schema.json` writes the [JSON Schema](config.schema.json) of a config. With Red
+Hat's YAML extension (VS Code and others), the first line of a config names it:
 
 ```yaml
 # yaml-language-server: $schema=massgen.schema.json
@@ -106,7 +105,7 @@ class Section:
     only_first: bool = False
     """Whether the others have no table here, but stand in the schema alone."""
     shown: bool = True
-    """Whether the example is shown here, and not on a page of its own."""
+    """Whether the example is on the page; of the others the first one, or a page of their own, shows enough."""
 
 
 SECTIONS = (
@@ -122,6 +121,10 @@ agents:
     backend: { type: claude, model: claude-sonnet-4-5 }
 orchestrator:
   max_new_answers_per_agent: 3
+  context_paths:
+    - { path: src, permission: write }
+  checks: ["python -m pytest -q"]
+  coordination: { max_orchestration_restarts: 1 }
 timeout_settings:
   orchestrator_timeout_seconds: 900
 budget:
@@ -188,7 +191,7 @@ agents:
     Section(
         "Prices",
         {"": Price},
-        "Under `price` of any backend, in US dollars ([costs.md](costs.md)).",
+        "Mapping `price` of any backend, in US dollars ([costs.md](costs.md)).",
         """
 agents:
   - backend:
@@ -202,6 +205,7 @@ agents:
         cache_write_usd_per_million: 0.6
         web_search_usd_per_thousand: 10
 """,
+        shown=False,
     ),
     Section(
         "Model servers of your own",
@@ -336,7 +340,7 @@ agents:
             "A program": StdioServer,
             "A server at an address": HttpMcpServer,
         },
-        "Entries of `mcp_servers`, by name. More: [mcp-servers.md](mcp-servers.md).",
+        "Entries of `mcp_servers`, by name, with [examples](mcp-servers.md).",
         """
 agents:
   - backend:
@@ -361,11 +365,12 @@ agents:
           headers: { Authorization: "Bearer ${DOCS_TOKEN}" }
           exclude_tools: [publish]
 """,
+        shown=False,
     ),
     Section(
         "Commands",
         {"": CommandsConfig},
-        "Under `orchestrator.commands` for all agents, or under `commands` of one. More: [commands.md](commands.md).",
+        "Under `orchestrator.commands` for all agents, or under `commands` of one, with [examples](commands.md).",
         """
 agents:
   - id: builder
@@ -394,6 +399,7 @@ orchestrator:
     max_disk_mb: 512
     network: []
 """,
+        shown=False,
     ),
     Section(
         "Coordination",
@@ -454,6 +460,7 @@ orchestrator:
   skip_coordination_rounds: false
   debug_final_answer: Forty-two.
 """,
+        shown=False,
     ),
     Section(
         "Time limits",
@@ -468,6 +475,7 @@ timeout_settings:
   first_round_timeout_seconds: 900
   call_timeout_seconds: 300
 """,
+        shown=False,
     ),
     Section(
         "Budget, limits and nested runs",
@@ -492,6 +500,7 @@ nested:
   max_runs: 3
   share_of_budget: 0.5
 """,
+        shown=False,
     ),
 )
 

@@ -24,13 +24,13 @@ _START = frozenset({"start_run"})
 _OF_RUNS = frozenset({"wait_run", "get_status", "get_result", "control_run", "apply_result"})
 CODES: Mapping[ErrorCode, Meaning] = {
     "invalid_arguments": Meaning(
-        "An argument is missing, unknown, of another type or out of its bounds.",
+        "An argument is missing, unknown or not as it has to be.",
         "Correct the argument that the message names.",
         ALL,
     ),
     "config_invalid": Meaning(
-        "The config has errors; the message has one line for each, with file, line and key.",
-        "Correct them; `massgen --validate FILE` checks without asking anybody.",
+        "The config has errors; the message has a line for each.",
+        "Correct them; `massgen --validate FILE` checks again.",
         _START,
     ),
     "config_not_found": Meaning(
@@ -40,12 +40,12 @@ CODES: Mapping[ErrorCode, Meaning] = {
     ),
     "config_untrusted": Meaning(
         "The config asks for what a person has to allow first.",
-        "A person runs `massgen-mcp trust PATH`, which shows what that is ([trust](security.md#configs)).",
+        "A person runs `massgen-mcp trust PATH` ([trust](security.md#configs)).",
         _START,
     ),
     "missing_key": Meaning(
         "The variable with the key of an agent is not set where the server runs.",
-        "Set it where the server is started ([clients](clients.md)), or remove the agent.",
+        "Set it there ([clients](clients.md)), or remove the agent.",
         _START | {"control_run"},
     ),
     "key_refused": Meaning(
@@ -64,12 +64,12 @@ CODES: Mapping[ErrorCode, Meaning] = {
         _OF_RUNS | {"run_page"},
     ),
     "expired": Meaning(
-        "The run has ended, and its files were deleted when their time was over.",
+        "The files of the run were deleted when their time was over.",
         "Start a new run; `MASSGEN_MCP_KEEP_RESULTS_DAYS` keeps the next ones longer.",
         _OF_RUNS,
     ),
     "not_finished": Meaning(
-        "What was asked for is not there yet, because the run goes on.",
+        "The run goes on.",
         "Call `wait_run`, or look at one agent with `view=agent`.",
         frozenset({"get_result", "apply_result"}),
     ),
@@ -94,7 +94,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
         frozenset({"control_run", "apply_result"}),
     ),
     "nesting_refused": Meaning(
-        "A run inside a run was asked for, and that run does not allow it, or no more of them.",
+        "The outer run allows no run inside it, or no more of them.",
         "Set `nested` in the config of the outer run ([nested runs](nested-runs.md)).",
         _START,
     ),
@@ -104,7 +104,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
         _START,
     ),
     "run_damaged": Meaning(
-        "Files of the run are not as they were written. Other runs do not notice.",
+        "Files of the run are not as they were written.",
         "Read what is left with `view=agent`, and start a new run.",
         _OF_RUNS,
     ),
@@ -115,16 +115,16 @@ CODES: Mapping[ErrorCode, Meaning] = {
     ),
     "disk_full": Meaning(
         "There is no room, or a quota is used up.",
-        "Free some space; `massgen-mcp prune` removes old runs. Runs that go on wait, and nothing needs a restart.",
+        "Free some space, as with `massgen-mcp prune`. Runs wait for it; nothing needs a restart.",
         ALL,
     ),
     "store_unavailable": Meaning(
         "The state directory cannot be used; the message says why.",
-        "`massgen-mcp doctor` says more. Once that is fixed, the next call works.",
+        "`massgen-mcp doctor` says more.",
         ALL,
     ),
     "unsafe_path": Meaning(
-        "A name or a link would lead out of the directory that it belongs into.",
+        "A name or a link leads out of its directory.",
         "Take a plain name, or remove the link.",
         _START,
     ),
@@ -135,7 +135,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
     ),
     "internal": Meaning(
         "A fault of this program. The message has a reference.",
-        "`server.log` in the state directory has the fault under that reference; please report it.",
+        "`server.log` in the state directory has the fault under it; please report it.",
         ALL,
     ),
 }

@@ -4,10 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from docs.markdown import WRITTEN, code
 from massgen_mcp.config.massgen.backends import SYSTEM_KEYS, TO_THE_PROVIDER, VERBOSE_TYPES
-from massgen_mcp.config.massgen.commands import IGNORED as COMMANDS_IGNORED
 from massgen_mcp.config.massgen.commands import MEANINGS
 from massgen_mcp.config.massgen.commands import REFUSED as COMMANDS_REFUSED
-from massgen_mcp.config.massgen.features import FEATURES, NEEDLESS, Section, keys_of
+from massgen_mcp.config.massgen.features import FEATURES, Section, keys_of
 from massgen_mcp.config.massgen.files import GRACE_SECONDS
 
 
@@ -20,9 +19,12 @@ HEAD = f"""\
 
 {WRITTEN}
 A config that was written for MassGen loads here unchanged, unless it needs a feature that we do not have. Such a
-feature is refused, with one message that says what to do instead. Keys that are not needed here are ignored, and a note
-says which and why: the line `NOTE:` of `massgen`, `ignored` of `start_run`, the logger `massgen_mcp.api` in Python. An
-unknown key is an error that names the nearest known one. `massgen --validate FILE` shows all of this for a file.
+feature is refused, with one message that says what to do instead. An unknown key is an error that names the nearest
+known one. `massgen --validate FILE` shows all of this for a file.
+
+Keys that are not needed here are ignored: those about how a run is shown and logged, rounds, plans, retries and
+permissions, for instance. A note says which and why: the line `NOTE:` of `massgen`, `ignored` of `start_run`, the
+logger `massgen_mcp.api` in Python.
 
 ## Taken over
 
@@ -68,14 +70,7 @@ TAKEN = (
     ("a context path that is only text", "a path that may be read"),
     *MEANINGS,
 )
-IGNORED = """
-## Ignored, with a note
-
-"""
 REFUSED = """
-Of an agent its `voting_sensitivity`, of a backend `reasoning.summary` and `permission_mode`, and the settings of
-`memory` are ignored as well.
-
 ## Refused
 
 The message says what to do instead. A key that is false, empty, null or `{enabled: false}` asks for nothing. Further
@@ -85,9 +80,6 @@ keys of a feature are ignored, with a note, where nothing asks for it.
 
 
 def page() -> str:
-    lines = ["| why | keys |", "| --- | --- |"]
-    lines += [f"| {needless.why} | {_keys(needless.keys)} |" for needless in NEEDLESS]
-    lines += [f"| {why} | {_shown(_with(COMMANDS_IGNORED, why))} |" for why in dict.fromkeys(COMMANDS_IGNORED.values())]
     refused = ["| feature | keys that ask for it |", "| --- | --- |"]
     for feature in FEATURES:
         asking = [_keys(feature.switches), *_values(feature.values)]
@@ -95,7 +87,7 @@ def page() -> str:
         refused.append(f"| {feature.name} | {told} |")
     refused.append(f"| commands | {code(*COMMANDS_REFUSED)} |")
     taken = [f"| {written} | {meaning} |" for written, meaning in TAKEN]
-    parts = (HEAD, *_lines(taken), IGNORED, *_lines(lines), REFUSED, *_lines(refused))
+    parts = (HEAD, *_lines(taken), REFUSED, *_lines(refused))
     return "".join(parts)
 
 
@@ -105,10 +97,6 @@ def _lines(lines: list[str]) -> Iterator[str]:
 
 def _keys(table: Mapping[Section, str]) -> str:
     return ", ".join(dict.fromkeys(f"`{key}`" for section in table for key in keys_of(table, section)))
-
-
-def _with(table: Mapping[str, str], why: str) -> Iterator[str]:
-    return (key for key, reason in table.items() if reason == why)
 
 
 def _values(table: Mapping[Section, Mapping[str, str]]) -> Iterator[str]:

@@ -21,12 +21,11 @@ HEAD = f"""\
 # Troubleshooting
 
 {WRITTEN}
-What you may see when something goes wrong, why, and what to do. `…` stands for what differs each time. An error begins
-with its code: look that up [below](#codes-of-errors) first. Messages that say themselves what to do are not listed.
+What you may see when something goes wrong, why, and what to do. Messages that say themselves what to do are not listed.
+`…` stands for what differs each time. An error begins with its code: look that up [below](#codes-of-errors) first.
 
 `massgen-mcp doctor` looks at keys, model servers, agent programs, the sandbox, clients and the state directory at once,
-and says for each finding what to do. `--debug` of `massgen` shows more of one run, and `massgen.log` in its directory
-has what happened, line by line.
+and says for each finding what to do. `massgen --debug` shows more of one run; `massgen.log` in its directory has all.
 """
 
 
@@ -40,8 +39,8 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
     "Keys and models": (
         Entry(
             "… holds no usable key: …",
-            "The value has a line break, white space, quotation marks, or is a placeholder.",
-            "Set it again, without them ([keys](security.md#keys)).",
+            "It has a line break, white space or quotation marks, or is a placeholder.",
+            "Set it again ([keys](security.md#keys)).",
         ),
         Entry(
             "agent '…': … has no model '…'; …",
@@ -51,8 +50,8 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         ),
         Entry(
             "agent '…': … does not list the model '…', and is asked for it all the same",
-            "A gateway may serve more than it lists. The run goes on.",
-            "Nothing if the name is right; else correct `model`.",
+            "A gateway may serve more than it lists.",
+            "Correct `model` if it is wrong.",
         ),
         Entry(
             "claude_code is not logged in: …",
@@ -63,18 +62,13 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
     "Configs": (
         Entry(
             "no such file or directory, or it may not be read",
-            "A path of the config is not there. Relative ones begin at the project's directory.",
-            "Correct it.",
+            "A path of the config is not there.",
+            "Correct it; relative ones begin at the project's directory.",
         ),
         Entry(
             "came with this directory",
-            "The directory's own config asks for what could harm: it came from whoever wrote the directory.",
+            "The directory's own config asks for what could harm.",
             "Read what it asks for, then `massgen-mcp trust PATH`, or `--trust` ([trust](security.md#configs)).",
-        ),
-        Entry(
-            "… came with this directory and reaches out of it; nothing was started. …",
-            "It names paths outside of its directory. Nobody can accept that for a config that was found.",
-            "If you mean it, name the config yourself with `--config`.",
         ),
         Entry(
             "was named by an agent",
@@ -84,26 +78,16 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         ),
         Entry(
             ", and is not what was accepted",
-            "You accepted it before. Since then it changed, or it asks for more here; what is new stands below.",
-            "Read what is new, then accept it again in the same way.",
+            "You accepted it before. Since then it changed, or it asks for more here.",
+            "Read what is new, then accept it again.",
         ),
         Entry(
             "It cannot be accepted as it is: …",
             "Its skills are too many or too large to be checked, or something among them is no file.",
             "Take that out of the skills' directory, or leave `use_skills` out.",
         ),
-        Entry(
-            "… is not used, because only the working directory is searched; …",
-            "The repository around your directory has a config, and another team was taken, or there is none.",
-            "Name it or change the directory, as the message says.",
-        ),
     ),
     "At the command line": (
-        Entry(
-            "the question has … characters, at most … are allowed; …",
-            "It is too long for every agent to read.",
-            "Put large material into files, and name them in `context_paths`.",
-        ),
         Entry("no run of this directory is interrupted", "`--resume` found nothing to go on with.", "Name its id."),
         Entry(
             "run … is …; only an interrupted run can be continued",
@@ -120,43 +104,33 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         ),
         Entry(
             "… answered with … instead of an event stream; is base_url right?",
-            "Something else than a model's API is at this address, such as a login page or a proxy.",
+            "A login page, a proxy or something else is at this address.",
             "Correct `base_url`; often `/v1` is missing.",
         ),
         Entry(
             "… ended the reply before the model did",
-            "The connection, or the model server, broke off in the middle. It is tried again.",
-            "If it comes often: look at the server's log and memory.",
-        ),
-        Entry(
-            "…; start the server with a larger context …",
-            "Question, answers and files do not fit into the model.",
-            "As it says; or fewer agents, or shorter files.",
+            "The connection or the model server broke off. It is tried again.",
+            "If it comes often, look at the server's log and memory.",
         ),
         Entry(
             "circuit open: … failed … times in a row and is tried again …; last failure: …",
-            "So many calls failed that no others are sent for a while.",
-            "Fix the cause that it names; it is tried again by itself.",
+            "No calls are sent for a while ([circuit](providers-traffic.md#circuit)).",
+            "Fix the cause that it names.",
         ),
         Entry(
             "no accepted action in … attempts in a row",
-            "The model neither answers nor votes in a form that can be read; what was wrong at last follows.",
-            "Take another model; `max_enforcement_retries` allows it more tries.",
+            "The model neither answers nor votes in a form that can be read.",
+            "Take another model; `max_enforcement_retries` allows more tries.",
         ),
         Entry(
             "no accepted action in … steps (max_steps_per_round)",
-            "The agent used its tools so long that it came to nothing.",
+            "The agent used its tools, and came to nothing.",
             "Raise the setting, or ask a smaller question.",
         ),
         Entry(
             "the final answer was cut off at the model's output limit",
             "`max_output_tokens`, or the model's own limit.",
             "Raise it; the winner's last answer is used meanwhile.",
-        ),
-        Entry(
-            "a further try does not fit into the budget",
-            "A call failed, and what is left of the budget is too little for another.",
-            "Raise `max_usd`.",
         ),
     ),
     "What a run changed of your files": (
@@ -173,11 +147,6 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
     ),
     "The sandbox": (
         Entry(
-            "no sandbox holds here (…); …",
-            "Nothing on this machine confines commands well enough, so agents get none.",
-            "Install what it names; `massgen-mcp doctor` tries it ([sandbox](commands.md)).",
-        ),
-        Entry(
             "agents' commands have no container: …",
             "The config asks for Docker, Podman or an image, and it is not to be had.",
             "Start the daemon, or correct the name of the image.",
@@ -186,11 +155,6 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "only a container has an open network",
             "bubblewrap, sandlock and sandbox-exec reach named hosts at most.",
             "Name the hosts in `network`, or use `sandbox: docker`.",
-        ),
-        Entry(
-            "checks judge what answers change in a directory of yours; name it in context_paths, or leave checks out",
-            "There is nothing to check.",
-            "Name the directory, with or without `write`.",
         ),
     ),
     "The state directory": (
@@ -202,11 +166,6 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         Entry("cannot start a runner: …", "The background process could not be started.", "`massgen-mcp doctor`."),
     ),
     "Over HTTP": (
-        Entry(
-            "--host …: others can reach it, so it needs a token of yours: …",
-            "Only loopback addresses get a token that is made for them.",
-            "Give one ([over HTTP](serving.md)).",
-        ),
         Entry("cannot listen on …:…: …", "The port is taken, or needs more rights.", "Take another `--port`."),
     ),
 }
@@ -221,8 +180,7 @@ The words are the clients' own, so only what they mean stands here.
 IN_CLIENTS = (
     Entry(
         "the server failed to start, `ENOENT`, command not found",
-        "The client's PATH lacks the directory of `massgen-mcp`; a client that was started from a desktop rarely has "
-        "the PATH of your shell.",
+        "The client's PATH lacks the directory of `massgen-mcp`, as is usual when a desktop started it.",
         "`massgen-mcp install CLIENT` writes the whole path into its entry.",
     ),
     Entry(
@@ -232,7 +190,7 @@ IN_CLIENTS = (
     ),
     Entry(
         "`missing_key`, though the key is set in your shell",
-        "The client does not have the variable, because it was started elsewhere; or its entry does not pass it on.",
+        "The client was started where it is not set, or its entry does not pass it on.",
         "Start it from that shell, or run `massgen-mcp install CLIENT` where the key is set.",
     ),
     Entry(
@@ -250,15 +208,15 @@ IN_CLIENTS = (
 REASONS_HEAD = """
 ## Why an agent was dropped
 
-`degraded` of `get_result`, `error.reason` in `status.json` and the event `agent_dropped` say one of these words. The
-others go on; the agent's answers stay.
+The word is in `degraded` of `get_result`, `error.reason` of `status.json` and the event `agent_dropped`. The others go
+on; the agent's answers stay.
 
 """
 ENDS_HEAD = """
 ## Why a run ended
 
-`reason` of `get_result` and the event `run_failed` have one of these words, or one of those above if all agents failed
-for it. The best answer there was is kept.
+The word is in `reason` of `get_result` and the event `run_failed`; one of those above if all agents failed for it. The
+best answer is kept.
 
 """
 WHY: Mapping[FailureReason | DropReason, str] = {

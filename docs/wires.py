@@ -6,7 +6,7 @@ The checks are those of the tests (tests/wires); the providers are doubles on th
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from docs.markdown import table
@@ -23,12 +23,12 @@ HEAD = """\
 
 <!-- Written by `make docs` from a run of tests/wires; do not edit. -->
 
-A wire is a protocol in which models are asked. This page has the outcome of every check and fault on every wire, played
-against local doubles of the providers; the tests play the same on every change. No real provider was asked. Every
-request of a check was valid by the types of the provider's SDK, or by the rules of its API.
+A wire is a protocol in which models are asked. Here is the outcome of every check and fault on every wire, played
+against local doubles of the providers, as the tests do on every change. No real provider was asked. Every request was
+valid by the types of the provider's SDK, or by the rules of its API. Ollama's double follows `api/types.go`.
 
 Chat Completions stands for every server with an OpenAI-compatible API. Google's compatible endpoint, Azure and
-OpenRouter speak it in ways of their own, and xAI the Responses API. Ollama's double follows `api/types.go`.
+OpenRouter speak it in ways of their own, and xAI the Responses API.
 
 ## What every wire does
 
@@ -38,14 +38,12 @@ FAULTS_HEAD = """
 ## What every wire stands
 
 A cell shows how three runs of one agent ended, and after how many requests: the fault stayed; it came once and the next
-reply was good; it stayed in place of the final answer. One entry stands for three that are the same. A run that did not
-answer ended for the reason that is named.
+reply was good; it stayed in place of the final answer. One entry stands for three that are the same.
 
-- No run took a part of a faulty reply for an answer.
-- Every request was one that the API allows, with the model's mistake in it.
+- No run took a part of a faulty reply for an answer, or more than 64 MiB of memory beyond what the process had.
+- Every request was one that the API allows, with the model's mistake in it. Each had its own key, and none went
+  to another host.
 - Gemini sends no malformed call: it ends the reply with `MALFORMED_FUNCTION_CALL`, which is tried again.
-- No request went to another host, and none without the key of its own.
-- No run took more than 64 MiB of memory beyond what the process had.
 
 """
 
@@ -68,8 +66,8 @@ MANNERS_HEAD = """
 ## How a model may act
 
 Not every model calls tools as it is asked to. So these doubles act over Chat Completions: in a team of three, in one
-with file tools, and alone. 2N+1 is 7 calls, 3N+1 is 10. A refused request is no call: it is sent again without what was
-refused. That is remembered for the address and the model as long as the process lives.
+with file tools, and alone. A refused request is no call: it is sent again without what was refused, which is remembered
+for the address and the model as long as the process lives.
 
 A first word that takes 150 seconds is waited for with `call_timeout_seconds: 300`, in one call, on every wire
 (`make soak ONLY=slow-first-word`; the tests play it with a shorter silence).
@@ -102,7 +100,7 @@ async def _manners() -> tuple[str, int]:
                 lines.append([manner.title, *await play_row(Path(directory), manner)])
             except AssertionError as error:
                 lines.append([manner.title, *[_failed(error)] * 3])
-    text = MANNERS_HEAD + table(["model or server", "three agents", "three with files", "one alone"], lines)
+    text = MANNERS_HEAD + table(["model or server", "three agents", "three with files", "one alone"], grouped(lines))
     return text, sum("FAILED" in cell for line in lines for cell in line) // 3
 
 
@@ -139,7 +137,15 @@ async def page() -> str:
 
 def by_wire(what: str, lines: Sequence[Sequence[str]]) -> str:
     """A table with what most wires do, and what others do. A line: the title, then what was seen on each wire."""
-    return table([what, "seen", "except"], [by_wire_line(*line) for line in lines])
+    return table([what, "seen", "except"], grouped(by_wire_line(*line) for line in lines))
+
+
+def grouped(lines: Iterable[Sequence[str]]) -> list[list[str]]:
+    """One line for all titles of which the same was seen."""
+    titles: dict[tuple[str, ...], list[str]] = {}
+    for title, *cells in lines:
+        titles.setdefault(tuple(cells), []).append(title)
+    return [["; ".join(named), *cells] for cells, named in titles.items()]
 
 
 def by_wire_line(title: str, *seen: str) -> list[str]:

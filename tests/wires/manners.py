@@ -242,7 +242,7 @@ MANNERS = (
         {"answers": "text", "votes": "vote_line"},
     ),
     Manner(
-        "refuses tools; speaks prose",
+        "refuses tools, speaks prose",
         without_tools(OLLAMA, prose),
         Calls(2 * N + 1, 2 * N + 2),
         Calls(3 * N + 1, 3 * N + 2),
@@ -250,7 +250,7 @@ MANNERS = (
         {"answers": "text", "votes": "vote_line"},
     ),
     Manner(
-        "refuses tools; writes calls as JSON",
+        "refuses tools, writes calls as JSON",
         without_tools(OLLAMA, written(_object)),
         Calls(2 * N + 1, 2 * N + 2),
         Calls(2 * N + 1, 2 * N + 2),
@@ -258,7 +258,7 @@ MANNERS = (
         {"answers": "json", "votes": "json"},
     ),
     Manner(
-        "refuses `tool_choice: required`; thinks aloud before it calls",
+        "refuses `tool_choice: required`, thinks aloud before it calls",
         without_force(DEEPSEEK),
         Calls(3 * N + 1, 3 * N + 2),
         Calls(3 * N + 1, 3 * N + 2),
