@@ -26,13 +26,23 @@ from massgen_mcp.backends.base import (
 from massgen_mcp.backends.drafts import Draft
 from massgen_mcp.backends.ends import CHAT, stop_of
 from massgen_mcp.backends.failures import broken_off, cut_off
-from massgen_mcp.backends.fields import Fields, fields_of, fields_or_none, objects_in, text_in
 from massgen_mcp.backends.http import Endpoint
 from massgen_mcp.backends.openai_client import OPENAI, OpenAIBackend
 from massgen_mcp.backends.streamed import WireReply
 from massgen_mcp.backends.thoughts import ThoughtsApart
-from massgen_mcp.backends.usage import chat_usage
-from massgen_mcp.backends.wiretext import arguments_text, clean, clean_object, is_object, tool_name
+from massgen_mcp.backends.wire_values import (
+    Fields,
+    arguments_text,
+    chat_usage,
+    clean,
+    clean_object,
+    fields_of,
+    fields_or_none,
+    is_object,
+    objects_in,
+    text_in,
+    tool_name,
+)
 
 
 class ChatCompletionBackend(OpenAIBackend):

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from massgen_mcp.backends.base import ToolSpec
-from massgen_mcp.backends.wiretext import clean
+from massgen_mcp.backends.wire_values import clean
 
 _WHOLE = re.compile(r'(?:[^"\\]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
 """As much of a string's JSON text as can be decoded by itself."""

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Literal
 
 from massgen_mcp.backends.base import StopReason
-from massgen_mcp.backends.wiretext import is_object
+from massgen_mcp.backends.wire_values import is_object
 
 End = StopReason | Literal["refusal"]
 

@@ -19,7 +19,7 @@ import httpx2
 
 from massgen_mcp.backends.http import Endpoint
 from massgen_mcp.backends.refusals import reason_in_words, refused_part
-from massgen_mcp.backends.wiretext import clean
+from massgen_mcp.backends.wire_values import clean, member
 from massgen_mcp.errors import BackendError, DropReason
 
 MAX_MESSAGE = 500
@@ -213,11 +213,11 @@ def _by_status(status: int, body: object) -> _Verdict:
 
 
 def _by_code(body: object) -> _Verdict | None:
-    for where in (_member(_unwrapped(body), "error"), _unwrapped(body)):
-        if _member(_member(where, "metadata"), "flagged_input") is not None:
+    for where in (member(_unwrapped(body), "error"), _unwrapped(body)):
+        if member(where, "metadata", "flagged_input") is not None:
             return "content_filter", False  # OpenRouter's moderation, which answers like a refused key
-        details = [_member(detail, name) for detail in _details(where) for name in ("error_code", "reason")]
-        for code in (*details, _member(where, "code"), _member(where, "type")):
+        details = [member(detail, name) for detail in _details(where) for name in ("error_code", "reason")]
+        for code in (*details, member(where, "code"), member(where, "type")):
             if isinstance(code, str) and code in _BY_CODE:
                 return _BY_CODE[code]
             if isinstance(code, int) and 400 <= code < 600:
@@ -227,9 +227,9 @@ def _by_code(body: object) -> _Verdict | None:
 
 def _retry_delay(body: object) -> float | None:
     """Google's wish in seconds, which it puts into the body: `"retryDelay": "34.5s"`."""
-    for where in (_member(_unwrapped(body), "error"), _unwrapped(body)):
+    for where in (member(_unwrapped(body), "error"), _unwrapped(body)):
         for detail in _details(where):
-            delay = _member(detail, "retryDelay")
+            delay = member(detail, "retryDelay")
             if isinstance(delay, str) and re.fullmatch(r"\d{1,9}(\.\d{1,9})?s", delay):
                 return float(delay[:-1]) or None
     return None
@@ -237,7 +237,7 @@ def _retry_delay(body: object) -> float | None:
 
 def _details(error: object) -> Iterator[object]:
     """An error's details: one object with Anthropic, a list of them with Google."""
-    details = _member(error, "details")
+    details = member(error, "details")
     yield from cast("list[object]", details) if isinstance(details, list) else (details,)
 
 
@@ -270,10 +270,6 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
     while seen is not None:
         yield seen
         seen = seen.__cause__
-
-
-def _member(value: object, key: str) -> object:
-    return cast("Mapping[str, object]", value).get(key) if isinstance(value, Mapping) else None
 
 
 _DETAIL = (

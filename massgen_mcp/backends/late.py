@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Callable
 import anyio
 
 from massgen_mcp.backends.base import Backend, ModelRequest, Part, prepare, window
+from massgen_mcp.errors import BackendError
 from massgen_mcp.threads import imported
 
 
@@ -49,3 +50,25 @@ class LateBackend:
     async def aclose(self) -> None:
         if self._built is not None:
             await self._built.aclose()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The backend of an agent whose own one could not be made: the agent falls out at its first call, the others go on.
+
+
+class UnusableBackend:
+    def __init__(self, model: str, fault: BackendError) -> None:
+        self._model = model
+        self._fault = fault
+
+    @property
+    def model(self) -> str:
+        return self._model
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
+        del request
+        raise BackendError(self._fault.reason, str(self._fault))
+        yield  # an asynchronous generator, as every backend's
+
+    async def aclose(self) -> None:
+        """Nothing is open."""

@@ -26,13 +26,21 @@ from massgen_mcp.backends.base import (
 )
 from massgen_mcp.backends.ends import CHAT, stop_of
 from massgen_mcp.backends.failures import broken_off, cut_off, of_event
-from massgen_mcp.backends.fields import fields_of, fields_or_none, objects_in, text_in
-from massgen_mcp.backends.http import Endpoint, LazyClient, listing_client
-from massgen_mcp.backends.plain_client import PlainClient, json_lines
+from massgen_mcp.backends.http import Endpoint, LazyClient, PlainClient, json_lines, listing_client
 from massgen_mcp.backends.streamed import HttpBackend, WireReply
 from massgen_mcp.backends.thoughts import ThoughtsApart
-from massgen_mcp.backends.usage import count, usage_part
-from massgen_mcp.backends.wiretext import arguments_object, clean, clean_object, tool_name
+from massgen_mcp.backends.wire_values import (
+    arguments_object,
+    clean,
+    clean_object,
+    count,
+    fields_of,
+    fields_or_none,
+    objects_in,
+    text_in,
+    tool_name,
+    usage_part,
+)
 from massgen_mcp.config.access.local_servers import api_root, read_reply
 from massgen_mcp.config.access.model_lists import ListedModel, loaded_by_ollama, shown_by_ollama
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from massgen_mcp.backends.base import JsonObject, ModelRequest
 from massgen_mcp.backends.failures import of_event
-from massgen_mcp.backends.fields import parsed
 from massgen_mcp.backends.http import TIMEOUT, Endpoint, LazyClient, drain, events_in, http_client, posted
 from massgen_mcp.backends.streamed import HttpBackend, WireReply
-from massgen_mcp.backends.usage import member
+from massgen_mcp.backends.wire_values import member, parsed
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

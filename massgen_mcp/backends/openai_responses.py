@@ -27,12 +27,26 @@ from massgen_mcp.backends.base import (
 from massgen_mcp.backends.drafts import Draft
 from massgen_mcp.backends.ends import RESPONSES, RESPONSES_INCOMPLETE, stop_of
 from massgen_mcp.backends.failures import broken_off, cut_off, of_event
-from massgen_mcp.backends.fields import Fields, fields_of, json_object, needed_text, objects_in, text_in
 from massgen_mcp.backends.http import Endpoint
 from massgen_mcp.backends.openai_client import OpenAIBackend
 from massgen_mcp.backends.streamed import WireReply
-from massgen_mcp.backends.usage import count, member, reported_usd, usage_part
-from massgen_mcp.backends.wiretext import arguments_text, citation, clean, clean_object, tool_name
+from massgen_mcp.backends.wire_values import (
+    Fields,
+    arguments_text,
+    citation,
+    clean,
+    clean_object,
+    count,
+    fields_of,
+    json_object,
+    member,
+    needed_text,
+    objects_in,
+    reported_usd,
+    text_in,
+    tool_name,
+    usage_part,
+)
 
 _DO_NOT_REASON = ("gpt-3", "gpt-4", "gpt-5-chat", "chatgpt-")
 """These models answer 400 when they are asked for encrypted reasoning."""

@@ -13,7 +13,7 @@ from massgen_mcp.backends.base import ModelRequest, Part
 from massgen_mcp.backends.drafts import Drafts
 from massgen_mcp.backends.failures import translated
 from massgen_mcp.backends.http import Endpoint, LazyClient, SdkClient
-from massgen_mcp.backends.wiretext import CallIds
+from massgen_mcp.backends.wire_values import CallIds
 
 
 class WireReply(ABC):

@@ -35,8 +35,7 @@ from massgen_mcp.backends.chatcompletion import OPENAI, stop_part
 from massgen_mcp.backends.failures import translated
 from massgen_mcp.backends.frameworks.code_blocks import as_command, code_blocks
 from massgen_mcp.backends.http import Endpoint, LazyClient
-from massgen_mcp.backends.usage import count, usage_part, written_tokens
-from massgen_mcp.backends.wiretext import CallIds, clean
+from massgen_mcp.backends.wire_values import CallIds, clean, count, usage_part, written_tokens
 from massgen_mcp.config.models.ag2 import CodeExecutor
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ from massgen_mcp.backends.base import (
 )
 from massgen_mcp.backends.chatcompletion import OPENAI, output_limit
 from massgen_mcp.backends.http import TIMEOUT, Endpoint, http_client
-from massgen_mcp.backends.wiretext import arguments_text, clean, clean_object, tool_name
+from massgen_mcp.backends.wire_values import arguments_text, clean, clean_object, tool_name
 
 
 class Turns:

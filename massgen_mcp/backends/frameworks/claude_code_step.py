@@ -17,8 +17,7 @@ from massgen_mcp.backends.base import (
     UsagePart,
 )
 from massgen_mcp.backends.ends import MESSAGES, stop_of
-from massgen_mcp.backends.usage import count, member, money, usage_part
-from massgen_mcp.backends.wiretext import clean, clean_object
+from massgen_mcp.backends.wire_values import clean, clean_object, count, member, money, usage_part
 from massgen_mcp.config.access.agent_clis import Login
 from massgen_mcp.errors import BackendError, DropReason
 from massgen_mcp.redaction import NO_KEYS, Redactor

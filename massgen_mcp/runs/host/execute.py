@@ -15,9 +15,9 @@ import anyio.abc
 import anyio.to_thread
 
 from massgen_mcp.backends.base import Backend
+from massgen_mcp.backends.late import UnusableBackend
 from massgen_mcp.backends.limiter import ProviderLimiters
 from massgen_mcp.backends.registry import destination_of, make_backend
-from massgen_mcp.backends.unusable import UnusableBackend
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.access.limits import limits_of
 from massgen_mcp.config.models.backends import BackendConfig
