@@ -16,7 +16,7 @@ import anyio
 
 from massgen_mcp.backends.base import AssistantMessage, ModelRequest, Part, ReasoningPart
 from massgen_mcp.backends.scripted import ScriptedBackend
-from massgen_mcp.config.models.scripted import ScriptedBackendConfig, ScriptStep
+from massgen_mcp.config.models.backends import ScriptedBackendConfig, ScriptStep
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.parts import AgentInfo, public_agent_name
 from massgen_mcp.events.run import RunStarted

@@ -27,11 +27,10 @@ from massgen_mcp.config.models.ag2 import (
     CodeExecution,
     CodeExecutor,
 )
-from massgen_mcp.config.models.agents import AgentSettings, AgentTexts
-from massgen_mcp.config.models.backend_base import ListedBackendConfig, Price, PricedBackendConfig
-from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
+from massgen_mcp.config.models.backends import ClaudeCodeBackendConfig, ScriptedBackendConfig, ScriptStep
 from massgen_mcp.config.models.commands import CommandsConfig
-from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.common import ListedBackendConfig, Price, PricedBackendConfig
+from massgen_mcp.config.models.config import AgentSettings, AgentTexts, Config
 from massgen_mcp.config.models.http_backends import (
     AzureBackendConfig,
     HttpBackendConfig,
@@ -43,7 +42,6 @@ from massgen_mcp.config.models.http_backends import (
 from massgen_mcp.config.models.limits import BudgetConfig, NestedConfig, ProviderLimits, TimeoutSettings
 from massgen_mcp.config.models.mcp_servers import HttpMcpServer, McpServerSettings, StdioServer
 from massgen_mcp.config.models.orchestrator import ContextPath, CoordinationSettings, OrchestratorConfig
-from massgen_mcp.config.models.scripted import ScriptedBackendConfig, ScriptStep
 from massgen_mcp.config.schema import FILLED_IN, about, config_schema, meanings
 
 ELSEWHERE = "/srv/images/python.tar"

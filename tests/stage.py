@@ -6,8 +6,8 @@ from typing import Any
 
 from massgen_mcp.backends.base import AssistantMessage, ModelRequest, Part, PastCall
 from massgen_mcp.backends.scripted import ScriptedBackend
+from massgen_mcp.config.models.backends import ScriptedBackendConfig
 from massgen_mcp.config.models.orchestrator import OrchestratorConfig
-from massgen_mcp.config.models.scripted import ScriptedBackendConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.parts import Event, public_agent_name
 from massgen_mcp.events.record import LogRecord

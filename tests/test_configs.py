@@ -9,9 +9,8 @@ import pytest
 
 from massgen_mcp.config.examples import example_path, list_examples
 from massgen_mcp.config.loader import load_config, missing_keys, require_keys
-from massgen_mcp.config.models.agents import AgentSettings
-from massgen_mcp.config.models.config import Config
-from massgen_mcp.config.models.scripted import ScriptedBackendConfig, ScriptStep
+from massgen_mcp.config.models.backends import ScriptedBackendConfig, ScriptStep
+from massgen_mcp.config.models.config import AgentSettings, Config
 from massgen_mcp.config.providers.catalog import PROVIDERS
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.server.results import config_list

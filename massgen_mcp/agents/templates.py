@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from massgen_mcp.backends.base import ToolSpec
-from massgen_mcp.config.models import agents
+from massgen_mcp.config.models.config import AgentTexts
 from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import BallotEntry
@@ -15,7 +15,7 @@ from massgen_mcp.markers import draw_nonce
 from massgen_mcp.nearest import nearest
 from massgen_mcp.orchestration import prompts
 
-TEMPLATES = tuple(agents.AgentTexts.model_fields)
+TEMPLATES = tuple(AgentTexts.model_fields)
 """What can be replaced."""
 
 

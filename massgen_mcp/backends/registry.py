@@ -15,19 +15,24 @@ from massgen_mcp.backends.limiter import Destination
 from massgen_mcp.backends.redacted import without_keys
 from massgen_mcp.config import ag2_agents
 from massgen_mcp.config.access.agent_clis import find_cli, find_login, how_to_log_in, lack
-from massgen_mcp.config.access.backend_providers import key_variables, provider_for
 from massgen_mcp.config.access.held_keys import redactor_for
-from massgen_mcp.config.access.key_hosts import asked_by, describe_refusal, find_key, missing_variables, refused_pair
+from massgen_mcp.config.access.key_hosts import (
+    asked_by,
+    describe_refusal,
+    find_key,
+    key_variables,
+    missing_variables,
+    provider_for,
+    refused_pair,
+)
 from massgen_mcp.config.models.ag2 import Ag2AgentConfig, Ag2BackendConfig
-from massgen_mcp.config.models.backends import BackendConfig
-from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
+from massgen_mcp.config.models.backends import BackendConfig, ClaudeCodeBackendConfig, ScriptedBackendConfig
 from massgen_mcp.config.models.http_backends import (
     AzureBackendConfig,
     HttpBackend,
     LocalServerConfig,
     OllamaBackendConfig,
 )
-from massgen_mcp.config.models.scripted import ScriptedBackendConfig
 from massgen_mcp.config.providers.catalog import named_provider
 from massgen_mcp.config.providers.keys import is_set
 from massgen_mcp.errors import BackendError

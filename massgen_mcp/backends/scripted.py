@@ -24,7 +24,7 @@ from massgen_mcp.backends.base import (
     UsagePart,
     UserMessage,
 )
-from massgen_mcp.config.models.scripted import ScriptedBackendConfig, ScriptStep
+from massgen_mcp.config.models.backends import ScriptedBackendConfig, ScriptStep
 from massgen_mcp.errors import BackendError, DropReason
 from massgen_mcp.markers import Material, materials
 

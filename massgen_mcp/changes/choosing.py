@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from massgen_mcp.changes.base import BaseDirectory, path_text
-from massgen_mcp.changes.differences import FileChange
 from massgen_mcp.changes.files import LINK, TreeFile
 from massgen_mcp.changes.obstacles import Obstacle
-from massgen_mcp.changes.repository import PrivateRepository, TreeId
+from massgen_mcp.changes.repository import FileChange, PrivateRepository, TreeId
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.workspace.self_running import run_by
 

@@ -1,17 +1,63 @@
 """What is about to be done with a person's files, as it is written down before anything of it is done."""
 
 import json
+import os
 import secrets
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
+from massgen_mcp.changes.files import TreeFile
 from massgen_mcp.changes.held_directory import HeldDirectory
-from massgen_mcp.changes.steps import ChangeStep, as_row, in_order, of_row, parents_of
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import write_durably
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeStep:
+    """`old` is None for a file that is made, `new` for one that is removed. `permissions`: of a file that is removed,
+    and of one that is made where they are known from before. `like`: where a file that is renamed was, as long as it is
+    there; no row has it.
+    """
+
+    path: str
+    old: TreeFile | None
+    new: TreeFile | None
+    permissions: int | None = None
+    like: str | None = None
+
+
+Row: TypeAlias = tuple[str, TreeFile | None, TreeFile | None, int | None]
+"""A step for JSON."""
+
+
+def as_row(step: ChangeStep) -> Row:
+    return (step.path, step.old, step.new, step.permissions)
+
+
+def of_row(row: Row) -> ChangeStep:
+    path, old, new, permissions = row
+    return ChangeStep(path, old and TreeFile(*old), new and TreeFile(*new), permissions)
+
+
+def steps_between(before: Mapping[bytes, TreeFile], after: Mapping[bytes, TreeFile]) -> list[ChangeStep]:
+    """What makes the files of one tree those of another."""
+    paths = [path for path in {**before, **after} if before.get(path) != after.get(path)]
+    return [ChangeStep(os.fsdecode(path), before.get(path), after.get(path)) for path in paths]
+
+
+def in_order(steps: Iterable[ChangeStep]) -> tuple[ChangeStep, ...]:
+    """As they can be done one after the other: what is removed makes room for what is made."""
+    return tuple(sorted(steps, key=lambda step: (step.new is not None, step.path)))
+
+
+def parents_of(path: str) -> list[str]:
+    """The directories above a path, outermost first; the root is not among them."""
+    parts = path.split("/")
+    return ["/".join(parts[:end]) for end in range(1, len(parts))]
+
 
 STAGING = ".massgen-apply-"
 """How the directory is called that lies beside the files while they are changed; git ignores it."""

@@ -13,10 +13,9 @@ from pydantic import ValidationError
 
 from massgen_mcp.changes.base import MAX_SHARED, Base, ContextDirectory, Refused, object_stores, path_text, take_base
 from massgen_mcp.changes.copies import Copies, copy_installed, place_in
-from massgen_mcp.changes.differences import FileChange
 from massgen_mcp.changes.files import EXECUTABLE, REGULAR, KnownFiles, TooLarge
 from massgen_mcp.changes.git import GitFailed
-from massgen_mcp.changes.repository import PrivateRepository, TreeId
+from massgen_mcp.changes.repository import FileChange, PrivateRepository, TreeId
 from massgen_mcp.home import write_durably
 from massgen_mcp.sandbox import INSTALLED
 from massgen_mcp.workspace import openat

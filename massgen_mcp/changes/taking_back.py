@@ -8,8 +8,7 @@ import stat
 from dataclasses import dataclass
 
 from massgen_mcp.changes.held_directory import HeldDirectory
-from massgen_mcp.changes.intent import IntentPart
-from massgen_mcp.changes.steps import ChangeStep
+from massgen_mcp.changes.intent import ChangeStep, IntentPart
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,16 @@ from typing import TypeAlias
 from massgen_mcp.changes.base import path_text
 from massgen_mcp.changes.files import EXECUTABLE, LINK, TreeFile
 from massgen_mcp.changes.held_directory import HeldDirectory
-from massgen_mcp.changes.intent import STAGED, Intent, IntentPart, Phase, read_intent, write_intent
-from massgen_mcp.changes.steps import ChangeStep, parents_of
+from massgen_mcp.changes.intent import (
+    STAGED,
+    ChangeStep,
+    Intent,
+    IntentPart,
+    Phase,
+    parents_of,
+    read_intent,
+    write_intent,
+)
 from massgen_mcp.changes.taking_back import left_beside, take_back
 from massgen_mcp.workspace import openat
 

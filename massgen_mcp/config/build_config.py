@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from massgen_mcp.config.builder import MAX_AGENTS, short_name
+from massgen_mcp.config.default_team import MAX_AGENTS, short_name
 from massgen_mcp.config.massgen.commands import SUDO_IMAGE
 from massgen_mcp.config.paths import Paths
 from massgen_mcp.config.providers.catalog import WITHOUT_PROVIDER, named_provider

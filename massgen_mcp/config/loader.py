@@ -17,10 +17,8 @@ from massgen_mcp.config.access.acceptances import Pair, user_directory
 from massgen_mcp.config.diagnostics import Problem, likely_types, problems_of, show_name, show_place
 from massgen_mcp.config.installed import OF_MODELS, wrong_versions
 from massgen_mcp.config.models.ag2 import Ag2BackendConfig
-from massgen_mcp.config.models.agents import AgentSettings
-from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
-from massgen_mcp.config.models.config import Config
-from massgen_mcp.config.models.scripted import ScriptedBackendConfig
+from massgen_mcp.config.models.backends import ClaudeCodeBackendConfig, ScriptedBackendConfig
+from massgen_mcp.config.models.config import AgentSettings, Config
 from massgen_mcp.config.normalize import shape
 from massgen_mcp.config.to_plain import NotPlainError, plain_data
 from massgen_mcp.config.yaml_reader import MAX_BYTES, Located, Place, Plain, read_yaml

@@ -13,10 +13,8 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
-from massgen_mcp.config.models.agents import AgentSettings
-from massgen_mcp.config.models.backend_base import PricedBackendConfig
-from massgen_mcp.config.models.common import Settings
-from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.common import PricedBackendConfig, Settings
+from massgen_mcp.config.models.config import AgentSettings, Config
 from massgen_mcp.config.normalize import OF_THE_AGENT
 from massgen_mcp.config.providers.catalog import PROVIDERS
 

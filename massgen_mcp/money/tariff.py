@@ -11,14 +11,11 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from massgen_mcp.config.access.backend_providers import provider_for
-from massgen_mcp.config.access.key_hosts import CLAUDE_URL
+from massgen_mcp.config.access.key_hosts import CLAUDE_URL, provider_for
 from massgen_mcp.config.access.prices import Guess, PriceAs, guess_of, price_as_of
 from massgen_mcp.config.models.ag2 import Ag2BackendConfig
-from massgen_mcp.config.models.backend_base import Price
-from massgen_mcp.config.models.backends import BackendConfig
-from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
-from massgen_mcp.config.models.scripted import ScriptedBackendConfig
+from massgen_mcp.config.models.backends import BackendConfig, ClaudeCodeBackendConfig, ScriptedBackendConfig
+from massgen_mcp.config.models.common import Price
 from massgen_mcp.config.providers.catalog import MESSAGES_OUTPUT
 from massgen_mcp.events.parts import Cost, PriceSource, Usage
 from massgen_mcp.threads import imported

@@ -6,7 +6,7 @@ perspective: what is judged later is judged by everybody alike.
 
 from collections.abc import Sequence
 
-from massgen_mcp.config.models.agents import AgentSettings
+from massgen_mcp.config.models.config import AgentSettings
 
 PERSPECTIVES: dict[str, str] = {
     "builder": "Take the view of a builder: find the simplest answer that works, and carry it through, step by step.",

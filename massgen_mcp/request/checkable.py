@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from massgen_mcp.config.access.backend_providers import vendor_of
+from massgen_mcp.config.access.key_hosts import vendor_of
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.sandboxes import sandbox_of_checks

@@ -11,15 +11,13 @@ from typing import assert_never
 
 from massgen_mcp.config.access.acceptances import Pair
 from massgen_mcp.config.access.agent_clis import API_KEY, TOKEN
-from massgen_mcp.config.access.backend_providers import key_variables
-from massgen_mcp.config.access.key_hosts import AskedBackend, address_of, asked_by, host_of
-from massgen_mcp.config.models.backend_base import ListedBackendConfig
-from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
+from massgen_mcp.config.access.key_hosts import AskedBackend, address_of, asked_by, host_of, key_variables
+from massgen_mcp.config.models.backends import ClaudeCodeBackendConfig, ScriptedBackendConfig
 from massgen_mcp.config.models.commands import CommandsConfig
+from massgen_mcp.config.models.common import ListedBackendConfig
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.http_backends import HttpBackendConfig
 from massgen_mcp.config.models.mcp_servers import HttpMcpServer, StdioServer
-from massgen_mcp.config.models.scripted import ScriptedBackendConfig
 from massgen_mcp.config.providers.keys import read_key
 from massgen_mcp.config.variables import variables_in
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, assert_never
 
-from massgen_mcp.config.builder import config_from_models
+from massgen_mcp.config.default_team import config_from_models
 from massgen_mcp.config.diagnostics import show_name
 from massgen_mcp.config.loader import config_places, is_config, parse_data
 from massgen_mcp.config.models.config import Config

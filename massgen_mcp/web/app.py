@@ -19,7 +19,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Route
 
 from massgen_mcp import __version__
-from massgen_mcp.config.builder import MAX_AGENTS
+from massgen_mcp.config.default_team import MAX_AGENTS
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.page.document import document
 from massgen_mcp.page.head import TONES

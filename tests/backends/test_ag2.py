@@ -25,7 +25,7 @@ from massgen_mcp.backends.base import (
 from massgen_mcp.backends.registry import destination_of, make_backend
 from massgen_mcp.config.access.limits import limits_of
 from massgen_mcp.config.build_config import build_config
-from massgen_mcp.config.builder import config_from_models
+from massgen_mcp.config.default_team import config_from_models
 from massgen_mcp.config.loader import config_from_data, missing_keys, require_keys
 from massgen_mcp.config.models.ag2 import Ag2BackendConfig
 from massgen_mcp.config.models.config import Config

@@ -22,7 +22,7 @@ from massgen_mcp.backends.base import (
 from massgen_mcp.backends.calling import CallHooks, ModelReply, RetryPolicy, call_model
 from massgen_mcp.backends.failures import retry_after
 from massgen_mcp.backends.scripted import ScriptedBackend
-from massgen_mcp.config.models.scripted import ScriptedBackendConfig, ScriptStep
+from massgen_mcp.config.models.backends import ScriptedBackendConfig, ScriptStep
 from massgen_mcp.errors import BackendError
 from tests.virtual_time import VIRTUAL_TIME
 

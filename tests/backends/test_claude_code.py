@@ -29,10 +29,9 @@ from massgen_mcp.backends.frameworks.claude_code import ClaudeCodeBackend, rende
 from massgen_mcp.backends.frameworks.claude_code_step import Cli
 from massgen_mcp.backends.registry import make_backend
 from massgen_mcp.config.access import agent_clis
-from massgen_mcp.config.builder import config_from_models
-from massgen_mcp.config.default_team import default_team
+from massgen_mcp.config.default_team import config_from_models, default_team
 from massgen_mcp.config.loader import config_from_data, missing_keys, require_keys
-from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
+from massgen_mcp.config.models.backends import ClaudeCodeBackendConfig
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import BackendError, DropReason, MassgenError
 from massgen_mcp.events.agent_work import ToolFinished

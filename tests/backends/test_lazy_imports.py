@@ -9,9 +9,9 @@ SCRIPT = """
 import sys
 from massgen_mcp.backends.registry import make_backend
 from massgen_mcp.config.models.ag2 import Ag2AgentConfig, Ag2BackendConfig, Ag2ModelConfig
-from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
+from massgen_mcp.config.models.backends import ClaudeCodeBackendConfig
 from massgen_mcp.config.models.http_backends import AzureBackendConfig, LocalBackendConfig, ProviderBackendConfig
-from massgen_mcp.config.models.scripted import ScriptedBackendConfig
+from massgen_mcp.config.models.backends import ScriptedBackendConfig
 make_backend(ScriptedBackendConfig(type="scripted"), {})
 keys = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "XAI_API_KEY"), "k")
 for kind in ("openai", "chatcompletion", "claude", "gemini", "grok"):

@@ -18,7 +18,7 @@ from massgen_mcp.backends.base import (
     UserMessage,
 )
 from massgen_mcp.backends.scripted import ScriptedBackend
-from massgen_mcp.config.models.scripted import ScriptedBackendConfig, ScriptStep
+from massgen_mcp.config.models.backends import ScriptedBackendConfig, ScriptStep
 from massgen_mcp.errors import BackendError
 from massgen_mcp.markers import marked
 from tests.backends.wires import calls_in, stop_of, text_in

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from massgen_mcp.changes.differences import FileChange
+from massgen_mcp.changes.repository import FileChange
 from tests.changes.apply_cases import CASES, Case
 from tests.changes.apply_play import PERSON, Played, held, play, undone
 

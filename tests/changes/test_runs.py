@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from massgen_mcp.backends.scripted import ScriptedBackend
+from massgen_mcp.config.models.backends import ScriptedBackendConfig
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.config.models.scripted import ScriptedBackendConfig
 from massgen_mcp.events.agent_work import ToolFinished
 from massgen_mcp.events.coordination import AnswerPresented, AnswerSubmitted
 from massgen_mcp.events.parts import Changes

@@ -3,7 +3,7 @@
 import genai_prices
 import pytest
 
-from massgen_mcp.config.builder import config_from_models
+from massgen_mcp.config.default_team import config_from_models
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.providers.catalog import named_provider
 from massgen_mcp.errors import MassgenError

@@ -7,8 +7,7 @@ from massgen_mcp.backends.registry import make_backend
 from massgen_mcp.config.access.agent_clis import find_login
 from massgen_mcp.config.access.key_hosts import host_of, is_model_key, may_go
 from massgen_mcp.config.loader import config_from_data, missing_keys, require_keys
-from massgen_mcp.config.models.backends import BackendConfig
-from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
+from massgen_mcp.config.models.backends import BackendConfig, ClaudeCodeBackendConfig
 from massgen_mcp.errors import BackendError, MassgenError
 
 BACKEND: TypeAdapter[BackendConfig] = TypeAdapter(BackendConfig)

@@ -5,8 +5,14 @@ from typing import get_args
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from massgen_mcp.config.access.backend_providers import key_required, key_variables, provider_for
-from massgen_mcp.config.access.key_hosts import find_key, host_of, missing_variables
+from massgen_mcp.config.access.key_hosts import (
+    find_key,
+    host_of,
+    key_required,
+    key_variables,
+    missing_variables,
+    provider_for,
+)
 from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.http_backends import (
     AzureBackendConfig,

@@ -181,7 +181,7 @@ def test_more_cached_tokens_than_there_were_make_no_call_cheaper_than_cached() -
 
 SCRIPT = """
 import sys
-from massgen_mcp.config.models.backend_base import Price
+from massgen_mcp.config.models.common import Price
 from massgen_mcp.events.parts import Usage
 from massgen_mcp.money.tariff import Tariff
 Tariff("m", Price(input_usd_per_million=1, output_usd_per_million=1), "https://api.openai.com/v1").cost(Usage())

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from massgen_mcp.backends.base import ModelRequest, Part, StopPart, ToolCall, ToolCallPart, UsagePart
-from massgen_mcp.config.models.backend_base import Price
+from massgen_mcp.config.models.common import Price
 from massgen_mcp.config.models.limits import BudgetConfig
 from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 from massgen_mcp.coordination.state import Rules

@@ -11,7 +11,7 @@ import pytest
 
 from massgen_mcp.backends.base import Backend, ModelRequest, Part, StopPart, TextPart, ToolCall, ToolCallPart, UsagePart
 from massgen_mcp.backends.calling import RetryPolicy
-from massgen_mcp.config.models.backend_base import Price
+from massgen_mcp.config.models.common import Price
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.errors import BackendError, DropReason
 from massgen_mcp.events.agent_work import (

@@ -14,7 +14,7 @@ from typing import Any
 
 import anyio
 
-from massgen_mcp.config.models.backend_base import Price
+from massgen_mcp.config.models.common import Price
 from massgen_mcp.config.models.orchestrator import CoordinationSettings, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.agent_work import ModelReplied

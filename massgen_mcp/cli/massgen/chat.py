@@ -27,7 +27,7 @@ from massgen_mcp.cli.massgen.team import find_team, given_of, look_before, outpu
 from massgen_mcp.cli.massgen.trying import agreed_to_checks
 from massgen_mcp.cli.output import print_line, print_text
 from massgen_mcp.config.access.held_keys import redactor_for
-from massgen_mcp.config.models.agents import AgentSettings
+from massgen_mcp.config.models.config import AgentSettings
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.build import build_request
 from massgen_mcp.request.team import Team, describe_start

@@ -11,8 +11,7 @@ from massgen_mcp.cli.asking import ask, choose, confirm, on_terminal
 from massgen_mcp.cli.massgen.choosing import ready_configs
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.config.access.local_servers import LocalServer, described, find_local_servers
-from massgen_mcp.config.builder import config_from_models
-from massgen_mcp.config.default_team import chosen_models, team_of_keys, team_of_server
+from massgen_mcp.config.default_team import chosen_models, config_from_models, team_of_keys, team_of_server
 from massgen_mcp.config.examples import example_path
 from massgen_mcp.config.loader import EXAMPLE_PREFIX, config_places, missing_keys, parse_config
 from massgen_mcp.config.models.config import Config

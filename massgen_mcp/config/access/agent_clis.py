@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import cast
 
 from massgen_mcp.config.access.key_hosts import CLAUDE_URL_VARIABLE, refused_pair
-from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
+from massgen_mcp.config.models.backends import ClaudeCodeBackendConfig
 from massgen_mcp.config.providers.keys import check_address, is_set, read_key
 
 EXTRA = 'pip install "massgen-mcp[claude-code]"'

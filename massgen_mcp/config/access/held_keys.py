@@ -7,8 +7,7 @@ from urllib.parse import urlsplit
 
 from massgen_mcp.config.access import agent_clis
 from massgen_mcp.config.access.key_hosts import asked_by
-from massgen_mcp.config.models.backends import BackendConfig
-from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
+from massgen_mcp.config.models.backends import BackendConfig, ClaudeCodeBackendConfig
 from massgen_mcp.config.providers.catalog import PROVIDERS
 from massgen_mcp.config.variables import called_a_secret
 from massgen_mcp.redaction import Redactor

@@ -3,12 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from massgen_mcp.config.access.backend_providers import serves_here
+from massgen_mcp.config.access.key_hosts import serves_here
 from massgen_mcp.config.models.ag2 import Ag2BackendConfig
-from massgen_mcp.config.models.backends import BackendConfig
-from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
+from massgen_mcp.config.models.backends import BackendConfig, ClaudeCodeBackendConfig, ScriptedBackendConfig
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.config.models.scripted import ScriptedBackendConfig
 
 CONCURRENCY = 100
 CLI_CONCURRENCY = 4

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from massgen_mcp.config.models.backend_base import check_price_as
+from massgen_mcp.config.models.common import check_price_as
 from massgen_mcp.config.models.http_backends import HttpBackend, LocalBackendConfig
 from massgen_mcp.config.providers.catalog import PROVIDERS, Provider, named_provider, owner_of
 from massgen_mcp.errors import MassgenError

@@ -5,8 +5,14 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from massgen_mcp.config.models.backend_base import ListedBackendConfig
-from massgen_mcp.config.models.common import VARIABLE_PATTERN, Address, ModelName, PrintableName, Settings
+from massgen_mcp.config.models.common import (
+    VARIABLE_PATTERN,
+    Address,
+    ListedBackendConfig,
+    ModelName,
+    PrintableName,
+    Settings,
+)
 from massgen_mcp.config.models.http_backends import ProviderBackendConfig
 
 COMPATIBLE_ADDRESSES = {

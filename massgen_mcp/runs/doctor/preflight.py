@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 import anyio
 
-from massgen_mcp.config.access.backend_providers import lists_all_models, provider_for
-from massgen_mcp.config.access.key_hosts import asked_by, find_key
+from massgen_mcp.config.access.key_hosts import asked_by, find_key, lists_all_models, provider_for
 from massgen_mcp.config.access.local_servers import listed_models, read_reply
 from massgen_mcp.config.access.model_lists import ListedModel, compatible_models, gemini_models
-from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
+from massgen_mcp.config.models.backends import ClaudeCodeBackendConfig
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.http_backends import (
     AUTO_MODEL,

@@ -6,13 +6,12 @@ from pathlib import Path
 
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.limiter import ProviderLimiter
-from massgen_mcp.changes.copies import known_as
-from massgen_mcp.changes.history import CopyHistory
+from massgen_mcp.changes.copies import CopyHistory, known_as
 from massgen_mcp.checks.judge import FileJudge
-from massgen_mcp.config.access.backend_providers import vendor_of
+from massgen_mcp.config.access.key_hosts import vendor_of
 from massgen_mcp.config.models.ag2 import Ag2BackendConfig
-from massgen_mcp.config.models.agents import AgentSettings
 from massgen_mcp.config.models.commands import CommandsConfig
+from massgen_mcp.config.models.config import AgentSettings
 from massgen_mcp.config.models.orchestrator import CoordinationSettings, Decide, OrchestratorConfig
 from massgen_mcp.coordination.procedures.by_tests import LEAST_ANSWERS
 from massgen_mcp.coordination.state import Rules

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from massgen_mcp.changes.base import WRITTEN_TO, Base, ContextDirectory, Refused, path_text
-from massgen_mcp.changes.differences import FileChange
 from massgen_mcp.changes.git import GitFailed
-from massgen_mcp.changes.repository import TreeId
+from massgen_mcp.changes.repository import FileChange, TreeId
 from massgen_mcp.changes.run_changes import RunChanges
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError

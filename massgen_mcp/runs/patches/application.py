@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from massgen_mcp.changes.base import path_text
-from massgen_mcp.changes.differences import FileChange
 from massgen_mcp.changes.obstacles import Obstacle
-from massgen_mcp.changes.repository import TreeId
+from massgen_mcp.changes.repository import FileChange, TreeId
 from massgen_mcp.changes.transaction import Settled
 from massgen_mcp.views.plain_text import preview
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from massgen_mcp.changes.applied import AppliedRecord, AppliedRecords, permissions_of_removed
-from massgen_mcp.changes.apply import ApplyPlan, plan
+from massgen_mcp.changes.apply import ApplyPlan, make_branch, plan, plan_branch
 from massgen_mcp.changes.base import path_text
-from massgen_mcp.changes.branch import make_branch, plan_branch
 from massgen_mcp.changes.files import TooLarge
 from massgen_mcp.changes.git import GitFailed, GitUnusable
 from massgen_mcp.changes.intent import Intent, IntentPart
