@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from docs.kinds import default, kind, said
 from docs.markdown import WRITTEN, anchor, block, table
-from massgen_mcp.config.loader import parse_config
+from massgen_mcp.config.loader import config_places, parse_config
 from massgen_mcp.config.models.ag2 import (
     Ag2AgentConfig,
     Ag2BackendConfig,
@@ -131,6 +131,7 @@ limits:
   openai: { concurrency: 8 }
 nested:
   max_depth: 1
+notify: [notify-send, massgen has ended]  # in your own config alone
 """,
     ),
     Section(
@@ -513,14 +514,15 @@ def schema() -> str:
 
 
 def load_example(text: str) -> Config:
-    """As a file beside the files that the examples name."""
+    """As the user's own config, beside the files that the examples name."""
     with tempfile.TemporaryDirectory() as directory:
         base = Path(directory)
         for name in ("src", "skills"):
             (base / name).mkdir()
         for name in ("notes.md", "image.tar"):
             (base / name).touch()
-        return parse_config(text.replace(ELSEWHERE, "image.tar"), "an example", {}, base_dir=base)
+        _, own = config_places(base, {})
+        return parse_config(text.replace(ELSEWHERE, "image.tar"), str(own), {}, base_dir=base)
 
 
 def listed_fields(model: type[BaseModel]) -> list[str]:

@@ -26,6 +26,11 @@ def print_error(line: str) -> None:
     _write(sys.stderr, "".join(f"{plain(part)}\n" for part in line.splitlines()))
 
 
+def send_to_terminal(sequences: str) -> None:
+    """Our own escape sequences, with texts in them that are plain already."""
+    _write(sys.stdout, sequences)
+
+
 def _write(stream: TextIO, text: str) -> bool:
     try:
         stream.write(text)

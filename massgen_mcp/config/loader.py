@@ -243,6 +243,9 @@ def _parsed(located: Located, environ: Mapping[str, str], base_dir: Path | None)
         raise _invalid(problems, located) from None
     if problems:
         raise _invalid(problems, located)
+    if config.notify and Path(located.source).absolute() != (own := config_places(Path(), environ)[1]):
+        message = f"it starts a program outside the sandbox, so only your own config ({own}) may have it"
+        raise _invalid([Problem(("notify",), message)], located)
     return ParsedConfig(config, shaped.note)
 
 

@@ -45,12 +45,16 @@ class Estimate:
     """Some prices are the models' own providers', and not those of the gateways that are asked."""
     nested_usd: float | None = None
     """What runs that agents start may cost besides, within `max_usd`; None: they start none."""
+    usual_time: str = ""
+    """What runs of this team usually took, in words; empty: too few have ended."""
 
     def __str__(self) -> str:
         calls, seconds = self.calls, self.seconds
         effort = f"{calls[0]} to {calls[1]} model calls, {seconds[0]:.0f} to {seconds[1]:.0f} s"
         if self.nested_usd is not None:
             effort += f"; runs that agents start may add up to ${self.nested_usd:.2g}"
+        if self.usual_time:
+            effort += f"; usually {self.usual_time}"
         if self.usd is None:
             return f"price unknown, {effort}"
         unknown = f", and {self.unpriced} agents of unknown price" if self.unpriced else ""

@@ -39,6 +39,7 @@ from massgen_mcp.runs.view.run_view import KeptWatches, RunView, RunWatch
 from massgen_mcp.runs.within import ask_to_admit, enclosing, frozen_request
 from massgen_mcp.statistics.marks import Mark, Verdict
 from massgen_mcp.statistics.sums import Statistics, statistics_of
+from massgen_mcp.statistics.usual import usual_time
 from massgen_mcp.statistics.wanted import StatisticsFilter
 from massgen_mcp.workspace.guard import safe_id
 
@@ -317,6 +318,18 @@ class RunService:
             return statistics_of([run for run in runs if wanted.fits(run)], filters=wanted.filters, unread=unread)
 
         return await anyio.to_thread.run_sync(counted)
+
+    async def usual_time(self, run_id: str) -> str:
+        """What runs of this one's team usually take, in words; empty where too few have ended, or none can be read."""
+
+        def told() -> str:
+            row = self._store.get(run_id)
+            models = [agent.backend.model for agent in self._files.of(row).read_request().config.agents]
+            return usual_time(counted_runs(self._engine, config=row.config)[0], models)
+
+        with suppress(MassgenError):
+            return await anyio.to_thread.run_sync(told)
+        return ""
 
     async def mark(self, run_id: str, verdict: Verdict | None, *, agent: str | None = None, note: str = "") -> None:
         """Note that the answer of a run, or what one of its agents said, proved right or wrong; None: nothing any more.

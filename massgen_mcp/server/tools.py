@@ -6,6 +6,7 @@ fields tell a model everything it needs, the next step included.
 
 import os
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -142,7 +143,8 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         await server.tell_resources_changed(unless=reused)
         if wait_seconds:
             view = await wait_with_progress(context, service, view.row.run_id, "terminal", wait_seconds, None)
-        expected = await estimate(asked.config, request.question, os.environ)
+        usual_time = await service.usual_time(view.row.run_id)
+        expected = replace(await estimate(asked.config, request.question, os.environ), usual_time=usual_time)
         aside, tried = _joined(noticed, commands), await _tried(asked.config, run_them=False)
         return results.started(view, asked, reach, expected, reused=reused, note=note, aside=aside, checks=tried)
 

@@ -74,10 +74,12 @@ def live_view(
     now: float,
     controls: Controls | None = None,
     rendering: Rendering = in_rows,
+    usual_time: str = "",
 ) -> list[Line]:
     """The frame, at most `width` columns and `height` - 1 lines, so that it never outgrows the window.
 
-    `now` is in seconds since the epoch; `rendering` draws the words of an agent that is followed.
+    `now` is in seconds since the epoch; `rendering` draws the words of an agent that is followed; `usual_time`: what
+    runs of the team usually take, where that is known.
     """
     controls = controls or Controls()
     if width < MIN_WIDTH or height < MIN_HEIGHT:
@@ -90,7 +92,7 @@ def live_view(
         rows = [*rows[: room - 1], line(Span(f"… and {len(rows) - room + 1} more agents", "dim"))]
     table = [_head(run, inner), *rows] if rows else []
     body = [*head, *table, *_words(run, doing, controls, inner, room - len(rows), rendering)]
-    return box(_title(run, now, width - 6), body, _foot(run, controls, width - 6), width)
+    return box(_title(run, now, width - 6, usual_time), body, _foot(run, controls, width - 6), width)
 
 
 _LABELS: dict[InputKind | None, str] = {
@@ -124,9 +126,9 @@ def phase_name(run: RunState) -> str:
             return "Evaluation"
 
 
-def _title(run: RunState, now: float, width: int) -> Line:
+def _title(run: RunState, now: float, width: int, usual_time: str) -> Line:
     """The phase, and as many of the figures as there is room for."""
-    figures = _figures(run, now)
+    figures = [*_figures(run, now), *([f"usually {usual_time}"] if usual_time else [])]
     while True:
         title = (*_phase(run), Span(" ── ", "frame"), Span(" · ".join(figures), "dim"))
         if len(figures) == 1 or width_of(text_of(title)) <= width:

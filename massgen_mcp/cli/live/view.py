@@ -42,8 +42,9 @@ PLACE_SECONDS = 1.0
 class LiveView(Display):
     """Ctrl-C is passed on as the signal that it stands for; with `leaves` it does not end the run."""
 
-    def __init__(self, terminal: Terminal, *, leaves: bool = False) -> None:
+    def __init__(self, terminal: Terminal, *, leaves: bool = False, usual_time: str = "") -> None:
         self._terminal = terminal
+        self._usual_time = usual_time
         self._run: FollowedRun | None = None
         self._doing = Activities()
         self.records: list[LogRecord] = []
@@ -164,6 +165,7 @@ class LiveView(Display):
             now=self._run.state.now(time.monotonic(), time.time()),
             controls=self._keys.controls,
             rendering=self._rendering,
+            usual_time=self._usual_time,
         )
 
     def _rendering(self, text: str, width: int) -> list[Line]:

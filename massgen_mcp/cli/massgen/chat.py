@@ -18,7 +18,7 @@ from massgen_mcp.cli.massgen.chat_commands import COMMANDS, KEYS, MEANINGS, Acti
 from massgen_mcp.cli.massgen.chat_input import PipeReader, Reader
 from massgen_mcp.cli.massgen.editor import edit, editable
 from massgen_mcp.cli.massgen.mentions import mentioned_paths
-from massgen_mcp.cli.massgen.one_run import execute_shown, write_answer
+from massgen_mcp.cli.massgen.one_run import execute_shown, tell_end, write_answer
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.massgen.own_terminal import OwnTerminal
 from massgen_mcp.cli.massgen.resuming import describe_interrupted, interrupted_here, run_to_continue
@@ -143,7 +143,7 @@ class _Conversation:
             self.session = run.session
             if run.note:
                 self._show([(Span(run.note, "dim"),)])
-            await self._finish(run, await execute_shown(run, self.options, self.own_terminal))
+            await self._execute(run)
 
     async def _checks_agreed(self, team: Team) -> bool:
         """Asked until the person agrees, and anew where the team changes."""
@@ -163,12 +163,14 @@ class _Conversation:
             if self.session is None and run.session is not None and run.directory.path.is_relative_to(self.project):
                 self.session = run.session
                 self._show([self._going_on(run.session)])
-            await self._finish(run, await execute_shown(run, self.options, self.own_terminal))
+            await self._execute(run)
 
-    async def _finish(self, run: ForegroundRun, ended: RunState) -> None:
+    async def _execute(self, run: ForegroundRun) -> None:
+        ended = await execute_shown(run, self.options, self.own_terminal, await run.usual_time())
         self.last = (ended, run.directory)
         self._show_result(ended)
         fault = write_answer(ended, self.options)
+        await tell_end(run.run_id, ended, self.options)
         for outcome in () if self.own_terminal.left else await apply_at_end(run, ended, self.options):
             print_line(outcome.text)
         if fault is not None:

@@ -24,13 +24,13 @@ def shown_live(options: Options, environ: Mapping[str, str]) -> bool:
     return not quiet and person_at_terminal(environ)
 
 
-def choose_display(options: Options, environ: Mapping[str, str]) -> Display:
-    """The display for this command line and this standard output."""
+def choose_display(options: Options, environ: Mapping[str, str], usual_time: str = "") -> Display:
+    """The display for this command line and this standard output. `usual_time`: what runs of the team usually take."""
     if shown_live(options, environ):
         from massgen_mcp.cli.live.terminal import Terminal
         from massgen_mcp.cli.live.view import LiveView  # a terminal library, for terminals only
 
-        return LiveView(Terminal(environ))
+        return LiveView(Terminal(environ), usual_time=usual_time)
     if options.debug:
         return DebugLines()
     return Display() if options.automation or options.no_display or options.quiet else Sentences(print_error)

@@ -12,11 +12,12 @@ import anyio
 
 from massgen_mcp.cli.asking import on_terminal
 from massgen_mcp.cli.exits import EXIT_INTERRUPTED, EXIT_OK, exit_of_foreground
+from massgen_mcp.cli.live.attention import draw_attention
 from massgen_mcp.cli.live.display import LET_GO, Display
 from massgen_mcp.cli.massgen.applying import ApplyLine, apply_at_end, decides
 from massgen_mcp.cli.massgen.automation import Lines
 from massgen_mcp.cli.massgen.debug_log import DebugLog
-from massgen_mcp.cli.massgen.display import choose_display
+from massgen_mcp.cli.massgen.display import choose_display, shown_live
 from massgen_mcp.cli.massgen.left_runs import left_here, note_left
 from massgen_mcp.cli.massgen.mentions import mentioned_paths
 from massgen_mcp.cli.massgen.options import Options
@@ -39,6 +40,7 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.doctor.command_sandbox import sandbox_note
 from massgen_mcp.runs.host.foreground import continue_here, run_here
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
+from massgen_mcp.runs.host.notifying import notify
 from massgen_mcp.runs.host.run_handle import RunHandle
 from massgen_mcp.views.plain_text import plain
 
@@ -126,16 +128,27 @@ async def _report(run: ForegroundRun, options: Options, reporter: Reporter) -> i
     Returns the exit code.
     """
     who, terminal = decides(options, os.environ), OwnTerminal()
-    snapshot = await execute_shown(run, options, terminal)
+    if usual_time := await run.usual_time():
+        reporter.aside(f"This team usually takes {usual_time}.")
+    snapshot = await execute_shown(run, options, terminal, usual_time)
     fault = write_answer(snapshot, options)
     asks = who == "person" and not terminal.left
     applies = who == "caller" or not (asks or terminal.left)
     reporter.end(snapshot, run, await apply_at_end(run, snapshot, options) if applies else [])
+    await tell_end(run.run_id, snapshot, options)
     for outcome in await apply_at_end(run, snapshot, options) if asks else ():
         reporter.aside(outcome.text)
     if fault is not None:
         raise fault
     return exit_of_foreground(snapshot)
+
+
+async def tell_end(run_id: str, run: RunState, options: Options) -> None:
+    """Tell a person who looks elsewhere, and start the program that the person named."""
+    if shown_live(options, os.environ):
+        draw_attention(run, os.environ)
+    if failed := await notify(run_id, run, os.environ, options.notify):
+        print_error(failed)
 
 
 def write_answer(run: RunState, options: Options) -> MassgenError | None:
@@ -149,11 +162,11 @@ def write_answer(run: RunState, options: Options) -> MassgenError | None:
     return None
 
 
-async def execute_shown(run: ForegroundRun, options: Options, terminal: OwnTerminal) -> RunState:
+async def execute_shown(run: ForegroundRun, options: Options, terminal: OwnTerminal, usual_time: str = "") -> RunState:
     """Execute the run, shown as asked; the first signal cancels it properly, the second one ends the process. A run
-    that is kept goes on when its terminal is closed.
+    that is kept goes on when its terminal is closed. `usual_time`: what runs of its team usually take.
     """
-    display = choose_display(options, os.environ)
+    display = choose_display(options, os.environ, usual_time)
     debug_log = DebugLog(run.directory.path) if options.debug else None
     handles: list[RunHandle] = []
     snapshot = RunState()

@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -106,6 +107,7 @@ class Options:
     plain: bool = False
     no_logs: bool = False
     debug: bool = False
+    notify: tuple[str, ...] = ()
     session_id: str | None = None
     list_sessions: bool = False
     background: bool = False
@@ -149,7 +151,7 @@ def _check_together(parser: Parser, given: argparse.Namespace, *, named_team: bo
     team = given.config or named_team
     one_answer = given.json or given.quiet or given.background
     resumed_otherwise = given.resume is not None and (given.question is not None or _changes_the_run(given))
-    left_alone_and = given.automation or given.json or given.output_file or given.no_logs
+    left_alone_and = given.automation or given.json or given.output_file or given.no_logs or given.notify
     faults = (
         (
             given.config and named_team,
@@ -182,7 +184,7 @@ def _check_together(parser: Parser, given: argparse.Namespace, *, named_team: bo
         ),
         (
             given.background and left_alone_and,
-            "--background prints an id, and nothing else; leave --automation, --json, --output-file and --no-logs out",
+            "--background prints an id and no more; leave --automation, --json, --output-file, --no-logs, --notify out",
         ),
         (
             given.automation and (given.select or given.init),
@@ -269,6 +271,13 @@ def make_parser() -> Parser:
     )
     output.add_argument("--no-display", action="store_true", help="show nothing until the result")
     output.add_argument("--no-logs", action="store_true", help="leave nothing on disk but the output file")
+    output.add_argument(
+        "--notify",
+        metavar="COMMAND",
+        type=_words,
+        default=(),
+        help="start this when the run has ended, without a shell; MASSGEN_RUN_ID, _STATE, _OUTCOME, _COST tell of it",
+    )
     output.add_argument("--debug", action="store_true", help="show every log line, with tracebacks")
     sessions = parser.add_argument_group("sessions")
     sessions.add_argument("--session-id", metavar="ID", help="go on with this session")
@@ -291,6 +300,16 @@ def _trust(text: str) -> str:
     if text != AS_IT_IS and not _DIGEST.fullmatch(text):
         raise argparse.ArgumentTypeError("expected sha256: and 64 hexadecimal digits, or no value")
     return text
+
+
+def _words(text: str) -> tuple[str, ...]:
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if not words:
+        raise argparse.ArgumentTypeError("expected a program and its arguments")
+    return words
 
 
 def _names(text: str) -> list[str]:

@@ -7,9 +7,11 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from massgen_mcp.config.providers.addresses import is_safe_url
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import HTTP_TOKEN_VARIABLE, OAUTH_CLIENT_VARIABLE, OAUTH_SECRET_VARIABLE
-from massgen_mcp.server.http.oauth import OAuthSettings, is_safe_url
+from massgen_mcp.runs.host.webhooks import Webhooks
+from massgen_mcp.server.http.oauth import OAuthSettings
 from massgen_mcp.server.http.serving import HttpSettings, OwnToken
 
 LEAST_TOKEN = 16
@@ -26,6 +28,7 @@ def http_settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Ht
             )
     if options.public_url and not is_safe_url(options.public_url):
         raise MassgenError("invalid_arguments", "--public-url: expected an https:// URL, without a query")
+    Webhooks.of(environ)  # wrong ones are to be told now, not when a run has ended
     return HttpSettings(
         options.host,
         options.port,

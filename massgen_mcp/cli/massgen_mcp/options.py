@@ -51,6 +51,7 @@ environment:
   MASSGEN_MCP_KEEP_RESULTS_DAYS  days after its end that a run is kept (7)
   MASSGEN_MCP_KEEP_WORKSPACES_HOURS  hours after its end that a run's workspaces are kept (24)
   MASSGEN_MCP_HTTP_TOKEN  the bearer token of --transport http
+  MASSGEN_MCP_WEBHOOKS, MASSGEN_MCP_WEBHOOK_SECRET  URLs that hear of the end of runs, and what signs it
   MASSGEN_MCP_OAUTH_CLIENT_ID  for --oauth-introspection-url
   MASSGEN_MCP_OAUTH_CLIENT_SECRET  for the same
   NO_COLOR          no colours

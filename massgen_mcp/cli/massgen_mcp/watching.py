@@ -7,6 +7,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from massgen_mcp.cli.exits import EXIT_OK, exit_of_run
+from massgen_mcp.cli.live.attention import draw_attention
 from massgen_mcp.cli.live.display import Display, Sentences
 from massgen_mcp.cli.live.telling import Telling, kept_of
 from massgen_mcp.cli.output import print_line
@@ -21,15 +22,16 @@ from massgen_mcp.views.plain_text import preview
 
 async def watch_as_person(service: RunService, run_id: str, *, plain: bool) -> int:
     """As `massgen` shows a run; with its answer, when it has ended."""
-    terminal, display = None, Sentences(print_line)
+    terminal, display, usual_time = None, Sentences(print_line), await service.usual_time(run_id)
     if not plain:
         from massgen_mcp.cli.live.terminal import Terminal  # a terminal library, for terminals only
         from massgen_mcp.cli.live.view import LiveView
 
         terminal = Terminal(os.environ)
-        display = LiveView(terminal, leaves=True)
+        display = LiveView(terminal, leaves=True, usual_time=usual_time)
     telling = Telling(terminal, print_line)
     watched: _Watched | None = None
+    followed = False
     try:
         async with anyio.create_task_group() as tasks, aclosing(service.follow(run_id, past_questions=True)) as news:
             async for view, records in news:
@@ -38,6 +40,7 @@ async def watch_as_person(service: RunService, run_id: str, *, plain: bool) -> i
                     telling.aside(f"Question: {preview(view.snapshot.question)}")
                     display.started(watched)
                     if not view.ended:
+                        followed = True
                         tasks.start_soon(display.refresh)
                 watched.view = view
                 for record in records:
@@ -51,6 +54,8 @@ async def watch_as_person(service: RunService, run_id: str, *, plain: bool) -> i
         return EXIT_OK
     if watched.view.ended:
         telling.ending(watched.state, kept_of(watched.state, watched.view.directory))
+        if followed and terminal is not None:
+            draw_attention(watched.state, os.environ)
     return exit_of_run(watched.view)
 
 

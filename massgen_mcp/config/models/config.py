@@ -69,6 +69,10 @@ class Config(Settings, frozen=True):
     """How much is asked of a provider at once, by backend type."""
     nested: NestedConfig | None = None
     """Whether agents may start runs, and how many; None: they may not."""
+    notify: tuple[str, ...] = ()
+    """Program and arguments, started whenever a run has ended. Only in your own config, the one that is used where none
+    is named.
+    """
 
     @field_validator("limits")
     @classmethod

@@ -31,3 +31,15 @@ def port_in(url: str) -> int | None:
 
 def same_address(one: str, other: str) -> bool:
     return one.rstrip("/") == other.rstrip("/")
+
+
+def is_safe_url(url: str) -> bool:
+    """Encrypted, or within this machine; without credentials and a query."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return False
+    if not host or "@" in parts.netloc or parts.query or parts.fragment:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(url))

@@ -61,6 +61,10 @@ class ForegroundRun:
     def listed(self) -> bool:
         return self.host.stored is not None
 
+    async def usual_time(self) -> str:
+        """See `RunService.usual_time`."""
+        return await self.host.stored.service.usual_time(self.run_id) if self.host.stored is not None else ""
+
     def view(self, run: RunState) -> RunView:
         """The run that has ended, as whoever looks from outside sees it. Raises `MassgenError` store_unavailable."""
         if self.host.stored is not None:

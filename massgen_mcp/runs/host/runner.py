@@ -33,8 +33,10 @@ from massgen_mcp.runs.engine import Engine, NewsHost, RunFiles, Waking
 from massgen_mcp.runs.engine.rows import RunRow
 from massgen_mcp.runs.host.capacity import Capacity, Load
 from massgen_mcp.runs.host.failing import break_off
+from massgen_mcp.runs.host.notifying import notify
 from massgen_mcp.runs.host.run_handle import RunHandle
 from massgen_mcp.runs.host.run_host import ExecutedRun, RunHost, StoredRuns
+from massgen_mcp.runs.host.webhooks import Webhooks
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.local import local_engine
 from massgen_mcp.runs.store.retention import prune
@@ -211,15 +213,31 @@ class Runner:
             logger.error("run %s broke", run_id, exc_info=ended.fault)
         self._ended[run_id] = ended.snapshot
         self._leave(run_id)
-        await self._report(run_id, directory, ended.snapshot)
+        await self._report(row, directory, ended.snapshot)
 
-    async def _report(self, run_id: str, directory: RunFiles, snapshot: RunState) -> None:
-        """Write the report of a run whose end is known; one at a time, so that other runs are not slowed."""
+    async def _report(self, row: RunRow, directory: RunFiles, snapshot: RunState) -> None:
+        """Write the report of a run whose end is known; one at a time, so that other runs are not slowed. Then tell who
+        waits for its end.
+        """
         self._unreported += 1
         try:
-            await anyio.to_thread.run_sync(self._host.write_report, run_id, directory, snapshot, limiter=self._reports)
+            await anyio.to_thread.run_sync(
+                self._host.write_report, row.run_id, directory, snapshot, limiter=self._reports
+            )
+            if row.parent is None:
+                for fault in await self._tell_end(row.run_id, snapshot):
+                    logger.warning("run %s has ended, and not everybody was told: %s", row.run_id, fault)
         finally:
             self._unreported -= 1
+
+    async def _tell_end(self, run_id: str, snapshot: RunState) -> list[str]:
+        """The user's own program, and the servers of the operator. Returns what went wrong."""
+        failed = await notify(run_id, snapshot, self._environ)
+        try:
+            hooks = await Webhooks.of(self._environ).tell(run_id, snapshot)
+        except MassgenError as error:
+            hooks = [str(error)]
+        return [*([failed] if failed else []), *hooks]
 
     def _leave(self, run_id: str) -> None:
         """The run goes on here no more."""

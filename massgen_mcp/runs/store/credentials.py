@@ -12,7 +12,7 @@ from massgen_mcp.config.access.key_hosts import asked_by
 from massgen_mcp.config.access.prices import PRICE_AS_VARIABLE
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.providers.catalog import credential_variables
-from massgen_mcp.home import Home
+from massgen_mcp.home import WEBHOOK_SECRET_VARIABLE, WEBHOOKS_VARIABLE, Home
 
 
 def variables_of(config: Config) -> tuple[str, ...]:
@@ -26,10 +26,11 @@ def variables_of(config: Config) -> tuple[str, ...]:
 
 
 def identity(config: Config, environ: Mapping[str, str], home: Home) -> str:
-    """The fingerprint under which a run of this config is executed. Raises `MassgenError` disk_full or
-    store_unavailable.
+    """The fingerprint under which a run of this config is executed: runs of an operator who is told of their ends go to
+    a runner that tells him. Raises `MassgenError` disk_full or store_unavailable.
     """
-    return fingerprint(variables_of(config), environ, home.secret("fingerprint"))
+    told = [name for name in (WEBHOOKS_VARIABLE, WEBHOOK_SECRET_VARIABLE) if environ.get(name)]
+    return fingerprint((*variables_of(config), *told), environ, home.secret("fingerprint"))
 
 
 def fingerprint(names: Iterable[str], environ: Mapping[str, str], secret: bytes) -> str:

@@ -20,6 +20,7 @@ import httpx2
 import jwt
 from mcp.server.auth.provider import AccessToken
 
+from massgen_mcp.config.providers.addresses import is_safe_url
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.server.http.tokens import TokensUnknowable
 
@@ -76,18 +77,6 @@ class OAuthSettings:
                 "invalid_arguments",
                 "--oauth-introspection-url needs MASSGEN_MCP_OAUTH_CLIENT_ID and MASSGEN_MCP_OAUTH_CLIENT_SECRET",
             )
-
-
-def is_safe_url(url: str) -> bool:
-    """Encrypted, or within this machine."""
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-    except ValueError:
-        return False
-    if not host or "@" in parts.netloc or parts.query or parts.fragment:
-        return False
-    return parts.scheme == "https" or (parts.scheme == "http" and host in ("127.0.0.1", "localhost", "::1"))
 
 
 class OAuthTokens:
