@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from massgen_mcp.config.loader import parse_config, require_keys
-from massgen_mcp.config.providers.catalog import named_provider
+from massgen_mcp.config.providers.catalog import PROVIDERS, named_provider
 from tests.commands import python, run_command
 from tests.harness import COMMAND_MODULE, ROOT, SERVER_MODULE, TempHome, home
 from tests.planted import SEARCH
@@ -49,7 +49,7 @@ def test_no_block_escapes_these_tests() -> None:
 
 
 def test_it_is_short_and_shows_something_to_do_at_once() -> None:
-    assert len(README.split()) < 600
+    assert len(README.split()) <= 750
     assert "massgen-mcp demo" in "\n".join(README.splitlines()[:30])
     assert "$(BIN)/massgen-mcp demo" in (ROOT / "Makefile").read_text()
 
@@ -222,6 +222,16 @@ def test_the_team_of_the_readme_is_a_valid_config(environ: dict[str, str]) -> No
     config = parse_config(block("yaml"), "README.md", environ)
     require_keys(config, environ)
     assert [agent.id for agent in config.agents] == ["gpt", "claude", "local"]
+    asked = {f"{agent.backend.type}/{agent.backend.model}" for agent in config.agents if agent.id != "local"}
+    assert {named for names in re.findall(r"--models ([^`]+)`", README) for named in names.split(",")} == asked
+    assert asked <= {f"{row.type}/{row.strong_model}" for row in PROVIDERS}, "as the default team asks them"
+
+
+def test_the_costs_are_those_of_the_estimate_that_the_tutorial_gets() -> None:
+    (estimate,) = re.findall(r"^estimate: .*", (ROOT / "docs" / "tutorial.md").read_text(), re.MULTILINE)
+    figures = re.findall(r"`([^`]*\d to [^`]*)`", README)
+    assert len(figures) == 3
+    assert [figure for figure in figures if figure not in estimate] == []
 
 
 @pytest.mark.parametrize("target", re.findall(r"(?:\]\(|src(?:set)?=\")(?!https:)([^)\"]+)", README))
