@@ -87,16 +87,8 @@ def page_with(
     reported: ReportedRun, history: RunHistory, nested: NestedRuns, room: TextRoom, depth: int = MOST_DEPTH
 ) -> RunPage:
     """The page of a run whose records, as far as its state holds them, are in `history`."""
-    return _Builder(
-        reported.state,
-        history,
-        nested,
-        room,
-        depth,
-        reported.policy,
-        Patches(reported.patch_of, room, reported.redactor),
-        reported.applied_at,
-    ).page()
+    patches = Patches(reported.patch_of, room, reported.redactor)
+    return _Builder(reported, history, nested, room, depth, patches).page()
 
 
 MAX_LOSS = 500
@@ -105,15 +97,17 @@ MAX_LOSS = 500
 
 @dataclass
 class _Builder:
-    run: RunState
+    reported: ReportedRun
     history: RunHistory
     nested_runs: NestedRuns
     room: TextRoom
     depth: int
-    policy: ChecksPolicy
     patches: Patches
-    applied_at: float | None
     notes: list[str] = field(default_factory=list[str])
+
+    @property
+    def run(self) -> RunState:
+        return self.reported.state
 
     def page(self) -> RunPage:
         """Texts are taken in the order of their importance."""
@@ -160,9 +154,9 @@ class _Builder:
             sums=sums_of(run, self.history.by_phase),
             nested=tuple(self._nested(run_id) for run_id in run.nested_runs),
             changes=changes,
-            applied_at=self.applied_at,
+            applied_at=self.reported.applied_at,
             patches=self.patches.texts,
-            checks=checks_of(run, self.policy, self.history.checked, room),
+            checks=checks_of(run, self.reported.policy, self.history.checked, room),
             tests=tests_of(run, room),
             check_runs=self._check_runs(),
             notes=(),
@@ -200,44 +194,26 @@ class _Builder:
     # -- time -----------------------------------------------------------------------------------------------------
 
     def _since(self, time: float) -> float:
-        """Seconds since the run began; a clock that was set back cannot lead before that."""
-        return round(max(0.0, time - (self.run.started_at or time)), 3)
-
-    def _end_of(self, end: float) -> float:
-        return self._since(end or self.history.last)
+        return self.history.since(time)
 
     def _time_line(self) -> TimeLine:
-        history = self.history
-        work = [(self._since(call.start), self._end_of(call.end)) for call in history.calls]
-        work += [(self._since(tool.start), self._since(tool.end)) for tool in history.tools]
+        history, last = self.history, self._since(self.history.last)
+        work = [(call.start, last if call.ended == "open" else call.end) for call in history.calls]
+        work += [(tool.start, tool.end) for tool in history.tools]
         work += [(self._since(check.start), self._since(check.end)) for check in history.check_runs]
-        work += [(self._since(since), self._end_of(until or 0.0)) for since, until in history.nested.values()]
-        work += [(self._since(moment.at), self._since(moment.at)) for moment in history.moments]
-        return time_line(((since, max(since, until)) for since, until in work), self._since(history.last))
+        work += [(self._since(since), self._since(until or history.last)) for since, until in history.nested.values()]
+        work += [(moment.at, moment.at) for moment in history.moments]
+        return time_line(((since, max(since, until)) for since, until in work), last)
 
     def _calls(self) -> tuple[PageModelCall, ...]:
-        return tuple(
-            PageModelCall(
-                agent=call.agent,
-                start=self._since(call.start),
-                end=self._end_of(call.end),
-                phase=call.phase,
-                ended=call.ended,
-                say=call.say,
-            )
-            for call in self._last(self.history.calls, "model calls")
-        )
+        """One that has not ended goes on until the last thing that happened."""
+        now = {"end": self._since(self.history.last)}
+        calls = self._last(self.history.calls, "model calls")
+        return tuple(call.model_copy(update=now) if call.ended == "open" else call for call in calls)
 
     def _tools(self) -> tuple[PageToolCall, ...]:
         return tuple(
-            PageToolCall(
-                agent=tool.agent,
-                start=self._since(tool.start),
-                end=self._since(tool.end),
-                name=tool.name,
-                shown=self.room.beginning(tool.shown, DETAIL),
-                failed=tool.failed,
-            )
+            tool.model_copy(update={"shown": self.room.beginning(tool.shown, DETAIL)})
             for tool in self._last(self.history.tools, "tool calls")
         )
 
@@ -255,13 +231,7 @@ class _Builder:
 
     def _moments(self) -> tuple[PageMoment, ...]:
         return tuple(
-            PageMoment(
-                at=self._since(moment.at),
-                agent=moment.agent,
-                say=moment.sentence.text,
-                detail=self.room.beginning(moment.sentence.detail, DETAIL),
-                kind=moment.kind,
-            )
+            moment.model_copy(update={"detail": self.room.beginning(moment.detail, DETAIL)})
             for moment in self._last(self.history.moments, "moments")
         )
 
@@ -281,12 +251,13 @@ class _Builder:
             return not self._won(past), past.event.label not in standing, -past.at
 
         texts = {
-            _key(past): self.room.take(past.event.content) for past in sorted(self.history.answers, key=less_important)
+            key_of(past.attempt, past.event.label): self.room.take(past.event.content)
+            for past in sorted(self.history.answers, key=less_important)
         }
         answers: list[Answer] = []
         latest: dict[str, str] = {}
         for past in self.history.answers:
-            key, agent = _key(past), past.event.agent
+            key, agent = key_of(past.attempt, past.event.label), past.event.agent
             answers.append(
                 Answer(
                     key=key,
@@ -339,7 +310,6 @@ class _Builder:
     def _nested(self, run_id: str) -> Nested:
         started, ended = self.run.nested_runs[run_id], self.run.nested_ends.get(run_id)
         since, until = self.history.nested[run_id]
-        reported = self.nested_runs(run_id) if self.depth > 1 else None
         return Nested(
             run_id=run_id,
             agent=started.agent,
@@ -347,13 +317,11 @@ class _Builder:
             end=None if until is None else self._since(until),
             state=(ended.state if ended else "running").replace("_", " "),
             say=self.room.beginning(started.question, DETAIL),
-            run=None if reported is None else self._page_of(reported),
+            run=self._page_of(self.nested_runs(run_id) if self.depth > 1 else None),
         )
 
-    def _page_of(self, reported: ReportedRun) -> RunPage:
+    def _page_of(self, reported: ReportedRun | None) -> RunPage | None:
+        if reported is None:
+            return None
         history = _history(reported, redacted=self.room.redacted)
         return page_with(reported, history, self.nested_runs, self.room, self.depth - 1)
-
-
-def _key(past: PastAnswer) -> str:
-    return key_of(past.attempt, past.event.label)

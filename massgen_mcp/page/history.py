@@ -4,7 +4,7 @@ Reads every record once. Who may vote, what counts and who wins is not decided h
 """
 
 from dataclasses import dataclass, field, replace
-from typing import assert_never
+from typing import Generic, TypeVar, assert_never
 
 from massgen_mcp.events.agent_work import (
     BallotChanged,
@@ -66,8 +66,8 @@ from massgen_mcp.events.run import (
     TimeReturned,
 )
 from massgen_mcp.money.spending import Spending
-from massgen_mcp.page.data import CallEnd, MomentKind, Phase
-from massgen_mcp.views.sentences import Sentence, sentence_of
+from massgen_mcp.page.data import CallEnd, MomentKind, PageModelCall, PageMoment, PageToolCall, Phase
+from massgen_mcp.views.sentences import sentence_of
 
 _STEERING = (
     CallerMessage,
@@ -79,27 +79,7 @@ _STEERING = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedCall:
-    """`ended` and `end` change once."""
-
-    agent: str
-    call_id: str
-    start: float
-    phase: Phase
-    end: float = 0.0
-    ended: CallEnd = "open"
-    say: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class PastTool:
-    agent: str
-    start: float
-    end: float
-    name: str
-    shown: str
-    failed: bool
+E = TypeVar("E")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,57 +90,42 @@ class PastCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class PastChecked:
+class Past(Generic[E]):
+    """An event, when it happened, and in which attempt."""
+
     at: float
     attempt: int
-    event: FilesChecked
+    event: E
 
 
 @dataclass(frozen=True, slots=True)
-class PastAnswer:
-    at: float
-    attempt: int
-    event: AnswerSubmitted
-
-
-@dataclass(frozen=True, slots=True)
-class PastVote:
-    at: float
-    attempt: int
-    event: VoteCast
+class PastVote(Past[VoteCast]):
     void_at: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PastMoment:
-    at: float
-    agent: str | None
-    sentence: Sentence
-    kind: MomentKind
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """What an agent was sent."""
-
-    at: float
-    attempt: int
-    event: RoundStarted | BallotChanged | MessagesShown | PresentationStarted
+PastAnswer = Past[AnswerSubmitted]
+PastChecked = Past[FilesChecked]
+Sent = Past[RoundStarted | BallotChanged | MessagesShown | PresentationStarted]
+"""What an agent was sent."""
 
 
 @dataclass
 class RunHistory:
-    """Mutable while records are added; treat it as read-only. Times are those of the records, in seconds."""
+    """Mutable while records are added; treat it as read-only. Times are those of the records, in seconds; in parts of a
+    page they are those since the run began.
+    """
 
-    calls: list[RecordedCall] = field(default_factory=list[RecordedCall])
-    tools: list[PastTool] = field(default_factory=list[PastTool])
+    calls: list[PageModelCall] = field(default_factory=list[PageModelCall])
+    """One that has not ended ends where it began."""
+    tools: list[PageToolCall] = field(default_factory=list[PageToolCall])
+    """What each was to do is here as it was written, and so is what was written at a moment."""
     check_runs: list[PastCheck] = field(default_factory=list[PastCheck])
     checked: list[PastChecked] = field(default_factory=list[PastChecked])
     authors: dict[str, str | None] = field(default_factory=dict[str, str | None])
     """Whose files a tree holds; None: the base's. Of files as they are judged it is known when all checks have run."""
     answers: list[PastAnswer] = field(default_factory=list[PastAnswer])
     votes: list[PastVote] = field(default_factory=list[PastVote])
-    moments: list[PastMoment] = field(default_factory=list[PastMoment])
+    moments: list[PageMoment] = field(default_factory=list[PageMoment])
     sent: list[Sent] = field(default_factory=list[Sent])
     nested: dict[str, tuple[float, float | None]] = field(default_factory=dict[str, tuple[float, float | None]])
     """From when to when a nested run went on, by its id."""
@@ -169,6 +134,7 @@ class RunHistory:
     """When the winner of the last attempt was chosen."""
     last: float = 0.0
     """When the last thing happened."""
+    began: float | None = None
     _attempt: int = 1
     _models: dict[str, str] = field(default_factory=dict[str, str])
     _alone: set[str] = field(default_factory=set[str])
@@ -180,6 +146,10 @@ class RunHistory:
     _standing: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
     """Places in `votes` of those of an agent that nothing has made void."""
     _shown_tools: dict[str, str] = field(default_factory=dict[str, str])
+
+    def since(self, time: float) -> float:
+        """Seconds since the run began; a clock that was set back cannot lead before that."""
+        return round(max(0.0, time - (self.began or time)), 3)
 
     def add(self, record: LogRecord) -> None:
         event = record.event
@@ -196,13 +166,12 @@ class RunHistory:
         match event:
             case RunStarted():
                 self._models = {agent.name: agent.model for agent in event.agents}
+                self.began = at
             case AttemptStarted():
                 self._attempt, self._standing, self.decided = event.attempt, {}, None
             case WinnerChosen():
                 self.decided = at
-            case RoundStarted() | BallotChanged() | MessagesShown():
-                self._send(at, event)
-            case PresentationStarted():
+            case RoundStarted() | BallotChanged() | MessagesShown() | PresentationStarted():
                 self._send(at, event)
             case ModelCallStarted():
                 self._begin_call(at, event)
@@ -220,8 +189,7 @@ class RunHistory:
             case ToolStarted():
                 self._shown_tools[event.call_id] = event.shown
             case ToolFinished():
-                shown = self._shown_tools.pop(event.call_id, "")
-                self.tools.append(PastTool(event.agent, at - event.seconds, at, event.name, shown, event.is_error))
+                self._add_tool(at, event)
             case BaseTaken(tree=str(tree)):
                 self.authors[tree] = None
             case CheckFinished():
@@ -229,7 +197,7 @@ class RunHistory:
             case FilesChecked():
                 self._check(at, event)
             case AnswerSubmitted():
-                self.answers.append(PastAnswer(at, self._attempt, event))
+                self.answers.append(Past(at, self._attempt, event))
                 if event.changes is not None:
                     self.authors.setdefault(event.changes.tree, event.agent)
                 for voter in event.voided_votes:
@@ -294,14 +262,24 @@ class RunHistory:
             kind = "steering"
         elif bad:
             kind = "failure"
-        self.moments.append(PastMoment(at, getattr(event, "agent", None), sentence, kind))
+        agent = getattr(event, "agent", None)
+        say, detail = sentence.text, sentence.detail
+        self.moments.append(PageMoment(at=self.since(at), agent=agent, say=say, detail=detail, kind=kind))
 
-    def _send(
-        self,
-        at: float,
-        event: RoundStarted | BallotChanged | MessagesShown | PresentationStarted,
-    ) -> None:
-        self.sent.append(Sent(at, self._attempt, event))
+    def _add_tool(self, at: float, event: ToolFinished) -> None:
+        self.tools.append(
+            PageToolCall(
+                agent=event.agent,
+                start=self.since(at - event.seconds),
+                end=self.since(at),
+                name=event.name,
+                shown=self._shown_tools.pop(event.call_id, ""),
+                failed=event.is_error,
+            )
+        )
+
+    def _send(self, at: float, event: RoundStarted | BallotChanged | MessagesShown | PresentationStarted) -> None:
+        self.sent.append(Past(at, self._attempt, event))
         if isinstance(event, RoundStarted | BallotChanged):
             (self._alone.discard if event.ballot else self._alone.add)(event.agent)
 
@@ -317,13 +295,15 @@ class RunHistory:
             case "condense":
                 phase = "Making room"
         self._open_calls[event.call_id] = len(self.calls), event
-        self.calls.append(RecordedCall(event.agent, event.call_id, at, phase))
+        start = self.since(at)
+        self.calls.append(PageModelCall(agent=event.agent, start=start, end=start, phase=phase, ended="open", say=""))
         self._lose(event)
 
     def _end_call(self, call_id: str, at: float, ended: CallEnd, say: str) -> None:
         if (opened := self._open_calls.pop(call_id, None)) is not None:
             place, _ = opened
-            self.calls[place] = replace(self.calls[place], end=at, ended=ended, say=say)
+            end = {"end": self.since(at), "ended": ended, "say": say}
+            self.calls[place] = self.calls[place].model_copy(update=end)
 
     def _void(self, voter: str, at: float) -> None:
         for place in self._standing.pop(voter, []):
@@ -333,7 +313,7 @@ class RunHistory:
         if event.label is not None:  # told again when some of its checks have run once more
             known = (self._attempt, event.label)
             self.checked = [one for one in self.checked if (one.attempt, one.event.label) != known]
-        self.checked.append(PastChecked(at, self._attempt, event))
+        self.checked.append(Past(at, self._attempt, event))
         found = (*event.outcomes, *event.own)
         for run in self.check_runs:
             if run.event.outcome in found:
