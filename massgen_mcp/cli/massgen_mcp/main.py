@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from massgen_mcp.server.front import Front
 
 VERBS = "massgen_mcp.cli.massgen_mcp.verbs"
+MODULES = {
+    **dict.fromkeys(("answer", "cancel", "mark", "raise-budget", "resume"), "controls"),
+    "uninstall": "install",
+    "wait": "status",
+}
+"""Of verbs that share one; each other verb has a module of its name."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -32,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     def work() -> int:
         import anyio
 
-        verb = import_module(f"{VERBS}.{options.verb.replace('-', '_')}")  # only what this verb needs
+        verb = import_module(f"{VERBS}.{MODULES.get(options.verb, options.verb)}")  # only what this verb needs
         try:
             return anyio.run(verb.run, options)
         except MassgenError as error:

@@ -1,1 +1,1 @@
-"""The verbs of `massgen-mcp`, one per file: `async run(options) -> exit code`. None knows the engine room."""
+"""The verbs of `massgen-mcp`: `async run(options) -> exit code`. None knows the engine room."""

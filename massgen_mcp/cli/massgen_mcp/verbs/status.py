@@ -1,8 +1,11 @@
-"""`massgen-mcp status ID`: what a run is doing now."""
+"""`massgen-mcp status ID`: what a run is doing now, and `massgen-mcp wait ID`: the same when it has ended or needs an
+answer. The exit code of `wait` says which.
+"""
 
 import argparse
+import math
 
-from massgen_mcp.cli.exits import EXIT_OK
+from massgen_mcp.cli.exits import EXIT_OK, exit_of_run
 from massgen_mcp.cli.massgen_mcp.verbs.common import print_json
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.cli.run_service import run_service
@@ -12,16 +15,22 @@ from massgen_mcp.views.spent import spent_text
 
 
 async def run(options: argparse.Namespace) -> int:
+    waits = options.verb == "wait"
     with run_service() as service:
-        view = await service.look(await service.find(options.run_id))
+        run_id = await service.find(options.run_id)
+        if waits:
+            seconds = math.inf if options.timeout is None else options.timeout
+            view = await service.wait(run_id, until="terminal", seconds=seconds, cursor=None)
+        else:
+            view = await service.look(run_id)
         if options.json:
             print_json(results.status(view))
         else:
-            print_status(view)
-    return EXIT_OK
+            _say(view)
+    return exit_of_run(view) if waits else EXIT_OK
 
 
-def print_status(view: RunView) -> None:
+def _say(view: RunView) -> None:
     """A run in a few lines for people."""
     status = results.status(view)
     print_line(

@@ -1,0 +1,63 @@
+"""What a person has done with a run: `answer`, `raise-budget`, `resume`, `cancel`, and `mark` afterwards."""
+
+import argparse
+from typing import Literal
+
+from massgen_mcp.cli.exits import EXIT_NOT_ENDED, EXIT_OK
+from massgen_mcp.cli.massgen_mcp.verbs.common import print_json
+from massgen_mcp.cli.output import print_line
+from massgen_mcp.cli.run_service import run_service
+from massgen_mcp.runs.engine.rows import Action
+from massgen_mcp.runs.service import RunService
+from massgen_mcp.server.results import controlled
+from massgen_mcp.server.results.reply import as_json
+
+CANCEL_SECONDS = 10.0
+"""How long a run is given to stop before `cancel` says that it has not."""
+
+
+async def run(options: argparse.Namespace) -> int:
+    with run_service() as service:
+        run_id = await service.find(options.run_id, to_change=True)
+        match options.verb:
+            case "mark":
+                return await _mark(service, run_id, options)
+            case "answer":
+                return await _control(service, run_id, options, "answer", message=options.text)
+            case "raise-budget":
+                return await _control(service, run_id, options, "raise_budget", value=options.usd)
+            case _:
+                return await _control(service, run_id, options, options.verb)
+
+
+async def _control(
+    service: RunService,
+    run_id: str,
+    options: argparse.Namespace,
+    action: Action | Literal["resume"],
+    *,
+    message: str = "",
+    value: float | None = None,
+) -> int:
+    """Ask for it, and tell the state of the run afterwards."""
+    view = await service.control(run_id, action, message, value)
+    if action == "cancel":
+        view = await service.wait(run_id, until="terminal", seconds=CANCEL_SECONDS, cursor=None)
+    if options.json:
+        print_json(controlled(view, action))
+    else:
+        print_line(f"{run_id}: {view.state}")
+    return EXIT_NOT_ENDED if action == "cancel" and not view.ended else EXIT_OK
+
+
+async def _mark(service: RunService, run_id: str, options: argparse.Namespace) -> int:
+    """What a person says of a run's answer afterwards, for the statistics."""
+    verdict = None if options.undo else options.verdict
+    await service.mark(run_id, verdict, agent=options.agent, note=options.note or "")
+    if options.json:
+        marked = {"run_id": run_id, "agent": options.agent, "verdict": verdict, "note": options.note}
+        print_line(as_json({name: value for name, value in marked.items() if value is not None}))
+    else:
+        whose = f"{options.agent} of {run_id}" if options.agent else run_id
+        print_line(f"{whose}: {f'marked {verdict}' if verdict else 'not marked any more'}")
+    return EXIT_OK
