@@ -19,7 +19,7 @@ from massgen_mcp.page.data import (
     TimeLine,
 )
 from massgen_mcp.page.evidence import Patches, PatchOf, checks_of, tests_of
-from massgen_mcp.page.head import actions, counted, facts, headline, tone, why_it_ended
+from massgen_mcp.page.head import actions, facts, headline, tone, why_it_ended
 from massgen_mcp.page.history import PastAnswer, PastVote, RunHistory, key_of
 from massgen_mcp.page.nameless import Nameless
 from massgen_mcp.page.shown import shown_of
@@ -32,7 +32,7 @@ from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.ending import helps
 from massgen_mcp.views.firmness import cautions
-from massgen_mcp.views.plain_text import preview
+from massgen_mcp.views.plain_text import counted, preview
 from massgen_mcp.views.sentences import decided_beyond_votes, sentence_of
 from massgen_mcp.views.story import story
 

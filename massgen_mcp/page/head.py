@@ -7,6 +7,7 @@ from massgen_mcp.page.data import Action, Tone
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.views.firmness import firmness, shortly
+from massgen_mcp.views.plain_text import counted
 from massgen_mcp.views.spent import clock, cost_of, count
 from massgen_mcp.views.votes_text import votes_won
 from massgen_mcp.views.written_tests import standing_in_tests
@@ -89,8 +90,3 @@ def why_it_ended(run: RunState) -> str | None:
             return run.input_required.text if run.input_required else None
         case _:
             return None
-
-
-def counted(number: int, what: str) -> str:
-    """`1 call`, `2 calls`."""
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -99,8 +99,6 @@ class RunFacts:
     ended_at: float | None = None
     resumed: int = 0
     """How often another process had to go on with the run."""
-    repeated_calls: int = 0
-    """Model calls made once more because their reply was lost with a process."""
     nested_runs: dict[str, NestedRunStarted] = field(default_factory=dict[str, NestedRunStarted])
     """Runs that were started inside this one, by id."""
     nested_ends: dict[str, NestedRunEnded] = field(default_factory=dict[str, NestedRunEnded])

@@ -166,8 +166,7 @@ class RunState(RunFacts):
             case VoteCast():
                 self._voted(event, time)
             case AgentDropped():
-                agent = self.agents[event.agent]
-                agent.dropped_at = time
+                self.agents[event.agent].dropped_at = time
                 self._idle(event.agent)
             case PresentationStarted():
                 self.phase, self.agents[event.agent].opening = "presenting", event.opening
@@ -180,14 +179,10 @@ class RunState(RunFacts):
             case RunCompleted() | RunFailed() | RunCancelled() | RunTimedOut():
                 self.end_with(event)
                 self.ended_at = time
-            case RunStarted() | BudgetMark():
+            case RunStarted() | BudgetMark() | BudgetReached():
                 self.budget.apply(event)
-            case WinnerChosen() | FirstAnswersClosed() | FinishRequested() | TimeReturned():
-                pass  # what there is to know of it, a part has folded in
             case StageOpened():
                 self.phase = "answering" if event.kind == "answer" else "voting"
-            case WrittenTestsSubmitted():
-                pass  # what there is to know of it, a part has folded in
             case ServerLost():
                 self.servers_lost[event.server, event.agents] = event.message
             case CheckFinished():
@@ -200,16 +195,27 @@ class RunState(RunFacts):
                 self.budget.apply(event)
             case NestedRunEnded():
                 self.end_nested(event)
-            case BudgetReached():
-                self.budget.apply(event)
-            case ReservationExceeded() | RuleViolated() | ConversationShortened() | ConversationCondensed():
-                pass
-            case ToolStarted():
-                pass  # the resume point keeps it until its result is there
-            case BallotChanged() | MessagesShown() | AnswerEvaluated() | ToolFinished():
-                pass
-            case ModelCallWaiting() | ModelCallAdmitted() | TextDelta() | UnknownEvent():
-                pass
+            case (
+                WinnerChosen()
+                | FirstAnswersClosed()
+                | FinishRequested()
+                | TimeReturned()
+                | WrittenTestsSubmitted()
+                | ReservationExceeded()
+                | RuleViolated()
+                | ConversationShortened()
+                | ConversationCondensed()
+                | ToolStarted()
+                | ToolFinished()
+                | BallotChanged()
+                | MessagesShown()
+                | AnswerEvaluated()
+                | ModelCallWaiting()
+                | ModelCallAdmitted()
+                | TextDelta()
+                | UnknownEvent()
+            ):
+                pass  # what there is to know of it, a part has folded in
             case _:
                 assert_never(event)
 
@@ -244,7 +250,6 @@ class RunState(RunFacts):
         if event.purpose == "evaluate":
             self.phase = "evaluating"
         self.agents[event.agent].status = "streaming"
-        self.repeated_calls += event.repeated
         self._lose(event)
 
     def _lose(self, event: LostTry) -> None:

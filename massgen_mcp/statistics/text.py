@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from massgen_mcp.statistics.sums import Statistics
-from massgen_mcp.statistics.words import counts_text, money_text, numbered, share_text
-from massgen_mcp.views.plain_text import plain, preview
+from massgen_mcp.statistics.words import counts_text, money_text, share_text
+from massgen_mcp.views.plain_text import counted, plain, preview
 from massgen_mcp.views.spent import clock, count
 from massgen_mcp.views.styled import fit, width_of
 
@@ -14,15 +14,15 @@ NAME = 44
 
 def statistics_lines(statistics: Statistics) -> Iterator[str]:
     figures = statistics.figures
-    yield ", ".join([f"{numbered(figures.runs, 'run')} ended", *statistics.filters])
+    yield ", ".join([f"{counted(figures.runs, 'run')} ended", *statistics.filters])
     if statistics.unread:
-        yield f"({numbered(statistics.unread, 'further run')} left no record to be read)"
+        yield f"({counted(statistics.unread, 'further run')} left no record to be read)"
     if not figures.runs:
         return
     yield counts_text(figures.states)
     if figures.outcomes:
         yield f"agreement of the completed ones: {counts_text(figures.outcomes)}"
-    yield f"{money_text(figures.money)}, {count(figures.tokens)} tokens, {numbered(figures.calls, 'call')}"
+    yield f"{money_text(figures.money)}, {count(figures.tokens)} tokens, {counted(figures.calls, 'call')}"
     yield f"{clock(figures.seconds)} of work; half of the runs took at most {clock(figures.median_seconds)}"
     if figures.first_answer.of:
         yield f"the winner's first answer won in {share_text(figures.first_answer, 'votes')}"

@@ -34,11 +34,6 @@ def counts_text(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in ordered)
 
 
-def numbered(number: int, what: str) -> str:
-    """`1 run`, `2 runs`."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 def as_worded(statistics: Statistics) -> dict[str, Any]:
     """The statistics as data for a page: every share and every amount of money has its words (`told`) with it.
     `states`: those in which a run can end, in the order in which they are shown.

@@ -8,6 +8,7 @@ from typing import Literal, assert_never
 from massgen_mcp.events.parts import Outcome
 from massgen_mcp.events.run import RunFailed
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.views.plain_text import counted
 from massgen_mcp.views.votes_text import name_of, nobody_voted
 
 Weakness = Literal[
@@ -164,13 +165,13 @@ def _sentence(run: RunState, firm: Firmness, weakness: Weakness) -> str:
             return nobody_voted(run) or ""
         case "checks_failed":
             failing = len(run.failing_checks)
-            return f"The final files fail {_count(failing, 'check') if failing else 'checks'}."
+            return f"The final files fail {counted(failing, 'check') if failing else 'checks'}."
         case "refuted":
             return "It fails a test that an agent of another vendor wrote, and that a third one confirmed blind."
         case "one_survivor":
             return f"Only {run.author} was left of {len(run.agents)} agents."
         case "cut_short":
-            return f"It was decided early, with {firm.voted} of {_count(len(run.agents), 'vote')}."
+            return f"It was decided early, with {firm.voted} of {counted(len(run.agents), 'vote')}."
         case "no_majority":
             return f"Only {firm.agree} of {firm.voted} votes are for it: no majority."
         case "drawn":
@@ -195,7 +196,3 @@ def dissent(run: RunState) -> str:
     verb = "wants" if firm.dissent == 1 else "want"
     others = f"{firm.dissent} of {firm.voted} {verb} another answer: {listed}."
     return f"{others} {objection}".strip()
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -5,6 +5,7 @@ from typing import Any
 from massgen_mcp.events.run import RunFailed, RunTimedOut
 from massgen_mcp.run_state.agents import AgentState
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.views.plain_text import counted
 from massgen_mcp.views.spent import spent_text
 
 
@@ -39,9 +40,8 @@ def result_lines(run: RunState, now: float) -> list[str]:
 
 
 def _agent(name: str, agent: AgentState) -> str:
-    count = len(agent.answers)
     dropped = f", {agent.dropped.reason}" if agent.dropped else ""
-    return f"{name}: {agent.status}, {count} answer{'' if count == 1 else 's'}{dropped}"
+    return f"{name}: {agent.status}, {counted(len(agent.answers), 'answer')}{dropped}"
 
 
 def _why(run: RunState) -> list[str]:

@@ -15,6 +15,11 @@ def plain_lines(texts: Iterable[str]) -> Iterator[str]:
     return (f"{plain(line)}\n" for text in texts for line in text.splitlines())
 
 
+def counted(number: int, what: str) -> str:
+    """`1 call`, `2 calls`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def preview(text: str, limit: int = PREVIEW) -> str:
     """The beginning of `text` as one line of at most `limit` characters."""
     flat = " ".join(text.split())

@@ -118,24 +118,28 @@ class Spans:
                 self._close_round(event, now)
             case RunCompleted() | RunFailed() | RunCancelled() | RunTimedOut():
                 self._close_run(event, run, now)
-            case BaseTaken() | SetupFinished():
-                pass
-            case AttemptStarted() | RunResumed() | FinishRequested() | CallerMessage() | InputRequired() | InputGiven():
-                pass  # neither begins nor ends anything that takes time
-            case BudgetMark() | BudgetReached() | BudgetRaised() | ReservationExceeded() | TimeReturned():
-                pass
             case (
-                MessagesShown()
+                BaseTaken()
+                | SetupFinished()
+                | AttemptStarted()
+                | RunResumed()
+                | FinishRequested()
+                | CallerMessage()
+                | InputRequired()
+                | InputGiven()
+                | BudgetMark()
+                | BudgetReached()
+                | BudgetRaised()
+                | ReservationExceeded()
+                | TimeReturned()
+                | MessagesShown()
                 | BallotChanged()
                 | ConversationShortened()
                 | ConversationCondensed()
                 | TextDelta()
                 | RuleViolated()
                 | ToolStarted()
-            ):
-                pass
-            case (
-                ModelCallWaiting()
+                | ModelCallWaiting()
                 | ModelCallAdmitted()
                 | FirstAnswersClosed()
                 | StageOpened()
@@ -149,7 +153,7 @@ class Spans:
                 | ServerLost()
                 | UnknownEvent()
             ):
-                pass
+                pass  # neither begins nor ends anything that takes time
             case _:
                 assert_never(event)
 

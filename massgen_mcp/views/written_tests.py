@@ -4,6 +4,7 @@ from typing import Any
 
 from massgen_mcp.run_state.facts import JudgedTest
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.views.plain_text import counted
 
 MISUNDERSTANDING = "The agents wrote these tests, and may share a misunderstanding"
 
@@ -44,15 +45,11 @@ def standing_in_tests(run: RunState) -> str:
     authors = len({one.author for one in others})
     by = f" by {authors} other agent{'s' if authors > 1 else ''}" if authors else " of others"
     void = sum(one.void is not None for one in tests)
-    uncounted = f"; {_count(void)} not counted" if void else ""
-    return f"{run.winner.label} passes {passed} of {_count(len(others))}{by}{uncounted}"
+    uncounted = f"; {counted(void, 'test')} not counted" if void else ""
+    return f"{run.winner.label} passes {passed} of {counted(len(others), 'test')}{by}{uncounted}"
 
 
 def _test(one: JudgedTest) -> str:
     passed, failed = ", ".join(one.passed), ", ".join(one.failed)
     came_out = f"not counted, {one.why_void}" if one.void else f"passed by {passed}, failed by {failed}"
     return f"{came_out}: {' '.join(one.test.title.split()).rstrip('.')}"
-
-
-def _count(number: int) -> str:
-    return "1 test" if number == 1 else f"{number} tests"
