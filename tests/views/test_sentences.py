@@ -86,4 +86,5 @@ def test_every_event_says_what_happened_in_every_view_that_shows_it(event_type: 
     history = RunHistory()
     history.add(record)
     bad = said.level in ("WARNING", "ERROR")
-    assert [moment.sentence for moment in history.moments] == ([said] if said.record or said.live or bad else [])
+    moments = [(moment.say, moment.detail) for moment in history.moments]
+    assert moments == ([(said.text, said.detail)] if said.record or said.live or bad else [])

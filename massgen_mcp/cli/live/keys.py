@@ -1,4 +1,4 @@
-"""The keys of the live view, and what each of them shows or does. `words` has those that write a text."""
+"""The keys of the live view: what each of them shows or does, and what a person types for a team that is at work."""
 
 import signal
 from collections.abc import Callable, Sequence
@@ -7,15 +7,93 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from massgen_mcp.cli.live.display import LET_GO, FollowedRun
-from massgen_mcp.cli.live.words import Words
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import BudgetRaised, CallerMessage, InputGiven, InputKind, InputRequired
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.difference import answers_to_compare, difference_lines
 from massgen_mcp.views.live_view import KEYS, Controls, keys_help
+from massgen_mcp.views.plain_text import plain
 from massgen_mcp.views.styled import Line, Span
 from massgen_mcp.views.votes_text import votes_lines
 
 FINISH = "Finish now with the answers there are? f: yes, any other key: no"
 COMPARE = "Compare: the number of one agent, then of another (or the same twice: its last two answers)"
+
+
+class Words:
+    """A remark, an answer to a question, or a higher budget. `typed` is what has been typed so far, None while nothing
+    is being typed. A question opens it by itself.
+    """
+
+    def __init__(self, show: Callable[[Sequence[Line]], None]) -> None:
+        self._show = show
+        self.typed: str | None = None
+        self.typing = Condition(lambda: self.typed is not None)
+        self._run: FollowedRun | None = None
+        self._order = 0
+        """Number of the last order. Those that are typed count down from 0, those of the run store up."""
+
+    def started(self, run: FollowedRun) -> None:
+        self._run = run
+        self._order = min((_order(record) for record in run.past), default=0)
+        if run.state.input_required is not None:
+            self.typed = ""
+
+    def record(self, record: LogRecord) -> None:
+        if isinstance(record.event, InputRequired):
+            self.typed = ""
+        elif isinstance(record.event, InputGiven):
+            self.typed = None
+
+    def bind(self, keys: KeyBindings) -> None:
+        keys.add("<any>", filter=self.typing)(self._add)
+        keys.add("<bracketed-paste>", filter=self.typing)(self._add)
+        keys.add("backspace", filter=self.typing)(self._erase)
+        keys.add("enter", filter=self.typing)(self._send)
+        keys.add("escape", filter=self.typing, eager=True)(self._leave)
+
+    def begin(self, _: KeyPressEvent) -> None:
+        self.typed = "" if self._heard() else None
+
+    def _add(self, pressed: KeyPressEvent) -> None:
+        self.typed = (self.typed or "") + plain(pressed.data)
+
+    def _erase(self, _: KeyPressEvent) -> None:
+        self.typed = (self.typed or "")[:-1]
+
+    def _leave(self, _: KeyPressEvent) -> None:
+        """A question stays until it is answered."""
+        self.typed = None if self._asked() is None else ""
+
+    def _send(self, pressed: KeyPressEvent) -> None:
+        typed = (self.typed or "").strip()
+        self._leave(pressed)
+        if self._run is None:
+            return
+        match self._asked():
+            case "question" if typed:
+                self._run.do("answer", typed)
+            case "budget_reached" if not typed:
+                self._run.do("finish_now")
+            case "budget_reached" if dollars := _dollars(typed):
+                self._order -= 1
+                self._run.do("raise_budget", repr(dollars), self._order)
+            case None if typed and self._heard():
+                self._order -= 1
+                self._run.do("steer", typed, self._order)
+            case _:
+                pass
+
+    def _heard(self) -> bool:
+        """Whether a message can still be read; says so if not."""
+        if self._run is not None and not self._run.state.hears:
+            self._show([(Span("Too late: the winner is writing the final answer, and reads no more.", "busy"),)])
+            return False
+        return True
+
+    def _asked(self) -> InputKind | None:
+        asked = self._run.state.input_required if self._run else None
+        return asked.kind if asked else None
 
 
 class Keys:
@@ -47,20 +125,23 @@ class Keys:
         return Controls(self.words.typed, self._question, self._followed, self._leaves)
 
     def bind(self, keys: KeyBindings) -> None:
-        free = ~self.words.typing & ~self._questioned
-        for key in KEYS:
-            keys.add(key, filter=free)(self._follow)
+        free, questioned = ~self.words.typing & ~self._questioned, self._questioned & ~self.words.typing
+        handlers = {
+            **dict.fromkeys(KEYS, self._follow),
+            "r": self._tell_history,
+            "v": self._votes,
+            "c": self._compare,
+            "d": self._let_go,
+            "s": self.words.begin,
+            "?": self._help,
+            "f": self._finish,
+        }
+        for key, handler in handlers.items():
+            keys.add(key, filter=free)(handler)
         keys.add("escape", filter=free, eager=True)(self._follow)
-        keys.add("r", filter=free)(self._tell_history)
-        keys.add("v", filter=free)(self._votes)
-        keys.add("c", filter=free)(self._compare)
-        keys.add("d", filter=free)(self._let_go)
-        keys.add("s", filter=free)(self.words.begin)
-        keys.add("?", filter=free)(self._help)
+        keys.add("<any>", filter=questioned)(self._decide)
+        keys.add("escape", filter=questioned, eager=True)(self._decide)
         keys.add("c-z")(_suspend)
-        keys.add("f", filter=free)(self._finish)
-        keys.add("<any>", filter=self._questioned & ~self.words.typing)(self._decide)
-        keys.add("escape", filter=self._questioned & ~self.words.typing, eager=True)(self._decide)
         self.words.bind(keys)
 
     @property
@@ -124,3 +205,16 @@ class Keys:
 
 def _suspend(pressed: KeyPressEvent) -> None:
     pressed.app.suspend_to_background()
+
+
+def _order(record: LogRecord) -> int:
+    return min(0, record.event.control) if isinstance(record.event, CallerMessage | BudgetRaised) else 0
+
+
+def _dollars(typed: str) -> float | None:
+    """None for what is no amount of money."""
+    try:
+        value = float(typed.lstrip("$").strip())
+    except ValueError:
+        return None
+    return value if 0 < value < 1e6 else None
