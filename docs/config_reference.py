@@ -456,6 +456,7 @@ orchestrator:
   effort: auto
   max_agents: 5
   order: listed
+  run_scripts: true
   skip_coordination_rounds: false
   debug_final_answer: Forty-two.
 """,

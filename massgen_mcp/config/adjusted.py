@@ -82,6 +82,11 @@ def with_procedure(config: Config, decide: Decide | None) -> Config:
     return _with_orchestrator(config, decide=decide)
 
 
+def without_scripts(config: Config) -> Config:
+    """The config whose agents may write scripts, but none of them runs."""
+    return _with_orchestrator(config, run_scripts=False)
+
+
 def without_files(config: Config) -> Config:
     """The config for agents without workspaces. Raises `MassgenError` invalid_arguments if they are given paths."""
     if config.orchestrator.context_paths:

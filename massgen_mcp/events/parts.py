@@ -58,6 +58,8 @@ Effort = Literal["low", "auto", "high"]
 """How many agents are asked before answers are compared: see `coordination.effort`."""
 FIRST_ASKED: Mapping[Effort, int | None] = {"low": 2, "auto": 3, "high": None}
 """So many; None: all."""
+LEAST_ANSWERS = 3
+"""Of fewer answers tests are not written: nobody but their two authors could write any."""
 
 
 def most_asked(effort: Effort, max_agents: int | None, team: int) -> int:

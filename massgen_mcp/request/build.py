@@ -78,5 +78,5 @@ async def adjusted_team(given: CallerRequest) -> Team:
 async def _chosen(given: CallerRequest) -> Team:
     if isinstance(given.team, Team):
         return given.team
-    granted = granted_by(given.context_paths, given.checks, given.limits)
+    granted = granted_by(given.context_paths, given.checks, given.decide, given.limits)
     return await choose_team(given.team, cwd=given.cwd, environ=given.environ, consent=given.consent, granted=granted)

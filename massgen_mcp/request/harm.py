@@ -19,11 +19,11 @@ from massgen_mcp.config.examples import example_name
 from massgen_mcp.config.loader import config_places, is_config, load_config
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.limits import BudgetConfig, TimeoutSettings
-from massgen_mcp.config.models.orchestrator import ContextPath
+from massgen_mcp.config.models.orchestrator import ContextPath, Decide
 from massgen_mcp.config.providers.addresses import is_loopback
 from massgen_mcp.config.providers.catalog import operators_rows, owner_of
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.request.reach import KEY, NETWORK, READS, WRITES, Reach, check_in, on_one_line
+from massgen_mcp.request.reach import KEY, NETWORK, READS, SANDBOX, SCRIPTS, WRITES, Reach, check_in, on_one_line
 
 AZURE = "azure_openai"
 
@@ -37,15 +37,20 @@ class Granted:
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
     checks: tuple[str, ...] = ()
+    scripts: bool = False
+    """Whether scripts that agents write may run."""
     limits: RequestedLimits = field(default_factory=RequestedLimits)
 
 
-def granted_by(paths: Sequence[ContextPath], checks: Sequence[str], limits: RequestedLimits) -> Granted:
+def granted_by(
+    paths: Sequence[ContextPath], checks: Sequence[str], decide: Decide | None, limits: RequestedLimits
+) -> Granted:
     """What a call with these arguments grants."""
     return Granted(
         readable=tuple(Path(one.path).resolve() for one in paths),
         writable=tuple(Path(one.path).resolve() for one in paths if one.permission == "write"),
         checks=tuple(checks),
+        scripts=decide not in (None, "vote"),
         limits=limits,
     )
 
@@ -65,6 +70,7 @@ def harmful(
     harmless |= {f"{READS}{on_one_line(one)}" for one in reach.reads if _within(one, (*readable, *granted.readable))}
     harmless |= {f"{WRITES}{on_one_line(one)}" for one in reach.writes if _within(one, granted.writable)}
     harmless |= {f"starts: {check_in(command)}" for command in granted.checks}
+    harmless |= {f"starts: {SCRIPTS}{SANDBOX}"} if granted.scripts else set()
     asked = (granted.limits.max_usd or 0, 0, granted.limits.max_seconds or 0)
     limited = with_limits(config, granted.limits)
     amounts = zip(

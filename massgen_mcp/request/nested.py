@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from massgen_mcp.config.adjusted import rechecked, without_caller
+from massgen_mcp.config.adjusted import rechecked, without_caller, without_scripts
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.request.reach import Reach, on_one_line, reach_of
+from massgen_mcp.request.reach import Reach, on_one_line, reach_of, scripts_may_run
 
 SETS = "sets: "
 
@@ -32,6 +32,9 @@ def nested_config(
     Raises `MassgenError` nesting_refused for what the outer run may not do itself, config_invalid.
     """
     config = outer if own is None else own
+    root = Path("/")
+    if reach_of(config, environ, root).scripts and not (scripts_may_run(outer) or outer.orchestrator.commands.enabled):
+        config = without_scripts(config)
     config = config.model_copy(
         update={
             "orchestrator": config.orchestrator.model_copy(update={"context_paths": _read_by_both(outer, own)}),
@@ -52,7 +55,6 @@ def nested_config(
         }
     )
     config = rechecked(without_caller(config))
-    root = Path("/")
     beyond = _beyond(reach_of(outer, environ, root), reach_of(config, environ, root), granted, of_itself=own is None)
     if beyond:
         raise MassgenError(
@@ -77,4 +79,5 @@ def _beyond(outer: Reach, inner: Reach, granted: Sequence[Path], *, of_itself: b
         f"reads: {on_one_line(path)}" for path in inner.reads if any(path.is_relative_to(one) for one in may_read)
     }
     within = readable | {line for line in outer.demands() if of_itself or not line.startswith(SETS)}
+    within |= {*inner.spared()}
     return [line for line in inner.demands() if line not in within and line not in inner.amounts()]

@@ -27,6 +27,7 @@ WRITES = "writes: "
 CLAUDE_CODE = "the Claude Code CLI"
 COMMANDS = "agents' commands in "
 CHECKS = "checks in "
+SCRIPTS = "scripts that agents write, in "
 NETWORK = "that may reach "
 SANDBOX = "a sandbox"
 
@@ -41,6 +42,8 @@ class Reach:
     reads: tuple[Path, ...]
     writes: tuple[Path, ...]
     commands: tuple[str, ...]
+    scripts: tuple[str, ...]
+    """Where scripts of agents run that the run can do without; where it cannot, `commands` says so."""
     servers: tuple[str, ...]
     """MCP servers: what is started or asked, and the variables, by name, that it is given."""
     settings: tuple[str, ...]
@@ -57,10 +60,15 @@ class Reach:
             *(f"{READS}{on_one_line(path)}" for path in self.reads),
             *(f"{WRITES}{on_one_line(path)}" for path in self.writes),
             *(f"starts: {command}" for command in self.commands),
+            *self.spared(),
             *self.server_demands(),
             *(f"sets: {setting}" for setting in self.settings),
             *self.amounts(),
         )
+
+    def spared(self) -> tuple[str, ...]:
+        """The part of the demands that the run can do without."""
+        return tuple(f"starts: {line}" for line in self.scripts)
 
     def amounts(self) -> tuple[str, ...]:
         """The part of the demands that money, tokens and time are."""
@@ -111,6 +119,7 @@ def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach
         reads=tuple(dict.fromkeys(reads)),
         writes=tuple(dict.fromkeys(writes)),
         commands=tuple(_commands(config)),
+        scripts=tuple(_scripts(config, wanted=False)),
         servers=tuple(dict.fromkeys(_servers(config))),
         settings=tuple(_settings(config)),
         max_usd=config.budget.max_usd,
@@ -176,12 +185,29 @@ def _commands(config: Config) -> Iterator[str]:
     if setup := config.orchestrator.setup:
         commands_named.append(f"the setup {on_one_line(setup)} in {_where(commands)}")
     commands_named += [check_in(command, _where(commands)) for command in checks]
-    if (config.orchestrator.decide == "checks" or config.orchestrator.refute) and not commands.enabled:
-        commands_named.append(f"tests that agents write, in {_where(commands)}")
+    commands_named += _scripts(config, wanted=True)
     if not checks and not commands.enabled and _where(commands) != SANDBOX:
         commands_named.append(f"{CHECKS}{_where(commands)}")
     commands_named += list(_reaches(CHECKS, commands)) if checks or not commands.enabled else []
     yield from dict.fromkeys(commands_named)
+
+
+def scripts_may_run(config: Config) -> bool:
+    """Whether agents may be asked for scripts that run on the files of answers."""
+    orchestrator = config.orchestrator
+    allowed = orchestrator.enable_filesystem and orchestrator.run_scripts
+    procedure = orchestrator.procedure(len(config.agents), can_run=allowed)
+    return allowed and (procedure in ("auto", "checks", "synthesise") or orchestrator.refute)
+
+
+def _scripts(config: Config, *, wanted: bool) -> Iterator[str]:
+    """How `Reach` names them. `wanted`: the config asks for them, and does not only take them where they may run.
+    Agents' commands are as much.
+    """
+    orchestrator = config.orchestrator
+    asked_for = orchestrator.decide == "checks" or orchestrator.refute
+    if scripts_may_run(config) and not orchestrator.commands.enabled and wanted == asked_for:
+        yield f"{SCRIPTS}{_where(orchestrator.commands)}"
 
 
 def check_in(command: str, where: str = SANDBOX) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, assert_never
 
+from massgen_mcp.config.adjusted import without_scripts
 from massgen_mcp.config.default_team import config_from_models
 from massgen_mcp.config.diagnostics import show_name
 from massgen_mcp.config.loader import config_places, is_config, parse_data
@@ -17,6 +18,12 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.harm import Granted
 from massgen_mcp.request.reach import on_one_line, reach_of
 from massgen_mcp.request.trust import Consent, Origin, read_file, require_trust
+
+NO_SCRIPTS = (
+    "scripts that agents write do not run, since nobody agreed to them: `massgen-mcp trust {path}` does, and so does "
+    "`decide` of the call."
+)
+"""Of a config that goes on without them."""
 
 Door = Literal["agent", "command line", "Python"]
 """Who reads what is said of a team: an agent that calls a tool, a person at a command line, an author of a program."""
@@ -137,8 +144,12 @@ def _from_file(
     granted: Granted,
 ) -> Team:
     file = read_file(source, environ, cwd)
-    allowed = require_trust(file, origin, environ, consent, granted)
-    return Team(file.config, description, allowed, file.named, note=_noted(file.named.name, file.note))
+    trusted = require_trust(file, origin, environ, consent, granted)
+    config = without_scripts(file.config) if trusted.without else file.config
+    told = [file.note] if file.note else []
+    if trusted.without and (config.orchestrator.context_paths or granted.readable):
+        told.append(NO_SCRIPTS.format(path=on_one_line(shlex.quote(str(file.path)))))
+    return Team(config, description, trusted.environ, file.named, note=_noted(file.named.name, " ".join(told)))
 
 
 def _noted(name: str, note: str | None) -> str | None:

@@ -6,7 +6,7 @@ Must not decide what is harmful (`harm`), nor which config it is (`team`).
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, assert_never
 
@@ -87,34 +87,64 @@ def remember(file: ConfigFile, digest: str, environ: Mapping[str, str]) -> Accep
     return acceptance
 
 
+@dataclass(frozen=True, slots=True)
+class Trusted:
+    """How a config may run."""
+
+    environ: Mapping[str, str]
+    """It differs from the caller's by the pairs that were accepted for this call alone."""
+    without: tuple[str, ...] = ()
+    """What it asks for, can do without, and nobody agreed to, in the words of `Reach.demands`."""
+
+
 def require_trust(
     file: ConfigFile, origin: Origin, environ: Mapping[str, str], consent: Consent, granted: Granted
-) -> dict[str, str]:
-    """The environment for the run; it differs from `environ` by the pairs that were accepted for this call alone.
-
-    Raises `MassgenError` config_untrusted, key_refused.
-    """
+) -> Trusted:
+    """Raises `MassgenError` config_untrusted, key_refused."""
     demands = _demands(file, origin, environ, granted)
     if origin == "found" and outside(file.reach, file.project):
         raise _reaches_out(file, demands, consent)
-    if not demands:
-        return dict(environ)
-    known = acceptance_of(file.path, environ)
+    without = tuple(line for line in file.reach.spared() if line in demands)
+    needed = {*demands}.difference(without)
+    known = acceptance_of(file.path, environ) if demands else None
     try:
-        digest = file.digest()
+        digest = file.digest() if demands else ""
     except MassgenError as error:
+        if not needed:
+            return Trusted(environ, without)
         raise _refusal(file, origin, demands, known, f"It cannot be accepted as it is: {error}") from error
-    if known is not None and known.digest == digest and set(demands) <= set(known.demands):
-        return dict(environ)
+    accepted = set(known.demands) if known is not None and known.digest == digest else set[str]()
+    if accepted.issuperset(demands):
+        return Trusted(environ)
+    enough = accepted.issuperset(needed)
+    given = _consented(file, digest, environ, replace(consent, ask=None) if enough else consent, demands, known)
+    if given is not None:
+        return Trusted(given)
+    if enough:
+        return Trusted(environ, without)
+    ways = _ways(file, digest, demands, consent)
     if consent.digest is not None:
-        if consent.digest != digest:
-            raise _refusal(file, origin, demands, known, f"Its digest is {digest}, not the one that --trust names.")
+        ways = f"Its digest is {digest}, not the one that --trust names."
+    raise _refusal(file, origin, demands, known, ways)
+
+
+def _consented(
+    file: ConfigFile,
+    digest: str,
+    environ: Mapping[str, str],
+    consent: Consent,
+    demands: Sequence[str],
+    known: Acceptance | None,
+) -> Mapping[str, str] | None:
+    """The environment for the run, if somebody says yes to all that the config asks for now."""
+    if consent.digest is not None:
         pairs = " ".join(map(str, refused_keys(file.config, environ)))
-        return {**environ, PAIRS_VARIABLE: f"{environ.get(PAIRS_VARIABLE, '')} {pairs}".strip()}
+        given = {**environ, PAIRS_VARIABLE: f"{environ.get(PAIRS_VARIABLE, '')} {pairs}".strip()}
+        return given if consent.digest == digest else None
     if consent.as_it_is or (consent.ask is not None and consent.ask(_question(file, demands, known))):
         remember(file, digest, environ)
-        return dict(environ)
-    raise _refusal(file, origin, demands, known, _ways(file, digest, demands, consent))
+        return environ
+    return None
 
 
 def new_since(file: ConfigFile, known: Acceptance | None) -> list[str]:

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.common import Settings
-from massgen_mcp.events.parts import Effort
+from massgen_mcp.events.parts import LEAST_ANSWERS, Effort
 
 DEFAULT_SKILLS = ".agent/skills"
 
@@ -111,9 +111,9 @@ class OrchestratorConfig(Settings, frozen=True):
     decide: Decide = "auto"
     """How the winner is found. `checks`: where three agents or more change files, each answers once, they write tests
     that tell the answers apart, and the answer wins that passes most tests of the others; else they vote. `synthesise`:
-    one agent writes the answer from all, and names for each claim the answers it stands in. `judge`: the agent that
-    `judge` names compares the answers. `auto`: `synthesise` for findings, `checks` where three first answers or more
-    change files differently and a sandbox is there, else `vote`.
+    one agent writes from all answers, with the sources of each claim. `judge`: the agent that `judge` names compares
+    them. `auto`: `synthesise` for findings, `checks` where three answers or more change files differently and scripts
+    may run, else `vote`.
     """
     by: str | None = None
     """Id of the agent that writes with `synthesise`. None: it is drawn."""
@@ -132,6 +132,8 @@ class OrchestratorConfig(Settings, frozen=True):
     """So many agents are asked at most. None: all of them, with `auto` and `low` seven."""
     order: Literal["drawn", "listed"] = "drawn"
     """In which order they are asked where not all are at once: by lot, or as the config lists them."""
+    run_scripts: bool = True
+    """Whether scripts that agents write run, in the sandbox of checks; in a config that is found they need a yes."""
     early_decision: Literal["off", "proven", "majority"] = "proven"
     """Whether to stop before everybody has voted: when nothing can change the winner, or at a majority."""
     final_answer_strategy: Literal["winner_present", "winner_reuse", "auto"] = "winner_present"
@@ -182,6 +184,13 @@ class OrchestratorConfig(Settings, frozen=True):
     """Files that checks take from the base, as patterns. None: tests, check scripts and settings of test runners; `[]`:
     only the scripts that the checks run.
     """
+
+    def procedure(self, agents: int, *, can_run: bool) -> Decide:
+        """How so many agents find the winner: tests need scripts that run, and three authors; findings are joined."""
+        if self.decide == "auto" and self.answer_format == "findings":
+            return "synthesise"
+        tests = self.decide in ("auto", "checks")
+        return "vote" if tests and not (can_run and agents >= LEAST_ANSWERS) else self.decide
 
     @model_validator(mode="after")
     def _a_judge_to_decide(self) -> Self:

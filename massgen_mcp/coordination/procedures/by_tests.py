@@ -15,9 +15,7 @@ from massgen_mcp.coordination.procedures.procedure import NextStep
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.coordination.testing import best_of, chosen, due_runs, tests_of
 from massgen_mcp.events.coordination import StageOpened
-
-LEAST_ANSWERS = 3
-"""Of fewer answers tests are not written: nobody but their two authors could write any."""
+from massgen_mcp.events.parts import LEAST_ANSWERS
 
 
 class DecideByTests:

@@ -12,8 +12,7 @@ from massgen_mcp.config.access.key_hosts import vendor_of
 from massgen_mcp.config.models.ag2 import Ag2BackendConfig
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.config import AgentSettings
-from massgen_mcp.config.models.orchestrator import CoordinationSettings, Decide, OrchestratorConfig
-from massgen_mcp.coordination.procedures.by_tests import LEAST_ANSWERS
+from massgen_mcp.config.models.orchestrator import CoordinationSettings
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.parts import public_agent_name
 from massgen_mcp.money.tariff import Tariff
@@ -156,6 +155,7 @@ def assemble(run: RunFiles, run_id: str, request: FrozenRequest, resources: RunR
         replace(parts.member(public_agent_name(place), agent, model), perspective=view)
         for place, (agent, model, view) in enumerate(zip(config.agents, resources.models, views, strict=True))
     )
+    can_run = judge is not None and orchestrator.run_scripts
     names = {agent.id: public_agent_name(place) for place, agent in enumerate(config.agents)}
     mounts = next((member.workspace.mounts for member in team if member.workspace is not None), ())
     return RunSpec(
@@ -168,14 +168,14 @@ def assemble(run: RunFiles, run_id: str, request: FrozenRequest, resources: RunR
             novelty=orchestrator.answer_novelty_requirement,
             seed=run_id,
             checks=orchestrator.checks_policy if judge is not None and orchestrator.checks else None,
-            decide=_procedure(orchestrator, len(team), can_run=judge is not None),
+            decide=orchestrator.procedure(len(team), can_run=can_run),
             effort=orchestrator.effort,
             max_agents=orchestrator.max_agents,
             order=orchestrator.order,
             writer=names.get(orchestrator.by or ""),
             judge=names.get(orchestrator.judge or ""),
             refute=orchestrator.refute,
-            can_run=judge is not None,
+            can_run=can_run,
             vendors={names[agent.id]: vendor_of(agent.backend) for agent in config.agents},
         ),
         limits=TeamLimits(
@@ -197,14 +197,6 @@ def assemble(run: RunFiles, run_id: str, request: FrozenRequest, resources: RunR
         context_names=tuple(mount.name for mount in mounts),
         copies=copies.names if copies is not None else (),
     )
-
-
-def _procedure(orchestrator: OrchestratorConfig, agents: int, *, can_run: bool) -> Decide:
-    """Tests need a sandbox and three authors; findings are put together."""
-    if orchestrator.decide == "auto" and orchestrator.answer_format == "findings":
-        return "synthesise"
-    tests = orchestrator.decide in ("auto", "checks")
-    return "vote" if tests and not (can_run and agents >= LEAST_ANSWERS) else orchestrator.decide
 
 
 def _nested_runs(request: FrozenRequest, host: NestedHost | None) -> NestedRuns | None:

@@ -17,6 +17,7 @@ from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 from massgen_mcp.home import find_home
 from massgen_mcp.request.checkable import no_sandbox
+from massgen_mcp.request.reach import scripts_may_run
 from massgen_mcp.request.sandboxes import sandbox_of_checks
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.host.command_bounds import bounds_of, tools_of
@@ -50,7 +51,7 @@ async def prepare_judging(
     variable.
     """
     checks = config.orchestrator.checks
-    runs = config.orchestrator.decide in ("auto", "checks", "synthesise") or config.orchestrator.refute
+    runs = scripts_may_run(config)
     if not checks and (not runs or copies is None or problem):
         return Judging()
     choice = await sandbox_of_checks(config, environ)
