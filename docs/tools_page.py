@@ -38,10 +38,9 @@ HEAD = f"""\
 What an MCP client can call: arguments, replies and errors of the eight tools, as the server publishes them. What else a
 client finds is in [mcp.md](mcp.md).
 
-An argument that is not listed is refused, with the nearest name. One without a default may be left out, unless it is
-*required*; `≤200` is the most characters or entries. Most replies have a `next_step`: what to call next. The examples
-are from real runs with scripted agents; [replies.schema.json](replies.schema.json) has every field of every reply, and
-what it means.
+An argument may be left out unless it is *required*; one that is not listed is refused, with the nearest name. `≤200` is
+the most characters or entries. The examples are from runs with scripted agents;
+[replies.schema.json](replies.schema.json) has every field of every reply, and what it means.
 
 A *state* is {code(*get_args(RunStatus))}.
 """
@@ -51,17 +50,14 @@ REPLIES_HEAD = """
 
 - Every reply has two forms: data (`structuredContent`) and a shorter text. Claude Code and Codex show their model
   only the data, Gemini CLI only the text, so each form has every fact, and the next step. What is not known, or does
-  not exist, is left out of both; there are no nulls. `massgen-mcp VERB --json` prints the same data, without limits
-  of size.
+  not exist, is left out; there are no nulls. `massgen-mcp VERB --json` prints the same data, without limits of size.
 - An agent is named by its id in the config, also as an argument: `get_result(view="agent", agent="ada")`. `agent2.1`
   is the label of the first answer of the second agent. Files and records call agents `agent_a`, `agent_b`, …; that is
   taken as an argument, too, unless an agent has it as its id.
-- Each form has at most 10,000 bytes **as it is sent**: the data as compact JSON in UTF-8, the text as a JSON string
-  with its escapes. A long answer comes in pages: `next_offset` (in characters) is where the next one begins. A page
-  ends with a line or a word. The pages joined are exactly the answer.
+- Each form has at most 10,000 bytes **as it is sent**, with escapes. A long answer comes in pages: `next_offset` (in
+  characters) is where the next one begins. A page ends with a line or a word. The pages joined are exactly the answer.
 - The first page has the answer, then how the team came to it; later pages have the answer alone. `truncated` is true
-  when any text in a reply is cut. Reasons of votes, dissent and errors are shortened when there is no room;
-  `next_step` then says which view has them whole: `view=votes`, or `view=full` if they are longer than a reply.
+  when any text in a reply is cut: `next_step` then says which view has it whole.
 - `limit` makes pages smaller; `list_runs` continues with `next_cursor`.
 - In tokens (o200k) of the data, all tools in `tools/list` take fewer than 2,500, a status of three agents fewer than
   150, of ten fewer than 300, `list_configs` fewer than 900. A result with an answer of 100 words takes about 550.
