@@ -80,8 +80,6 @@ TAIL = """
 
 | instead of | may be written |
 | --- | --- |
-| `agents:` with one entry | `agent:` |
-| `id` of an agent | nothing: `agent1`, `agent2`, ... |
 | `api_key_env: NAME` | `api_key: ${NAME}` |
 | `type: claude`, `lmstudio`, `llamacpp`, ... | the other names in the table of [backends](backends.md) |
 | `commands:` beside `backend` | `commands:` under it |
@@ -239,7 +237,7 @@ agents:
     Section(
         "Claude Code",
         {"": ClaudeCodeBackendConfig},
-        "Under `backend`. More: [claude-code.md](claude-code.md).",
+        "Under `backend`, with `type: claude_code`. More: [claude-code.md](claude-code.md).",
         """
 agents:
   - backend:
@@ -255,6 +253,7 @@ agents:
       max_thinking_tokens: 8000
       price: { input_usd_per_million: 15, output_usd_per_million: 75 }
 """,
+        shown=False,
     ),
     Section(
         "AG2",
@@ -268,7 +267,8 @@ agents:
             "Who speaks": Ag2Pattern,
             "Who chooses": Ag2Manager,
         },
-        "Under `backend`. [ag2.md](ag2.md) explains it; each key is in [config.schema.json](config.schema.json).",
+        "Under `backend`, with `type: ag2`. [ag2.md](ag2.md) explains it; each key is in "
+        "[config.schema.json](config.schema.json).",
         """
 agents:
   - id: coder
@@ -557,6 +557,7 @@ def _listed(section: Section) -> Mapping[str, type[BaseModel]]:
 def _fields(title: str, model: type[BaseModel]) -> str:
     schema = model.model_json_schema()
     required, told = cast("list[str]", schema.get("required", ())), meanings(model)
+    named = [name for name in listed_fields(model) if not (name == "type" and _named_by_its_section(model))]
     lines = [
         [
             f"`{name}`",
@@ -564,10 +565,15 @@ def _fields(title: str, model: type[BaseModel]) -> str:
             default(schema["properties"][name], required=name in required and name not in FILLED_IN),
             linked(said(model, name, told)),
         ]
-        for name in listed_fields(model)
+        for name in named
     ]
     heading = f"### {title}\n\n{linked(about(model))}\n\n" if title else ""
     return heading + table(["key", "may be", "default", "meaning"], lines)
+
+
+def _named_by_its_section(model: type[BaseModel]) -> bool:
+    """Whether it is a backend of one `type` only."""
+    return issubclass(model, PricedBackendConfig) and "const" in model.model_json_schema()["properties"]["type"]
 
 
 def linked(text: str) -> str:

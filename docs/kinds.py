@@ -11,6 +11,8 @@ _PLAIN = {"string": "text", "boolean": "boolean"}
 
 MANY = 2
 """More kinds than these are a list with commas."""
+LONG = 60
+"""A default of more characters has no room in a table."""
 
 
 def kind(schema: Json, link: Callable[[str], str] = str, *, with_null: bool = False) -> str:
@@ -84,7 +86,7 @@ def default(schema: Json, *, required: bool) -> str:
         case bool() as value:
             return f"`{str(value).lower()}`"
         case str() as value:
-            return f"`{value}`" if value else ""
+            return "in the schema" if len(value) > LONG else f"`{value}`" if value else ""
         case [] | {}:
             return ""
         case int() | float() as value:

@@ -45,17 +45,7 @@ TAKEN = (
         "`cwd`, `snapshot_storage`, `agent_temporary_workspace`",
         "every run has a tree of its own; a place outside of it is refused",
     ),
-    ("`max_thinking_tokens` of `claude_code`", "the same, and a `reasoning_effort`"),
-    (
-        "`Bash` in `allowed_tools` of `claude_code`, `Bash(...)` in its `disallowed_tools`",
-        "the agent has commands, in the sandbox",
-    ),
-    ("an absolute `cwd` of `claude_code`", "a context path that may be written"),
-    (
-        "`code_execution_config` of an AG2 agent",
-        "blocks of code in its replies run in the sandbox, and the agent has commands",
-    ),
-    ("`group_config` of `ag2`", "a group chat as one agent"),
+    ("keys of `claude_code` and of `ag2`", "see [Claude Code](claude-code.md) and [AG2](ag2.md)"),
     (
         "`initial_round_timeout_seconds`, `subsequent_round_timeout_seconds`",
         f"`first_round_timeout_seconds`, `round_timeout_seconds`, with `{GRACE}` ({GRACE_SECONDS}) added",

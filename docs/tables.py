@@ -35,9 +35,8 @@ HEAD = f"""\
 
 {WRITTEN}
 What `type:` of a backend may be, besides `scripted`, which calls no model. On the command line and in tools a model is
-written as `TYPE/NAME`. A key goes only to its provider's own hosts, or to the address that is set in the environment.
-For any other `base_url` name the variable with `api_key_env`, and accept that its key goes there
-([security.md](security.md#which-server-a-key-may-go-to)).
+written as `TYPE/NAME`. For another `base_url` than the provider's, name the variable with `api_key_env`, and accept
+that its key goes there ([security.md](security.md#which-server-a-key-may-go-to)).
 
 """
 
@@ -46,14 +45,12 @@ TAIL = """\
 - `chatcompletion` is any server with an OpenAI-compatible API at `base_url`; the key is chosen by the host.
 - The last five are model servers of your own ([local-models.md](local-models.md)): `model` may be left out, and for
   a name that the server does not have the error names the nearest one that it has.
-- `claude_code` is not an API but the Claude Code CLI: [claude-code.md](claude-code.md).
-- `ag2` is an agent of the AG2 framework, or a group chat of some: [ag2.md](ag2.md).
-- `azure_openai` has [keys of its own](config.md#azure-openai) in place of `base_url`.
+- Further types: `claude_code`, [the Claude Code CLI](claude-code.md); `ag2`, [an AG2 agent or group chat](ag2.md).
+  `azure_openai` has [keys of its own](config.md#azure-openai) in place of `base_url`.
 - Native tools run at the provider. Where the table has none, the flag is refused when the config is loaded. With
   `chatcompletion` they are those of the provider at the address (OpenAI's without a `base_url`); an unknown host has
   none. The sources that a search found are listed below the answer.
-- Every wire streams text and calls tools; Gemini and Ollama send a call whole. Chat Completions reports usage where the
-  server sends it, the others always. `reasoning_effort` works on all of them. Reasoning is sent back to the model:
+- Every wire streams text and calls tools. `reasoning_effort` works on all of them. Reasoning is sent back to the model:
   {reasoning}.
 - Gemini 2 does not accept our tools together with its own. An agent with such a model and a native tool acts in text,
   after one request that is refused; Gemini 3 and later accept both.
@@ -63,8 +60,7 @@ TAIL = """\
   `https://api.moonshot.cn/v1`. A key of one region often is none in another.
 - `github` reads `GITHUB_MODELS_TOKEN`, a token that may only ask models. `GITHUB_TOKEN` may write repositories, and is
   sent only where a config names it and a person accepted that.
-- Prices: a `price` in the config goes before any other source, such as genai-prices, which knows the provider by the
-  name in the last column ([costs.md](costs.md)).
+- The last column is the provider's name in the price list ([costs.md](costs.md)).
 - Tests play every check and fault ([wires.md](wires.md)) against doubles of {tested}; the others are tested as
   `chatcompletion`, and their own path. No real provider is asked.
 - The strong models, which [default teams](default-teams.md) ask:

@@ -98,9 +98,9 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
     "When an agent fails": (
         Entry(
             "… answered …: …",
-            "The provider refused the call. The number is an HTTP status: 401 and 403 are about the key, 402 about "
-            "credit, 404 about the model or the address, 429 says too many calls, 5xx are its own faults.",
-            "What the reason [below](#why-an-agent-was-dropped) says; mind the provider's region with 401.",
+            "The provider refused the call: 401 and 403 are about the key (or its region), 402 about credit, 404 about "
+            "the model or the address, 429 says too many calls, 5xx are its own faults.",
+            "What the reason [below](#why-an-agent-was-dropped) says.",
         ),
         Entry(
             "… answered with … instead of an event stream; is base_url right?",
