@@ -21,7 +21,7 @@ import massgen_mcp
 from benchmarks.table import Table, machine
 from massgen_mcp.errors import RunNotCompleted
 from massgen_mcp.home import find_home
-from massgen_mcp.runs.engine.rows import new_run_id
+from massgen_mcp.runs.engine import new_run_id
 from massgen_mcp.runs.store.directory import RunDirectory
 from massgen_mcp.runs.store.local import local_engine
 

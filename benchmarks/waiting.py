@@ -33,7 +33,7 @@ from massgen_mcp.events.parts import AgentInfo
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import AttemptStarted, RunResumed, RunStarted
 from massgen_mcp.home import Home
-from massgen_mcp.runs.engine.rows import FrozenRequest, NewRun, new_run_id
+from massgen_mcp.runs.engine import FrozenRequest, NewRun, new_run_id
 from massgen_mcp.runs.host.execute import execute_run
 from massgen_mcp.runs.store.directory import RunDirectory
 from massgen_mcp.runs.store.local import local_engine

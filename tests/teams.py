@@ -12,9 +12,8 @@ from massgen_mcp.events.record import LogRecord
 from massgen_mcp.request.run_request import CallerRequest, RunRequest
 from massgen_mcp.request.team import Team
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.engine.rows import Action, FrozenRequest
-from massgen_mcp.runs.host.execute import execute_run
-from massgen_mcp.runs.host.run_handle import RunHandle
+from massgen_mcp.runs.engine import Action, FrozenRequest
+from massgen_mcp.runs.host.execute import RunHandle, execute_run
 from massgen_mcp.runs.store.directory import RunDirectory
 
 EventT = TypeVar("EventT", bound=Event)

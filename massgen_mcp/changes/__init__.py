@@ -9,8 +9,8 @@ repository in the run's own directory: each directory is an entry of it under th
 - `repository`: trees: written from a directory, laid out in another one, compared, merged.
 - `user_repository`: what the user's own repository tracks and ignores, read without letting git into it.
 - `base`, `copies`, `run_changes`: the base of a run, the agents' copies of it, and what those have become.
-- `apply`, `obstacles`, `branch`: what it takes to bring a patch into the directories as they are now, or to a branch.
-- `transaction`, `intent`, `steps`, `held_directory`, `applied`: doing that as a whole or not at all; taking it back.
+- `apply`, `obstacles`: what it takes to bring a patch into the directories as they are now, or to a branch.
+- `transaction`, `intent`, `held_directory`, `applied`: doing that as a whole or not at all; taking it back.
 
 The user's repository, its index, references and objects are only read, but for a branch that is asked for. Must not
 know what a run, an agent or an event is.

@@ -5,7 +5,7 @@
     outcome = await judge.check(subject.tree, "make test")  # on a fresh check-out, in the sandbox
 
 - `protected`: which files are judged as they are in the base, so that no answer weakens what judges it. Pure.
-- `scripts`, `recipes`, `followed`: which files a command runs, itself or by way of `make`, `npm` and the like. Pure.
+- `scripts`, `recipes`: which files a command runs, itself or by way of `make`, `npm` and the like. Pure.
 - `excerpt`: which lines of what a check printed tell why it failed. Pure.
 - `obstacles`: did it fail for the environment, and what helps then; `counting`: how many tests ran. Pure.
 - `judge`: lays the files out and runs a check on them.

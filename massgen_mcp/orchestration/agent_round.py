@@ -34,9 +34,14 @@ from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.answer_form import formed
 from massgen_mcp.orchestration.attempt import Attempt
-from massgen_mcp.orchestration.ballot_message import ballot_message, ballot_texts, shown_reasons
 from massgen_mcp.orchestration.conversation import Conversation, calls_of
-from massgen_mcp.orchestration.round_request import ROUND_FORMS, system_message
+from massgen_mcp.orchestration.round_request import (
+    ROUND_FORMS,
+    ballot_message,
+    ballot_texts,
+    shown_reasons,
+    system_message,
+)
 from massgen_mcp.orchestration.run_end import never_acted
 from massgen_mcp.orchestration.shown_changes import shown_changes
 from massgen_mcp.orchestration.team import Member

@@ -8,9 +8,8 @@ from massgen_mcp.backends.base import Message, UserMessage
 from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.live_run import LiveRun
-from massgen_mcp.orchestration.model_window import readable_bytes
 from massgen_mcp.orchestration.team import Member, RunSpec
-from massgen_mcp.orchestration.window import most_of_each, within
+from massgen_mcp.orchestration.window import most_of_each, readable_bytes, within
 from massgen_mcp.request.earlier_turn import EarlierTurn
 
 

@@ -3,17 +3,32 @@
 Composes the phases; must not know providers, stores, servers or views.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from typing import assert_never
 
 import anyio
 
-from massgen_mcp.backends.base import Replayable
+from massgen_mcp.backends.abilities import Abilities
+from massgen_mcp.backends.base import PastCall, Replayable, ToolCall
 from massgen_mcp.coordination.evidence import failing
 from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError
+from massgen_mcp.events.agent_work import (
+    ModelCallAborted,
+    ModelCallAdmitted,
+    ModelCallFailed,
+    ModelCallRetried,
+    ModelCallStarted,
+    ModelCallWaiting,
+    ModelReplied,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+)
 from massgen_mcp.events.coordination import AnswerEvaluated
-from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.parts import Usage
+from massgen_mcp.events.record import AnyEvent, LogRecord, UnknownEvent, outside_calls
 from massgen_mcp.events.run import (
     AttemptStarted,
     BudgetRaised,
@@ -27,13 +42,13 @@ from massgen_mcp.events.run import (
 )
 from massgen_mcp.orchestration.answer_checks import AnswerChecks
 from massgen_mcp.orchestration.attempt import Attempt, Briefing
+from massgen_mcp.orchestration.conversation import calls_of, native_calls
 from massgen_mcp.orchestration.coordinating import coordinate, drop_unanswered, left_behind
 from massgen_mcp.orchestration.final_answer import evaluate, final_answer, present, presented, verdict
 from massgen_mcp.orchestration.live_run import WHOLE_RUN, Journal, LiveRun
-from massgen_mcp.orchestration.model_window import abilities_of, learn_window
-from massgen_mcp.orchestration.replay import measure_past, past_work
 from massgen_mcp.orchestration.run_end import cancelled, nobody_left, timed_out
 from massgen_mcp.orchestration.team import Member, RunSpec
+from massgen_mcp.orchestration.window import abilities_of, learn_window
 from massgen_mcp.run_state.facts import Final
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.tools.base import decoded
@@ -272,3 +287,48 @@ class Conductor:
         if self._checks is not None and not self.state.answers:
             await self._checks.unfinished()
         return nobody_left(self.state)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What one agent had done before its run was resumed, for a backend and tools that keep their place in memory.
+# Not the run's state but an agent's memory: read from the journal once, when a run is resumed.
+
+
+def measure_past(agent: str, events: Iterable[AnyEvent | UnknownEvent], abilities: Abilities) -> None:
+    """Let `abilities` know what the provider counted of the agent's calls."""
+    sent = dict[str, int]()
+    for event in events:
+        match event:
+            case ModelCallStarted(agent=name, usage_if_lost=Usage() as estimated) if name == agent:
+                sent[event.call_id] = estimated.input_tokens
+            case ModelReplied(agent=name) if name == agent and event.call_id in sent:
+                abilities.measure(sent[event.call_id], event.usage)
+            case _:
+                pass
+
+
+def past_work(agent: str, events: Iterable[AnyEvent | UnknownEvent]) -> tuple[list[PastCall], list[ToolCall]]:
+    """Every try to call the agent's model that has ended, and every ordinary tool call that did what it should; both in
+    order.
+    """
+    tries, used, unfinished, coordinates = list[PastCall](), list[ToolCall](), list[ToolCall](), False
+    for event in events:
+        if outside_calls(event) or event.agent != agent:
+            continue
+        match event:
+            case ModelCallStarted():
+                coordinates = event.purpose == "coordinate"
+            case ModelReplied():
+                unfinished = [*calls_of(event)]
+                tries.append(PastCall(coordinates, native_calls(event)))
+            case ModelCallRetried() | ModelCallFailed() | ModelCallAborted():
+                tries.append(PastCall(coordinates))
+            case ToolFinished():
+                for call in [call for call in unfinished if (call.id, call.name) == (event.call_id, event.name)][:1]:
+                    unfinished.remove(call)
+                    used += [] if event.is_error else [call]
+            case ModelCallWaiting() | ModelCallAdmitted() | TextDelta() | ToolStarted():
+                pass
+            case _:
+                assert_never(event)
+    return tries, used

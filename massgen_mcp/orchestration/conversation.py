@@ -38,7 +38,6 @@ from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.model_calls import ask
-from massgen_mcp.orchestration.model_window import abilities_of, window_of
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.tool_calls import run_tools
 from massgen_mcp.orchestration.window import (
@@ -51,7 +50,9 @@ from massgen_mcp.orchestration.window import (
     Part,
     RoomStep,
     Transcript,
+    abilities_of,
     most_of_each,
+    window_of,
     within,
 )
 

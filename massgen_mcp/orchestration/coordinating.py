@@ -13,8 +13,8 @@ from massgen_mcp.events.parts import Changes
 from massgen_mcp.orchestration.agent_round import Round
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.live_run import LiveRun
-from massgen_mcp.orchestration.model_window import learn_window
 from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
+from massgen_mcp.orchestration.window import learn_window
 
 
 async def coordinate(attempt: Attempt) -> WinnerChosen | None:

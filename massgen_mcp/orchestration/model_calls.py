@@ -28,8 +28,8 @@ from massgen_mcp.money.reservations import CallEstimate
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.admission import admit, share_of
 from massgen_mcp.orchestration.live_run import LiveRun
-from massgen_mcp.orchestration.model_window import abilities_of
 from massgen_mcp.orchestration.team import Member, TeamLimits
+from massgen_mcp.orchestration.window import abilities_of
 from massgen_mcp.orchestration.without_tools import fitted
 from massgen_mcp.orchestration.written_calls import read_calls, shown_texts
 

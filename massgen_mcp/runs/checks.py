@@ -4,7 +4,7 @@ from massgen_mcp.config.models.limits import MAX_USD
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.question import check_text
 from massgen_mcp.run_state.status import TERMINAL_STATES
-from massgen_mcp.runs.engine.rows import Action, RunRow
+from massgen_mcp.runs.engine import Action, RunRow
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.statistics.sums import CountedRun
 

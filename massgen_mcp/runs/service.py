@@ -25,18 +25,16 @@ from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.checks import check_action, check_mark, checked_raise
-from massgen_mcp.runs.engine import DamagedJournal, Engine, RunFiles
-from massgen_mcp.runs.engine.rows import Action, Added, RunRow
+from massgen_mcp.runs.engine import Action, Added, DamagedJournal, Engine, RunFiles, RunRow
 from massgen_mcp.runs.patches.application import Application
 from massgen_mcp.runs.patches.applying import apply_run
 from massgen_mcp.runs.sessions.turns import SessionHistory, SessionTurns
-from massgen_mcp.runs.starting import Dispatch, enqueue
+from massgen_mcp.runs.starting import Dispatch, ask_to_admit, enclosing, enqueue, frozen_request
 from massgen_mcp.runs.store.counting import counted_runs
 from massgen_mcp.runs.store.finding import find_run
 from massgen_mcp.runs.store.retention import Pruned, prune, prune_named
 from massgen_mcp.runs.view.looking import looks
 from massgen_mcp.runs.view.run_view import KeptWatches, RunView, RunWatch
-from massgen_mcp.runs.within import ask_to_admit, enclosing, frozen_request
 from massgen_mcp.statistics.marks import Mark, Verdict
 from massgen_mcp.statistics.sums import Statistics, statistics_of
 from massgen_mcp.statistics.usual import usual_time

@@ -13,7 +13,6 @@ a few plain variables, never our own. When the block is left, by a cancellation 
 process of the command is gone, whatever it has done to get away.
 """
 
-from massgen_mcp.sandbox.choice import HOW_TO_GET_ONE, SandboxChoice, Wanted, Wishes, choose, survey
 from massgen_mcp.sandbox.policy import (
     INSTALLED,
     SCRATCH,
@@ -24,7 +23,7 @@ from massgen_mcp.sandbox.policy import (
     ResourceLimits,
     VisiblePath,
 )
-from massgen_mcp.sandbox.probe import LevelReport
+from massgen_mcp.sandbox.probe import HOW_TO_GET_ONE, LevelReport, SandboxChoice, Wanted, Wishes, choose, survey
 from massgen_mcp.sandbox.process import Ended, EndReason, SandboxedProcess, SandboxFailed, spawn
 from massgen_mcp.sandbox.project_tools import NO_TOOLS, OFFLINE, ProjectTools, project_tools
 

@@ -245,7 +245,7 @@ async def _tried(config: Config, *, run_them: bool) -> tuple[TriedCheck, ...]:
     """How the checks stand on the unchanged files; as they stood when they ran last, unless they are to run now."""
     if not config.orchestrator.checks:
         return ()
-    from massgen_mcp.runs.host.trial import last_tried, try_checks  # a server starts without it
+    from massgen_mcp.runs.host.setting_up import last_tried, try_checks  # a server starts without it
 
     if run_them:
         return await try_checks(config, os.environ, seconds=DRY_RUN_SECONDS)

@@ -27,7 +27,7 @@ from massgen_mcp.page.report import with_data
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.checks import MAX_MESSAGE_CHARACTERS
-from massgen_mcp.runs.engine.rows import RunRow
+from massgen_mcp.runs.engine import RunRow
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.server.arguments import MAX_ANSWERS
 from massgen_mcp.server.build import BuiltServer

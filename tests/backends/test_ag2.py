@@ -35,7 +35,7 @@ from massgen_mcp.events.parts import Usage
 from massgen_mcp.markers import materials
 from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.engine.rows import FrozenRequest
+from massgen_mcp.runs.engine import FrozenRequest
 from massgen_mcp.runs.host.execute import execute_run
 from massgen_mcp.runs.store.credentials import fingerprint, variables_of
 from massgen_mcp.runs.store.directory import RunDirectory

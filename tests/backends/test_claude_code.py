@@ -39,9 +39,8 @@ from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import RunCancelled
 from massgen_mcp.request.reach import reach_of
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.engine.rows import FrozenRequest
-from massgen_mcp.runs.host.execute import execute_run
-from massgen_mcp.runs.host.run_handle import RunHandle
+from massgen_mcp.runs.engine import FrozenRequest
+from massgen_mcp.runs.host.execute import RunHandle, execute_run
 from massgen_mcp.runs.store.directory import RunDirectory
 from tests.backends.wires import LOOK, VOTE, text_in
 from tests.busy_double import BusyDouble, busy_server

@@ -15,7 +15,7 @@ from massgen_mcp.events.parts import Changes
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import BaseTaken, RunCompleted
 from massgen_mcp.orchestration.conduct import Conductor
-from massgen_mcp.runs.engine.rows import FrozenRequest
+from massgen_mcp.runs.engine import FrozenRequest
 from massgen_mcp.runs.host.assembly import ModelAccess, RunResources, assemble
 from massgen_mcp.runs.host.execute import execute_run
 from massgen_mcp.runs.host.working_copies import prepare_copies

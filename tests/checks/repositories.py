@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 import anyio
 
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.runs.host.trial import try_checks
+from massgen_mcp.runs.host.setting_up import try_checks
 from massgen_mcp.views.checks import TriedCheck
 from tests.sandbox.table import LEVELS
 

@@ -12,7 +12,7 @@ import pytest
 from massgen_mcp.events.agent_work import ModelReplied
 from massgen_mcp.events.coordination import CheckFinished, StageOpened, WrittenTestsSubmitted
 from massgen_mcp.events.run import RunCompleted
-from massgen_mcp.runs.engine.rows import Action
+from massgen_mcp.runs.engine import Action
 from massgen_mcp.runs.host.execute import execute_run
 from tests.checks.project import environ, write
 from tests.checks.tosses import Tosses

@@ -7,7 +7,7 @@ from typing import Any
 
 from massgen_mcp.events.agent_work import ModelCallStarted
 from massgen_mcp.events.coordination import FilesChecked
-from massgen_mcp.runs.host.trial import try_checks
+from massgen_mcp.runs.host.setting_up import try_checks
 from tests.checks.project import GOOD, TOLD, environ, evidence, play, project, write
 from tests.commands import run_command
 from tests.harness import SERVER_MODULE, TempHome, agent, call, home

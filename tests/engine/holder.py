@@ -11,7 +11,7 @@ import anyio
 
 from massgen_mcp.events.agent_work import TextDelta
 from massgen_mcp.redaction import NO_KEYS
-from massgen_mcp.runs.engine.rows import FrozenRequest, NewRun
+from massgen_mcp.runs.engine import FrozenRequest, NewRun
 from tests.engine.machine import IMPLEMENTATIONS
 from tests.teams import silent_team
 

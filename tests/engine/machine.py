@@ -12,8 +12,7 @@ from typing import Protocol
 
 from massgen_mcp.events.record import JOURNAL_VERSION
 from massgen_mcp.home import Home
-from massgen_mcp.runs.engine import Engine, RunFiles
-from massgen_mcp.runs.engine.rows import FrozenRequest
+from massgen_mcp.runs.engine import Engine, FrozenRequest, RunFiles
 from massgen_mcp.runs.store.directory import RunDirectory
 from massgen_mcp.runs.store.journal import JOURNAL
 from massgen_mcp.runs.store.journal_line import sealed

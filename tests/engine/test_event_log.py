@@ -10,8 +10,7 @@ from massgen_mcp.events.agent_work import TextDelta
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import FinishRequested
 from massgen_mcp.redaction import NO_KEYS, Redactor
-from massgen_mcp.runs.engine import DamagedJournal, Engine, RunFiles
-from massgen_mcp.runs.engine.rows import FrozenRequest, NewRun, new_run_id
+from massgen_mcp.runs.engine import DamagedJournal, Engine, FrozenRequest, NewRun, RunFiles, new_run_id
 from tests.engine.machine import Machine
 from tests.teams import silent_team
 

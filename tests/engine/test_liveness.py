@@ -3,8 +3,7 @@
 import anyio
 import pytest
 
-from massgen_mcp.runs.engine import Engine, Liveness, RunFiles
-from massgen_mcp.runs.engine.rows import NewRun, RunRow, new_run_id
+from massgen_mcp.runs.engine import Engine, Liveness, NewRun, RunFiles, RunRow, new_run_id
 from tests.engine.machine import Machine
 from tests.harness import PATIENCE_SECONDS, wait_until
 

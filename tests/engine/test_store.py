@@ -15,8 +15,7 @@ from massgen_mcp.events.parts import AgentInfo
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import RunCompleted, RunStarted
 from massgen_mcp.run_state.state import RunState, folded
-from massgen_mcp.runs.engine import Engine, RunStore
-from massgen_mcp.runs.engine.rows import NewRun, RunRow, SessionMoved, new_run_id
+from massgen_mcp.runs.engine import Engine, NewRun, RunRow, RunStore, SessionMoved, new_run_id
 from massgen_mcp.statistics.marks import Mark
 from tests.engine.machine import Machine
 

@@ -15,9 +15,8 @@ from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.agent_work import ModelReplied, TextDelta
 from massgen_mcp.events.run import TERMINAL, CallerMessage
-from massgen_mcp.runs.engine.rows import FrozenRequest
-from massgen_mcp.runs.host.execute import execute_run
-from massgen_mcp.runs.host.run_handle import RunHandle
+from massgen_mcp.runs.engine import FrozenRequest
+from massgen_mcp.runs.host.execute import RunHandle, execute_run
 from massgen_mcp.runs.store.directory import RunDirectory
 from tests.backends.wires import WIRES, Wire
 from tests.commands import run_command

@@ -25,7 +25,7 @@ from massgen_mcp.sandbox.policy import SCRATCH
 from massgen_mcp.tools.base import Tool
 from massgen_mcp.tools.mcp_servers import ServerDirectories, ServerHost, Toolbox
 from massgen_mcp.tools.mcp_servers.results import ToolResults
-from massgen_mcp.tools.mcp_servers.schemas import plain_schema
+from massgen_mcp.tools.mcp_servers.toolbox import plain_schema
 from tests.commands import run_command
 from tests.cut_off import check_every_cut
 from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, events_of, expect_error, home

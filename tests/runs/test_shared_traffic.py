@@ -12,7 +12,7 @@ from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.agent_work import ModelCallWaiting
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.engine.rows import FrozenRequest
+from massgen_mcp.runs.engine import FrozenRequest
 from massgen_mcp.runs.host.execute import execute_run
 from massgen_mcp.runs.store.directory import RunDirectory
 from massgen_mcp.runs.store.journal import JournalReader

@@ -22,7 +22,7 @@ from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import RunStarted
-from massgen_mcp.runs.engine.rows import FrozenRequest
+from massgen_mcp.runs.engine import FrozenRequest
 from massgen_mcp.runs.host.execute import execute_run
 from massgen_mcp.runs.store.directory import RunDirectory
 from massgen_mcp.views.spans import Spans
@@ -167,7 +167,7 @@ SCRIPT = """
 import anyio, sys, os
 from pathlib import Path
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.runs.engine.rows import FrozenRequest
+from massgen_mcp.runs.engine import FrozenRequest
 from massgen_mcp.runs.store.directory import RunDirectory
 from massgen_mcp.runs.host.execute import execute_run
 config = config_from_data({"agents": [{"backend": {"type": "scripted"}}]}, "test", environ={})

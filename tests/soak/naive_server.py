@@ -4,7 +4,7 @@ import time
 
 from massgen_mcp.cli.massgen_mcp.main import main
 from massgen_mcp.request.run_request import OnConflict
-from massgen_mcp.runs.engine.rows import Added, NewRun
+from massgen_mcp.runs.engine import Added, NewRun
 from massgen_mcp.runs.store.sqlite import database
 from massgen_mcp.runs.store.sqlite.store import Store
 

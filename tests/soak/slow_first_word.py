@@ -5,7 +5,7 @@ from pathlib import Path
 import anyio
 
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.runs.engine.rows import FrozenRequest
+from massgen_mcp.runs.engine import FrozenRequest
 from massgen_mcp.runs.host.execute import execute_run
 from massgen_mcp.runs.store.directory import RunDirectory
 from tests.harness import TempHome

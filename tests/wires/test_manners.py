@@ -11,7 +11,7 @@ from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.errors import FailureReason
 from massgen_mcp.events.agent_work import ModelCallRetried, ModelReplied, RuleViolated
 from massgen_mcp.events.coordination import AgentDropped, AnswerSubmitted, VoteCast
-from massgen_mcp.runs.engine.rows import FrozenRequest
+from massgen_mcp.runs.engine import FrozenRequest
 from massgen_mcp.runs.host.execute import execute_run
 from massgen_mcp.runs.store.directory import RunDirectory
 from tests.raw_double import answering, reply

@@ -11,7 +11,7 @@ import anyio
 
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.engine.rows import Action
+from massgen_mcp.runs.engine import Action
 from massgen_mcp.views.live_events import spoken_line
 
 LET_GO = signal.SIGUSR1

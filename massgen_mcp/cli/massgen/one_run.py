@@ -38,10 +38,10 @@ from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.request.team import describe_start
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.doctor.command_sandbox import sandbox_note
+from massgen_mcp.runs.host.execute import RunHandle
 from massgen_mcp.runs.host.foreground import continue_here, run_here
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
 from massgen_mcp.runs.host.notifying import notify
-from massgen_mcp.runs.host.run_handle import RunHandle
 from massgen_mcp.views.plain_text import plain
 
 

@@ -16,7 +16,7 @@ async def agreed_to_checks(team: Team, say: Callable[[str], None]) -> bool:
     config = team.config
     if not config.orchestrator.checks:
         return True
-    from massgen_mcp.runs.host.trial import try_checks
+    from massgen_mcp.runs.host.setting_up import try_checks
 
     say("Trying the checks on your files as they are; no model is asked yet.")
     tried = await try_checks(config, team.environ, seconds=SECONDS)

@@ -14,7 +14,7 @@ from massgen_mcp.cli.output import print_line
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.engine.rows import Action
+from massgen_mcp.runs.engine import Action
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.views.plain_text import preview

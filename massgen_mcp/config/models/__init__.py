@@ -2,10 +2,10 @@
 
 Keys follow the YAML files of MassGen.
 
-- `config`: the whole, and what holds between its parts.
-- `agents`, `mcp_servers`, `commands`: an agent, and what it has besides its backend.
-- `backends`: every backend, as a closed union of those in `http_backends`, `claude_code`, `ag2` and `scripted`.
-- `backend_base`, `provider_types`: what all backends have in common, and the names of the providers.
+- `config`: the whole, what holds between its parts, and an agent.
+- `mcp_servers`, `commands`: what an agent has besides its backend.
+- `backends`: every backend, as a closed union of its own and those in `http_backends` and `ag2`.
+- `provider_types`: the names of the providers.
 - `orchestrator`, `limits`: how the team works together, and what it may use up.
-- `common`: the base class of all of them, and the values that several of them hold.
+- `common`: the base class of all of them, that of backends, and the values that several of them hold.
 """

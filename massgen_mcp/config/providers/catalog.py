@@ -1,6 +1,6 @@
 """The companies behind the HTTP backends, as data: wire format, key variables, addresses, strongest model.
 
-Must not make a request, nor know what a config says; for one of its backends ask `backend_providers`.
+Must not make a request, nor know what a config says; for one of its backends ask `access.key_hosts`.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ GEMINI_COMPATIBLE = "/openai"
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One row of the table, or what `backend_providers.provider_for` makes of it for one backend."""
+    """One row of the table, or what `key_hosts.provider_for` makes of it for one backend."""
 
     type: str
     """Name of the row: the `type` of a backend, and the prefix of slash models."""

@@ -10,10 +10,33 @@ from massgen_mcp.home import Home
 from massgen_mcp.runs.engine.event_log import DamagedJournal, EventLog, EventReader, EventWriter
 from massgen_mcp.runs.engine.files import Expirable, FileStore, RunFiles
 from massgen_mcp.runs.engine.liveness import Follower, Liveness, NewsHost, Waking
+from massgen_mcp.runs.engine.rows import (
+    RUN_ID_PREFIX,
+    Action,
+    Added,
+    Control,
+    EndedRow,
+    FrozenRequest,
+    Kept,
+    LostRun,
+    Nesting,
+    NewRun,
+    RunRow,
+    SessionMoved,
+    Wish,
+    WorkRow,
+    new_run_id,
+    unknown_run,
+)
 from massgen_mcp.runs.engine.store import RunStore
 
 __all__ = [
+    "RUN_ID_PREFIX",
+    "Action",
+    "Added",
+    "Control",
     "DamagedJournal",
+    "EndedRow",
     "Engine",
     "EventLog",
     "EventReader",
@@ -21,11 +44,22 @@ __all__ = [
     "Expirable",
     "FileStore",
     "Follower",
+    "FrozenRequest",
+    "Kept",
     "Liveness",
+    "LostRun",
+    "Nesting",
+    "NewRun",
     "NewsHost",
     "RunFiles",
+    "RunRow",
     "RunStore",
+    "SessionMoved",
     "Waking",
+    "Wish",
+    "WorkRow",
+    "new_run_id",
+    "unknown_run",
 ]
 
 

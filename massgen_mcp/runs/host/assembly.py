@@ -22,8 +22,7 @@ from massgen_mcp.orchestration.delegating import DELEGATE, DELEGATION_TOOLS, del
 from massgen_mcp.orchestration.nested_runs import NestedHost, NestedRuns
 from massgen_mcp.orchestration.perspectives import perspectives
 from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
-from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.runs.engine.rows import FrozenRequest
+from massgen_mcp.runs.engine import FrozenRequest, RunFiles
 from massgen_mcp.runs.host.agent_servers import ServerAccess
 from massgen_mcp.runs.host.answers import AnswerGallery
 from massgen_mcp.runs.host.command_bounds import bounds_of, tools_of

@@ -13,8 +13,7 @@ from massgen_mcp.config.access.limits import limits_of
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import public_agent_name
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.engine import FileStore
-from massgen_mcp.runs.engine.rows import WorkRow
+from massgen_mcp.runs.engine import FileStore, WorkRow
 
 AHEAD = 2
 """No run is taken while so many times the calls that a limit lets through at once are under way or waiting."""

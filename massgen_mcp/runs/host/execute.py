@@ -6,7 +6,7 @@ The composition root of a run; the runner, the command line and Python all come 
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -38,14 +38,12 @@ from massgen_mcp.redaction import Redactor
 from massgen_mcp.request.sandboxes import chosen_sandboxes
 from massgen_mcp.request.server_places import server_places
 from massgen_mcp.run_state.state import RunState, folded
-from massgen_mcp.runs.engine import EventWriter, RunFiles
-from massgen_mcp.runs.engine.rows import FrozenRequest
+from massgen_mcp.runs.engine import Action, Control, EventWriter, FrozenRequest, RunFiles
 from massgen_mcp.runs.host.agent_servers import ServerLosses, opened_servers
 from massgen_mcp.runs.host.assembly import CommandAccess, ModelAccess, RunResources, assemble
 from massgen_mcp.runs.host.failing import failure_of
 from massgen_mcp.runs.host.judging import Judging, prepare_judging
 from massgen_mcp.runs.host.publishing import Publisher, write_status
-from massgen_mcp.runs.host.run_handle import RunHandle
 from massgen_mcp.runs.host.run_log import RunLog, guarded, logged_in
 from massgen_mcp.runs.host.run_metadata import agent_infos, run_metadata, started_event
 from massgen_mcp.runs.host.setting_up import failed_setup, forget_setup, set_up_copies
@@ -54,6 +52,47 @@ from massgen_mcp.runs.host.working_copies import prepare_copies
 from massgen_mcp.sandbox import ProjectTools, SandboxChoice, project_tools
 from massgen_mcp.tools.commands import CommandHost
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table, is_recorded
+
+
+@dataclass(frozen=True, slots=True)
+class RunHandle:
+    """Of one run; used from the event loop that executes it."""
+
+    _conductor: Conductor
+    state: RunState
+    """The one that the conductor decides on; always up to date."""
+    past: tuple[LogRecord, ...] = ()
+    """What had happened before this process went on with the run."""
+
+    def do(self, action: Action, message: str = "", number: int = 0) -> None:
+        """End the run (`cancel`), decide with the answers that are there (`finish_now`), show `message` to all agents
+        (`steer`), make it the new cap (`raise_budget`), or answer with it what the run asks (`answer`). `number` tells
+        a remark or a raise from every other one of the run: what is given twice, as after a kill, is heeded once.
+        """
+        match action:
+            case "cancel":
+                self._conductor.cancel()
+            case "finish_now":
+                self._conductor.finish_now()
+            case "steer":
+                self._conductor.steer(number, message)
+            case "raise_budget":
+                self._conductor.raise_budget(number, float(message))
+            case "answer":
+                self._conductor.answer(message)
+
+    async def heed(self, controls: Iterable[Control]) -> list[int]:
+        """Carry out these controls; returns the numbers of those that are in the run's journal now."""
+        done: list[int] = []
+        for control in controls:
+            if control.action == "admit":
+                await self._conductor.admit(control.message)
+            else:
+                self.do(control.action, control.message, control.number)
+            if control.action != "cancel":  # that stays wanted until the run has ended
+                await self._conductor.settle()
+                done.append(control.number)
+        return done
 
 
 async def execute_run(

@@ -17,18 +17,17 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.file_systems import refuse_network
 from massgen_mcp.home import enclosing_run, find_home
 from massgen_mcp.request.run_request import RunRequest
-from massgen_mcp.runs.engine import RunStore
-from massgen_mcp.runs.engine.rows import FrozenRequest, NewRun, RunRow, SessionMoved, new_run_id
+from massgen_mcp.runs.engine import FrozenRequest, NewRun, RunRow, RunStore, SessionMoved, new_run_id
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
 from massgen_mcp.runs.host.run_host import RunHost, StoredRuns
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.sessions.project import LOGS, SESSIONS, keep_out_of_git, own_place
 from massgen_mcp.runs.sessions.session_records import SessionRecords
 from massgen_mcp.runs.sessions.turns import SessionTurns
+from massgen_mcp.runs.starting import ask_to_admit, enclosing, frozen_request
 from massgen_mcp.runs.store.credentials import identity
 from massgen_mcp.runs.store.directory import RunDirectory, timestamp
 from massgen_mcp.runs.store.local import local_engine
-from massgen_mcp.runs.within import ask_to_admit, enclosing, frozen_request
 from massgen_mcp.workspace.snapshot import remove_tree
 
 

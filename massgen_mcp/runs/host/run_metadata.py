@@ -10,7 +10,7 @@ from massgen_mcp.config.models.config import Config
 from massgen_mcp.events.parts import AgentInfo, public_agent_name
 from massgen_mcp.events.run import RunStarted
 from massgen_mcp.runs.doctor.command_sandbox import sandbox_names
-from massgen_mcp.runs.engine.rows import FrozenRequest
+from massgen_mcp.runs.engine import FrozenRequest
 from massgen_mcp.sandbox import SandboxChoice
 
 

@@ -29,12 +29,11 @@ from massgen_mcp.home import find_home
 from massgen_mcp.open_files import allow_open_files
 from massgen_mcp.redaction import redacted_output
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.engine import Engine, NewsHost, RunFiles, Waking
-from massgen_mcp.runs.engine.rows import RunRow
+from massgen_mcp.runs.engine import Engine, NewsHost, RunFiles, RunRow, Waking
 from massgen_mcp.runs.host.capacity import Capacity, Load
+from massgen_mcp.runs.host.execute import RunHandle
 from massgen_mcp.runs.host.failing import break_off
 from massgen_mcp.runs.host.notifying import notify
-from massgen_mcp.runs.host.run_handle import RunHandle
 from massgen_mcp.runs.host.run_host import ExecutedRun, RunHost, StoredRuns
 from massgen_mcp.runs.host.webhooks import Webhooks
 from massgen_mcp.runs.service import RunService

@@ -10,8 +10,7 @@ from itertools import chain
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.earlier_turn import EarlierTurn
-from massgen_mcp.runs.engine import RunStore
-from massgen_mcp.runs.engine.rows import RunRow
+from massgen_mcp.runs.engine import RunRow, RunStore
 from massgen_mcp.runs.view.run_view import RunView
 
 MAX_TURNS = 100_000

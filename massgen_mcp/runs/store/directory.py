@@ -25,8 +25,7 @@ from massgen_mcp.errors import JournalNewer, MassgenError, storage_error
 from massgen_mcp.home import Home, sync_directory, write_durably
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.request.earlier_turn import EarlierTurn
-from massgen_mcp.runs.engine import Expirable, RunFiles
-from massgen_mcp.runs.engine.rows import FrozenRequest, Nesting, NewRun, RunRow, WorkRow
+from massgen_mcp.runs.engine import Expirable, FrozenRequest, Nesting, NewRun, RunFiles, RunRow, WorkRow
 from massgen_mcp.runs.store.journal import JournalLog, has_events, make_journal
 from massgen_mcp.runs.store.locks import acquire
 from massgen_mcp.workspace.snapshot import remove_tree

@@ -12,8 +12,7 @@ from massgen_mcp.errors import JournalNewer, MassgenError
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
-from massgen_mcp.runs.engine import DamagedJournal, Engine, EventReader, RunFiles
-from massgen_mcp.runs.engine.rows import RunRow, unknown_run
+from massgen_mcp.runs.engine import DamagedJournal, Engine, EventReader, RunFiles, RunRow, unknown_run
 from massgen_mcp.runs.store.retention import expired_run
 from massgen_mcp.workspace.guard import safe_id
 

@@ -10,7 +10,7 @@ from mcp.types import ClientCapabilities, ElicitRequest, ElicitRequestFormParams
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.run import InputRequired
-from massgen_mcp.runs.engine.rows import Action
+from massgen_mcp.runs.engine import Action
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.views.plain_text import preview
 

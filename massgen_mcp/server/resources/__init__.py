@@ -6,19 +6,21 @@ Everything is bounded: what is longer comes in pages, or is refused with a sente
 import json
 from typing import Annotated
 
+import anyio.to_thread
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 from mcp.types import CallToolResult, InputRequiredResult, Resource, TextContent
 from pydantic import Field
 
 from massgen_mcp.config.examples import Example, example_path, list_examples
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.run_state.status import TERMINAL_STATES
-from massgen_mcp.runs.engine.rows import RunRow
+from massgen_mcp.runs.engine import RunRow
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.server.addresses import SCHEME, config_uri, run_uri
+from massgen_mcp.runs.view.run_view import RunView
+from massgen_mcp.server.addresses import SCHEME, artifact_uri, config_uri, run_uri
 from massgen_mcp.server.app import MassgenServer
-from massgen_mcp.server.resources.artifacts import artifact
-from massgen_mcp.server.resources.pages import event_page, log_page
 from massgen_mcp.views.plain_text import preview
+from massgen_mcp.workspace.guard import DirectoryListing, PathMissing, PathRefused, Root, parts_of, shown
 
 LISTED_RUNS = 20
 """The newest runs are listed; the tool list_runs has all."""
@@ -99,3 +101,111 @@ def _of_config(example: Example) -> Resource:
         description=example.description,
         mime_type=YAML_TYPE,
     )
+
+
+# -- the events and the log of a run, a page at a time ----------------------------------------------------------------
+
+
+PAGE_BYTES = 50_000
+EVENTS_AT_ONCE = 200
+
+
+async def event_page(view: RunView, after: int) -> str:
+    """The events whose number is above `after`, as JSON. One event that is longer than a page is a page of its own.
+    Raises `MassgenError` run_damaged, store_unavailable.
+    """
+    return await anyio.to_thread.run_sync(_event_page, view, after)
+
+
+async def log_page(view: RunView, offset: int | None) -> str:
+    """The lines from byte `offset` on, or the last ones that fit; a line in brackets says how to read the others."""
+    return await anyio.to_thread.run_sync(_log_page, view, offset)
+
+
+def _event_page(view: RunView, after: int) -> str:
+    reader = view.directory.event_log.follow(after)
+    shown: list[str] = []
+    room, last, more = PAGE_BYTES, after, False
+    while not more and (records := reader.read(EVENTS_AT_ONCE)):
+        for record in records:
+            line = _line(record)
+            more = bool(shown) and len(line.encode()) > room
+            if more:
+                break
+            shown.append(line)
+            room -= len(line.encode())
+            last = record.seq
+    following = json.dumps(run_uri(view.row.run_id, "events", f"?after={last}"))
+    return f'{{"events":[{",".join(shown)}],"last":{last},"more":{json.dumps(more)},"next":{following}}}'
+
+
+def _line(record: LogRecord) -> str:
+    return record.model_dump_json(exclude={"v", "unread"})
+
+
+def _log_page(view: RunView, offset: int | None) -> str:
+    log = view.directory.log
+    try:
+        with Root.open(log.parent, "") as root, root.open_file(log.name) as file:
+            size = file.seek(0, 2)
+            start = max(0, size - PAGE_BYTES) if offset is None else min(offset, size)
+            file.seek(start)
+            data = file.read(PAGE_BYTES)
+    except PathMissing:  # nobody has begun with it
+        return ""
+    if start > 0 and offset is None:
+        first = data.find(b"\n") + 1
+        start, data = start + first, data[first:]
+    if start + len(data) < size and (whole := data.rfind(b"\n") + 1):
+        data = data[:whole]
+    end = start + len(data)
+    before = f"[{start} bytes before this: {run_uri(view.row.run_id, 'log', '?offset=0')}]\n" if start else ""
+    after = f"[more: {run_uri(view.row.run_id, 'log', f'?offset={end}')}]\n" if end < size else ""
+    return f"{before}{data.decode(errors='replace')}{after}"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The files that a run leaves for its caller: answers and what belongs to them, all through the path guard.
+
+
+MAX_BYTES = 1024 * 1024
+LISTED = 500
+ROOTS = ("final", "turn_1")
+"""The directories whose files can be read. The others are of no use to a caller, or change while agents work."""
+
+
+async def artifact(view: RunView, path: str) -> str | bytes:
+    """A file as it is, or a directory's entries with their addresses, as JSON. Raises `PathRefused`."""
+    return await anyio.to_thread.run_sync(_artifact, view, path)
+
+
+def _artifact(view: RunView, path: str) -> str | bytes:
+    parts = parts_of(path)
+    with Root.open(view.directory.path, "", above=()) as root:
+        if not parts:
+            return _listing_text(view, *(_entries(root, name) for name in ROOTS))
+        if parts[0] not in ROOTS:
+            raise PathMissing(f"{shown(path)}: no such artifact; they lie below {' and '.join(ROOTS)}")
+        if root.stat("/".join(parts)).kind == "directory":
+            return _listing_text(view, root.list_dir("/".join(parts), LISTED))
+        data = root.read_bytes("/".join(parts), MAX_BYTES)
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
+
+
+def _entries(root: Root, name: str) -> DirectoryListing:
+    try:
+        return root.list_dir(name, LISTED)
+    except PathRefused:
+        return DirectoryListing(())
+
+
+def _listing_text(view: RunView, *listings: DirectoryListing) -> str:
+    entries = [
+        {"path": entry.path, "kind": entry.kind, "bytes": entry.size, "uri": artifact_uri(view.row.run_id, entry.path)}
+        for listing in listings
+        for entry in listing.entries
+    ]
+    return json.dumps({"entries": entries, "cut": any(listing.cut for listing in listings)}, ensure_ascii=False)

@@ -6,8 +6,8 @@ from massgen_mcp.config.examples import Example, example_path, list_examples
 from massgen_mcp.config.loader import load_config, missing_parts
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.money.estimate import estimate
-from massgen_mcp.server.results.agent_names import team_of, team_text
 from massgen_mcp.server.results.reply import ResultPart, ToolReply, lines, listed
+from massgen_mcp.server.results.words import team_of, team_text
 
 TO_COPY_FROM = "providers/"
 """Configs in this folder are lists to copy from, not teams."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from massgen_mcp.run_state.status import RunStatus
-from massgen_mcp.runs.engine.rows import Action
+from massgen_mcp.runs.engine import Action
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.results.reply import ToolReply, lines
 from massgen_mcp.server.results.words import next_step

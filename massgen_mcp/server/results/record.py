@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from massgen_mcp.events.coordination import FilesChecked
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.view.run_view import RunView
-from massgen_mcp.server.results.agent_names import id_of
 from massgen_mcp.server.results.reply import ResultPart, listed, number
-from massgen_mcp.server.results.words import REASON_CHARACTERS, reason_of, shortened
+from massgen_mcp.server.results.words import REASON_CHARACTERS, id_of, reason_of, shortened
 from massgen_mcp.views.written_tests import written_tests
 
 SOURCE_CHARACTERS = 80

@@ -13,7 +13,6 @@ from massgen_mcp.events.parts import Challenge, Changes, Verdict
 from massgen_mcp.run_state.agents import find_agent
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.view.run_view import RunView
-from massgen_mcp.server.results.agent_names import id_of, team_of_run, team_text
 from massgen_mcp.server.results.files import Files, files_of, patch_text
 from massgen_mcp.server.results.pages import page_of
 from massgen_mcp.server.results.record import (
@@ -36,11 +35,14 @@ from massgen_mcp.server.results.reply import MAX_BYTES, ToolReply, json_bytes, l
 from massgen_mcp.server.results.words import (
     after_the_end,
     bringing_in,
+    id_of,
     meanwhile,
     next_step,
     note_on_result,
     reason_of,
     salvage,
+    team_of_run,
+    team_text,
 )
 from massgen_mcp.views.firmness import firmness
 

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.view.run_view import RunView
-from massgen_mcp.server.results.agent_names import id_of
 from massgen_mcp.server.results.reply import MAX_BYTES, ResultPart, ToolReply, lines, listed, number
-from massgen_mcp.server.results.words import reason_of
+from massgen_mcp.server.results.words import id_of, reason_of
 from massgen_mcp.views.firmness import shortly
 from massgen_mcp.views.plain_text import preview
 

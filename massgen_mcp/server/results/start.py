@@ -12,11 +12,10 @@ from massgen_mcp.request.reach import Reach
 from massgen_mcp.request.team import Team
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.view.run_view import RunView
-from massgen_mcp.server.results.agent_names import team_of, team_text
 from massgen_mcp.server.results.reply import Json, ResultPart, ToolReply, json_bytes, lines
 from massgen_mcp.server.results.result import Result, first_page
 from massgen_mcp.server.results.status import poll_after
-from massgen_mcp.server.results.words import next_step, note_on_team, reason_of
+from massgen_mcp.server.results.words import next_step, note_on_team, reason_of, team_of, team_text
 from massgen_mcp.views.checks import CheckState, TriedCheck
 from massgen_mcp.views.plain_text import preview
 

@@ -3,9 +3,8 @@
 from massgen_mcp.run_state.agents import AgentState, Vote
 from massgen_mcp.run_state.status import Phase, RunStatus
 from massgen_mcp.runs.view.run_view import RunView
-from massgen_mcp.server.results.agent_names import with_model
 from massgen_mcp.server.results.reply import ToolReply, lines, listed, number
-from massgen_mcp.server.results.words import next_step, note_on, reason_of
+from massgen_mcp.server.results.words import next_step, note_on, reason_of, with_model
 
 POLL_MS = 3_000
 MAX_POLL_MS = 15_000

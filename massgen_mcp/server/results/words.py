@@ -1,15 +1,17 @@
 """What replies say about a run in words: what to do next, why it ended so, and what else the caller should know."""
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from massgen_mcp.changes.applied import applied_at
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.events.parts import Changes
+from massgen_mcp.events.parts import AgentInfo, Changes
 from massgen_mcp.events.run import RunCancelled, RunFailed, RunTimedOut
+from massgen_mcp.run_state.agents import AgentState
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.patches.by_hand import patch_command
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.client.where_keys_go import WHERE_KEYS_GO
-from massgen_mcp.server.results.agent_names import ids
 from massgen_mcp.views.checks import check_notes, hindered
 from massgen_mcp.views.firmness import dissent, firmness, shortly, why_weak
 from massgen_mcp.views.plain_text import preview
@@ -165,3 +167,40 @@ def reason_of(view: RunView, limit: int | None = REASON_CHARACTERS) -> str | Non
 def shortened(text: str, limit: int | None) -> str:
     """On one line; whole with None."""
     return " ".join(text.split()) if limit is None else preview(text, limit)
+
+
+# -- one agent has one name in every reply, the id of its config, with its model beside it ----------------------------
+# The records of a run and its files call agents `agent_a`, `agent_b`, …; a caller may name an agent so, too.
+
+
+MODEL_CHARACTERS = 24
+"""Of a model's name beside each mention of an agent; the team has it whole."""
+
+
+def id_of(run: RunState, name: str) -> str:
+    """The id of the agent that the record calls `name`."""
+    return run.agents[name].info.id
+
+
+def team_of(config: Config) -> dict[str, str]:
+    """Each agent's id, and its model with the provider's name."""
+    return {agent.id: f"{agent.backend.type}/{agent.backend.model}" for agent in config.agents}
+
+
+def team_of_run(run: RunState) -> dict[str, str]:
+    infos = (agent.info for agent in run.agents.values())
+    return {info.id: f"{info.backend}/{info.model}" for info in infos}
+
+
+def team_text(team: dict[str, str]) -> str:
+    return ", ".join(f"{agent} ({model})" for agent, model in team.items())
+
+
+def with_model(info: AgentInfo) -> str:
+    """`claude (claude-opus-5-5)`; nothing is said twice where the id holds the model's name already."""
+    model = info.model.rpartition("/")[2]
+    return info.id if model in info.id else f"{info.id} ({model[:MODEL_CHARACTERS]})"
+
+
+def ids(agents: Iterable[AgentState]) -> str:
+    return ", ".join(agent.info.id for agent in agents)

@@ -17,13 +17,13 @@ from massgen_mcp.money.estimate import estimate
 from massgen_mcp.request.reach import reach_of
 from massgen_mcp.request.team import Team
 from massgen_mcp.run_state.status import RunStatus
-from massgen_mcp.runs.engine.rows import RUN_ID_PREFIX
+from massgen_mcp.runs.engine import RUN_ID_PREFIX
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server import results
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.client.decisions import can_be_asked, decision_in, form_of, question_key, undecided
-from massgen_mcp.server.results.agent_names import team_text
+from massgen_mcp.server.results.words import team_text
 from massgen_mcp.server.tasks import Cancelled, Completed, Json, McpTask, TaskInputRequired, TaskState, Working
 from massgen_mcp.server.waiting import standing
 from massgen_mcp.views.plain_text import preview

@@ -4,25 +4,26 @@ import logging
 import os
 import signal
 import subprocess
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
 
 import anyio
+import httpx2
 import mcp_types
 from anyio.abc import ByteReceiveStream, Process
 from mcp import Client, MCPError
 from mcp.client.stdio import get_default_environment
+from mcp.client.streamable_http import streamable_http_client
 
 from massgen_mcp import __version__
 from massgen_mcp.backends.base import JsonObject
 from massgen_mcp.config.models.mcp_servers import HttpMcpServer, McpServer, StdioServer
 from massgen_mcp.mcp_streams import TransportStreams
 from massgen_mcp.sandbox import LevelName, Policy, SandboxFailed, spawn
-from massgen_mcp.tools.mcp_servers.framing import framed
-from massgen_mcp.tools.mcp_servers.http import over_http
+from massgen_mcp.tools.mcp_servers.framing import MAX_MESSAGE_BYTES, framed
 from massgen_mcp.tools.mcp_servers.mending import mended
 
 MAX_PAGES = 20
@@ -242,3 +243,57 @@ class _LastWords:
     def __str__(self) -> str:
         text = self._data.decode(errors="replace").strip()
         return f"; its last words: {text}" if text else ""
+
+
+# -- streamable HTTP to a server that is not trusted: replies are bounded, whatever their headers say -----------------
+
+
+MAX_RESPONSE_BYTES = 4 * MAX_MESSAGE_BYTES
+"""Of one response; it may be a stream of several messages."""
+CONNECT_SECONDS = 30.0
+
+
+@asynccontextmanager
+async def over_http(url: str, headers: Mapping[str, str], read_seconds: float) -> AsyncGenerator[TransportStreams]:
+    """The streams that the SDK's client speaks over. Redirects are followed within the server's origin only."""
+    client = httpx2.AsyncClient(
+        headers={**headers, "Accept-Encoding": "identity"},
+        timeout=httpx2.Timeout(CONNECT_SECONDS, read=read_seconds),
+        transport=_Bounded(httpx2.AsyncHTTPTransport()),
+        trust_env=False,
+    )
+    async with client, streamable_http_client(url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES) as streams:
+        yield streams
+
+
+class _Bounded(httpx2.AsyncBaseTransport):
+    def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
+        self._inner = inner
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        response = await self._inner.handle_async_request(request)
+        if response.headers.get("content-encoding", "identity") != "identity":
+            await response.aclose()
+            raise httpx2.RemoteProtocolError("the server compresses its replies, which was not asked for")
+        if isinstance(response.stream, httpx2.AsyncByteStream):
+            response.stream = _BoundedStream(response.stream)
+        return response
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _BoundedStream(httpx2.AsyncByteStream):
+    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
+        self._inner = inner
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = MAX_RESPONSE_BYTES
+        async for chunk in self._inner:
+            left -= len(chunk)
+            if left < 0:
+                raise httpx2.RemoteProtocolError(f"the reply is larger than {MAX_RESPONSE_BYTES} bytes; ask for less")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()

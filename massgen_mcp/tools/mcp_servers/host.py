@@ -1,6 +1,8 @@
 """The MCP servers of one run: each is started when the run begins, again when it was lost, and ended with the run."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+import os
+import shutil
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +19,12 @@ from massgen_mcp.home import PARENT_VARIABLE, enclosing_run
 from massgen_mcp.request.server_places import unusable
 from massgen_mcp.sandbox import Policy, ResourceLimits, SandboxChoice
 from massgen_mcp.threads import imported
-from massgen_mcp.tools.mcp_servers.programs import own_files
 
 if TYPE_CHECKING:
     import mcp_types
 
     from massgen_mcp.tools.mcp_servers.connection import Connection, Launch
+
 
 MAX_STARTS = 4
 MAX_LISTINGS = 20
@@ -275,3 +277,46 @@ def _in_words(error: BaseException) -> str:
             return "it did not answer in time"
         case _:
             return str(error)[:2000] or type(error).__name__
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Which files a server's own program consists of, so that it can be read in the sandbox. Reads the file system.
+
+
+_SCRIPTS = frozenset({".py", ".js", ".mjs", ".cjs", ".ts", ".sh", ".rb", ".jar"})
+
+_MAX_LINKS = 40
+"""As many as the kernel follows."""
+
+
+def own_files(server: StdioServer) -> tuple[Path, ...]:
+    """The command and the scripts that its arguments name; of one in a virtual environment or in `node_modules` the
+    whole of that.
+    """
+    return tuple(dict.fromkeys(_around(path) for path in _named(server)))
+
+
+def _named(server: StdioServer) -> Iterator[Path]:
+    if found := shutil.which(server.command):
+        yield from _led_to(Path(found).absolute())
+    for argument in server.args:
+        path = Path(argument)
+        if path.is_absolute() and path.suffix in _SCRIPTS and path.is_file():
+            yield path
+
+
+def _led_to(path: Path) -> Iterator[Path]:
+    """The path and, while it is a link, where that leads."""
+    for _ in range(_MAX_LINKS):
+        yield path
+        if not path.is_symlink():
+            return
+        path = Path(os.path.normpath(path.parent / path.readlink()))
+
+
+def _around(path: Path) -> Path:
+    for parent in reversed(path.parents):
+        if parent.name == "node_modules":
+            return parent
+    prefix = path.parent.parent
+    return prefix if (prefix / "pyvenv.cfg").is_file() else path

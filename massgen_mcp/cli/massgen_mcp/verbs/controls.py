@@ -7,7 +7,7 @@ from massgen_mcp.cli.exits import EXIT_NOT_ENDED, EXIT_OK
 from massgen_mcp.cli.massgen_mcp.verbs.common import print_json
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.cli.run_service import run_service
-from massgen_mcp.runs.engine.rows import Action
+from massgen_mcp.runs.engine import Action
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.server.results import controlled
 from massgen_mcp.server.results.reply import as_json

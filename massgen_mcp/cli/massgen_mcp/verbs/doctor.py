@@ -22,7 +22,7 @@ from massgen_mcp.runs.doctor.command_sandbox import sandbox_checks, server_check
 from massgen_mcp.runs.doctor.frameworks import check_frameworks
 from massgen_mcp.runs.doctor.models import check_models
 from massgen_mcp.runs.doctor.result import DoctorCheck
-from massgen_mcp.runs.host.trial import try_checks
+from massgen_mcp.runs.host.setting_up import try_checks
 from massgen_mcp.runs.store.local import local_engine
 from massgen_mcp.runs.store.rebuild import Rebuilt, rebuild
 

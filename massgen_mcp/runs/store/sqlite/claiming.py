@@ -1,4 +1,8 @@
-"""Which runs a runner takes when it asks for work.
+"""What keeps a run from beginning, and which runs a runner takes when it asks for work: fair between sets of
+credentials, first come first served within one.
+
+A free place goes to the credentials with the fewest running runs; among equals to those that were served longest ago,
+then to the run that waits longest.
 
 Places are counted over all processes. A run that waits for another one would hold a place for nothing, and a full house
 of such runs would wait for ever: a nested run works in the place of the run that it was started in, so it needs none.
@@ -7,11 +11,40 @@ of such runs would wait for ever: a nested run works in the place of the run tha
 import json
 import sqlite3
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
-from massgen_mcp.runs.engine.rows import RunRow
-from massgen_mcp.runs.store.fair_queue import QueueDepth, allocate
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.request.run_request import OnConflict
+from massgen_mcp.runs.engine import NewRun, RunRow, SessionMoved
 from massgen_mcp.runs.store.sqlite import sql
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDepth:
+    """The queue of one set of credentials. `served`: when its last run was started; `head`: its oldest run's number."""
+
+    fingerprint: str
+    queued: int
+    head: int
+    running: int
+    served: float
+
+
+def allocate(room: int, queues: Iterable[QueueDepth]) -> dict[str, int]:
+    """How many runs each fingerprint may start now, at most `room` together."""
+    turns: dict[str, int] = {}
+    waiting = {queue.fingerprint: queue for queue in queues if queue.queued}
+    for _ in range(room):
+        if not waiting:
+            break
+        chosen = min(waiting.values(), key=lambda queue: (queue.running, queue.served, queue.head))
+        turns[chosen.fingerprint] = turns.get(chosen.fingerprint, 0) + 1
+        if chosen.queued == 1:
+            del waiting[chosen.fingerprint]
+        else:
+            waiting[chosen.fingerprint] = replace(chosen, queued=chosen.queued - 1, running=chosen.running + 1)
+    return turns
 
 
 def claim(
@@ -72,3 +105,56 @@ def _queues(db: sqlite3.Connection, fingerprint: str, among: str | None) -> list
         (fingerprint, among),
     )
     return [QueueDepth(*row) for row in rows]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What keeps a run from beginning: its idempotency key is taken, its session goes on elsewhere, the queue is full.
+
+
+def reusable_run(earlier: RunRow, run: NewRun, on_conflict: OnConflict) -> RunRow:
+    same = earlier.request_hash == run.request_hash
+    if same and on_conflict == "use_existing":
+        return earlier
+    raise MassgenError(
+        "idempotency_conflict",
+        f"this idempotency_key was used for {'this' if same else 'another'} request, which is run {earlier.run_id}, "
+        f"{earlier.state}; take another key, or on_conflict=cancel_existing",
+    )
+
+
+def check_session(db: sqlite3.Connection, run: NewRun, *, leaving: RunRow | None) -> None:
+    """One writer per session, and nobody's history lacks a turn. `leaving`: a turn that is being cancelled for this."""
+    last = max(run.turns_over, default=0)
+    condition = f"session_id = ? AND (number > ? OR {sql.among('state', sql.BUSY)}) ORDER BY number"
+    for turn in sql.every(db, condition, run.session_id, last, *sql.BUSY):
+        if turn.number in run.turns_over or (leaving is not None and turn.number == leaving.number):
+            continue
+        if turn.busy:
+            raise _session_busy(turn)
+        if turn.state in sql.ENDED:
+            raise SessionMoved
+
+
+def check_alone(db: sqlite3.Connection, run_id: str) -> None:
+    """Whether this run, which was interrupted, may go on as far as the other turns of its session are concerned."""
+    condition = (
+        "session_id = (SELECT session_id FROM runs WHERE run_id = ?1) AND run_id <> ?1"
+        f" AND {sql.among('state', sql.BUSY)}"
+    )
+    for turn in sql.every(db, condition, run_id, *sql.BUSY):
+        if turn.busy:
+            raise _session_busy(turn)
+
+
+def _session_busy(turn: RunRow) -> MassgenError:
+    return MassgenError(
+        "session_busy",
+        f"run {turn.run_id} of this session is {turn.state}; wait for its end, or cancel it",
+    )
+
+
+def check_queue(db: sqlite3.Connection, max_queued: int | None) -> None:
+    if max_queued is not None and (queued := sql.count(db, "state = 'queued'")) >= max_queued:
+        raise MassgenError(
+            "queue_full", f"{queued} runs are waiting already, which is the limit; start it later, or cancel others"
+        )

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Mapping
 
-from massgen_mcp.runs.engine.rows import EndedRow
+from massgen_mcp.runs.engine import EndedRow
 from massgen_mcp.runs.store.sqlite import sql
 from massgen_mcp.statistics.digest import DIGEST_VERSION, RunDigest, as_kept, from_kept
 from massgen_mcp.statistics.marks import Mark

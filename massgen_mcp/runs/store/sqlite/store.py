@@ -15,10 +15,9 @@ from massgen_mcp.events.record import JOURNAL_VERSION
 from massgen_mcp.request.run_request import OnConflict
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import RunStatus
-from massgen_mcp.runs.engine.rows import Added, Control, EndedRow, Kept, LostRun, NewRun, RunRow, Wish, WorkRow
+from massgen_mcp.runs.engine import Added, Control, EndedRow, Kept, LostRun, NewRun, RunRow, Wish, WorkRow
 from massgen_mcp.runs.store.sqlite import sql
-from massgen_mcp.runs.store.sqlite.claiming import claim
-from massgen_mcp.runs.store.sqlite.conflicts import check_alone, check_queue, check_session, reusable_run
+from massgen_mcp.runs.store.sqlite.claiming import check_alone, check_queue, check_session, claim, reusable_run
 from massgen_mcp.runs.store.sqlite.database import SCHEMA_VERSION, Database, examine, put_away_broken
 from massgen_mcp.runs.store.sqlite.digests import ended_rows, forget_notes, keep_digests, set_mark
 from massgen_mcp.runs.store.sqlite.restoring import restore
