@@ -3,7 +3,6 @@
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import assert_never
 
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.mcp_servers import HttpMcpServer, McpServer, StdioServer
@@ -45,5 +44,3 @@ def _where(server: McpServer, choices: Mapping[tuple[str, ...], SandboxChoice]) 
             if why := unusable(server, choice):
                 return f"not started: {why}"
             return f"in {choice.level}" if server.sandbox else "outside the sandbox"
-        case _:
-            assert_never(server)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, assert_never
+from typing import Literal
 
 from massgen_mcp.events.parts import Outcome
 from massgen_mcp.events.run import RunFailed
@@ -118,8 +118,6 @@ def _way(outcome: Outcome) -> DecidedBy | None:
             return "judge"
         case "consensus" | "plurality" | "tie_broken" | "single" | "single_survivor" | "best_so_far" | "unfinished":
             return None
-        case _:
-            assert_never(outcome)
 
 
 def _drawn(run: RunState) -> bool:

@@ -1,7 +1,5 @@
 """What a person can do about an agent or a run that failed: the setting or the command that changes it. Pure."""
 
-from typing import assert_never
-
 from massgen_mcp.errors import DropReason, FailureReason
 
 RUN_LIMIT = "Raise `timeout_settings: orchestrator_timeout_seconds` in the config."
@@ -49,5 +47,3 @@ def remedy(reason: FailureReason | DropReason) -> str:  # noqa: C901 - one case 
             return "Ask again later, or ask other models with --models."
         case "internal":
             return "`massgen-mcp doctor` looks for a cause on this machine; --debug tells more."
-        case _:
-            assert_never(reason)
