@@ -21,6 +21,8 @@ class RunOptions(TypedDict, total=False):
     session_id: str | None
     """Continue the session of an earlier result: agents see its questions and answers. Turns without logging are known
     to this process alone."""
+    changes_of: str | None
+    """Go on with the changes of `winner`, or of this agent, in the newest turn of the session that changed files."""
     conversation_history: Sequence[Mapping[str, str]] | None
     """Earlier turns as `{"role": "user" | "assistant", "content": ...}`, for a conversation that began elsewhere."""
     system_message: str | None

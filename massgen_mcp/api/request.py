@@ -64,6 +64,7 @@ async def prepared(
             sampling=sampling or {},
             output_file=_output(given.get("output_file")),
             session_id=session_id,
+            changes_of=given.get("changes_of"),
             history=history,
             project=Path.cwd() if keeps else None,
             listed=keeps,

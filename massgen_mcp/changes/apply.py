@@ -54,6 +54,12 @@ def merged(repository: PrivateRepository, before: TreeId, chosen: Chosen) -> App
     return ApplyPlan(before, found.tree, repository.changes(before, found.tree), (), chosen.left_out)
 
 
+def conflicts(repository: PrivateRepository, patch: Patch) -> tuple[Obstacle, ...]:
+    """Why the whole patch does not fit to the directories as they are now. Raises as `plan`."""
+    present = repository.combined({place.name: _present(repository, place, patch) for place in patch.places})
+    return merged(repository, present, Chosen(patch.base, patch.theirs, (), ())).refused
+
+
 def plan(
     repository: PrivateRepository,
     patch: Patch,

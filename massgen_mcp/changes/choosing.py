@@ -92,11 +92,11 @@ def _named_changes(
     chosen: dict[bytes, set[int]] = {}
     whole: set[bytes] = set()
     for path in paths:
-        wanted = _named(path, places)
+        wanted = named(path, places)
         found = [one for one in changes if _is_at(one.path, wanted) or _is_at(one.earlier_path, wanted)]
         file, _, number = path.rpartition("#")
         if not found and number.isascii() and number.isdecimal():
-            wanted = _named(file, places)
+            wanted = named(file, places)
             for one in (one for one in changes if wanted in (one.path, one.earlier_path)):
                 found.append(one)
                 chosen.setdefault(one.path, set()).add(int(number))
@@ -129,7 +129,7 @@ def _with_hunks(
         if not 1 <= number <= len(hunks):
             there = f"#1 to #{len(hunks)}" if len(hunks) > 1 else "#1"
             raise MassgenError("invalid_arguments", f"{path} has no hunk #{number}; it has {there}")
-    lines, theirs = (_lines(repository.content(file)) for file in (before, after))
+    lines, theirs = (lines_of(repository.content(file)) for file in (before, after))
     for number in sorted(numbers, reverse=True):
         hunk = hunks[number - 1]
         lines[hunk.before] = theirs[hunk.after]
@@ -137,7 +137,7 @@ def _with_hunks(
     return (TreeFile(before.mode, repository.put(b"".join(lines))) if others else after), others
 
 
-def _lines(content: bytes) -> list[bytes]:
+def lines_of(content: bytes) -> list[bytes]:
     """As git counts them: only a line feed ends a line."""
     *lines, rest = content.split(b"\n")
     return [*(line + b"\n" for line in lines), *([rest] if rest else [])]
@@ -164,7 +164,7 @@ def _links(repository: PrivateRepository, patch: Patch) -> dict[str, str]:
             for path, file in repository.files(tree).items():
                 if file.mode == LINK:
                     name, target = os.fsdecode(path), os.fsdecode(contents(file))
-                    inside = _named(target, patch.places) if target.startswith("/") else None
+                    inside = named(target, patch.places) if target.startswith("/") else None
                     beside = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
                     links[name] = os.fsdecode(inside) if inside is not None else beside
     return links
@@ -186,7 +186,7 @@ def _names(path: str, links: dict[str, str]) -> set[str]:
     return names
 
 
-def _named(path: str, places: Sequence[BaseDirectory]) -> bytes:
+def named(path: str, places: Sequence[BaseDirectory]) -> bytes:
     """A path as trees name it."""
     for place in places:
         if Path(path).is_relative_to(place.path):

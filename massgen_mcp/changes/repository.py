@@ -262,10 +262,24 @@ class PrivateRepository:
         """
         return self._git.write(*_COMPARED, "--patch", "--binary", before, after, into=into)
 
-    def hunks(self, before: TreeFile, after: TreeFile) -> list[Hunk]:
-        """How two texts differ: the hunks of a patch, in its order."""
+    @contextmanager
+    def borrowing(self, other: "PrivateRepository") -> Generator[None]:
+        """While what lies in another repository can be read here, too. What is to stay is made `own`."""
+        file = self.directory / "objects" / "info" / "alternates"
+        before = file.read_bytes() if file.exists() else None
+        file.write_bytes((before or b"") + os.fsencode(other.directory / "objects") + b"\n")
+        try:
+            yield
+        finally:
+            if before is None:
+                file.unlink()
+            else:
+                file.write_bytes(before)
+
+    def hunks(self, before: TreeFile, after: TreeFile, *, around: int = 3) -> list[Hunk]:
+        """How two texts differ: the hunks of a patch with so many lines around each change, in its order."""
         trees = (self.tree_of({b"text": file}) for file in (before, after))
-        found = _HUNK.findall(self._git.run(*_COMPARED, "--patch", *trees))
+        found = _HUNK.findall(self._git.run(*_COMPARED, "--patch", f"-U{around}", *trees))
         return [Hunk(_range(first, count), _range(second, added)) for first, count, second, added in found]
 
     def merge(self, base: TreeId, ours: TreeId, theirs: TreeId) -> Merged:

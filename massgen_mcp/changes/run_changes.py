@@ -16,6 +16,7 @@ from massgen_mcp.changes.copies import Copies, copy_installed, place_in
 from massgen_mcp.changes.files import EXECUTABLE, REGULAR, KnownFiles, TooLarge
 from massgen_mcp.changes.git import GitFailed
 from massgen_mcp.changes.repository import FileChange, PrivateRepository, TreeId
+from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import write_durably
 from massgen_mcp.sandbox import INSTALLED
 from massgen_mcp.workspace import openat
@@ -59,9 +60,14 @@ class RunChanges:
         except (OSError, ValidationError) as error:
             raise GitFailed("the record of the base cannot be read") from error
 
-    def begin(self, given: Sequence[ContextDirectory], workspaces: Sequence[Path]) -> tuple[Base | None, list[Refused]]:
+    def begin(
+        self, given: Sequence[ContextDirectory], workspaces: Sequence[Path], earlier: tuple[Path, str] | None = None
+    ) -> tuple[Base | None, list[Refused]]:
         """Take the base, give every workspace its own copies of it, and only then write down, durably, that this is
         done. What an earlier try left behind gives way, and what lies in a workspace where a copy belongs.
+
+        `earlier`: a tree that an agent made in an earlier run, and that run's `changes`: the copies begin with what it
+        changed, on top of the base. Raises `MassgenError` invalid_action if that cannot be.
         """
         remove_tree(self.directory)
         self.directory.mkdir(mode=0o700, parents=True)
@@ -71,8 +77,35 @@ class RunChanges:
             copies = Copies(repository, base)
             for workspace in workspaces:
                 self._known[workspace] = copies.lay_out(workspace)
+            if earlier is not None:
+                begun = self._with(base, RunChanges(earlier[0]), TreeId(earlier[1]))
+                for workspace in workspaces:
+                    self.restore(base, workspace, begun)
             write_durably(self.directory / "base.json", base.model_dump_json(indent=1).encode())
         return base, refused
+
+    def _with(self, base: Base, earlier: "RunChanges", theirs: TreeId) -> TreeId:
+        """The base with what an earlier run's tree changed."""
+        repository = self.repository
+        if (old := earlier.base()) is None:
+            raise MassgenError(
+                "invalid_action", "the run whose changes this one was to begin with is not there any more"
+            )
+        names = {one.path: one.name for one in old.directories}
+
+        def placed(tree: TreeId) -> TreeId:
+            parts = {one.name: (tree, names[one.path]) if one.path in names else (base.id, one.name) for one in places}
+            return repository.combined({name: repository.part(*part) for name, part in parts.items()})
+
+        places = base.directories
+        with repository.borrowing(earlier.repository):
+            found = repository.merge(placed(old.id), base.id, placed(theirs))
+            if found.conflicts:
+                paths = ", ".join(path_text(one.path) for one in found.conflicts)
+                raise MassgenError("invalid_action", f"you have changed what this run was to begin with: {paths}")
+            changed = repository.changes(base.id, found.tree)
+            repository.own([*repository.structure(found.tree), *(one.after.blob for one in changed if one.after)])
+        return found.tree
 
     @property
     def setup(self) -> Path:

@@ -391,6 +391,17 @@ class Changes(Event):
         return f"{files} changed, +{self.added} -{self.removed} lines" if self.count else "no file changed"
 
 
+class BegunWith(Event):
+    """Changes of an earlier run, not applied, that every copy begins with."""
+
+    run_id: str
+    """The earlier run."""
+    agent: str
+    """Whose changes they are, by the id of its config."""
+    files: int
+    """How many files it changed."""
+
+
 class CopiedDirectory(Event):
     """A directory of the caller's that every agent has a copy of, under this name. `notes` say what is not in it."""
 

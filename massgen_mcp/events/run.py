@@ -3,7 +3,7 @@
 from typing import Literal
 
 from massgen_mcp.errors import FailureReason
-from massgen_mcp.events.parts import AgentInfo, Changes, CheckOutcome, CopiedDirectory, Event, Outcome, Spent
+from massgen_mcp.events.parts import AgentInfo, BegunWith, Changes, CheckOutcome, CopiedDirectory, Event, Outcome, Spent
 
 BudgetCap = Literal["max_usd", "max_tokens"]
 InputKind = Literal["budget_reached", "question", "permission"]
@@ -46,6 +46,8 @@ class BaseTaken(Event):
     """The directories that agents have copies of."""
     refused: tuple[str, ...] = ()
     """The directories that agents can only read, and why."""
+    begins_with: BegunWith | None = None
+    """What the copies have beyond what was taken, where the run goes on with changes of an earlier turn."""
 
 
 class SetupFinished(Event):

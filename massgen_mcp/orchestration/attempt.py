@@ -45,7 +45,8 @@ class Attempt:
             EarlierTurn(question=within(one.question, most), answer=within(one.answer, most))
             for one in self.run_spec.history
         ]
-        question = UserMessage(prompts.question_block(within(self.run_spec.question, most), nonce, history))
+        asked, commented = within(self.run_spec.question, most), within(self.run_spec.commented, most)
+        question = UserMessage(prompts.question_block(asked, nonce, history, commented))
         if self.briefing is None:
             return (question,)
         before = self.briefing
@@ -77,7 +78,7 @@ class Attempt:
         return draw_nonce(known)
 
     def _opening_texts(self) -> Iterable[str]:
-        yield self.run_spec.question
+        yield from (self.run_spec.question, self.run_spec.commented)
         for turn in self.run_spec.history:
             yield from (turn.question, turn.answer)
         if self.briefing is not None:

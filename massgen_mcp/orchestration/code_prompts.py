@@ -7,10 +7,14 @@ Short on purpose, and the same during a phase as far as it can be: models read i
 from collections.abc import Iterator, Sequence
 
 from massgen_mcp.events.coordination import FilesChecked
+from massgen_mcp.views.plain_text import counted
 
 OWN_COPIES = """\
 Your own copy of {of} is {names}: work there. What differs from the original in the end is your patch; it belongs to \
 your answer, and the others read it. Do not repeat it in the text."""
+BEGINS = """\
+Your copy begins with what an earlier turn changed ({files}), which is not in the original. Go on from there: your \
+patch holds that and what you change, so take back what is not wanted."""
 HOW_TO_WORK = """\
 Before you change files, read how they are built, tested and used elsewhere. Change what is asked for and nothing \
 else, in the style that is there."""
@@ -26,15 +30,24 @@ callers?"""
 
 
 def code_notes(
-    copies: Sequence[str], checks: Sequence[str], base: FilesChecked | None, *, commands: bool, judges: bool
+    copies: Sequence[str],
+    checks: Sequence[str],
+    base: FilesChecked | None,
+    *,
+    earlier: int = 0,
+    commands: bool,
+    judges: bool,
 ) -> tuple[str, ...]:
     """For an agent with `copies` of directories, by name; none for others. `checks`: their commands; `base`: what they
-    say of the original files, if that is known. `commands`: it can run some; `judges`: answers stand on its ballot.
+    say of the original files, if that is known; `earlier`: so many files that copies begin with are changed already.
+    `commands`: it can run some; `judges`: answers stand on its ballot.
     """
     if not copies:
         return ()
     of = ", ".join(f"context/{name}" for name in copies)
     notes = [OWN_COPIES.format(of=of, names=", ".join(f"{name}/" for name in copies))]
+    if earlier:
+        notes.append(BEGINS.format(files=counted(earlier, "file")))
     notes.append(f"{HOW_TO_WORK} {HOW_TO_VERIFY}" if commands else HOW_TO_WORK)
     if checks:
         notes.append("\n".join([CHECKS.format(of=f"context/{copies[0]}"), *_listed(checks, base), PROTECTED]))

@@ -131,6 +131,7 @@ REFUSALS: dict[ViolationCode, str] = {
 }
 
 CONVERSATION = "The question continues a conversation. Its earlier turns, oldest first:"
+COMMENTED = "The lines that the question comments on, as the earlier turn left them (`+` it added, `-` it removed):"
 ASK_THE_ASKER = "ask_the_asker"
 """The tool whose results are the caller's words."""
 CALLER_SAYS = "The caller says:"
@@ -388,9 +389,11 @@ def system_prompt(task: str, own_instructions: str | None, notes: Iterable[str],
     return "\n\n".join(parts)
 
 
-def question_block(question: str, nonce: str, history: Sequence[EarlierTurn] = ()) -> str:
-    """The question, after the earlier turns of its session."""
+def question_block(question: str, nonce: str, history: Sequence[EarlierTurn] = (), commented: str = "") -> str:
+    """The question, after the earlier turns of its session, with the lines that it comments on."""
     asked = marked("question", question, nonce)
+    if commented:
+        asked = f"{asked}\n\n{COMMENTED}\n{marked('lines', commented, nonce)}"
     if not history:
         return asked
     turns = "\n".join(

@@ -59,7 +59,9 @@ def file_notes(member: Member, attempt: Attempt, *, judges: bool) -> Iterator[st
         yield prompts.CONTEXT_FILES.format(names=", ".join(run_spec.context_names))
     checks = () if run_spec.judge is None else run_spec.judge.commands
     base, commands = attempt.live_run.state.checked_base, member.commands is not None
-    yield from code_notes(run_spec.copies, checks, base, commands=commands, judges=judges)
+    taken = attempt.live_run.state.base
+    earlier = taken.begins_with.files if taken is not None and taken.begins_with is not None else 0
+    yield from code_notes(run_spec.copies, checks, base, earlier=earlier, commands=commands, judges=judges)
 
 
 def _answer_or_vote(coordination: Coordination, ballot: Ballot) -> tuple[ToolSpec, ...]:

@@ -108,6 +108,8 @@ class RunSpec:
     """What the whole team should see now (its short-term memory), in words for a model; takes the markers' nonce."""
     history: tuple[EarlierTurn, ...] = ()
     """Earlier turns of the session, oldest first."""
+    commented: str = ""
+    """Lines of earlier changes that the question comments on."""
     context_names: tuple[str, ...] = ()
     """Virtual paths of the caller's files, for the prompts."""
     copies: tuple[str, ...] = ()

@@ -23,12 +23,14 @@ from massgen_mcp.config.adjusted import (
 )
 from massgen_mcp.config.loader import check_credentials, require_keys
 from massgen_mcp.config.massgen import commands as massgen_commands
-from massgen_mcp.request.checkable import require_apart, require_files, require_neutral_judge, require_sandbox
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.request.checkable import require_files, require_neutral_judge, require_sandbox
 from massgen_mcp.request.harm import granted_by
 from massgen_mcp.request.question import check_question, check_text
 from massgen_mcp.request.run_request import CallerRequest, RunRequest
 from massgen_mcp.request.sandboxes import require_programs
 from massgen_mcp.request.team import Team, choose_team
+from massgen_mcp.request.writable import require_apart
 
 
 async def build_request(given: CallerRequest) -> RunRequest:
@@ -40,6 +42,8 @@ async def build_request(given: CallerRequest) -> RunRequest:
         check_text("idempotency_key", given.idempotency_key)
     if given.output_file is not None:
         given.output_file.check()
+    if given.changes_of is not None and given.session_id is None:
+        raise MassgenError("invalid_arguments", "changes_of goes on with an earlier turn of a session; give session_id")
     team = await adjusted_team(given)
     await require_programs(team.config, team.environ)
     redactor = redactor_for(team.environ, [agent.backend for agent in team.config.agents])

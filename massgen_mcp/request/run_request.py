@@ -53,6 +53,8 @@ class CallerRequest:
     """Nothing will be executed, so keys may be missing."""
     session_id: str | None = None
     """Whose turn it is."""
+    changes_of: str | None = None
+    """Whose changes of an earlier turn of that session, not applied, the agents go on with: `winner`, or an agent."""
     begins_session: bool = False
     """In the foreground: it is the first turn of a session that has no id yet."""
     history: tuple[EarlierTurn, ...] = ()

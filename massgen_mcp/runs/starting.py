@@ -16,6 +16,7 @@ from massgen_mcp.request.nested import NestedRunLimits, nested_config
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.engine import Added, Engine, FileStore, FrozenRequest, NewRun, RunRow, SessionMoved, new_run_id
+from massgen_mcp.runs.patches.earlier_changes import with_earlier_changes
 from massgen_mcp.runs.sessions.turns import SessionHistory, SessionTurns
 from massgen_mcp.runs.store.credentials import identity
 from massgen_mcp.runs.view.run_view import RunView, RunWatch
@@ -31,7 +32,7 @@ def enqueue(
     identity: Callable[[Config], str],
 ) -> tuple[Added, SessionHistory]:
     """Directory first, row last: a run that the store knows is whole. `frozen` gets its session's turns.
-    Raises as `RunStore.add`.
+    Raises as `RunStore.add` and `with_earlier_changes`.
     """
     engine.home.ensure()
     run = NewRun(
@@ -52,6 +53,8 @@ def enqueue(
             try:
                 history, over = sessions.history(request.given.session_id)
                 turn = replace(frozen, history=history.turns)
+                turn = with_earlier_changes(turn, request, sessions.ended(request.given.session_id))
+                history = replace(history, begins_with=turn.begins_with)
                 engine.files.create(run.run_id, turn, request.redactor, run)
                 added = engine.store.add(
                     replace(run, turns_over=over),
@@ -80,9 +83,8 @@ def _may_be_stored(files: FileStore, run_id: str, error: BaseException) -> bool:
 
 
 def _hash(request: RunRequest) -> str:
-    document = json.dumps(
-        [request.question, request.config.model_dump(mode="json"), request.given.session_id], sort_keys=True
-    )
+    parts = [request.question, request.config.model_dump(mode="json"), request.given.session_id]
+    document = json.dumps([*parts, *filter(None, [request.given.changes_of])], sort_keys=True)
     return hashlib.sha256(document.encode()).hexdigest()
 
 

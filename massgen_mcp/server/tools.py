@@ -92,7 +92,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         ] = None,
         max_seconds: Annotated[float | None, Field(description="Time limit of the run.", ge=0, le=604_800)] = None,
         max_answers: Annotated[
-            int | None, Field(description="Answers per agent; then it only votes.", ge=0, le=MAX_ANSWERS)
+            int | None, Field(description="Answers per agent before it only votes.", ge=0, le=MAX_ANSWERS)
         ] = None,
         idempotency_key: Annotated[
             str | None, Field(description="Same key and request: same run.", max_length=200)
@@ -101,13 +101,15 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         session_id: Annotated[
             str | None, Field(description="Your name for a conversation; the team reads its earlier turns.")
         ] = None,
+        changes_of: Annotated[
+            str | None, Field(description="Go on with unapplied changes: `winner` or an agent.")
+        ] = None,
         wait_seconds: Annotated[float, Field(description="Wait this long for the end.", ge=0, le=50)] = 0,
         dry_run: Annotated[bool, Field(description="Only show team, estimate and checks.")] = False,
     ) -> results.Started:
         """Delegate a hard question to a team of other models (as configured: GPT, Gemini, Claude, local ones): each
         answers, reads the others, improves or votes. For a second opinion, review, debate, consensus, root cause or
-        architecture decision. Returns at once with a run_id; the run goes on in the background, even if you or this
-        server end."""
+        architecture decision. Returns at once with a run_id; the run goes on, even if you or this server end."""
         paths = [context_path(entry) for entry in context_paths or ()]
         request = await build_request(
             CallerRequest(
@@ -124,6 +126,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
                 ),
                 caller_answers=True,
                 session_id=session_id,
+                changes_of=changes_of,
                 idempotency_key=idempotency_key,
                 on_conflict=on_conflict,
                 only_plan=dry_run,
@@ -174,13 +177,13 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         run_id: RunId,
         view: Annotated[
             results.View,
-            Field(description="full: with all answers and votes. diff: the patch."),
+            Field(description="full: all answers and votes. diff: the patch."),
         ] = "summary",
         agent: Annotated[str | None, Field(description="For view=agent or diff.")] = None,
         offset: Annotated[int, Field(description="Where a long text goes on.", ge=0), BOUNDED] = 0,
         limit: Annotated[int | None, Field(description="Characters, at most.", ge=0), BOUNDED] = None,
     ) -> results.Result:
-        """Return the answer, who won with which votes, the changed files, and usage; long texts are paged."""
+        """Return the answer, winner, votes, changed files and usage; long texts are paged."""
         return results.result(await service.look(run_id), view, agent, offset, limit)
 
     @server.tool(title="Control a run", annotations=DESTRUCTIVE)
@@ -189,15 +192,15 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         action: Annotated[
             Literal["cancel", "finish_now", "steer", "answer", "raise_budget", "resume"],
             Field(
-                description="cancel: stop, keep the best answer. finish_now: decide with the existing answers. steer: "
-                "show `message` to all agents. answer: `message` answers the run's question. raise_budget: `value` "
+                description="cancel: keep the best answer. finish_now: decide with the existing answers. steer: "
+                "show `message` to all. answer: `message` answers the run's question. raise_budget: `value` "
                 "is the new max_usd. resume: continue an interrupted run."
             ),
         ],
         message: Annotated[str, Field(description="For steer and answer.", max_length=MAX_MESSAGE_CHARACTERS)] = "",
         value: float | None = None,
     ) -> results.Controlled:
-        """Cancel, steer, answer or resume a run, end it early, or raise its budget."""
+        """Cancel, steer, answer, resume or end a run, or raise its budget."""
         return results.controlled(await service.control(run_id, action, message, value), action)
 
     @server.tool(title="Apply a run's files", annotations=DESTRUCTIVE)
@@ -207,8 +210,8 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         paths: Annotated[list[str] | None, Field(description="Only these files, or hunks: FILE#2.")] = None,
         agent: Annotated[str | None, Field(description="This agent's changes, not the winner's.")] = None,
     ) -> results.Applied:
-        """Merge changed files into the directory they came from, or name conflicts. All or nothing; only into
-        context_paths given with permission write."""
+        """Merge changed files into the directory they came from, or name conflicts. All or nothing; needs permission
+        write."""
         application = await service.apply(run_id, dry_run=dry_run, agent=agent or None, paths=paths or ())
         return await anyio.to_thread.run_sync(results.applied, run_id, application)
 
@@ -233,7 +236,7 @@ def _add_lists(server: MassgenServer, service: RunService) -> None:
     async def list_configs(
         name: Annotated[str | None, Field(description="Show this config's YAML.")] = None,
     ) -> results.ConfigList:
-        """List ready-made teams: their agents, models, and whether their keys are set (names only, never values)."""
+        """List ready-made teams: agents, models, and whether their keys are set (names, never values)."""
         return await results.config_list(name, os.environ)
 
 

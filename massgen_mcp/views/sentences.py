@@ -113,9 +113,10 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             notes = [f"{one.name}: {note}" for one in event.directories for note in one.notes]
             listing = "; ".join([*notes, *event.refused])
             level = "WARNING" if event.refused else "INFO"
-            return Sentence(
-                f"every agent has its own copy of {names}", listing, level, record="base_taken", live="quiet"
-            )
+            text = f"every agent has its own copy of {names}"
+            if (earlier := event.begins_with) is not None:
+                text += f", with what {earlier.agent} changed in {earlier.run_id} (files: {earlier.files:,})"
+            return Sentence(text, listing, level, record="base_taken", live="quiet")
         case ServerLost():
             text = f"the MCP server {event.server} of {', '.join(event.agents)} is not there"
             return Sentence(text, event.message, "WARNING", record="server_lost", live="bad", mark="!")
@@ -427,6 +428,8 @@ def _in_form(form: ActionForm) -> str:
             return " in plain text"
         case "vote_line":
             return " by a line of text"
+        case _:
+            assert_never(form)
 
 
 def _changing(changes: Changes | None) -> str:

@@ -36,6 +36,7 @@ from massgen_mcp.runs.doctor.command_sandbox import sandbox_note
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.host.foreground import continue_here, run_here, temporary_project
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
+from massgen_mcp.runs.patches.earlier_changes import WINNER
 from massgen_mcp.runs.sessions.project import CHAT_HISTORY, own_place
 from massgen_mcp.runs.sessions.session_records import SessionRecords, SessionTurn
 from massgen_mcp.views.answer_text import outcome_line
@@ -141,8 +142,8 @@ class _Conversation:
             return
         with run_here(request) as run:
             self.session = run.session
-            if run.note:
-                self._show([(Span(run.note, "dim"),)])
+            self.options = replace(self.options, changes_of=None)
+            self._show([(Span(note, "dim"),) for note in (run.note, run.begins_with) if note])
             await self._execute(run)
 
     async def _checks_agreed(self, team: Team) -> bool:
@@ -201,6 +202,9 @@ class _Conversation:
                 await self._edit_config()
             case "resume":
                 await self._resume(argument)
+            case "change":
+                self.options = replace(self.options, changes_of=argument or WINNER)
+                self._show([(Span(f"The next turn begins with the changes of {plain(argument or WINNER)}.", "good"),)])
             case "quit":
                 pass
 

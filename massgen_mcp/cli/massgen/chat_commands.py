@@ -7,7 +7,7 @@ from typing import Literal
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.nearest import nearest
 
-Action = Literal["help", "status", "config", "reset", "resume", "quit", "history"]
+Action = Literal["help", "status", "config", "reset", "resume", "change", "quit", "history"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,9 @@ COMMANDS = (
     ChatCommand(("/config",), "config", "open the config in your editor, then take it over"),
     ChatCommand(("/clear", "/reset"), "reset", "forget the conversation and start afresh"),
     ChatCommand(("/resume",), "resume", "go on with an interrupted run: the newest here, or /resume ID", argument=True),
+    ChatCommand(
+        ("/change",), "change", "begin the next turn with what the winner, or /change AGENT, changed", argument=True
+    ),
     ChatCommand(("/quit", "/exit", "/q"), "quit", "leave"),
 )
 KEYS = (

@@ -84,6 +84,7 @@ async def run_once(options: Options) -> int:
     if options.background:
         return await _begun_in_background(request, notes, reporter)
     with run_here(request) as run:
+        notes += filter(None, [run.begins_with])
         reporter.begin(run, request.question, request.config, request.describe_start(Path.cwd()), notes)
         if commands := await sandbox_note(request.config, os.environ):
             reporter.aside(commands)

@@ -109,6 +109,7 @@ class Options:
     debug: bool = False
     notify: tuple[str, ...] = ()
     session_id: str | None = None
+    changes_of: str | None = None
     list_sessions: bool = False
     background: bool = False
     resume: str | None = None
@@ -199,7 +200,7 @@ def _changes_the_run(given: argparse.Namespace) -> bool:
     """Whether anything is said about the team, the session or the files of a run."""
     team = (given.config, given.trust, given.select, given.init, given.model, given.models, given.backend)
     how = (given.num_agents, given.system_message, given.checks, given.decide)
-    return any((*team, *how, given.no_logs, given.session_id, given.background))
+    return any((*team, *how, given.no_logs, given.session_id, given.changes_of, given.background))
 
 
 def _with_whole_trust(arguments: Sequence[str]) -> list[str]:
@@ -281,6 +282,9 @@ def make_parser() -> Parser:
     output.add_argument("--debug", action="store_true", help="show every log line, with tracebacks")
     sessions = parser.add_argument_group("sessions")
     sessions.add_argument("--session-id", metavar="ID", help="go on with this session")
+    sessions.add_argument(
+        "--changes-of", metavar="winner|AGENT", help="begin with what it changed in the session and is not applied"
+    )
     sessions.add_argument("--list-sessions", action="store_true", help="list the sessions of this directory")
     sessions.add_argument(
         "--background", action="store_true", help="start the run, print its id, and leave it to a process of its own"

@@ -65,6 +65,7 @@ def given_of(
         caller_answers=options.background or shown_live(options, environ),
         output_file=output_file(options),
         session_id=session_id,
+        changes_of=options.changes_of if question else None,
         begins_session=begins_session,
         project=project or (None if options.no_logs else cwd),
         listed=not options.no_logs,

@@ -11,7 +11,8 @@ from massgen_mcp.events.parts import Outcome
 from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import RunStatus
-from massgen_mcp.statistics.digest import Mark, RunDigest
+from massgen_mcp.statistics.digest import RunDigest
+from massgen_mcp.statistics.marks import Mark
 
 Action = Literal["cancel", "finish_now", "steer", "answer", "raise_budget"]
 """What can be asked of a run that is queued or goes on."""
@@ -170,15 +171,31 @@ class Nesting:
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierChanges:
+    """What an agent changed in an earlier run, and a new one goes on with: a tree among the `changes` of that run,
+    which lie in `directory`.
+    """
+
+    run_id: str
+    agent: str
+    directory: str
+    tree: str
+    files: int
+    commented: str = ""
+    """The lines that the question comments on, in words for a model."""
+
+
+@dataclass(frozen=True, slots=True)
 class FrozenRequest:
     """What a run was asked to do, frozen when it was started. `history`: the earlier turns of its session, in order.
-    `nesting`: None for a run that nobody started inside another one.
+    `nesting`: None for a run that nobody started inside another one. `begins_with`: None if copies begin as the base.
     """
 
     question: str
     config: Config
     history: tuple[EarlierTurn, ...] = ()
     nesting: Nesting | None = None
+    begins_with: EarlierChanges | None = None
 
     @property
     def levels(self) -> int:

@@ -160,6 +160,7 @@ def assemble(run: RunFiles, run_id: str, request: FrozenRequest, resources: RunR
     return RunSpec(
         question=request.question,
         history=request.history,
+        commented=request.begins_with.commented if request.begins_with is not None else "",
         team=team,
         rules=Rules(
             max_answers=orchestrator.max_new_answers_per_agent,

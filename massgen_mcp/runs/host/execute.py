@@ -35,7 +35,8 @@ from massgen_mcp.orchestration.faults import fault_of
 from massgen_mcp.orchestration.nested_runs import NestedHost
 from massgen_mcp.orchestration.team import Member, RunSpec
 from massgen_mcp.redaction import Redactor
-from massgen_mcp.request.sandboxes import chosen_sandboxes, server_places
+from massgen_mcp.request.sandboxes import chosen_sandboxes
+from massgen_mcp.request.server_places import server_places
 from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.engine import Action, Control, EventWriter, FrozenRequest, RunFiles
 from massgen_mcp.runs.host.agent_servers import ServerLosses, opened_servers
@@ -145,7 +146,7 @@ async def execute_run(
         where = server_places(config, servers.choices) if servers else ()
         host = nested_host and nested_host(request)
         hidden = (find_home(environ).path,)
-        prepare = partial(prepare_copies, run, config, begun=bool(past), hidden=hidden)
+        prepare = partial(prepare_copies, run, request, begun=bool(past), hidden=hidden)
         copies, base_taken = await anyio.to_thread.run_sync(prepare)
         copies, set_up = await set_up_copies(run, config, environ, copies, tools, on_setup)
         judging = await prepare_judging(run, config, environ, copies, tools, failed_setup(set_up))

@@ -20,10 +20,11 @@ from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.runs.engine import FrozenRequest, NewRun, RunRow, RunStore, SessionMoved, new_run_id
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
 from massgen_mcp.runs.host.run_host import RunHost, StoredRuns
+from massgen_mcp.runs.patches.earlier_changes import with_earlier_changes
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.sessions.project import LOGS, SESSIONS, keep_out_of_git, own_place
 from massgen_mcp.runs.sessions.session_records import SessionRecords
-from massgen_mcp.runs.sessions.turns import SessionTurns
+from massgen_mcp.runs.sessions.turns import SessionTurns, told_start
 from massgen_mcp.runs.starting import ask_to_admit, enclosing, frozen_request
 from massgen_mcp.runs.store.credentials import identity
 from massgen_mcp.runs.store.directory import RunDirectory, timestamp
@@ -39,7 +40,8 @@ def run_here(request: RunRequest) -> Generator[ForegroundRun]:
     As a turn of a session it knows the turns before it, and its agents begin with the files that those left. In a
     process that works inside a run it is nested in that one, and begins when that one admits it.
 
-    Raises `MassgenError` unsafe_path, session_busy, nesting_refused, config_invalid, disk_full, store_unavailable.
+    Raises `MassgenError` unsafe_path, session_busy, nesting_refused, config_invalid, disk_full, store_unavailable, and
+    as `with_earlier_changes`.
     """
     if not request.given.listed and (outer := enclosing_run(request.team.environ)):
         raise MassgenError("nesting_refused", f"inside run {outer} only runs are started that are in the list of runs")
@@ -51,7 +53,8 @@ def run_here(request: RunRequest) -> Generator[ForegroundRun]:
             try:
                 run = _run_in_store(request, project, cleanup)
             except MassgenError as error:
-                if error.code == "session_busy" or enclosing_run(request.team.environ):
+                kept = request.given.changes_of is not None or enclosing_run(request.team.environ)
+                if error.code == "session_busy" or kept:
                     raise
                 note = f"this run is in no list: {error}"
         run = run or _unlisted(request, project, note)
@@ -125,7 +128,8 @@ def _run_in_store(request: RunRequest, project: Path, cleanup: ExitStack) -> For
                 attempt.callback(records.path.rmdir)
             session_id = records.session_id if records else None
             history, over = sessions.history(session_id)
-            directory = _new_directory(request, project, records, replace(frozen, history=history.turns))
+            turn = with_earlier_changes(replace(frozen, history=history.turns), request, sessions.ended(session_id))
+            directory = _new_directory(request, project, records, turn)
             attempt.callback(remove_tree, directory.path)
             refuse_network(directory.path)
             held = cleanup.enter_context(ExitStack())
@@ -139,7 +143,10 @@ def _run_in_store(request: RunRequest, project: Path, cleanup: ExitStack) -> For
                 host = RunHost(environ, StoredRuns(engine, service, news))
                 if outer is not None:
                     ask_to_admit(engine, environ, outer, run_id)
-                return ForegroundRun(run_id, directory, environ, host, session=records, outer=run.parent)
+                begins = told_start(turn.begins_with).strip()
+                return ForegroundRun(
+                    run_id, directory, environ, host, session=records, outer=run.parent, begins_with=begins
+                )
             held.close()
 
 
@@ -157,6 +164,8 @@ def _entered(store: RunStore, run: NewRun, directory: RunDirectory, *, begins_se
 
 
 def _unlisted(request: RunRequest, project: Path, note: str) -> ForegroundRun:
+    if request.given.changes_of is not None:
+        raise MassgenError("invalid_arguments", "changes_of needs a session whose runs are kept")
     records = _records(request, project)
     directory = _new_directory(request, project, records, frozen_request(request, None, request.team.environ))
     temporary = None if request.given.listed else project

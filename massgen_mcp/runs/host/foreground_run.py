@@ -53,6 +53,8 @@ class ForegroundRun:
     """The run inside which this one is started, and which has to admit it."""
     temporary: Path | None = None
     """The directory that holds its files, where nobody keeps them."""
+    begins_with: str = ""
+    """What agents go on with beyond what lies in the caller's directories, in words."""
     _snapshots: list[RunState] = field(default_factory=list[RunState])
     """How the run ended, once it has."""
 

@@ -10,9 +10,9 @@ from massgen_mcp.changes.repository import FileChange, TreeId
 from massgen_mcp.changes.run_changes import RunChanges
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events.parts import ChangedFile, Changes, CopiedDirectory, public_agent_name
+from massgen_mcp.events.parts import BegunWith, ChangedFile, Changes, CopiedDirectory, public_agent_name
 from massgen_mcp.events.run import BaseTaken
-from massgen_mcp.runs.engine import RunFiles
+from massgen_mcp.runs.engine import EarlierChanges, FrozenRequest, RunFiles
 from massgen_mcp.sandbox import WORKSPACE, VisiblePath
 from massgen_mcp.workspace.directory import unique_names
 
@@ -92,20 +92,21 @@ class WorkingCopies:
 
 
 def prepare_copies(
-    run: RunFiles, config: Config, *, begun: bool, hidden: tuple[Path, ...] = ()
+    run: RunFiles, request: FrozenRequest, *, begun: bool, hidden: tuple[Path, ...] = ()
 ) -> tuple[WorkingCopies | None, BaseTaken | None]:
     """The copies of a run, which are made if the run has not `begun`, and what is to be told of them. None: there are
     none, or nothing to tell. `hidden`: what no agent may see, besides the run's own directory.
 
-    Raises `MassgenError` run_damaged, `OSError`.
+    Raises `MassgenError` run_damaged, as `RunChanges.begin`, `OSError`.
     """
+    config, earlier = request.config, request.begins_with
     kept = RunChanges(run.changes)
     try:
         base = kept.base()
     except GitFailed as damage:
         raise MassgenError("run_damaged", str(damage)) from damage
     if base is not None:
-        return WorkingCopies(run, kept, base), _base_event(base, [])
+        return WorkingCopies(run, kept, base), _base_event(base, [], earlier)
     workspaces = [
         run.workspace_of(public_agent_name(place))
         for place, agent in enumerate(config.agents)
@@ -117,10 +118,11 @@ def prepare_copies(
     for workspace in workspaces:
         workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        base, refused = kept.begin(given, workspaces)
+        begins = earlier and (Path(earlier.directory), earlier.tree)
+        base, refused = kept.begin(given, workspaces, begins)
     except GitFailed as failed:
         base, refused = None, [Refused(one.name, str(failed)) for one in given]
-    taken = _base_event(base, [*refused, *(Refused(name, SINGLE_FILE) for name in files)])
+    taken = _base_event(base, [*refused, *(Refused(name, SINGLE_FILE) for name in files)], earlier)
     return WorkingCopies(run, kept, base) if base is not None else None, taken
 
 
@@ -132,13 +134,15 @@ def prepare_base(run: RunFiles, config: Config, hidden: tuple[Path, ...]) -> Wor
     return None if base is None else WorkingCopies(run, kept, base)
 
 
-def _base_event(base: Base | None, refused: Sequence[Refused]) -> BaseTaken:
+def _base_event(base: Base | None, refused: Sequence[Refused], earlier: EarlierChanges | None) -> BaseTaken:
     directories = [
         CopiedDirectory(name=one.name, path=one.path, writable=one.writable, files=one.files, notes=one.notes)
         for one in (base.directories if base is not None else ())
     ]
     sentences = [f"context/{one.name} can only be read: {one.why}" for one in refused]
-    return BaseTaken(tree=base and base.tree, directories=tuple(directories), refused=tuple(sentences))
+    begins = earlier and base and BegunWith(run_id=earlier.run_id, agent=earlier.agent, files=earlier.files)
+    tree = base and base.tree
+    return BaseTaken(tree=tree, directories=tuple(directories), refused=tuple(sentences), begins_with=begins)
 
 
 def _directories(config: Config, hidden: Sequence[Path]) -> tuple[list[ContextDirectory], list[str]]:

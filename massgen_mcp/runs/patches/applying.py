@@ -215,7 +215,7 @@ def _alone(home: Home, made: RunPatch) -> Generator[_Earlier]:
     settled: list[Settled] = []
     unsettled: list[str] = []
     try:
-        with _faults_as_errors(), _locked(home):
+        with faults_as_errors(), _locked(home):
             for file in sorted(_intents(home).glob("[!.]*.json")):
                 try:
                     settled += filter(None, [settle(file, _note)])
@@ -252,7 +252,7 @@ def _locked(home: Home) -> Generator[None]:
 
 
 @contextmanager
-def _faults_as_errors() -> Generator[None]:
+def faults_as_errors() -> Generator[None]:
     try:
         yield
     except GitUnusable as error:

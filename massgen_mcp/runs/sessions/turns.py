@@ -10,8 +10,9 @@ from itertools import chain
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.earlier_turn import EarlierTurn
-from massgen_mcp.runs.engine import RunRow, RunStore
+from massgen_mcp.runs.engine import EarlierChanges, RunRow, RunStore
 from massgen_mcp.runs.view.run_view import RunView
+from massgen_mcp.views.plain_text import counted
 
 MAX_TURNS = 100_000
 MAX_TURNS_RECALLED = 200
@@ -26,16 +27,29 @@ class SessionHistory:
 
     turns: tuple[EarlierTurn, ...] = ()
     left_out: int = 0
+    begins_with: EarlierChanges | None = None
 
     @property
     def note(self) -> str:
         """What the one who starts the turn should know."""
+        return f"{self._seen}{told_start(self.begins_with)}"
+
+    @property
+    def _seen(self) -> str:
         count = len(self.turns)
         lead = f"The team sees {count} earlier turn{'' if count == 1 else 's'} of this session" if count else ""
         if self.left_out:
             lead = lead or "The team sees no earlier turn of this session"
             return f"{lead}; {self.left_out} older or lost one{'' if self.left_out == 1 else 's'} left out. "
         return f"{lead}. " if lead else ""
+
+
+def told_start(earlier: EarlierChanges | None) -> str:
+    """What copies begin with, in words for the one who starts the turn."""
+    if earlier is None:
+        return ""
+    what = f"what {earlier.agent} changed in {earlier.run_id} ({counted(earlier.files, 'file')})"
+    return f"It begins with {what}; its patch will hold that, too. "
 
 
 class SessionTurns:
@@ -52,6 +66,12 @@ class SessionTurns:
         """Oldest first; none of a session that the store does not know. Raises `MassgenError` store_unavailable."""
         rows = self._store.recent(session_id=session_id, limit=MAX_TURNS)
         return [self._glance(row) for row in reversed(rows)]
+
+    def ended(self, session_id: str | None) -> Iterator[RunView]:
+        """The turns that have ended, newest first. Raises `MassgenError` expired, unknown_run."""
+        for listed in reversed(self.runs(session_id) if session_id is not None else []):
+            if listed.ended:
+                yield self.look(listed.row.run_id)
 
     def history(self, session_id: str | None) -> tuple[SessionHistory, frozenset[int]]:
         """What the next turn of the session is told, and the numbers of the turns that are over: the turns of the last

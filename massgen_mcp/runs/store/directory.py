@@ -25,7 +25,7 @@ from massgen_mcp.errors import JournalNewer, MassgenError, storage_error
 from massgen_mcp.home import Home, sync_directory, write_durably
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.request.earlier_turn import EarlierTurn
-from massgen_mcp.runs.engine import Expirable, FrozenRequest, Nesting, NewRun, RunFiles, RunRow, WorkRow
+from massgen_mcp.runs.engine import EarlierChanges, Expirable, FrozenRequest, Nesting, NewRun, RunFiles, RunRow, WorkRow
 from massgen_mcp.runs.store.journal import JournalLog, has_events, make_journal
 from massgen_mcp.runs.store.locks import acquire
 from massgen_mcp.workspace.snapshot import remove_tree
@@ -36,8 +36,10 @@ PROBE_BYTES = 256 * 1024
 REQUEST_VERSION = 1
 """Of the `config.json` that this program writes, and the highest that it can execute. 0: one that names none."""
 ENTRY_KEYS = ("config", "fingerprint", "request_hash", "idempotency_key", "session_id")
-REQUEST_KEYS = {"v", "question", "config", "history", "nesting", "entry"}
-"""`nesting` is there in a nested run alone; `entry`, these parts of its `NewRun`, in no run of the foreground."""
+REQUEST_KEYS = {"v", "question", "config", "history", "nesting", "begins_with", "entry"}
+"""`nesting` is there in a nested run alone, `begins_with` where it goes on with changes; `entry`, these parts of its
+`NewRun`, in no run of the foreground.
+"""
 
 
 class RunDirectory:
@@ -76,6 +78,8 @@ class RunDirectory:
             }
             if request.nesting is not None:
                 document["nesting"] = asdict(request.nesting)
+            if request.begins_with is not None:
+                document["begins_with"] = asdict(request.begins_with)
             if entry is not None:
                 document["entry"] = {name: getattr(entry, name) for name in ENTRY_KEYS}
             document = redactor.value(document)
@@ -92,7 +96,9 @@ class RunDirectory:
         with self._request_read() as document:
             history = tuple(EarlierTurn.model_validate(turn) for turn in document["history"])
             nesting = Nesting(**document["nesting"]) if "nesting" in document else None
-            return FrozenRequest(str(document["question"]), Config.model_validate(document["config"]), history, nesting)
+            earlier = EarlierChanges(**document["begins_with"]) if "begins_with" in document else None
+            config = Config.model_validate(document["config"])
+            return FrozenRequest(str(document["question"]), config, history, nesting, earlier)
 
     def read_entry(self) -> NewRun:
         with self._request_read() as document:
