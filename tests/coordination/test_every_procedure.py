@@ -1,0 +1,279 @@
+"""Random coordinations by every procedure: wherever a journal ends, what is due is what was recorded there.
+
+python -m tests.coordination.test_every_procedure 10000 [SEED]    # the whole; the suite plays a short form
+"""
+
+import sys
+from collections import Counter
+from random import Random
+
+import pytest
+
+from massgen_mcp.coordination.challenge import changed_tree
+from massgen_mcp.coordination.guidance import Violation, Wait, Work
+from massgen_mcp.coordination.procedures.next_step import next_step
+from massgen_mcp.coordination.state import Coordination, Decide, Rules
+from massgen_mcp.coordination.testing import due_runs
+from massgen_mcp.events.agent_work import RoundStarted
+from massgen_mcp.events.coordination import (
+    AnswerSubmitted,
+    CheckFinished,
+    FilesChecked,
+    FirstAnswersClosed,
+    StageOpened,
+    VoteCast,
+    WinnerChosen,
+    WrittenTestsSubmitted,
+)
+from massgen_mcp.events.parts import DECIDED_WITHOUT_VOTES, Changes, Claim, WrittenTest
+from massgen_mcp.events.record import AnyEvent
+from massgen_mcp.events.run import AttemptStarted, BaseTaken, BudgetRaised, BudgetReached, FinishRequested
+from tests.coordination.test_effort import Play as Staged
+from tests.coordination.test_effort import outcome_of
+
+SHORT = 800
+MOST = 2_000
+"""Events of a coordination; none needs a tenth of these."""
+PROCEDURES: tuple[Decide, ...] = ("auto", "checks", "synthesise", "judge", "vote")
+
+pytestmark = pytest.mark.uncounted
+
+
+class Play(Staged):
+    """By any procedure, with scripts against winners, agents that fall out in each stage, and ends in their midst."""
+
+    def __post_init__(self) -> None:
+        draw = self.random = Random(self.seed)
+        size = draw.randint(1, 6)
+        agents = tuple(f"agent_{letter}" for letter in "abcdef"[:size])
+        decide = draw.choice(PROCEDURES if size > 2 else PROCEDURES[:-2])
+        vendors = draw.choice(("xxxxxx", "xyzxyz", "xyxyxy", "uvwxyz"))
+        self.contents = draw.choice((1, 2, 6))
+        self.mischief = draw.choice((0.0, 0.02, 0.1))
+        """How often an agent falls out, or the run is cut short, when somebody acts."""
+        self.luck = draw.random()
+        """How often a script prints what is expected."""
+        self.rules = Rules(
+            max_answers=draw.randint(1, 3),
+            seed=str(self.seed),
+            checks=draw.choice((None, None, "informative", "required", "goal")),
+            decide=decide,
+            effort=draw.choice(("low", "auto", "high", "high")),
+            max_agents=draw.choice((None, None, 3)),
+            writer=draw.choice((None, agents[-1])),
+            judge=agents[-1] if decide == "judge" else None,
+            refute=draw.random() < 0.5,
+            can_run=draw.random() < 0.8,
+            vendors=dict(zip(agents, vendors, strict=False)),
+        )
+        self.state = Coordination.begin(agents, self.rules)
+        self.happen(BaseTaken(tree="tree 0"))
+        if self.rules.checks is not None:
+            self.happen(FilesChecked(subject="base", outcomes=self._outcomes()))
+        self.happen(AttemptStarted(attempt=1))
+
+    def run(self) -> "Play":
+        while self.state.winner is None and self.state.live:
+            assert len(self.events) < MOST, f"seed {self.seed}: it does not end"
+            agents = [agent for agent, seat in self.state.seats.items() if not seat.dropped]
+            if any(self._moves(agent) for agent in self.random.sample(agents, len(agents))) or self._runs():
+                continue
+            assert self.state.unanswered, f"seed {self.seed}: nobody can move and nobody is waited for"
+            assert not self.state.stragglers_given_up, f"seed {self.seed}: nobody can move"
+            self.happen(FirstAnswersClosed(awaited=self.state.unanswered))
+        return self
+
+    def _moves(self, agent: str) -> bool:
+        """Whether anything was to be done meanwhile, or by the agent."""
+        if self.random.random() < 0.3 and self._runs():
+            return True
+        seat, works = self.state.seats[agent], isinstance(self.state.duty(agent), Work)
+        if self.state.winner is not None or seat.dropped or not (agent in self.in_round or works):
+            return False
+        self._move(agent)
+        return True
+
+    def _runs(self) -> bool:
+        before = len(self.events)
+        self._check()
+        return len(self.events) > before
+
+    def _check(self) -> None:
+        """One of the checks or scripts that are due, if there is one; or an end that somebody wants meanwhile."""
+        if (due := due_runs(self.state)) and self.state.winner is None:
+            if self.random.random() < self.mischief / 4:
+                self.happen(self.random.choice((FinishRequested(), BudgetReached(agent=due[0].test.title, message=""))))
+                return
+            run = self.random.choice(due)
+            result = "passed" if self.random.random() < self.luck else "failed"
+            result = "not_run" if self.random.random() < 0.03 else result
+            outcome = outcome_of(run.test.script, result, expected=run.test.expected)
+            flaky = run.first is not None and run.first.result != result
+            runs = 1 if run.first is None else 2
+            self.happen(CheckFinished(tree=run.tree, outcome=outcome.model_copy(update={"runs": runs, "flaky": flaky})))
+        else:
+            super()._check()
+
+    def _act(self, agent: str, duty: Work) -> None:
+        if self.random.random() < self.mischief:
+            self.happen(self._mischief(agent))
+            return
+        del self.in_round[agent]
+        if self.state.overtaken(agent, duty.kind):
+            return
+        done = self._done(agent, duty)
+        if not isinstance(done, Violation):
+            self.happen(done)
+        elif done.code == "too_late":
+            self.happen(self.state.drop(agent, "timeout", ""))
+
+    def _mischief(self, agent: str) -> AnyEvent:
+        match self.random.randint(0, 5):
+            case 0:
+                return FinishRequested()
+            case 1:
+                return BudgetReached(agent=agent, message="")
+            case 2 if self.state.closing:
+                return BudgetRaised(control=1, max_usd=9)
+            case _:
+                self.in_round.pop(agent, None)
+                return self.state.drop(agent, "provider_error", "bad luck")
+
+    def _done(self, agent: str, duty: Work) -> AnyEvent | Violation:
+        draw, names = self.random, [entry.name for entry in duty.ballot.entries]
+        match duty.kind:
+            case "test" | "refute":
+                numbers = range(draw.randint(0, 3))
+                tests = [WrittenTest(title="t", script=f"{agent} {n}", expected="x") for n in numbers]
+                return self.state.submit_tests(agent, tests)
+            case "settle":
+                return self.state.submit_outputs(agent, draw.choice((["x", "y"], ["x"], ["x"] * 3, [])))
+            case "synthesise":
+                test = draw.choice((None, WrittenTest(title="c", script="claim", expected="x")))
+                claims = self.state.sourced(agent, [Claim(text="c", answers=tuple(names), test=test)], told=True)
+                assert not isinstance(claims, Violation)
+                return self.state.answer(agent, f"written {len(self.events)}", claims)
+            case "revise":
+                tree = draw.choice(("mended", "tree 0", "tree 1"))
+                done = self.state.answer(agent, f"mended {len(self.events)}")
+                return done if isinstance(done, Violation) else done.model_copy(update={"changes": Changes(tree=tree)})
+            case _ if not names or (draw.random() < 0.2 and self.state.may_answer(agent)):
+                return self._answered(agent)
+            case _:
+                same = draw.choice(([], names, draw.sample(names, 1)))
+                return self.state.vote(agent, draw.choice(names), "because", same)
+
+    def _answered(self, agent: str) -> AnyEvent | Violation:
+        content = self.random.randint(0, self.contents)
+        done = self.state.answer(agent, f"{content} {agent} {len(self.events)}")
+        return (
+            done
+            if isinstance(done, Violation)
+            else done.model_copy(update={"changes": Changes(tree=f"tree {content}")})
+        )
+
+
+def check(play: Play) -> None:
+    """Everything that has to hold of it."""
+    state = Coordination.begin(tuple(play.state.seats), play.rules)
+    acted = set[tuple[int, str]]()
+    for place, event in enumerate(play.events):
+        again = type(event).model_validate_json(event.model_dump_json())  # as it comes from a journal
+        if isinstance(event, StageOpened):
+            opened(state, event)
+        if isinstance(event, RoundStarted | AnswerSubmitted | VoteCast) and event.agent == play.rules.judge:
+            assert state.stage is not None
+            assert state.stage.kind == "compare", "a judge judges, and nothing else"
+        if isinstance(event, AnswerSubmitted | VoteCast | WrittenTestsSubmitted) and state.stage is not None:
+            assert (len(state.stages), event.agent) not in acted, "one accepted action for each agent in a stage"
+            assert event.agent in state.stage.agents
+            acted.add((len(state.stages), event.agent))
+        state = state.after(again)
+        following = play.events[place + 1] if place + 1 < len(play.events) else None
+        recorded = following if isinstance(following, StageOpened | WinnerChosen) else None
+        assert next_step(state) == recorded, f"after event {place}, {event}"
+        assert recorded or not state.finish_requested or not state.answered or state.winner, (
+            "who finishes waits for nothing"
+        )
+    assert state == play.state
+    ended(state)
+
+
+def opened(state: Coordination, stage: StageOpened) -> None:
+    """What holds of every stage: who acts in it can, and it is about answers that stand."""
+    judge, challenge = state.rules.judge, ("refute", "settle", "revise")
+    assert all(not state.seats[agent].dropped for agent in stage.agents)
+    if stage.kind != "answer":
+        assert {*stage.subjects} <= {*state.standing}
+        assert all(state.seats[agent].answers or agent == judge for agent in stage.agents)
+    if stage.kind in ("compare", "test", "synthesise", *challenge):
+        assert not state.finish_requested
+        assert not state.closing
+    if stage.kind in challenge:
+        assert stage.elected is not None
+        author, kinds = stage.elected.agent, [one.kind for one in (*state.stages, stage) if one.kind in challenge]
+        assert kinds == [*challenge[: len(kinds)]]
+        acted = [one.agents for one in state.stages if one.kind in challenge]
+        assert stage.agents not in acted
+        assert (stage.agents == (author,)) == (stage.kind == "revise")
+        vendors = {state.rules.vendor(author), state.rules.vendor(stage.agents[0])}
+        assert stage.kind != "refute" or len(vendors) == 2
+        assert state.rules.refute
+        assert state.rules.can_run
+    if stage.kind == "test":
+        assert state.rules.decide in ("auto", "checks")
+        assert len({changed_tree(state, one) for one in stage.subjects}) > 1
+        assert len(state.answered) > 2
+    if stage.kind == "compare":
+        assert stage.agents == (judge,)
+        assert all(state.rules.vendor(state.author(one)) != state.rules.vendor(judge or "") for one in stage.subjects)
+
+
+def ended(state: Coordination) -> None:
+    """It ends with a winner that somebody wrote, unless everybody fell out; nobody is asked for anything then."""
+    winner = state.winner
+    assert winner is not None or not state.live
+    if winner is None:
+        return
+    assert not any(isinstance(state.duty(agent), Work | Wait) for agent in state.seats)
+    wrote = [answer.label for answer in state.seats[winner.agent].answers]
+    assert winner.label in wrote
+    assert (winner.challenge == "mended") == (state.mended is not None and winner.label == state.mended.label)
+    assert winner.label == state.label(winner.agent) or winner.challenge == "mended"
+    assert winner.challenge is None or state.rules.refute
+    assert winner.challenge is None or winner.outcome not in DECIDED_WITHOUT_VOTES
+    assert winner.label not in state.excluded or winner.challenge == "mended"
+    text = state.synthesis
+    assert winner.outcome != "synthesised" or (text is not None and text.label == winner.label)
+    assert winner.outcome != "judged" or winner.agent != state.rules.judge
+
+
+def play(seeds: range) -> Counter[str]:
+    """How the coordinations ended; else an AssertionError that names the seed."""
+    found: Counter[str] = Counter()
+    for seed in seeds:
+        try:
+            one = Play(seed).run()
+            check(one)
+        except Exception as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
+        winner = one.state.winner
+        found.update({f"stage: {stage.kind}" for stage in one.state.stages})
+        found[winner.outcome if winner else "nobody"] += 1
+        found[f"challenge: {winner.challenge if winner else None}"] += 1
+    return found
+
+
+def test_wherever_a_journal_ends_what_is_due_is_what_was_recorded_by_every_procedure() -> None:
+    found = play(range(SHORT))
+    stages = ("answer", "test", "vote", "compare", "synthesise", "refute", "settle", "revise")
+    challenges = ("withstood", "unproven", "refuted", "mended", "not_challenged")
+    reached = {*(f"stage: {kind}" for kind in stages), *(f"challenge: {one}" for one in challenges)}
+    assert {*found} >= {*reached, "tested", "same_files", "synthesised", "judged", "checked", "agreed", "best_so_far"}
+
+
+if __name__ == "__main__":
+    count, first = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    for what, times in sorted(play(range(first, first + count)).items()):
+        print(f"{times:>8,}  {what}")
+    print(f"{count:>8,}  coordinations: what was due at every prefix is what was recorded")
