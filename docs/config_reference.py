@@ -30,7 +30,14 @@ from massgen_mcp.config.models.ag2 import (
 from massgen_mcp.config.models.backends import ClaudeCodeBackendConfig, ScriptedBackendConfig, ScriptStep
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.common import ListedBackendConfig, Price, PricedBackendConfig
-from massgen_mcp.config.models.config import AgentSettings, AgentTexts, Config
+from massgen_mcp.config.models.config import (
+    AgentSettings,
+    AgentTexts,
+    Config,
+    HttpMcpServer,
+    McpServerSettings,
+    StdioServer,
+)
 from massgen_mcp.config.models.http_backends import (
     AzureBackendConfig,
     HttpBackendConfig,
@@ -39,9 +46,15 @@ from massgen_mcp.config.models.http_backends import (
     OllamaBackendConfig,
     ProviderBackendConfig,
 )
-from massgen_mcp.config.models.limits import BudgetConfig, NestedConfig, ProviderLimits, TimeoutSettings
-from massgen_mcp.config.models.mcp_servers import HttpMcpServer, McpServerSettings, StdioServer
-from massgen_mcp.config.models.orchestrator import ContextPath, CoordinationSettings, OrchestratorConfig
+from massgen_mcp.config.models.orchestrator import (
+    BudgetConfig,
+    ContextPath,
+    CoordinationSettings,
+    NestedConfig,
+    OrchestratorConfig,
+    ProviderLimits,
+    TimeoutSettings,
+)
 from massgen_mcp.config.schema import FILLED_IN, about, config_schema, meanings
 
 ELSEWHERE = "/srv/images/python.tar"

@@ -29,7 +29,7 @@ from massgen_mcp.backends.base import (
     prepare,
 )
 from massgen_mcp.backends.calling import CallHooks, ModelReply, OutOfTimeError, RetryPolicy, call_model
-from massgen_mcp.config.models.limits import TimeoutSettings
+from massgen_mcp.config.models.orchestrator import TimeoutSettings
 from massgen_mcp.errors import BackendError
 
 Spoken = TextPart | ReasoningPart

@@ -29,8 +29,7 @@ from massgen_mcp.backends.registry import make_backend
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.massgen.claude_code_agents import THINKING_TOKENS
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.config.models.limits import TimeoutSettings
-from massgen_mcp.config.models.orchestrator import OrchestratorConfig
+from massgen_mcp.config.models.orchestrator import OrchestratorConfig, TimeoutSettings
 from massgen_mcp.errors import MassgenError
 
 _ENGINE = OrchestratorConfig()

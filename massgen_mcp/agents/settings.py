@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar, cast
 
-from massgen_mcp.config.models import limits
+from massgen_mcp.config.models import orchestrator
 from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.nearest import nearest
 
-_TIMEOUTS = limits.TimeoutSettings()
+_TIMEOUTS = orchestrator.TimeoutSettings()
 _COORDINATION = OrchestratorConfig().coordination
 
 T = TypeVar("T")

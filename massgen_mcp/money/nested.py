@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from massgen_mcp.config.models.limits import NestedConfig
+from massgen_mcp.config.models.orchestrator import NestedConfig
 from massgen_mcp.money.budget import Budget
 
 LEAST_TOKENS = 1_000

@@ -13,7 +13,7 @@ from typing import Protocol
 import anyio
 import anyio.abc
 
-from massgen_mcp.config.models.limits import NestedConfig
+from massgen_mcp.config.models.orchestrator import NestedConfig
 from massgen_mcp.errors import ErrorCode, MassgenError, storage_fault
 from massgen_mcp.events.parts import Spent
 from massgen_mcp.events.run import NestedRunEnded, NestedRunStarted

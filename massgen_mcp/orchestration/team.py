@@ -11,8 +11,7 @@ from massgen_mcp.backends.calling import RetryPolicy
 from massgen_mcp.backends.limiter import ProviderLimiter
 from massgen_mcp.checks.judge import FileJudge
 from massgen_mcp.config.models.config import AgentTexts
-from massgen_mcp.config.models.limits import BudgetConfig
-from massgen_mcp.config.models.orchestrator import OrchestratorConfig
+from massgen_mcp.config.models.orchestrator import BudgetConfig, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.parts import AgentInfo
 from massgen_mcp.events.record import LogRecord

@@ -18,8 +18,7 @@ from massgen_mcp.config.adjusted import RequestedLimits, with_limits
 from massgen_mcp.config.examples import example_name
 from massgen_mcp.config.loader import config_places, is_config, load_config
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.config.models.limits import BudgetConfig, TimeoutSettings
-from massgen_mcp.config.models.orchestrator import ContextPath, Decide
+from massgen_mcp.config.models.orchestrator import BudgetConfig, ContextPath, Decide, TimeoutSettings
 from massgen_mcp.config.providers.addresses import is_loopback
 from massgen_mcp.config.providers.catalog import operators_rows, owner_of
 from massgen_mcp.errors import MassgenError

@@ -15,9 +15,8 @@ from massgen_mcp.config.access.key_hosts import AskedBackend, address_of, asked_
 from massgen_mcp.config.models.backends import ClaudeCodeBackendConfig, ScriptedBackendConfig
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.common import ListedBackendConfig
-from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.config import Config, HttpMcpServer, StdioServer
 from massgen_mcp.config.models.http_backends import HttpBackendConfig
-from massgen_mcp.config.models.mcp_servers import HttpMcpServer, StdioServer
 from massgen_mcp.config.providers.keys import read_key
 from massgen_mcp.config.variables import variables_in
 

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from massgen_mcp.config.models.commands import CommandsConfig
-from massgen_mcp.config.models.config import Config
-from massgen_mcp.config.models.mcp_servers import StdioServer
+from massgen_mcp.config.models.config import Config, StdioServer
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import find_home
 from massgen_mcp.sandbox import SandboxChoice, Wishes, choose

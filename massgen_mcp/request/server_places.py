@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import assert_never
 
-from massgen_mcp.config.models.config import Config
-from massgen_mcp.config.models.mcp_servers import HttpMcpServer, McpServer, StdioServer
+from massgen_mcp.config.models.config import Config, HttpMcpServer, McpServer, StdioServer
 from massgen_mcp.sandbox import SandboxChoice
 
 _ASKS_FOR_REAL_PATHS = "server-filesystem"

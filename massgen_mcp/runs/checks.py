@@ -1,6 +1,6 @@
 """What a caller may ask of a run that was started, held against its limits. Stores and asks nothing."""
 
-from massgen_mcp.config.models.limits import MAX_USD
+from massgen_mcp.config.models.orchestrator import MAX_USD
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.question import check_text
 from massgen_mcp.run_state.status import TERMINAL_STATES

@@ -18,7 +18,7 @@ import pytest
 import massgen_mcp
 from massgen_mcp import agent_config
 from massgen_mcp.agent_config import AgentConfig, CoordinationConfig, TimeoutConfig
-from massgen_mcp.config.models import limits
+from massgen_mcp.config.models import orchestrator
 from massgen_mcp.config.models.common import Settings
 from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 
@@ -230,7 +230,7 @@ def test_what_claude_code_may_not_do_by_default() -> None:
 @pytest.mark.parametrize(
     ("ours", "engine"),
     [
-        (TimeoutConfig(), limits.TimeoutSettings()),
+        (TimeoutConfig(), orchestrator.TimeoutSettings()),
         (CoordinationConfig(), OrchestratorConfig().coordination),
     ],
     ids=["TimeoutConfig", "CoordinationConfig"],

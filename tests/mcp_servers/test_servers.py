@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from massgen_mcp.config.models.mcp_servers import StdioServer
+from massgen_mcp.config.models.config import StdioServer
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import Event
 from massgen_mcp.events.record import LogRecord

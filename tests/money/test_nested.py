@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from massgen_mcp.config.models.limits import NestedConfig
+from massgen_mcp.config.models.orchestrator import NestedConfig
 from massgen_mcp.events.parts import Spent
 from massgen_mcp.events.run import NestedRunEnded, NestedRunStarted
 from massgen_mcp.money.budget import Budget

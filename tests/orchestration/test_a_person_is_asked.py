@@ -9,8 +9,7 @@ import pytest
 
 from massgen_mcp.backends.base import ModelRequest, Part, StopPart, ToolCall, ToolCallPart, UsagePart
 from massgen_mcp.config.models.common import Price
-from massgen_mcp.config.models.limits import BudgetConfig
-from massgen_mcp.config.models.orchestrator import OrchestratorConfig
+from massgen_mcp.config.models.orchestrator import BudgetConfig, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.agent_work import ModelCallStarted
 from massgen_mcp.events.coordination import AgentDropped, AnswerSubmitted, FirstAnswersClosed, VoteCast, WinnerChosen

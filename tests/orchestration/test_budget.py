@@ -13,7 +13,7 @@ from massgen_mcp.backends.calling import RetryPolicy
 from massgen_mcp.backends.scripted import ScriptedBackend
 from massgen_mcp.config.models.backends import ScriptedBackendConfig
 from massgen_mcp.config.models.common import Price
-from massgen_mcp.config.models.limits import BudgetConfig
+from massgen_mcp.config.models.orchestrator import BudgetConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events.agent_work import ModelCallStarted, ModelReplied

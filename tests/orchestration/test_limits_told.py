@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from massgen_mcp.backends.base import ModelRequest, Part, StopPart, ToolCall, ToolCallPart, UsagePart
-from massgen_mcp.config.models.limits import BudgetConfig
+from massgen_mcp.config.models.orchestrator import BudgetConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits

@@ -6,7 +6,7 @@ from dataclasses import replace
 import httpx2
 import pytest
 
-from massgen_mcp.backends import claude, http, openai_client
+from massgen_mcp.backends import chatcompletion, claude, http
 from tests.harness import TempHome, home
 from tests.soak.fuzz import fuzz
 from tests.soak.http_crowd import http_crowd
@@ -27,7 +27,7 @@ async def test_a_model_that_is_long_silent_before_its_first_word_is_asked_once(h
 async def test_a_client_with_a_limit_of_its_own_on_silence_does_not_wait_for_a_slow_model(
     home: TempHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (http, openai_client, claude):
+    for module in (http, chatcompletion, claude):
         monkeypatch.setattr(module, "TIMEOUT", httpx2.Timeout(0.3))
     with pytest.raises(BaseExceptionGroup) as caught:
         await slow_first_word(home, seconds=0.6, limit=60)

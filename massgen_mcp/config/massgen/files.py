@@ -13,7 +13,7 @@ from massgen_mcp.config.diagnostics import Problem, show_place
 from massgen_mcp.config.massgen import backends as massgen_backends
 from massgen_mcp.config.massgen import commands as massgen_commands
 from massgen_mcp.config.massgen.features import FEATURES, MEMORY, NEEDLESS, Feature, Section, keys_of
-from massgen_mcp.config.models.limits import TimeoutSettings
+from massgen_mcp.config.models.orchestrator import TimeoutSettings
 from massgen_mcp.config.yaml_reader import Place, Plain
 
 GRACE_SECONDS = 120

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from massgen_mcp.config.models.config import AgentSettings, Config
-from massgen_mcp.config.models.mcp_servers import StdioServer
+from massgen_mcp.config.models.config import AgentSettings, Config, StdioServer
 from massgen_mcp.events.run import ServerLost
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.request.sandboxes import sandboxes_of_servers

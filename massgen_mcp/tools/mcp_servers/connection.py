@@ -20,7 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from massgen_mcp import __version__
 from massgen_mcp.backends.base import JsonObject
-from massgen_mcp.config.models.mcp_servers import HttpMcpServer, McpServer, StdioServer
+from massgen_mcp.config.models.config import HttpMcpServer, McpServer, StdioServer
 from massgen_mcp.mcp_streams import TransportStreams
 from massgen_mcp.sandbox import LevelName, Policy, SandboxFailed, spawn
 from massgen_mcp.tools.mcp_servers.framing import MAX_MESSAGE_BYTES, framed

@@ -13,7 +13,7 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from massgen_mcp.backends.base import JsonObject
-from massgen_mcp.config.models.mcp_servers import HttpMcpServer, McpServer, StdioServer
+from massgen_mcp.config.models.config import HttpMcpServer, McpServer, StdioServer
 from massgen_mcp.config.variables import filled
 from massgen_mcp.home import PARENT_VARIABLE, enclosing_run
 from massgen_mcp.request.server_places import unusable
