@@ -32,34 +32,6 @@ PTRACE_SEIZE = 0x4206
 plan: dict[str, Any] = {}
 
 
-def write_outside() -> bool:
-    return _writes(plan["outside"] + "/new.txt")
-
-
-def write_root() -> bool:
-    return _writes("/massgen-probe")
-
-
-def write_shown() -> bool:
-    return _writes(plan["shown"] + "/new.txt")
-
-
-def read_outside() -> bool:
-    return _reads(plan["secret"])
-
-
-def list_outside() -> bool:
-    return bool(os.listdir(str(plan["outside"])))
-
-
-def read_hidden() -> bool:
-    return _reads(plan["shown"] + "/hidden.txt")
-
-
-def read_hidden_directory() -> bool:
-    return _reads(plan["shown"] + "/hidden/secret.txt")
-
-
 def read_hidden_below_layer() -> bool:
     """Also where what leads there is moved, or what covers it is taken away."""
     place = plan["layered"]
@@ -106,14 +78,6 @@ def watch_outside() -> bool:
     libc = _libc()
     watcher = libc.inotify_init()
     return watcher >= 0 and libc.inotify_add_watch(watcher, str(plan["outside"]).encode(), IN_CREATE) >= 0
-
-
-def list_root() -> str:
-    return "seen" if {"root", "home"} & set(os.listdir("/")) else "closed"
-
-
-def list_etc() -> str:
-    return "seen" if "shadow" in os.listdir("/etc") else "closed"
 
 
 def _of_the_host(attempt: Callable[[], bool]) -> Callable[[], bool]:
@@ -177,19 +141,6 @@ def limit_victim() -> bool:
     return True
 
 
-def tcp_loopback() -> bool:
-    return _connects(socket.AF_INET, ("127.0.0.1", plan["tcp"]))
-
-
-def tcp_loopback_6() -> bool:
-    return _connects(socket.AF_INET6, ("::1", plan["tcp6"])) if plan["tcp6"] else False
-
-
-def mptcp_loopback() -> bool:
-    """TCP by several ways; Landlock is not asked about it."""
-    return _connects(socket.AF_INET, ("127.0.0.1", plan["tcp"]), IPPROTO_MPTCP)
-
-
 def tcp_fast_open() -> bool:
     """A connection that is made by the first message, not by `connect`."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
@@ -202,18 +153,6 @@ def udp_loopback() -> bool:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.sendto(MARK.encode(), ("127.0.0.1", plan["udp"]))
     return False
-
-
-def unix_socket() -> bool:
-    return _connects(socket.AF_UNIX, plan["unix"])
-
-
-def unix_socket_shown() -> bool:
-    return _connects(socket.AF_UNIX, plan["unix_shown"])
-
-
-def abstract_socket() -> bool:
-    return _connects(socket.AF_UNIX, "\0" + plan["abstract"])
 
 
 def raw_socket() -> bool:
@@ -229,10 +168,6 @@ def vsock() -> bool:
     return True
 
 
-def io_uring() -> bool:
-    return _libc().syscall(IO_URING_SETUP, 1, ctypes.create_string_buffer(256)) >= 0
-
-
 def user_namespace() -> bool:
     child = os.fork()
     if not child:
@@ -240,17 +175,9 @@ def user_namespace() -> bool:
     return os.waitpid(child, 0)[1] == 0
 
 
-def mount_something() -> bool:
-    return _libc().mount(b"none", b"/tmp", b"tmpfs", 0, None) == 0
-
-
 def make_block_device() -> bool:
     os.mknod("device", 0o600 | stat.S_IFBLK, os.makedev(*plan["disk"]))
     return _reads("device")
-
-
-def read_disk() -> bool:
-    return any(_reads(f"/dev/{name}") for name in plan["disks"])
 
 
 def set_user_id_of_root() -> bool:
@@ -258,14 +185,6 @@ def set_user_id_of_root() -> bool:
     os.setuid(0)
     os.setgroups([])
     return os.getuid() == 0 and _reads("/etc/shadow")
-
-
-def read_shadow() -> bool:
-    return _reads("/etc/shadow")
-
-
-def read_kernel_log() -> bool:
-    return _reads("/dev/kmsg") or _reads("/proc/kmsg")
 
 
 def leave_cgroup() -> bool:
@@ -281,10 +200,6 @@ def inject_terminal() -> bool:
     return True
 
 
-def gain_privileges() -> bool:
-    return _libc().prctl(39, 0, 0, 0, 0) != 1
-
-
 def descriptors() -> bool:
     """Something of the host that was handed down open."""
     for name in os.listdir("/proc/self/fd"):
@@ -294,19 +209,11 @@ def descriptors() -> bool:
     return False
 
 
-def read_shared_memory() -> bool:
-    return _reads("/dev/shm/" + plan["shared"])  # noqa: S108 - that is the attempt
-
-
 def write_shared_memory() -> bool:
     """Written; the host looks whether it is there."""
     with suppress(OSError):
         _writes("/dev/shm/" + plan["shared"] + "-new")  # noqa: S108 - that is the attempt
     return False
-
-
-def system_v_memory() -> bool:
-    return _libc().shmget(plan["shm_key"], 4096, 0) >= 0 if plan["shm_key"] else False
 
 
 def bound_processes() -> bool:
@@ -375,26 +282,6 @@ def bound_files() -> bool:
 # -- what must be possible ------------------------------------------------------------------------------------------
 
 
-def works_write() -> bool:
-    return _writes("fine.txt") and _reads("fine.txt") and _writes("/workspace/too.txt")
-
-
-def works_scratch() -> bool:
-    return _writes("/tmp/fine.txt") and _reads("/tmp/fine.txt")  # noqa: S108 - inside
-
-
-def works_shown() -> bool:
-    return _reads(plan["shown"] + "/shown.txt")
-
-
-def works_writable() -> bool:
-    return _writes(plan["writable"] + "/new.txt")
-
-
-def works_null() -> bool:
-    return _writes(os.devnull)
-
-
 def works_shell() -> bool:
     child = os.fork()
     if not child:
@@ -427,39 +314,78 @@ def works_fork() -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
-WORKING: tuple[Callable[[], Any], ...] = (
-    *(works_write, works_scratch, works_shown, works_writable, works_null, works_shell, works_fork),
-)
-USUAL: tuple[Callable[[], Any], ...] = (usual_vfork, usual_real_path, usual_layer)
-"""What commands are used to. A level without it still holds; its report says so."""
-LOOKS: tuple[Callable[[], Any], ...] = (stat_outside, list_root, list_etc)
-ATTEMPTS: tuple[Callable[[], Any], ...] = (
-    *(write_outside, write_root, write_shown, read_outside, list_outside, read_hidden, read_hidden_directory),
-    *(
-        read_hidden_below_layer,
-        read_by_proc_cwd,
-        hard_link_outside,
-        rename_out,
-        chmod_outside,
-        truncate_shown,
-        parent_environ,
-        own_keys,
-    ),
-    *(any_environ, kill_victim, trace_victim, read_memory_of_victim, prioritize_victim, limit_victim),
-    *(tcp_loopback, tcp_loopback_6, mptcp_loopback, tcp_fast_open, watch_outside, udp_loopback, unix_socket),
-    *(unix_socket_shown, abstract_socket, raw_socket, vsock, io_uring, user_namespace, mount_something),
-    *(make_block_device, read_disk, set_user_id_of_root, read_shadow, read_kernel_log, leave_cgroup),
-    *(
-        inject_terminal,
-        gain_privileges,
-        descriptors,
-        read_shared_memory,
-        write_shared_memory,
-        system_v_memory,
-        bound_processes,
-    ),
-    *(bound_files, bound_memory, stay_behind),
-)
+ATTEMPTS: dict[str, Callable[[], Any]] = {
+    # What must be possible. It comes first: attempts at a bound leave processes that the sandbox may still count for
+    # a while.
+    "works_write": lambda: _writes("fine.txt") and _reads("fine.txt") and _writes("/workspace/too.txt"),
+    "works_scratch": lambda: _writes("/tmp/fine.txt") and _reads("/tmp/fine.txt"),  # noqa: S108 - inside
+    "works_shown": lambda: _reads(plan["shown"] + "/shown.txt"),
+    "works_writable": lambda: _writes(plan["writable"] + "/new.txt"),
+    "works_null": lambda: _writes(os.devnull),
+    "works_shell": works_shell,
+    "works_fork": works_fork,
+    # What commands are used to. A level without it still holds; its report says so.
+    "usual_vfork": usual_vfork,
+    "usual_real_path": usual_real_path,
+    "usual_layer": usual_layer,
+    # Looks at a name or a size.
+    "stat_outside": stat_outside,
+    "list_root": lambda: "seen" if {"root", "home"} & set(os.listdir("/")) else "closed",
+    "list_etc": lambda: "seen" if "shadow" in os.listdir("/etc") else "closed",
+    # What must be closed.
+    "write_outside": lambda: _writes(plan["outside"] + "/new.txt"),
+    "write_root": lambda: _writes("/massgen-probe"),
+    "write_shown": lambda: _writes(plan["shown"] + "/new.txt"),
+    "read_outside": lambda: _reads(plan["secret"]),
+    "list_outside": lambda: bool(os.listdir(str(plan["outside"]))),
+    "read_hidden": lambda: _reads(plan["shown"] + "/hidden.txt"),
+    "read_hidden_directory": lambda: _reads(plan["shown"] + "/hidden/secret.txt"),
+    "read_hidden_below_layer": read_hidden_below_layer,
+    "read_by_proc_cwd": read_by_proc_cwd,
+    "hard_link_outside": hard_link_outside,
+    "rename_out": rename_out,
+    "chmod_outside": chmod_outside,
+    "truncate_shown": truncate_shown,
+    "parent_environ": parent_environ,
+    "own_keys": own_keys,
+    "any_environ": any_environ,
+    "kill_victim": kill_victim,
+    "trace_victim": trace_victim,
+    "read_memory_of_victim": read_memory_of_victim,
+    "prioritize_victim": prioritize_victim,
+    "limit_victim": limit_victim,
+    "tcp_loopback": lambda: _connects(socket.AF_INET, ("127.0.0.1", plan["tcp"])),
+    "tcp_loopback_6": lambda: _connects(socket.AF_INET6, ("::1", plan["tcp6"])) if plan["tcp6"] else False,
+    # TCP by several ways; Landlock is not asked about it.
+    "mptcp_loopback": lambda: _connects(socket.AF_INET, ("127.0.0.1", plan["tcp"]), IPPROTO_MPTCP),
+    "tcp_fast_open": tcp_fast_open,
+    "watch_outside": watch_outside,
+    "udp_loopback": udp_loopback,
+    "unix_socket": lambda: _connects(socket.AF_UNIX, plan["unix"]),
+    "unix_socket_shown": lambda: _connects(socket.AF_UNIX, plan["unix_shown"]),
+    "abstract_socket": lambda: _connects(socket.AF_UNIX, "\0" + plan["abstract"]),
+    "raw_socket": raw_socket,
+    "vsock": vsock,
+    "io_uring": lambda: _libc().syscall(IO_URING_SETUP, 1, ctypes.create_string_buffer(256)) >= 0,
+    "user_namespace": user_namespace,
+    "mount_something": lambda: _libc().mount(b"none", b"/tmp", b"tmpfs", 0, None) == 0,
+    "make_block_device": make_block_device,
+    "read_disk": lambda: any(_reads(f"/dev/{name}") for name in plan["disks"]),
+    "set_user_id_of_root": set_user_id_of_root,
+    "read_shadow": lambda: _reads("/etc/shadow"),
+    "read_kernel_log": lambda: _reads("/dev/kmsg") or _reads("/proc/kmsg"),
+    "leave_cgroup": leave_cgroup,
+    "inject_terminal": inject_terminal,
+    "gain_privileges": lambda: _libc().prctl(39, 0, 0, 0, 0) != 1,
+    "descriptors": descriptors,
+    "read_shared_memory": lambda: _reads("/dev/shm/" + plan["shared"]),  # noqa: S108 - that is the attempt
+    "write_shared_memory": write_shared_memory,
+    "system_v_memory": lambda: _libc().shmget(plan["shm_key"], 4096, 0) >= 0 if plan["shm_key"] else False,
+    "bound_processes": bound_processes,
+    "bound_files": bound_files,
+    "bound_memory": bound_memory,
+    "stay_behind": stay_behind,
+}
 
 
 def _writes(path: str) -> bool:
@@ -515,9 +441,7 @@ def main() -> None:
     plan.update(json.loads(sys.stdin.buffer.readline()))
     os.chdir(plan["workspace"])
     wanted = plan.get("only")
-    # What commands need comes first: attempts at a bound leave processes that the sandbox may still count for a while.
-    tried = [each for each in (*WORKING, *USUAL, *LOOKS, *ATTEMPTS) if wanted is None or each.__name__ in wanted]
-    outcomes = {attempt.__name__: _outcome(attempt) for attempt in tried}
+    outcomes = {name: _outcome(each) for name, each in ATTEMPTS.items() if wanted is None or name in wanted}
     sys.stdout.write(json.dumps(outcomes) + "\n")
     sys.stdout.flush()
 

@@ -13,7 +13,7 @@ from typing import assert_never
 import anyio
 import httpx2
 import mcp_types
-from anyio.abc import ByteReceiveStream, Process
+from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 from mcp import Client, MCPError
 from mcp.client.stdio import get_default_environment
 from mcp.client.streamable_http import streamable_http_client
@@ -151,19 +151,16 @@ async def _sandboxed(
     server: StdioServer, policy: Policy, level: LevelName, ended: Callable[[str], None]
 ) -> AsyncGenerator[TransportStreams]:
     argv = [server.command, *server.args]
-    async with spawn(argv, policy, level, stdin=True, split=True) as process, anyio.create_task_group() as tasks:
+    async with spawn(argv, policy, level, stdin=True, split=True) as process:
         if process.stdin is None or process.stderr is None:
             raise SandboxFailed("its input and its errors are not piped")
-        words = _LastWords()
-        tasks.start_soon(words.listen, process.stderr)
 
         async def over() -> str:
             how = await process.wait()
             return f"exit code {how.code}" if how.reason == "exited" else how.message or how.reason
 
-        async with framed(process.stdin, process.stdout, _teller(ended, over, words)) as streams:
+        async with _piped(process.stdin, process.stdout, process.stderr, over, ended) as streams:
             yield streams
-        tasks.cancel_scope.cancel()
 
 
 @asynccontextmanager
@@ -182,33 +179,40 @@ async def _bare(
     try:
         if process.stdin is None or process.stdout is None or process.stderr is None:
             raise OSError("its pipes are missing")
-        async with anyio.create_task_group() as tasks:
-            words = _LastWords()
-            tasks.start_soon(words.listen, process.stderr)
 
-            async def over() -> str:
-                return f"exit code {await process.wait()}"
+        async def over() -> str:
+            return f"exit code {await process.wait()}"
 
-            async with framed(process.stdin, process.stdout, _teller(ended, over, words)) as streams:
-                yield streams
-            tasks.cancel_scope.cancel()
+        async with _piped(process.stdin, process.stdout, process.stderr, over, ended) as streams:
+            yield streams
     finally:
         with anyio.CancelScope(shield=True):
             await _end(process)
 
 
-def _teller(
-    ended: Callable[[str], None], over: Callable[[], Awaitable[str]], words: "_LastWords"
-) -> Callable[[str], Awaitable[None]]:
-    """What `framed` calls when nothing more can come. `over` waits for the end of the process, and tells how it was."""
+@asynccontextmanager
+async def _piped(
+    stdin: ByteSendStream,
+    stdout: ByteReceiveStream,
+    stderr: ByteReceiveStream,
+    over: Callable[[], Awaitable[str]],
+    ended: Callable[[str], None],
+) -> AsyncGenerator[TransportStreams]:
+    """The streams of a process. `over` waits for its end, and tells how it was."""
+    words = _LastWords()
 
     async def tell(why: str) -> None:
+        """What `framed` calls when nothing more can come."""
         how = "it closed its output"
         with anyio.move_on_after(0 if why else END_SECONDS):
             how = await over()
         ended(why or f"it ended ({how}){words}")
 
-    return tell
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(words.listen, stderr)
+        async with framed(stdin, stdout, tell) as streams:
+            yield streams
+        tasks.cancel_scope.cancel()
 
 
 async def _end(process: Process) -> None:
