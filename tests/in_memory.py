@@ -7,7 +7,7 @@ from pathlib import Path
 
 from massgen_mcp.events.parts import Changes, Event, EventT
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.orchestration.answer_store import StoredAnswer
+from massgen_mcp.orchestration.live_run import StoredAnswer
 from massgen_mcp.workspace.directory import Workspace
 
 

@@ -26,8 +26,8 @@ from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.agent_work import ModelCallStarted
 from massgen_mcp.events.coordination import WinnerChosen
 from massgen_mcp.events.parts import Changes, CheckOutcome, public_agent_name
-from massgen_mcp.orchestration.answer_store import StoredAnswer
 from massgen_mcp.orchestration.conduct import Conductor
+from massgen_mcp.orchestration.live_run import StoredAnswer
 from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
 from massgen_mcp.workspace.directory import Workspace
 from tests.in_memory import EventList, NullAnswerStore

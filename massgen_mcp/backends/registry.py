@@ -3,14 +3,15 @@
 The one place that puts a config, a provider's defaults and the environment together for a model.
 """
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from massgen_mcp.backends.base import Backend
-from massgen_mcp.backends.late import LateBackend
+import anyio
+
+from massgen_mcp.backends.base import Backend, ModelRequest, Part, prepare, window
 from massgen_mcp.backends.limiter import Destination
 from massgen_mcp.backends.redacted import without_keys
 from massgen_mcp.config import ag2_agents
@@ -37,9 +38,11 @@ from massgen_mcp.config.providers.catalog import named_provider
 from massgen_mcp.config.providers.keys import is_set
 from massgen_mcp.errors import BackendError
 from massgen_mcp.redaction import Redactor
+from massgen_mcp.threads import imported
 
 if TYPE_CHECKING:
     from massgen_mcp.backends.http import Endpoint
+
 
 NO_KEY = "not-needed"
 """What servers are sent that need no key: the SDKs insist on one."""
@@ -223,3 +226,69 @@ def _at_azure(config: AzureBackendConfig, endpoint: "Endpoint") -> "Endpoint":
         query={"api-version": config.api_version},
         key_header="api-key",
     )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# A backend that is built at its first call, after what it needs is imported: making one costs a run nothing.
+
+
+class LateBackend:
+    """`modules` are imported on a thread, because an event loop would stand still meanwhile."""
+
+    def __init__(self, model: str, build: Callable[[], Backend], *modules: str) -> None:
+        self._model = model
+        self._build = build
+        self._modules = modules
+        self._lock = anyio.Lock()
+        self._built: Backend | None = None
+
+    @property
+    def model(self) -> str:
+        return self._model
+
+    async def prepare(self) -> None:
+        await prepare(await self._backend())
+
+    async def window(self) -> int | None:
+        return await window(await self._backend())
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
+        parts = (await self._backend()).stream(request)
+        try:
+            async for part in parts:
+                yield part
+        finally:
+            await parts.aclose()
+
+    async def _backend(self) -> Backend:
+        async with self._lock:
+            if self._built is None:
+                await imported(*self._modules)
+                self._built = self._build()
+            return self._built
+
+    async def aclose(self) -> None:
+        if self._built is not None:
+            await self._built.aclose()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The backend of an agent whose own one could not be made: the agent falls out at its first call, the others go on.
+
+
+class UnusableBackend:
+    def __init__(self, model: str, fault: BackendError) -> None:
+        self._model = model
+        self._fault = fault
+
+    @property
+    def model(self) -> str:
+        return self._model
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
+        del request
+        raise BackendError(self._fault.reason, str(self._fault))
+        yield  # an asynchronous generator, as every backend's
+
+    async def aclose(self) -> None:
+        """Nothing is open."""

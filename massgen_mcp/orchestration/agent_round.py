@@ -39,11 +39,11 @@ from massgen_mcp.orchestration.round_request import (
     ROUND_FORMS,
     ballot_message,
     ballot_texts,
+    shown_changes,
     shown_reasons,
     system_message,
 )
 from massgen_mcp.orchestration.run_end import never_acted
-from massgen_mcp.orchestration.shown_changes import shown_changes
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.written_calls import shown_texts
 from massgen_mcp.orchestration.written_votes import read_vote

@@ -30,8 +30,7 @@ from massgen_mcp.orchestration.conversation import Conversation, calls_of
 from massgen_mcp.orchestration.evidence_text import evidence_of
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.model_calls import ask
-from massgen_mcp.orchestration.round_request import file_notes
-from massgen_mcp.orchestration.shown_changes import shown_changes
+from massgen_mcp.orchestration.round_request import file_notes, shown_changes
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.window import within
 from massgen_mcp.run_state.agents import Vote

@@ -17,9 +17,9 @@ from massgen_mcp.events.parts import AgentInfo
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.money.budget import Budget
 from massgen_mcp.money.tariff import Tariff
-from massgen_mcp.orchestration.answer_store import AnswerStore
 from massgen_mcp.orchestration.ask_caller import CallerQuestions
 from massgen_mcp.orchestration.faults import Report, name_only
+from massgen_mcp.orchestration.live_run import AnswerStore
 from massgen_mcp.orchestration.nested_runs import NestedRuns
 from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.run_state.state import RunState

@@ -2,13 +2,82 @@
 policy of the sandbox.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from massgen_mcp.sandbox import INSTALLED, WORKSPACE, Policy, VisiblePath
-from massgen_mcp.tools.command_rules import CommandRules
+from massgen_mcp.sandbox import (
+    INSTALLED,
+    NO_TOOLS,
+    WORKSPACE,
+    Image,
+    LevelName,
+    Policy,
+    ProjectTools,
+    ResourceLimits,
+    VisiblePath,
+)
+from massgen_mcp.tools.base import ToolRefused
 from massgen_mcp.workspace.directory import Mount, Workspace
+from massgen_mcp.workspace.gitignore import Pattern, PatternRefused, TookTooLong
+
+MAX_RULE = 4_000
+"""Characters of a rule for commands as an agent reads it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRules:
+    """Times in seconds."""
+
+    level: LevelName
+    usual_seconds: float
+    most_seconds: float
+    bounds: ResourceLimits
+    network: tuple[str, ...] = ()
+    tools: ProjectTools = NO_TOOLS
+    hidden: tuple[Path, ...] = ()
+    """What no command ever sees, such as the runs of other people and agents."""
+    linked: tuple[VisiblePath, ...] = ()
+    """Parts of the mounts to which links lie in the workspace from the beginning."""
+    installed: tuple[VisiblePath, ...] = ()
+    """What the setup made, to which links lie in the workspace."""
+    known_as: tuple[tuple[str, str], ...] = ()
+    """As in `Policy`."""
+    prepare: Callable[[Path], list[str]] | None = None
+    """Called with the workspace before a command, blocking; returns what the agent should know."""
+    image: str | None = None
+    unpacked: Image | None = None
+    open_network: bool = False
+    allowed: tuple[str, ...] = ()
+    blocked: tuple[str, ...] = ()
+    """Regular expressions, held against the beginning of a command: a rule for agents, and no protection."""
+
+    def check(self, command: str) -> None:
+        """Raises `ToolRefused` for a command that the rule is against. Blocking: a pattern may take its time."""
+        try:
+            if self.allowed and not any(Pattern(one).match(command) for one in self.allowed):
+                raise ToolRefused(
+                    f"The command was not run. Of this team's commands only these are run: {self._allowed_text()}"
+                )
+            if against := next((one for one in self.blocked if Pattern(one).match(command)), None):
+                raise ToolRefused(f"The command was not run: commands that begin with {against} are blocked.")
+        except (PatternRefused, TookTooLong) as error:
+            raise ToolRefused(
+                f"The command was not run: a rule for commands cannot be applied to it. {error}"
+            ) from None
+
+    def _allowed_text(self) -> str:
+        return f"those that begin with {' or '.join(self.allowed)} (regular expressions)"
+
+    def described(self) -> str:
+        """What an agent reads of the network and of the rule."""
+        reach = f"Of the network only {', '.join(self.network)}." if self.network else "No network."
+        sentences = ["The network can be reached." if self.open_network else reach]
+        if self.allowed:
+            sentences.append(f"Allowed are only {self._allowed_text()}.")
+        if self.blocked:
+            sentences.append(f"Blocked are those that begin with {' or '.join(self.blocked)}.")
+        return " ".join(sentences)[:MAX_RULE]
 
 
 def policy_now(

@@ -25,8 +25,7 @@ from massgen_mcp.sandbox.levels import CONTAINERS
 from massgen_mcp.sandbox.output import Output, how_ended, take
 from massgen_mcp.sandbox.waiting import MISSED_TERMINAL, until_it_waits
 from massgen_mcp.tools.base import Arguments, Text, Tool, ToolRefused, ToolResult, parse_arguments, tool_spec
-from massgen_mcp.tools.command_policy import policy_now
-from massgen_mcp.tools.command_rules import CommandRules
+from massgen_mcp.tools.command_policy import CommandRules, policy_now
 from massgen_mcp.workspace import openat
 from massgen_mcp.workspace.directory import Workspace
 from massgen_mcp.workspace.guard import PathRefused

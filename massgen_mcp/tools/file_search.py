@@ -10,9 +10,8 @@ from itertools import islice
 from massgen_mcp.tools.base import Arguments, Text, ToolRefused
 from massgen_mcp.tools.file_text import MAX_FILE_BYTES, NotText, lines_of, read_text
 from massgen_mcp.workspace.directory import Workspace
-from massgen_mcp.workspace.gitignore import Glob
+from massgen_mcp.workspace.gitignore import MAX_LINE_SEARCHED, Deadline, Glob, Pattern, PatternRefused, TookTooLong
 from massgen_mcp.workspace.guard import DirectoryListing, Entry, PathRefused
-from massgen_mcp.workspace.patterns import MAX_LINE_SEARCHED, Deadline, Pattern, PatternRefused, TookTooLong
 
 MAX_LISTED = 1000
 MAX_WALKED = 20_000

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from massgen_mcp.workspace.gitignore import Ignored
+from massgen_mcp.workspace.gitignore import Deadline, Ignored
 from massgen_mcp.workspace.guard import DirectoryListing, Entry, PathHidden, PathRefused, Root, parts_of, safe_id, shown
-from massgen_mcp.workspace.patterns import Deadline
 from massgen_mcp.workspace.secrets import is_secret
 
 SHELVES = ("context", "peers")

@@ -26,7 +26,7 @@ from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration import conduct, final_answer
 from massgen_mcp.orchestration.ask_caller import QuestionTool
 from massgen_mcp.run_state.resume_point import ResumePoint
-from massgen_mcp.runs.host import answers, execute, publishing, run_log
+from massgen_mcp.runs.host import answers, execute, publishing
 from massgen_mcp.runs.host.answers import AnswerGallery
 from massgen_mcp.runs.store.directory import RunDirectory
 from massgen_mcp.tools.files import FileTool
@@ -311,7 +311,7 @@ def nothing(_: pytest.MonkeyPatch) -> None:
 
 VIEWS: list[tuple[str, Callable[[pytest.MonkeyPatch], None], Act | None]] = [
     ("a listener", nothing, Curious()),
-    ("the log", lambda m: m.setattr(run_log, "log_line", breaks), None),
+    ("the log", lambda m: m.setattr(publishing, "log_line", breaks), None),
     ("status.json", lambda m: m.setattr(publishing, "status_json", breaks), None),
     ("coordination_events.json", lambda m: m.setattr(execute, "coordination_events", breaks), None),
     ("coordination_table.txt", lambda m: m.setattr(execute, "coordination_table", breaks), None),

@@ -10,7 +10,7 @@ from typing import Any
 
 from massgen_mcp.sandbox import LevelName, ResourceLimits
 from massgen_mcp.tools.base import Tool, ToolResult
-from massgen_mcp.tools.command_rules import CommandRules
+from massgen_mcp.tools.command_policy import CommandRules
 from massgen_mcp.tools.commands import AgentCommands, CommandHost
 from massgen_mcp.workspace.directory import Workspace
 from massgen_mcp.workspace.snapshot import remove_tree

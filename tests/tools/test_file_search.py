@@ -10,8 +10,7 @@ from massgen_mcp.events.agent_work import ToolFinished
 from massgen_mcp.tools.file_text import MAX_FILE_BYTES
 from massgen_mcp.tools.files import file_tools
 from massgen_mcp.workspace.directory import Workspace
-from massgen_mcp.workspace.gitignore import Glob
-from massgen_mcp.workspace.patterns import Deadline, TookTooLong
+from massgen_mcp.workspace.gitignore import Deadline, Glob, TookTooLong
 from tests.teams import run_team, team
 
 

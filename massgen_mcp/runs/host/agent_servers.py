@@ -10,7 +10,7 @@ from massgen_mcp.redaction import Redactor
 from massgen_mcp.request.sandboxes import sandboxes_of_servers
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import EventWriter, RunFiles
-from massgen_mcp.runs.host.run_log import RunLog
+from massgen_mcp.runs.host.publishing import RunLog
 from massgen_mcp.sandbox import SandboxChoice
 from massgen_mcp.tools.mcp_servers import Report, ServerDirectories, ServerHost, Toolbox
 from massgen_mcp.tools.mcp_servers.results import ToolResults

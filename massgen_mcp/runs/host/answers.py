@@ -10,7 +10,7 @@ from massgen_mcp.changes.patch_parts import beginnings
 from massgen_mcp.changes.run_changes import PATCH
 from massgen_mcp.events.parts import Changes
 from massgen_mcp.home import write_durably
-from massgen_mcp.orchestration.answer_store import StoredAnswer
+from massgen_mcp.orchestration.live_run import StoredAnswer
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.host.working_copies import WorkingCopies
 from massgen_mcp.runs.store.directory import timestamp

@@ -29,7 +29,7 @@ from massgen_mcp.runs.host.command_bounds import bounds_of, tools_of
 from massgen_mcp.runs.host.working_copies import WorkingCopies
 from massgen_mcp.sandbox import NO_TOOLS, Image, LevelName, ProjectTools, SandboxChoice, VisiblePath
 from massgen_mcp.tools.base import Tool
-from massgen_mcp.tools.command_rules import CommandRules
+from massgen_mcp.tools.command_policy import CommandRules
 from massgen_mcp.tools.commands import AgentCommands, CommandHost
 from massgen_mcp.tools.files import file_tools
 from massgen_mcp.tools.group_chat import NextSpeakerTool

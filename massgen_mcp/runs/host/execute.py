@@ -15,9 +15,8 @@ import anyio.abc
 import anyio.to_thread
 
 from massgen_mcp.backends.base import Backend
-from massgen_mcp.backends.late import UnusableBackend
 from massgen_mcp.backends.limiter import ProviderLimiters
-from massgen_mcp.backends.registry import destination_of, make_backend
+from massgen_mcp.backends.registry import UnusableBackend, destination_of, make_backend
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.access.limits import limits_of
 from massgen_mcp.config.models.backends import BackendConfig
@@ -43,8 +42,7 @@ from massgen_mcp.runs.host.agent_servers import ServerLosses, opened_servers
 from massgen_mcp.runs.host.assembly import CommandAccess, ModelAccess, RunResources, assemble
 from massgen_mcp.runs.host.failing import failure_of
 from massgen_mcp.runs.host.judging import Judging, prepare_judging
-from massgen_mcp.runs.host.publishing import Publisher, write_status
-from massgen_mcp.runs.host.run_log import RunLog, guarded, logged_in
+from massgen_mcp.runs.host.publishing import Publisher, RunLog, guarded, logged_in, write_status
 from massgen_mcp.runs.host.run_metadata import agent_infos, run_metadata, started_event
 from massgen_mcp.runs.host.setting_up import failed_setup, forget_setup, set_up_copies
 from massgen_mcp.runs.host.tracing import trace_of

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from massgen_mcp.checks.judge import CheckRules, FileJudge
-from massgen_mcp.checks.kept import BaseOutcomes
+from massgen_mcp.checks.judge import BaseOutcomes, CheckRules, FileJudge
 from massgen_mcp.checks.protected import Protection
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.models.config import Config

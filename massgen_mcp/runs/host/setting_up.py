@@ -16,8 +16,7 @@ from massgen_mcp.changes.files import TooLarge
 from massgen_mcp.changes.git import GitFailed
 from massgen_mcp.changes.run_changes import RunChanges
 from massgen_mcp.checks.excerpt import excerpt_of
-from massgen_mcp.checks.judge import CheckRules, FileJudge
-from massgen_mcp.checks.kept import kept_in
+from massgen_mcp.checks.judge import CheckRules, FileJudge, kept_in
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.events.parts import CheckOutcome, public_agent_name
