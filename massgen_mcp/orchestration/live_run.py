@@ -1,5 +1,5 @@
-"""The run that this process executes: its one `RunState`, its journal, where its answers are kept, and whoever waits for
-a change.
+"""The run that this process executes: its one `RunState`, its journal, where its answers are kept, and whoever waits
+for a change.
 
 Every fact passes through the journal, in one order; the state hears it before anybody else. Holds no facts of its own.
 """
