@@ -31,7 +31,7 @@ from massgen_mcp.events.run import AttemptStarted, BaseTaken, BudgetRaised, Budg
 from tests.coordination.test_effort import Play as Staged
 from tests.coordination.test_effort import outcome_of
 
-SHORT = 800
+SHORT = 1_500
 MOST = 2_000
 """Events of a coordination; none needs a tenth of these."""
 PROCEDURES: tuple[Decide, ...] = ("auto", "checks", "synthesise", "judge", "vote")
@@ -105,7 +105,8 @@ class Play(Staged):
                 self.happen(self.random.choice((FinishRequested(), BudgetReached(agent=due[0].test.title, message=""))))
                 return
             run = self.random.choice(due)
-            result = "passed" if self.random.random() < self.luck else "failed"
+            luck = 0.95 if run.tree == "mended" else self.luck
+            result = "passed" if self.random.random() < luck else "failed"
             result = "not_run" if self.random.random() < 0.03 else result
             outcome = outcome_of(run.test.script, result, expected=run.test.expected)
             flaky = run.first is not None and run.first.result != result
