@@ -41,25 +41,6 @@ def test_no_example_escapes_these_tests() -> None:
     assert files == set(re.findall(r'run\(\w+, "(\w+\.\w+)"', Path(__file__).read_text()))
 
 
-def test_a_batch_keeps_each_answer_in_a_file_of_its_own(installed: TempHome) -> None:
-    done = run(installed, "batch.sh", "answers", "Question 1", "Question 2", "Question 3")
-    assert done.returncode == 0, done.stderr
-    folder = installed.work / "answers"
-    assert sorted(path.name for path in folder.iterdir()) == ["answer_0.txt", "answer_1.txt", "answer_2.txt"]
-    assert all(path.read_text().startswith("Neither") for path in folder.iterdir())
-    questions = re.findall(r"^QUESTION: (.*)$", done.stdout, re.MULTILINE)
-    assert questions == ["Question 1", "Question 2", "Question 3"]
-    outputs = re.findall(r"^OUTPUT_FILE: (.*)$", done.stdout, re.MULTILINE)
-    assert outputs == [str(folder / f"answer_{i}.txt") for i in range(3)]
-
-
-def test_a_batch_tells_how_many_failed(installed: TempHome) -> None:
-    broken = installed.with_variables(CONFIG=installed.config("broken", agent("a", {"fail": "auth"})))
-    done = run(broken, "batch.sh", "answers", "Question 1", "Question 2")
-    assert done.returncode == 1
-    assert done.stdout.splitlines()[-1].endswith("2 of 2 failed.")
-
-
 def test_a_script_decides_by_the_exit_code(installed: TempHome) -> None:
     def told(*agents: dict[str, object], **settings: object) -> str:
         return run(installed, "exit_codes.sh", installed.config("team", *agents, **settings), "q").stdout

@@ -42,8 +42,13 @@ async def prepared(
     *,
     sampling: Mapping[str, Any] | None = None,
     at_most_seconds: float | None = None,
+    max_usd: float | None = None,
+    cwd: Path | None = None,
 ) -> PreparedRequest:
-    """Check a caller's arguments, as `run` takes them; the last two are LiteLLM's. Raises `MassgenError`."""
+    """Check a caller's arguments, as `run` takes them; then come two of LiteLLM, and two of a batch. Raises
+    `MassgenError`.
+    """
+    cwd = cwd or Path.cwd()
     _known(given)
     check_types({"question": question, **given})
     team, keeps = _named(given), bool(given.get("enable_logging"))
@@ -52,7 +57,7 @@ async def prepared(
         CallerRequest(
             question,
             team,
-            cwd=Path.cwd(),
+            cwd=cwd,
             environ=with_given_keys(os.environ),
             context_paths=_context_paths(given.get("context_paths") or ()),
             checks=tuple(given.get("checks") or ()),
@@ -60,17 +65,17 @@ async def prepared(
             enable_filesystem=bool(given.get("enable_filesystem", True)),
             use_docker=bool(given.get("use_docker")),
             system_message=given.get("system_message") or None,
-            limits=RequestedLimits(at_most_seconds=at_most_seconds),
+            limits=RequestedLimits(max_usd=max_usd, at_most_seconds=at_most_seconds),
             sampling=sampling or {},
             output_file=_output(given.get("output_file")),
             session_id=session_id,
             changes_of=given.get("changes_of"),
             history=history,
-            project=Path.cwd() if keeps else None,
+            project=cwd if keeps else None,
             listed=keeps,
         )
     )
-    logger.info("%s", request.describe_start(Path.cwd()))
+    logger.info("%s", request.describe_start(cwd))
     if request.team.note:
         logger.warning("%s", request.team.note)
     return PreparedRequest(request, _name(request.team, team.models))

@@ -57,6 +57,10 @@ def _do(options: "Options") -> int:
         if options.init and options.question is None:
             return EXIT_OK
         options = replace(options, config=str(config))
+    if options.batch:
+        from massgen_mcp.cli.massgen.batching import ask_batch
+
+        return ask_batch(options)
     if options.question is not None:
         return _ask(options)
     if options.automation:

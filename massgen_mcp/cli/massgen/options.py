@@ -1,10 +1,12 @@
 """What a user of `massgen` asked for on the command line, parsed once."""
 
 import argparse
+import math
 import re
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +22,7 @@ from massgen_mcp.config.decide import GivenDecide
 
 AS_IT_IS = "as it is"
 """As `Options.trust`: whatever the config is now, and remember it."""
+CONCURRENCY = 4
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 MANUAL = """
@@ -39,6 +42,7 @@ examples:
   massgen --models openai/gpt-5,claude/claude-sonnet-4-5 "Review this plan"
   massgen --backend gemini --num-agents 3 "Name a better name"
   git diff | massgen --automation --output-file review.md -
+  massgen batch questions.jsonl --max-usd 20
   massgen --resume run-4t6d
   massgen --validate team.yaml
 
@@ -112,6 +116,11 @@ class Options:
     changes_of: str | None = None
     list_sessions: bool = False
     background: bool = False
+    batch: bool = False
+    """`question` is a file of questions."""
+    concurrency: int = CONCURRENCY
+    max_usd: float | None = None
+    max_usd_each: float | None = None
     resume: str | None = None
     """The beginning of the id of an interrupted run."""
     validate: str | None = None
@@ -140,10 +149,14 @@ def parse(arguments: Sequence[str] | None) -> Options:
     """Options from a command line (default: this process's own). Exits for --help, --version and whatever is wrong."""
     parser = make_parser()
     answer_shell(parser)
-    given = parser.parse(_with_whole_trust(sys.argv[1:] if arguments is None else arguments))
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments[:1] == ["batch"] and len(arguments) > 1:
+        arguments[0] = "--batch"
+    given = parser.parse(_with_whole_trust(arguments))
     _check_together(parser, given, named_team=bool(given.model or given.models or given.backend))
     given.models = (*filter(None, [given.model]), *given.models)
     given.checks = tuple(given.checks)
+    given.concurrency = given.concurrency or CONCURRENCY
     return Options(**{one.name: getattr(given, one.name) for one in fields(Options)})
 
 
@@ -153,7 +166,15 @@ def _check_together(parser: Parser, given: argparse.Namespace, *, named_team: bo
     one_answer = given.json or given.quiet or given.background
     resumed_otherwise = given.resume is not None and (given.question is not None or _changes_the_run(given))
     left_alone_and = given.automation or given.json or given.output_file or given.no_logs or given.notify
+    kept_alone = given.automation or given.json or given.no_logs or given.notify or given.quiet
+    batch_and = kept_alone or given.background or given.session_id or given.resume
+    of_batch = given.concurrency is not None or given.max_usd or given.max_usd_each
     faults = (
+        (
+            given.batch and (given.question is None or batch_and),
+            "batch takes a FILE, options of the team, --output-file, --concurrency, --max-usd, --max-usd-each",
+        ),
+        (of_batch and not given.batch, "--concurrency, --max-usd and --max-usd-each go with: batch FILE"),
         (
             given.config and named_team,
             "--config names a team of its own; it does not go with --model, --models or --backend",
@@ -290,6 +311,15 @@ def make_parser() -> Parser:
         "--background", action="store_true", help="start the run, print its id, and leave it to a process of its own"
     )
     sessions.add_argument("--resume", metavar="ID", help="go on with a run whose process was killed")
+    batch = parser.add_argument_group("many questions: massgen batch FILE")
+    batch.add_argument("--batch", action="store_true", help=argparse.SUPPRESS)
+    batch.add_argument(
+        "--concurrency", metavar="N", type=whole_number, help=f"so many runs at once; default: {CONCURRENCY}"
+    )
+    batch.add_argument(
+        "--max-usd", metavar="USD", type=_dollars, help="for all together: no run begins that could pass it"
+    )
+    batch.add_argument("--max-usd-each", metavar="USD", type=_dollars, help="for each run, instead of its config's")
     setup = parser.add_argument_group("set-up")
     setup.add_argument("--init", action="store_true", help="set up a config in a short dialogue")
     setup.add_argument("--validate", metavar="FILE", help="check a config: show every error, run nothing")
@@ -304,6 +334,13 @@ def _trust(text: str) -> str:
     if text != AS_IT_IS and not _DIGEST.fullmatch(text):
         raise argparse.ArgumentTypeError("expected sha256: and 64 hexadecimal digits, or no value")
     return text
+
+
+def _dollars(text: str) -> float:
+    with suppress(ValueError):
+        if 0 < (value := float(text)) < math.inf:
+            return value
+    raise argparse.ArgumentTypeError("expected an amount in US dollars")
 
 
 def _words(text: str) -> tuple[str, ...]:
