@@ -6,12 +6,15 @@ from typing import Any
 import pytest
 
 from massgen_mcp.config.loader import config_from_data
+from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.agent_work import MessagesShown, ModelCallStarted, RoundStarted
 from massgen_mcp.events.coordination import AnswerSubmitted, StageOpened, WinnerChosen
 from massgen_mcp.events.run import RunCompleted
 from massgen_mcp.views.firmness import cautions, firmness
 from tests.checks.project import environ, write
 from tests.checks.writers import ADDS_TWO, DOUBLE, SQUARES, Step, agent, doubling, test_of, tests
+from tests.orchestration.test_resume import journaled
+from tests.stage import perform, text_of
 from tests.teams import Act, Ended, run_team
 
 __all__ = ["doubling", "environ"]
@@ -118,6 +121,24 @@ async def test_who_settles_sees_neither_an_answer_nor_what_is_expected(
     (stage,) = [one for one in ended.of(StageOpened) if one.kind == "settle"]
     assert stage.agents == ("agent_c",)
     assert not ended.of(MessagesShown)
+
+
+async def test_the_request_to_who_settles_has_the_script_and_nothing_of_answer_title_or_expectation(
+    tmp_path: Path, doubling: Path, environ: dict[str, str]
+) -> None:
+    objection = tests({"title": "triples", "script": "sh double.sh 3", "expected": "777"})
+    ended = await challenged(tmp_path, doubling, environ, [], [objection], [settle("6")])
+    opened = next(
+        place for place, one in enumerate(ended.events) if isinstance(one, StageOpened) and one.kind == "settle"
+    )
+    before = ended.events[: opened + 1]
+    rules = Rules(seed="run-test", refute=True, vendors={"agent_a": "one", "agent_b": "two", "agent_c": "one"})
+    again = await perform([], [], [settle("6")], question="Double.", rules=rules, past=journaled(before))
+    (request,) = again.asked(2)
+    text = text_of(request)
+    assert "sh double.sh 3" in text
+    assert not [word for word in ("777", "triples", "adds", "squares", "doubles", ADDS_TWO.strip()) if word in text]
+    assert [tool.name for tool in request.tools] == ["submit_outputs"]
 
 
 async def test_checks_that_the_winner_passed_have_to_pass_for_the_mended_answer(
