@@ -13,7 +13,7 @@ from typing import NamedTuple, get_args
 from docs.error_codes import codes_table
 from docs.markdown import WRITTEN, table
 from massgen_mcp.errors import DropReason, FailureReason
-from massgen_mcp.views.remedies import remedy
+from massgen_mcp.views.ending import REMEDIES
 
 PACKAGE = Path(__file__).parent.parent / "massgen_mcp"
 
@@ -243,7 +243,7 @@ WHY: Mapping[FailureReason | DropReason, str] = {
     "runner_lost": "The process that worked on the run was lost too often.",
 }
 ENDS: Mapping[str, tuple[str, str]] = {
-    "timed_out": ("The run's own time limit passed.", remedy("timeout")),
+    "timed_out": ("The run's own time limit passed.", REMEDIES["timeout"]),
     "cancelled": ("Somebody cancelled it.", "Start a new run."),
     "interrupted": ("Its process was lost.", "Continue it with `massgen --resume ID` or `massgen-mcp resume ID`."),
     "input_required": (
@@ -264,9 +264,9 @@ Every refusal begins with `ERROR CODE:`, at every door; Python has it as `code` 
 
 def page() -> str:
     groups = [f"\n## {title}\n\n{_said(entries)}" for title, entries in GROUPS.items()]
-    dropped = [[f"`{reason}`", WHY[reason], remedy(reason)] for reason in get_args(DropReason)]
+    dropped = [[f"`{reason}`", WHY[reason], REMEDIES[reason]] for reason in get_args(DropReason)]
     failed = [
-        [f"`{reason}`", WHY[reason], remedy(reason)]
+        [f"`{reason}`", WHY[reason], REMEDIES[reason]]
         for reason in get_args(FailureReason)
         if reason not in get_args(DropReason)
     ]

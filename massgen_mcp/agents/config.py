@@ -126,8 +126,15 @@ class AgentConfig:
         The two switches ask for the tools of the provider at that address, in its own way: OpenAI's through its
         Responses API, which it is without a `base_url`. A host without such tools is refused when the config is used.
         """
-        tools = {"enable_web_search": enable_web_search, "enable_code_interpreter": enable_code_interpreter}
-        return cls(presets.section("chatcompletion", model, kwargs, **tools))
+        return cls(
+            presets.section(
+                "chatcompletion",
+                model,
+                kwargs,
+                enable_web_search=enable_web_search,
+                enable_code_interpreter=enable_code_interpreter,
+            )
+        )
 
     @classmethod
     def create_openai_config(
@@ -138,8 +145,15 @@ class AgentConfig:
         **kwargs: object,
     ) -> "AgentConfig":
         """OpenAI through its Responses API, with its own search and code execution as wanted."""
-        tools = {"enable_web_search": enable_web_search, "enable_code_interpreter": enable_code_interpreter}
-        return cls(presets.section("openai", model, kwargs, **tools))
+        return cls(
+            presets.section(
+                "openai",
+                model,
+                kwargs,
+                enable_web_search=enable_web_search,
+                enable_code_interpreter=enable_code_interpreter,
+            )
+        )
 
     @classmethod
     def create_claude_config(
@@ -150,8 +164,15 @@ class AgentConfig:
         **kwargs: object,
     ) -> "AgentConfig":
         """Anthropic's Messages API, with its own search and code execution as wanted."""
-        tools = {"enable_web_search": enable_web_search, "enable_code_execution": enable_code_execution}
-        return cls(presets.section("claude", model, kwargs, **tools))
+        return cls(
+            presets.section(
+                "claude",
+                model,
+                kwargs,
+                enable_web_search=enable_web_search,
+                enable_code_execution=enable_code_execution,
+            )
+        )
 
     @classmethod
     def create_grok_config(
@@ -192,8 +213,15 @@ class AgentConfig:
         **kwargs: object,
     ) -> "AgentConfig":
         """Google Gemini through its own API, with Google Search and its own code execution as wanted."""
-        tools = {"enable_web_search": enable_web_search, "enable_code_execution": enable_code_execution}
-        return cls(presets.section("gemini", model, kwargs, **tools))
+        return cls(
+            presets.section(
+                "gemini",
+                model,
+                kwargs,
+                enable_web_search=enable_web_search,
+                enable_code_execution=enable_code_execution,
+            )
+        )
 
     @classmethod
     def create_zai_config(
@@ -217,8 +245,11 @@ class AgentConfig:
         AZURE_OPENAI_API_KEY). A key given here serves this process alone, its runs included, and goes to `endpoint`. No
         config stores it: what is written to a file names a variable, to be set before another process reads it.
         """
-        where = {"endpoint": endpoint, "api_key": api_key, "api_version": api_version}
-        return cls(presets.section("azure_openai", deployment_name, kwargs, **where))
+        return cls(
+            presets.section(
+                "azure_openai", deployment_name, kwargs, endpoint=endpoint, api_key=api_key, api_version=api_version
+            )
+        )
 
     @classmethod
     def create_claude_code_config(
@@ -242,14 +273,18 @@ class AgentConfig:
         if allowed_tools is not None:
             message = "allowed_tools is deprecated; use disallowed_tools to name what is forbidden"
             warnings.warn(message, DeprecationWarning, stacklevel=2)
-        settings = {
-            "system_prompt": system_prompt,
-            "allowed_tools": allowed_tools,
-            "disallowed_tools": list(presets.DISALLOWED_TOOLS) if disallowed_tools is None else disallowed_tools,
-            "max_thinking_tokens": max_thinking_tokens,
-            "cwd": cwd,
-        }
-        return cls(presets.section(presets.CLAUDE_CODE, model, kwargs, **settings))
+        return cls(
+            presets.section(
+                presets.CLAUDE_CODE,
+                model,
+                kwargs,
+                system_prompt=system_prompt,
+                allowed_tools=allowed_tools,
+                disallowed_tools=list(presets.DISALLOWED_TOOLS) if disallowed_tools is None else disallowed_tools,
+                max_thinking_tokens=max_thinking_tokens,
+                cwd=cwd,
+            )
+        )
 
     # -- one factory per kind of task -----------------------------------------------------------------------------
 

@@ -34,7 +34,9 @@ def with_tool(backend: str, model: str, *wanted: NativeTool) -> dict[str, Any]:
     Raises `MassgenError("config_invalid")` if it has none of them, or if there is no such backend.
     """
     backend_type = type_of(backend)
-    tool = next((tool for tool in wanted if tool in native_tools_of(_tools_like(backend_type))), None)
+    # Without an address of its own the compatible type is at OpenAI.
+    offered = native_tools_of("openai" if backend_type == BY_HOST else backend_type)
+    tool = next((tool for tool in wanted if tool in offered), None)
     if tool is None:
         flags = " or ".join(f"enable_{name}" for name in wanted)
         raise MassgenError("config_invalid", f"{backend_type} offers no {flags} here; take another backend")
@@ -45,11 +47,6 @@ def plain(backend: str, model: str) -> dict[str, Any]:
     """A section without tools. Raises `MassgenError("config_invalid")` if there is no such backend."""
     backend_type = type_of(backend)
     return section(backend_type, _model_of(backend_type, model), {})
-
-
-def _tools_like(backend_type: str) -> str:
-    """Without an address of its own the compatible type is at OpenAI."""
-    return "openai" if backend_type == BY_HOST else backend_type
 
 
 def _model_of(backend_type: str, model: str) -> str:

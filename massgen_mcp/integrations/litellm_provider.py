@@ -20,8 +20,9 @@ from litellm.types.utils import (  # pyright: ignore[reportMissingTypeStubs] - t
 from litellm.utils import custom_llm_setup
 
 from massgen_mcp.api.performing import perform
+from massgen_mcp.api.request import PreparedRequest
 from massgen_mcp.errors import BackendError, MassgenError, RunNotCompleted
-from massgen_mcp.integrations.litellm_request import LiteLLMCall, UnsupportedParameters, request_of
+from massgen_mcp.integrations.litellm_request import UnsupportedParameters, request_of
 from massgen_mcp.integrations.litellm_stream import in_thread, pieces
 
 METADATA = (
@@ -71,7 +72,7 @@ class MassgenProvider(CustomLLM):
 
     async def _complete(self, call: dict[str, Any]) -> ModelResponse:
         try:
-            result = await perform(await request_of(_call(call)))
+            result = await perform(await _request(call))
         except (MassgenError, BackendError) as error:
             raise self._translated(error, call) from error
         response: ModelResponse = call["model_response"]
@@ -87,7 +88,7 @@ class MassgenProvider(CustomLLM):
 
     async def _pieces(self, call: dict[str, Any]) -> AsyncGenerator[str | dict[str, Any]]:
         try:
-            async with aclosing(pieces(await request_of(_call(call)))) as source:
+            async with aclosing(pieces(await _request(call))) as source:
                 async for piece in source:
                     yield piece
         except (MassgenError, BackendError) as error:
@@ -98,22 +99,19 @@ class MassgenProvider(CustomLLM):
         return kind(message=str(error), llm_provider=self._provider, model=str(call["model"]))
 
 
-def _call(call: dict[str, Any]) -> LiteLLMCall:
+async def _request(call: dict[str, Any]) -> PreparedRequest:
     settings = cast("dict[str, Any]", call.get("litellm_params") or {})
     if call.get("api_key"):
         raise MassgenError("invalid_arguments", "api_key: keys come from the environment only; leave it out")
-    return LiteLLMCall(
-        model=str(call["model"]),
-        messages=call["messages"],
-        parameters=call["optional_params"],
+    timeout: float | httpx.Timeout | None = call.get("timeout")
+    return await request_of(
+        str(call["model"]),
+        call["messages"],
+        call["optional_params"],
         api_base=call.get("api_base"),
-        timeout=_seconds(call.get("timeout")),
+        timeout=timeout.read if isinstance(timeout, httpx.Timeout) else timeout,
         drop_unsupported=bool(settings.get("drop_params") or litellm.drop_params),
     )
-
-
-def _seconds(timeout: float | httpx.Timeout | None) -> float | None:
-    return timeout.read if isinstance(timeout, httpx.Timeout) else timeout
 
 
 def _metadata(result: dict[str, Any]) -> dict[str, Any]:

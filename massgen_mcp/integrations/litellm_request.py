@@ -4,7 +4,7 @@ Must not import LiteLLM. Nothing is ignored in silence: what cannot be done is a
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from massgen_mcp.api.options import RunArguments
@@ -43,34 +43,32 @@ class UnsupportedParameters(MassgenError):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class LiteLLMCall:
-    """What LiteLLM was called with. `model` has no provider prefix any more."""
-
-    model: str
-    messages: Sequence[Mapping[str, Any]]
-    parameters: Mapping[str, Any]
-    api_base: str | None = None
-    timeout: float | None = None
-    drop_unsupported: bool = False
-
-
-async def request_of(call: LiteLLMCall) -> PreparedRequest:
-    """The request, checked as those of `run`. Raises `MassgenError`."""
-    parameters = _unnested(call.parameters)
-    sampling = _sampling(parameters, drop=call.drop_unsupported)
-    question, earlier, system = conversation(call.messages)
+async def request_of(
+    model: str,
+    messages: Sequence[Mapping[str, Any]],
+    given_parameters: Mapping[str, Any],
+    *,
+    api_base: str | None = None,
+    timeout: float | None = None,
+    drop_unsupported: bool = False,
+) -> PreparedRequest:
+    """The request, checked as those of `run`. `model` has no provider prefix any more. Raises `MassgenError`."""
+    parameters = _unnested(given_parameters)
+    sampling = _sampling(parameters, drop=drop_unsupported)
+    question, earlier, system = conversation(messages)
     options = cast("RunArguments", {name: parameters.pop(name) for name in RUN_OPTIONS if name in parameters})
     texts = [text for text in (system, options.get("system_message")) if text]
     given: RunArguments = {
         **options,
-        **_team(call, parameters),
+        **_team(model, api_base, parameters),
         "conversation_history": earlier or None,
         "system_message": "\n\n".join(texts) or None,
     }
-    seconds = None if call.timeout == DEFAULT_TIMEOUT else call.timeout
+    seconds = None if timeout == DEFAULT_TIMEOUT else timeout
     run = await prepared(question, given, sampling=sampling, at_most_seconds=seconds)
-    return replace(run, config_used=_used(call, run))
+    if model != "build":
+        return run
+    return replace(run, config_used=f"build:{','.join(agent.backend.model for agent in run.request.config.agents)}")
 
 
 def _unnested(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,38 +93,32 @@ def _sampling(parameters: dict[str, Any], *, drop: bool) -> dict[str, Any]:
     return tuned
 
 
-def _team(call: LiteLLMCall, parameters: dict[str, Any]) -> RunArguments:
+def _team(model: str, api_base: str | None, parameters: dict[str, Any]) -> RunArguments:
     """How `run` would be told the team that the model string means."""
     use_docker = parameters.pop("use_docker", False)
-    if call.model == "build":
-        return {"config_dict": _built(call, parameters), "use_docker": use_docker}
+    if model == "build":
+        return {"config_dict": _built(api_base, parameters), "use_docker": use_docker}
     if parameters:
         raise MassgenError("invalid_arguments", f"{', '.join(parameters)}: only with the model massgen/build")
-    kind, colon, rest = call.model.partition(":")
+    kind, colon, rest = model.partition(":")
     if colon and kind == "model":
-        return {"model": rest, "base_url": call.api_base or None, "use_docker": use_docker}
-    if call.api_base:
+        return {"model": rest, "base_url": api_base or None, "use_docker": use_docker}
+    if api_base:
         raise MassgenError("invalid_arguments", "api_base: only with massgen/model:MODEL and massgen/build")
-    if call.model == DEFAULT:
+    if model == DEFAULT:
         return {"use_docker": use_docker}
     if colon and kind == "path":
         return {"config": rest, "use_docker": use_docker}
-    return {"config": f"{EXAMPLE_PREFIX}{call.model}", "use_docker": use_docker}
+    return {"config": f"{EXAMPLE_PREFIX}{model}", "use_docker": use_docker}
 
 
-def _built(call: LiteLLMCall, parameters: dict[str, Any]) -> dict[str, Any]:
+def _built(api_base: str | None, parameters: dict[str, Any]) -> dict[str, Any]:
     if not any(parameters.get(name) for name in ("model", "models", "backend", "backends")):
         raise MassgenError("invalid_arguments", "massgen/build: name model or models in optional_params")
     data = build_config(**parameters)
-    for agent in data["agents"] if call.api_base else ():
-        agent["backend"]["base_url"] = call.api_base
+    for agent in data["agents"] if api_base else ():
+        agent["backend"]["base_url"] = api_base
     return data
-
-
-def _used(call: LiteLLMCall, run: PreparedRequest) -> str:
-    if call.model != "build":
-        return run.config_used
-    return f"build:{','.join(agent.backend.model for agent in run.request.config.agents)}"
 
 
 # -- messages ---------------------------------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ class Reservations:
                 return self._take(call_id, reservation)
         if (
             not self._reserved
-            and (reservation := estimate.affordable(*self._free(share)))
+            and (reservation := estimate.affordable(*self.free(share)))
             and self._fits(reservation, share)
         ):
             return self._take(call_id, reservation)
@@ -135,10 +135,6 @@ class Reservations:
         """Return when something set aside came back, or the budget was raised."""
         await self._changed.wait()
 
-    def free(self) -> tuple[float, float]:
-        """Money and tokens that nothing is set aside for."""
-        return self._free(1.0)
-
     def hold(self, run_id: str, usd: float, tokens: int) -> None:
         """Set this aside for a nested run that is about to start. `release` it when that is in the journal."""
         self._reserved[run_id] = Reservation(usd, tokens)
@@ -147,8 +143,8 @@ class Reservations:
         self._reserved[call_id] = reservation
         return reservation
 
-    def _free(self, share: float) -> tuple[float, float]:
-        """Money and tokens that are neither spent nor set aside."""
+    def free(self, share: float = 1.0) -> tuple[float, float]:
+        """Money and tokens of that share that are neither spent nor set aside."""
         budget = self.budget
         usd, tokens = self._set_aside
         return budget.max_usd * share - budget.spent.usd - usd, budget.max_tokens * share - budget.spent.tokens - tokens
@@ -161,7 +157,7 @@ class Reservations:
         return usd, sum(one.tokens for one in reserved) + sum(tokens for _, tokens in nested)
 
     def _fits(self, reservation: Reservation, share: float, *, alone: bool = False) -> bool:
-        usd, tokens = self._free(share)
+        usd, tokens = self.free(share)
         if alone:
             others_usd, others_tokens = self._set_aside
             usd, tokens = usd + others_usd, tokens + others_tokens

@@ -1,13 +1,32 @@
-"""The HTML document of a run's page: style, drawing script, and a script that brings the data, in one file.
+"""The HTML documents of this package, each in one file that needs nothing else: style, drawing script, a script that
+brings the data, and for a page that stays the data itself.
 
 The policy in it allows its own style and script by their hashes, so that nothing that was written in a run can be
-executed.
+executed, and nothing in the file can ask anybody for anything.
 """
 
 import base64
 import hashlib
+import json
 from functools import cache
 from importlib.resources import files
+from typing import Any
+
+from massgen_mcp.page.data import RunPage
+
+
+def report(page: RunPage) -> bytes:
+    """The page as HTML, with its data in it."""
+    return with_data(document("saved.js"), page.model_dump())
+
+
+def with_data(html: str, page: dict[str, Any]) -> bytes:
+    """A document of this package with the data that its script draws."""
+    before, _, after = html.partition("@data@")
+    data = json.dumps(page, ensure_ascii=False, separators=(",", ":"))
+    # Inside a script element only a `<` could end it, and in JSON it stands in strings alone.
+    return "".join((before, data.replace("<", "\\u003c"), after)).encode("utf-8", "replace")
+
 
 DRAWING = ("dom.js", "markdown.js", "differences.js", "timeline.js", "run.js")
 """What every page of a run is drawn with, in this order one script. It ends with `draw(run, into)`."""

@@ -1,8 +1,7 @@
 """What answers make of the caller's files, and what checks say of that, as the page of a run draws it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import assert_never
 
 from massgen_mcp.config.models.orchestrator import ChecksPolicy
 from massgen_mcp.events import parts
@@ -32,6 +31,11 @@ MOST_TITLE = 300
 """Characters of what a test is about."""
 
 _CANNOT_WIN = "an answer cannot win if another one passes a check that it fails, and fails none that it passes"
+_POLICIES: Mapping[ChecksPolicy, str] = {
+    "informative": "Informative: voters saw the evidence and decided.",
+    "required": f"Required: {_CANNOT_WIN}.",
+    "goal": f"Goal: {_CANNOT_WIN}; the final files have to pass what fails on the unchanged files, too.",
+}
 
 PatchOf = Callable[[parts.Changes, int], bytes]
 """At most so many bytes of a patch, the beginning of every file's difference; none where it cannot be read any more."""
@@ -78,7 +82,7 @@ def checks_of(run: RunState, policy: ChecksPolicy, past: Sequence[PastChecked], 
     if not past:
         return None
     return Checks(
-        policy=_policy(policy),
+        policy=_POLICIES[policy],
         decided=tuple(_decided(run, policy)),
         checked=tuple(_checked(one, room) for one in sorted(past, key=lambda one: one.event.subject != "base")),
     )
@@ -131,18 +135,6 @@ def _checked(past: PastChecked, room: TextRoom) -> Checked:
         restored=event.restored,
         problem=event.problem,
     )
-
-
-def _policy(policy: ChecksPolicy) -> str:
-    match policy:
-        case "informative":
-            return "Informative: voters saw the evidence and decided."
-        case "required":
-            return f"Required: {_CANNOT_WIN}."
-        case "goal":
-            return f"Goal: {_CANNOT_WIN}; the final files have to pass what fails on the unchanged files, too."
-        case _:
-            assert_never(policy)
 
 
 def _decided(run: RunState, policy: ChecksPolicy) -> Iterable[str]:

@@ -1,7 +1,6 @@
 """What many runs come to, as one page that needs nothing else: see `report`."""
 
-from massgen_mcp.page.document import document
-from massgen_mcp.page.report import with_data
+from massgen_mcp.page.document import document, with_data
 from massgen_mcp.statistics.sums import Statistics
 from massgen_mcp.statistics.words import as_worded
 

@@ -24,13 +24,12 @@ from massgen_mcp.config.adjusted import (
 from massgen_mcp.config.loader import check_credentials, require_keys
 from massgen_mcp.config.massgen import commands as massgen_commands
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.request.checkable import require_files, require_neutral_judge, require_sandbox
+from massgen_mcp.request.checkable import require_apart, require_files, require_neutral_judge, require_sandbox
 from massgen_mcp.request.harm import granted_by
 from massgen_mcp.request.question import check_question, check_text
 from massgen_mcp.request.run_request import CallerRequest, RunRequest
 from massgen_mcp.request.sandboxes import require_programs
 from massgen_mcp.request.team import Team, choose_team
-from massgen_mcp.request.writable import require_apart
 
 
 async def build_request(given: CallerRequest) -> RunRequest:

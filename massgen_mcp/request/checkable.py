@@ -1,12 +1,67 @@
-"""Whether what judges answers can do so: checks on files that the run is given, and in a sandbox; a judge."""
+"""Whether a config can be run here as it is meant: checks have files to judge and a sandbox, a judge has whom to judge,
+directories that a run may change lie apart; and what else stands in the way, such as packages that are not there.
+"""
 
-from collections.abc import Mapping
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import combinations
+from pathlib import Path
 
 from massgen_mcp.config.access.key_hosts import vendor_of
+from massgen_mcp.config.diagnostics import show_name
+from massgen_mcp.config.loader import not_installed
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.sandboxes import sandbox_of_checks
 from massgen_mcp.sandbox import SandboxChoice
+
+
+def require_apart(config: Config) -> None:
+    """Agents have a copy of each directory, so one that lies in another one would be changed twice, and differently.
+    Raises `MassgenError` invalid_arguments.
+    """
+    given = [context.path for context in config.orchestrator.context_paths if context.permission == "write"]
+    for one, other in combinations(given, 2):
+        around_one, around_other = _holds(other, one), _holds(one, other)
+        if not (around_one or around_other):
+            continue
+        outer, inner = (other, one) if around_one else (one, other)
+        where = "is the same as" if around_one and around_other else "lies in"
+        message = f"{show_name(inner)} {where} {show_name(outer)}, and both are given with permission write"
+        raise MassgenError("invalid_arguments", f"context_paths: {message}; give {show_name(outer)} alone")
+
+
+def _holds(outer: str, inner: str) -> bool:
+    """Whether one is the other or lies in it, whatever names and links lead there."""
+    with suppress(OSError, RuntimeError):  # of what is not there any more
+        real, wanted = Path(inner).resolve(), Path(outer).stat()
+        return any(os.path.samestat(wanted, place.stat()) for place in (real, *real.parents))
+    return False
+
+
+_RUNS_MASSGEN = re.compile(r"(?:^|[\s`'\"(])massgen(?:-mcp)?\s+(?:-|@|[\"']|run\b|ask\b)", re.MULTILINE)
+
+
+def hindrances(config: Config, environ: Mapping[str, str]) -> list[str]:
+    """A sentence each."""
+    missing = [f"{agent.id}: {lack}." for agent in config.agents if (lack := not_installed(agent, environ))]
+    return [*dict.fromkeys(missing), *_without_nested_runs(config)]
+
+
+def _without_nested_runs(config: Config) -> Iterator[str]:
+    found = [
+        agent.id
+        for agent in config.agents
+        if config.commands_of(agent).enabled and agent.system_message and _RUNS_MASSGEN.search(agent.system_message)
+    ]
+    if found and config.nested is None:
+        yield (
+            f"{', '.join(found)}: the instructions speak of running massgen, which is not there in the sandbox of "
+            "commands. For runs inside this one add `nested: {}`: agents then have the tool `delegate` "
+            "(docs/nested-runs.md)."
+        )
 
 
 def require_files(config: Config) -> None:

@@ -4,10 +4,11 @@ A fact that the rules or the budget own is asked of them; a field here is a fact
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from massgen_mcp.coordination.deciding import best_so_far
-from massgen_mcp.coordination.evidence import verdict, void
+from massgen_mcp.coordination.evidence import excluded, verdict, void
 from massgen_mcp.coordination.state import Coordination, Rules
 from massgen_mcp.coordination.testing import judged_tests
 from massgen_mcp.coordination.written_tests import JudgedTest
@@ -31,11 +32,29 @@ from massgen_mcp.events.run import (
     SetupFinished,
 )
 from massgen_mcp.money.budget import Budget
-from massgen_mcp.run_state.agents import AgentState, Vote
+from massgen_mcp.run_state.agents import WORKING_NOTES, AgentState, Vote
 from massgen_mcp.run_state.caller import Caller
 from massgen_mcp.run_state.resume_point import ResumePoint
 from massgen_mcp.run_state.status import TERMINAL_STATES, Phase, RunStatus
-from massgen_mcp.run_state.unfinished import best_left, told_of
+
+
+def best_left(agents: Mapping[str, AgentState], checked: Mapping[str, FilesChecked]) -> str | None:
+    """Who left the best of it: files that checks speak against no more than against others', of these what was changed
+    last.
+    """
+    left = [name for name, agent in agents.items() if agent.dropped is not None and agent.dropped.changes is not None]
+    out = excluded({name: checked[name] for name in left if name in checked}, "required")
+    able = [name for name in left if name not in out]
+    return max(able, key=lambda name: agents[name].dropped_at or 0.0, default=None)
+
+
+def told_of(agent: AgentState) -> str:
+    """What takes the place of an answer: whose files these are and why they are unfinished, with its last words."""
+    why = agent.dropped.reason if agent.dropped is not None else ""
+    facts = f"Unfinished: {agent.info.id} did not come to an answer ({why}), and left {agent.latest_changes}."
+    words = agent.working_notes[-WORKING_NOTES:].strip()
+    return f"{facts}\n\nIts last words:\n\n{words}" if words else facts
+
 
 _ENDED: dict[str, RunStatus] = {
     "run_completed": "completed",

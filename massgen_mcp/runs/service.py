@@ -35,10 +35,9 @@ from massgen_mcp.runs.store.finding import find_run
 from massgen_mcp.runs.store.retention import Pruned, prune, prune_named
 from massgen_mcp.runs.view.looking import looks
 from massgen_mcp.runs.view.run_view import KeptWatches, RunView, RunWatch
-from massgen_mcp.statistics.marks import Mark, Verdict
-from massgen_mcp.statistics.sums import Statistics, statistics_of
+from massgen_mcp.statistics.digest import Mark, Verdict
+from massgen_mcp.statistics.sums import Statistics, StatisticsFilter, statistics_of
 from massgen_mcp.statistics.usual import usual_time
-from massgen_mcp.statistics.wanted import StatisticsFilter
 from massgen_mcp.workspace.guard import safe_id
 
 if TYPE_CHECKING:

@@ -40,8 +40,10 @@ def run_app() -> Apps:
     """The extension with the page; the tools that open it are registered as ever, and pointed at it in `listed`."""
 
     def html() -> str:
-        from massgen_mcp.page.document import document  # no server starts with these two
-        from massgen_mcp.page.report import with_data
+        from massgen_mcp.page.document import (
+            document,  # no server starts with these two
+            with_data,
+        )
 
         known = {"message_characters": MAX_MESSAGE_CHARACTERS}
         return with_data(document("app.js", style_too="app.css"), known).decode()

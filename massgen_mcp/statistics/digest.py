@@ -1,16 +1,31 @@
-"""What the statistics of many runs have to know of one: a few figures, made once from its state. Pure.
+"""What the statistics of many runs have to know of one: a few figures, made once from its state, and what a user said
+of it afterwards. Pure.
 
-Nothing that anybody wrote is in it, so it may be kept when the run's results are gone.
+Nothing that anybody wrote is in a digest, so it may be kept when the run's results are gone.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from massgen_mcp.errors import DropReason
 from massgen_mcp.events.parts import Outcome, Spent
 from massgen_mcp.run_state.state import RunState
+
+Verdict = Literal["right", "wrong"]
+
+
+class Mark(BaseModel):
+    """`note`: what the user wrote with it; `at`: when, in seconds since the epoch."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    verdict: Verdict
+    note: str
+    at: float
+
 
 DIGEST_VERSION = 1
 """Raised whenever a digest says more or something else: those of before are made anew while the run's record lasts."""

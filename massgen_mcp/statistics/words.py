@@ -1,13 +1,108 @@
-"""How figures of many runs are told: money of which something is unknown, and shares of few."""
+"""How figures of many runs are told: money of which something is unknown, shares of few, and all of them as lines for a
+terminal.
+"""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast, get_args
 
 from pydantic import BaseModel
 
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.statistics.sums import Money, Share, Statistics
-from massgen_mcp.views.spent import dollars
+from massgen_mcp.views.plain_text import counted, plain, preview
+from massgen_mcp.views.spent import clock, count, dollars
+from massgen_mcp.views.styled import fit, width_of
+
+NAME = 44
+"""Columns for a name."""
+
+
+def statistics_lines(statistics: Statistics) -> Iterator[str]:
+    figures = statistics.figures
+    yield ", ".join([f"{counted(figures.runs, 'run')} ended", *statistics.filters])
+    if statistics.unread:
+        yield f"({counted(statistics.unread, 'further run')} left no record to be read)"
+    if not figures.runs:
+        return
+    yield counts_text(figures.states)
+    if figures.outcomes:
+        yield f"agreement of the completed ones: {counts_text(figures.outcomes)}"
+    yield f"{money_text(figures.money)}, {count(figures.tokens)} tokens, {counted(figures.calls, 'call')}"
+    yield f"{clock(figures.seconds)} of work; half of the runs took at most {clock(figures.median_seconds)}"
+    if figures.first_answer.of:
+        yield f"the winner's first answer won in {share_text(figures.first_answer, 'votes')}"
+        yield f"the first vote decided {share_text(figures.first_ballot, 'votes')}"
+    yield from _teams(statistics)
+    yield from _models(statistics)
+    yield from _agreement(statistics)
+    yield from _marked(statistics)
+
+
+def _teams(statistics: Statistics) -> Iterator[str]:
+    rows = [
+        (
+            team.name,
+            str(of.runs),
+            counts_text(of.states),
+            money_text(of.money),
+            clock(of.median_seconds),
+            counts_text(of.outcomes),
+        )
+        for team in statistics.teams
+        for of in (team.figures,)
+    ]
+    yield from _table("TEAM", ("RUNS", "ENDED", "COST", "TIME", "AGREEMENT"), rows)
+
+
+def _models(statistics: Statistics) -> Iterator[str]:
+    rows = [
+        (
+            one.model,
+            str(one.runs),
+            f"{one.answered} of {one.agents}",
+            str(one.dropped),
+            share_text(one.wins),
+            share_text(one.with_winner),
+            money_text(one.money),
+        )
+        for one in statistics.models
+    ]
+    yield from _table("MODEL", ("RUNS", "ANSWERED", "DROPPED", "WON", "VOTED FOR WHAT WON", "COST"), rows)
+
+
+def _agreement(statistics: Statistics) -> Iterator[str]:
+    rows = [
+        (" and ".join(preview(model, NAME // 2 - 3) for model in one.models), share_text(one.agreed))
+        for one in statistics.agreement
+    ]
+    yield from _table("VOTED ALIKE", ("TIMES",), rows)
+
+
+def _marked(statistics: Statistics) -> Iterator[str]:
+    marked = statistics.marked
+    if marked.dissent.of:
+        yield ""
+        yield f"somebody dissented in {share_text(marked.dissent, 'votes')}"
+    if marked.answers.of:
+        yield f"marked right: {share_text(marked.answers, 'marked answers')}"
+        for outcome, of in marked.by_outcome.items():
+            yield f"  after {outcome.replace('_', ' ')}: {share_text(of)}"
+    if marked.dissent_right.of:
+        yield f"dissent proved right in {share_text(marked.dissent_right, 'marked runs with dissent')}"
+
+
+# -- words ------------------------------------------------------------------------------------------------------------
+
+
+def _table(name: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    if not rows:
+        return
+    cells = [[name, *heads], *([preview(plain(first), NAME), *rest] for first, *rest in rows)]
+    widths = [max(width_of(row[place]) for row in cells) for place in range(len(cells[0]))]
+    yield ""
+    for row in cells:
+        yield "  ".join(fit(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
 
 SMALL = 5
 """A share of fewer is told without percents."""

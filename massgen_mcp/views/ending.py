@@ -1,5 +1,8 @@
-"""What a person reads when a run has ended, beside its answer: votes, cost, files, and what to do next. Pure."""
+"""What a person reads when a run has ended, beside its answer: votes, cost, files, what helps against a failure, and
+what to do next. Pure.
+"""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +11,6 @@ from massgen_mcp.events.run import RunFailed, RunTimedOut
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.checks import check_notes
 from massgen_mcp.views.plain_text import plain, preview
-from massgen_mcp.views.remedies import RUN_LIMIT, remedy
 from massgen_mcp.views.spent import money_notes, spent_text
 from massgen_mcp.views.styled import Line, Span, wrap
 from massgen_mcp.views.votes_text import name_of, votes_lines
@@ -18,6 +20,34 @@ _LABEL = 7
 _MESSAGE = 300
 _SHORT_ID = 12
 """Characters of a run's id that tell it from others."""
+
+RUN_LIMIT = "Raise `timeout_settings: orchestrator_timeout_seconds` in the config."
+"""Against the time limit of a run."""
+
+REMEDIES: Mapping[FailureReason | DropReason, str] = {
+    "auth": "Set the right key; `massgen-mcp doctor` shows which variables are set.",
+    "quota_exhausted": "Add credit at the provider, or ask other models with --models.",
+    "rate_limited": "Wait, or ask fewer agents at once: `limits` in the config, or --num-agents.",
+    "model_not_found": "Correct `model` in the config or --models; `massgen-mcp doctor` lists what local servers have.",
+    "unreachable": "Start the server or correct `base_url`; `massgen-mcp doctor` tries the local ones.",
+    "tools_unsupported": "Ask another model with --models, or start the server with tool calls.",
+    "context_too_small": "Ask another model with --models, or start the server with a larger context.",
+    "content_filter": "Word the question differently, or ask other models with --models.",
+    "timeout": "Raise `timeout_settings` in the config.",
+    "budget": "Raise `budget: max_usd` in the config.",
+    "bad_reply": "Correct `base_url` if it leads elsewhere than to the model's API, or ask other models with --models.",
+    "cut_off": "`massgen-mcp result` shows what it had changed.",
+    "no_quorum": "Ask other models with --models; `massgen-mcp result` shows what was written.",
+    "no_answer": "Ask other models with --models; `massgen-mcp result` shows what was written.",
+    "no_action": "Ask other models with --models; `massgen-mcp result` shows what was written.",
+    "sandbox_denied": "`massgen-mcp doctor` says what this machine lacks for commands of agents.",
+    "config_invalid": "Correct the config; `massgen --validate FILE` shows every error of it.",
+    "bad_request": "Correct the config; `massgen --validate FILE` shows every error of it.",
+    "runner_lost": "Start a new run; `massgen-mcp doctor` looks for a cause on this machine.",
+    "provider_error": "Ask again later, or ask other models with --models.",
+    "internal": "`massgen-mcp doctor` looks for a cause on this machine; --debug tells more.",
+}
+"""What a person can do about an agent or a run that failed: the setting or the command that changes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +98,7 @@ def helps(run: RunState) -> list[str]:
     if isinstance(run.end, RunFailed) and not (reasons and run.end.reason == "no_answer"):
         reasons.append(run.end.reason)
     limits = [RUN_LIMIT] if isinstance(run.end, RunTimedOut) else []
-    return list(dict.fromkeys([*map(remedy, reasons), *limits]))
+    return list(dict.fromkeys([*(REMEDIES[reason] for reason in reasons), *limits]))
 
 
 def _next_step(run: RunState) -> str:

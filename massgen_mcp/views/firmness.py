@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, assert_never
+from typing import Literal
 
 from massgen_mcp.events.parts import Outcome
 from massgen_mcp.events.run import RunFailed
@@ -92,7 +92,7 @@ def _decided_by(run: RunState) -> tuple[DecidedBy, ...]:
     winner = run.winner
     if winner is None:
         return ()
-    found = _way(winner.outcome)
+    found = _WAYS.get(winner.outcome)
     ways: list[DecidedBy] = []
     if winner.excluded and found != "checks":
         ways.append("checks")
@@ -103,23 +103,15 @@ def _decided_by(run: RunState) -> tuple[DecidedBy, ...]:
     return (*ways, "lot") if _drawn(run) else tuple(ways)
 
 
-def _way(outcome: Outcome) -> DecidedBy | None:
-    """What an outcome says of it; None: votes, if there are any."""
-    match outcome:
-        case "checked":
-            return "checks"
-        case "same_files":
-            return "files"
-        case "tested":
-            return "tests"
-        case "synthesised" | "agreed":
-            return "synthesis" if outcome == "synthesised" else "reading"
-        case "judged":
-            return "judge"
-        case "consensus" | "plurality" | "tie_broken" | "single" | "single_survivor" | "best_so_far" | "unfinished":
-            return None
-        case _:
-            assert_never(outcome)
+_WAYS: Mapping[Outcome, DecidedBy] = {
+    "checked": "checks",
+    "same_files": "files",
+    "tested": "tests",
+    "synthesised": "synthesis",
+    "agreed": "reading",
+    "judged": "judge",
+}
+"""What an outcome says of it; the others: votes, if there are any."""
 
 
 def _drawn(run: RunState) -> bool:

@@ -428,8 +428,6 @@ def _in_form(form: ActionForm) -> str:
             return " in plain text"
         case "vote_line":
             return " by a line of text"
-        case _:
-            assert_never(form)
 
 
 def _changing(changes: Changes | None) -> str:

@@ -3,16 +3,25 @@
 Must not know files or clocks: the caller passes the time and writes the file.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from massgen_mcp.run_state.agents import AgentState
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.run_state.status import Phase
 from massgen_mcp.views.checks import checks
 from massgen_mcp.views.nested_runs import nested_runs
 from massgen_mcp.views.spent import spent_json
 
 PREVIEW = 200
 REASON_PREVIEW = 100
+_PHASES: Mapping[Phase, str] = {
+    "answering": "initial_answer",
+    "voting": "enforcement",
+    "presenting": "presentation",
+    "evaluating": "presentation",
+}
+"""In MassGen's words."""
 
 
 def status_json(run: RunState, *, log_dir: str, session_id: str, now: float) -> dict[str, Any]:
@@ -29,7 +38,7 @@ def status_json(run: RunState, *, log_dir: str, session_id: str, now: float) -> 
             **({"parent_run_id": run.parent} if run.parent else {}),
         },
         "coordination": {
-            "phase": _phase(run),
+            "phase": _PHASES[run.phase],
             "active_agent": _active_agent(run),
             "completion_percentage": run.progress,
             "is_final_presentation": run.phase == "presenting" or run.state == "completed",
@@ -49,16 +58,6 @@ def status_json(run: RunState, *, log_dir: str, session_id: str, now: float) -> 
         **({"checks": checked} if (checked := checks(run)) else {}),
         **({"nested_runs": nested_runs(run)} if run.nested_runs else {}),
     }
-
-
-def _phase(run: RunState) -> str:
-    match run.phase:
-        case "answering":
-            return "initial_answer"
-        case "voting":
-            return "enforcement"
-        case "presenting" | "evaluating":
-            return "presentation"
 
 
 def _active_agent(run: RunState) -> str | None:

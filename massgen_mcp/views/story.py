@@ -1,7 +1,6 @@
 """Where a run stands, told in one plain sentence. Pure."""
 
 from collections.abc import Iterable
-from typing import assert_never
 
 from massgen_mcp.run_state.agents import AgentState
 from massgen_mcp.run_state.state import RunState
@@ -47,8 +46,6 @@ def _phase(run: RunState, doing: Activities) -> str:
             return _won(run, "writes the final answer")
         case "evaluating":
             return _won(run, "checks the final answer")
-        case _:
-            assert_never(run.phase)
 
 
 def _answering(run: RunState) -> str:

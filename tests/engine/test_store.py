@@ -16,7 +16,7 @@ from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import RunCompleted, RunStarted
 from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.engine import Engine, NewRun, RunRow, RunStore, SessionMoved, new_run_id
-from massgen_mcp.statistics.marks import Mark
+from massgen_mcp.statistics.digest import Mark
 from tests.engine.machine import Machine
 
 ResultT = TypeVar("ResultT")

@@ -18,10 +18,9 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.answer_text import as_written, outcome_line
 from massgen_mcp.views.difference import answers_to_compare, difference_lines
-from massgen_mcp.views.ending import RemainingFiles, ending_lines
+from massgen_mcp.views.ending import REMEDIES, RemainingFiles, ending_lines
 from massgen_mcp.views.live_events import event_line
 from massgen_mcp.views.live_view import Controls, live_view
-from massgen_mcp.views.remedies import remedy
 from massgen_mcp.views.spent import clock, cost_of, count
 from massgen_mcp.views.story import story
 from massgen_mcp.views.styled import Line, Span, clip, fit, line, text_of, width_of, wrap
@@ -191,8 +190,8 @@ async def test_the_difference_between_two_answers_is_told_line_by_line(tmp_path:
 
 @pytest.mark.parametrize("reason", [*get_args(DropReason), *get_args(FailureReason)])
 def test_every_reason_of_a_failure_says_which_setting_or_command_changes_it(reason: Any) -> None:
-    assert re.search(r"`[a-z-]+|--models|--num-agents|key", remedy(reason)), remedy(reason)
-    assert "resume" not in remedy(reason), "what has failed has ended"
+    assert re.search(r"`[a-z-]+|--models|--num-agents|key", REMEDIES[reason]), REMEDIES[reason]
+    assert "resume" not in REMEDIES[reason], "what has failed has ended"
 
 
 async def test_what_is_being_written_is_shown_and_void_text_is_not(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, assert_never
+from typing import Literal
 
 from massgen_mcp.changes.base import path_text
 from massgen_mcp.changes.obstacles import Obstacle
@@ -79,8 +79,6 @@ async def _applied(run: ForegroundRun, ended: RunState, options: Options, settle
             case "caller":
                 if unproven:
                     return _not_applied(f"{preview(unproven, MAX_NAMED)}; {_later(run)}")
-            case _:
-                assert_never(who)
         application = await run.apply(ended) or application
         settled += [application.note] if application.note else []
     return _outcome_line(run, application)

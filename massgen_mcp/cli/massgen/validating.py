@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.config.loader import check_credentials, load_parsed, missing_keys
-from massgen_mcp.request.hindrances import hindrances
-from massgen_mcp.request.writable import require_apart
+from massgen_mcp.request.checkable import hindrances, require_apart
 
 
 def validate(source: str, *, environ: Mapping[str, str]) -> int:

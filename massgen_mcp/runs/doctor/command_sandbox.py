@@ -6,9 +6,8 @@ from pathlib import Path
 from massgen_mcp.config.loader import config_places, is_config, load_config
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.request.hindrances import hindrances
-from massgen_mcp.request.sandboxes import chosen_sandboxes, sandbox_of_checks, sandboxes_of_servers
-from massgen_mcp.request.server_places import server_places
+from massgen_mcp.request.checkable import hindrances
+from massgen_mcp.request.sandboxes import chosen_sandboxes, sandbox_of_checks, sandboxes_of_servers, server_places
 from massgen_mcp.runs.doctor.result import DoctorCheck
 from massgen_mcp.sandbox import HOW_TO_GET_ONE, LevelReport, SandboxChoice, survey
 

@@ -11,8 +11,7 @@ from massgen_mcp.events.parts import Outcome
 from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import RunStatus
-from massgen_mcp.statistics.digest import RunDigest
-from massgen_mcp.statistics.marks import Mark
+from massgen_mcp.statistics.digest import Mark, RunDigest
 
 Action = Literal["cancel", "finish_now", "steer", "answer", "raise_budget"]
 """What can be asked of a run that is queued or goes on."""

@@ -8,8 +8,7 @@ from massgen_mcp.request.run_request import OnConflict
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.engine.rows import Added, Control, EndedRow, Kept, LostRun, NewRun, RunRow, Wish, WorkRow
-from massgen_mcp.statistics.digest import RunDigest
-from massgen_mcp.statistics.marks import Mark
+from massgen_mcp.statistics.digest import Mark, RunDigest
 
 
 class RunStore(Protocol):

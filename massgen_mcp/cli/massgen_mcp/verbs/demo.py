@@ -6,12 +6,13 @@ import argparse
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from sysconfig import get_path
 from typing import Any
 
 from mcp import Client, StdioServerParameters
-from mcp.types import CallToolResult, TextContent
+from mcp.types import TextContent
 
 from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
 from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS
@@ -41,10 +42,8 @@ async def run(options: argparse.Namespace) -> int:  # noqa: ARG001 - every verb 
     )
     async with Client(server) as client:
         tools = await client.list_tools()
-        print_line()
-        print_line(f"The server offers: {', '.join(tool.name for tool in tools.tools)}")
-        print_line()
-        print_line(f"start_run(question={QUESTION!r}, team={CONFIG!r})")
+        _tell_part(f"The server offers: {', '.join(tool.name for tool in tools.tools)}", ())
+        _tell_part(f"start_run(question={QUESTION!r}, team={CONFIG!r})", ())
         started = await _call(client, "start_run", question=QUESTION, team=CONFIG)
         run_id = str(started["run_id"])
         print_line(f"  run_id {run_id}")
@@ -57,8 +56,7 @@ async def run(options: argparse.Namespace) -> int:  # noqa: ARG001 - every verb 
 
 async def _follow(client: Client, run_id: str) -> None:
     """Wait for each change and tell it, until the run has ended."""
-    print_line()
-    print_line("wait_run, until it has ended:")
+    _tell_part("wait_run, until it has ended:", ())
     shown, cursor = "", 0
     while True:
         status = await _call(client, "wait_run", run_id=run_id, until="change", cursor=cursor, timeout_seconds=30)
@@ -74,30 +72,26 @@ async def _follow(client: Client, run_id: str) -> None:
 
 
 def _tell(result: dict[str, Any]) -> int:
+    votes = (f"{vote['voter']} for {vote['voted_for']} ({vote['label']}): {vote['reason']}" for vote in result["votes"])
+    dissent = (f"dissent of {one['agent']} ({one['label']}): {one['preview']}" for one in result["dissent"])
     print_line()
     print_line(f"get_result: {result['status']}, {result.get('outcome')}, in {result['seconds']:.2f} s")
-    print_line()
-    print_line("ANSWER")
-    for line in result.get("answer", "none").splitlines():
-        print_line(f"  {line}")
-    print_line()
-    print_line(f"VOTES (winner: {result.get('winner')})")
-    for vote in result["votes"]:
-        print_line(f"  {vote['voter']} for {vote['voted_for']} ({vote['label']}): {vote['reason']}")
-    for dissent in result["dissent"]:
-        print_line(f"  dissent of {dissent['agent']} ({dissent['label']}): {dissent['preview']}")
-    print_line()
-    print_line("FILES")
-    for name, path in result["paths"].items():
-        print_line(f"  {name}: {path}")
-    print_line()
-    print_line(
-        "No model was called. For a real team set the key of a provider, or start a local model server. Go on with:"
+    _tell_part("ANSWER", result.get("answer", "none").splitlines())
+    _tell_part(f"VOTES (winner: {result.get('winner')})", [*votes, *dissent])
+    _tell_part("FILES", [f"{name}: {path}" for name, path in result["paths"].items()])
+    commands = ((*command.partition(" "), meaning) for command, meaning in NEXT.items())
+    _tell_part(
+        "No model was called. For a real team set the key of a provider, or start a local model server. Go on with:",
+        [f"{_typed(program)} {rest}  # {meaning}" for program, _, rest, meaning in commands],
     )
-    for command, meaning in NEXT.items():
-        program, _, rest = command.partition(" ")
-        print_line(f"  {_typed(program)} {rest}  # {meaning}")
     return EXIT_OK if result["status"] == "completed" else EXIT_FAILED
+
+
+def _tell_part(title: str, lines: Sequence[str]) -> None:
+    print_line()
+    print_line(title)
+    for line in lines:
+        print_line(f"  {line}")
 
 
 def _typed(program: str) -> str:
@@ -108,9 +102,6 @@ def _typed(program: str) -> str:
 async def _call(client: Client, tool: str, **arguments: object) -> dict[str, Any]:
     reply = await client.call_tool(tool, arguments)
     if reply.is_error or reply.structured_content is None:
-        raise MassgenError("internal", _text(reply))
+        texts = (block.text for block in reply.content if isinstance(block, TextContent))
+        raise MassgenError("internal", " ".join(texts))
     return reply.structured_content
-
-
-def _text(reply: CallToolResult) -> str:
-    return " ".join(block.text for block in reply.content if isinstance(block, TextContent))

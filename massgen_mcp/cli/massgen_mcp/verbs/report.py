@@ -10,7 +10,7 @@ from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.output import print_error, print_line
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.errors import storage_error
-from massgen_mcp.page.report import report
+from massgen_mcp.page.document import report
 from massgen_mcp.request.output_file import OutputFile
 from massgen_mcp.runs.store.directory import replace_file
 from massgen_mcp.runs.view.run_view import RunView

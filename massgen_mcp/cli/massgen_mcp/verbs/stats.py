@@ -14,9 +14,8 @@ from massgen_mcp.errors import storage_error
 from massgen_mcp.home import find_home
 from massgen_mcp.request.output_file import OutputFile
 from massgen_mcp.server.results.reply import as_json
-from massgen_mcp.statistics.sums import Statistics
-from massgen_mcp.statistics.text import statistics_lines
-from massgen_mcp.statistics.wanted import StatisticsFilter
+from massgen_mcp.statistics.sums import Statistics, StatisticsFilter
+from massgen_mcp.statistics.words import statistics_lines
 
 
 async def run(options: argparse.Namespace) -> int:

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 
 from massgen_mcp.runs.engine import EndedRow
 from massgen_mcp.runs.store.sqlite import sql
-from massgen_mcp.statistics.digest import DIGEST_VERSION, RunDigest, as_kept, from_kept
-from massgen_mcp.statistics.marks import Mark
+from massgen_mcp.statistics.digest import DIGEST_VERSION, Mark, RunDigest, as_kept, from_kept
 
 
 def ended_rows(db: sqlite3.Connection, since: float | None, config: str | None, run_id: str | None) -> list[EndedRow]:

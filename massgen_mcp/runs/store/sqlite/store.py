@@ -21,8 +21,7 @@ from massgen_mcp.runs.store.sqlite.claiming import check_alone, check_queue, che
 from massgen_mcp.runs.store.sqlite.database import SCHEMA_VERSION, Database, examine, put_away_broken
 from massgen_mcp.runs.store.sqlite.digests import ended_rows, forget_notes, keep_digests, set_mark
 from massgen_mcp.runs.store.sqlite.restoring import restore
-from massgen_mcp.statistics.digest import RunDigest, digest_of
-from massgen_mcp.statistics.marks import Mark
+from massgen_mcp.statistics.digest import Mark, RunDigest, digest_of
 from massgen_mcp.views.firmness import firmness
 
 
