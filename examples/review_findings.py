@@ -32,7 +32,7 @@ TEAM = {
             detail="`ttl` and `time.time()` are both seconds.", fix="Compare with `self.ttl`.",
         ),
     ],
-    "orchestrator": {"answer_format": "findings"},
+    "orchestrator": {"answer_format": "findings", "decide": "vote"},
 }  # fmt: skip
 
 
