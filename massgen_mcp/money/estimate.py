@@ -108,11 +108,17 @@ def _fewest(config: Config) -> int | None:
 
 
 def _plan(course: _Course, config: Config, asked: int, *, few: bool) -> _Plan:
-    """`few`: no more agents are asked than have to be."""
+    """`few`: no more agents are asked than have to be. `auto` is planned as a vote, where it can become one: tests in
+    its place take about as many calls.
+    """
     orchestrator, fewest = config.orchestrator, _fewest(config)
-    most = most_asked(orchestrator.effort, orchestrator.max_agents, len(config.agents))
+    can_run = orchestrator.enable_filesystem and orchestrator.run_scripts
+    procedure = orchestrator.procedure(len(config.agents), can_run=can_run)
+    authors = len(config.agents) - (procedure == "judge")
+    most = most_asked(orchestrator.effort, orchestrator.max_agents, authors)
     size = fewest if few and fewest is not None else most
-    answers = min(course.answers, orchestrator.max_new_answers_per_agent or course.answers) if fewest is None else 1
+    several = fewest is None and procedure in ("auto", "vote")
+    answers = min(course.answers, orchestrator.max_new_answers_per_agent or course.answers) if several else 1
     tools = course.tool_calls if orchestrator.enable_filesystem else 0
     first = course.frame + asked
     ballot = first + size * course.answer
@@ -122,11 +128,26 @@ def _plan(course: _Course, config: Config, asked: int, *, few: bool) -> _Plan:
     for _ in range(answers - 1):
         each += _round(ballot, course.answer, tools)
     vote = _round(ballot, course.vote, 0)
-    compared = [] if fewest is None else vote
-    each += [] if few and fewest is not None else vote
+    written = _round(ballot, course.answer, tools)
     reuses = orchestrator.final_answer_strategy == "winner_reuse"
     final = [] if reuses else _round(ballot + size * course.vote, course.answer, tools)
-    return _Plan(size, tuple(each), (*compared, *final))
+    if few and fewest is not None:
+        return _Plan(size, tuple(each), (*vote, *final))
+    match procedure:
+        case "checks":
+            each += [*written, *([] if few else vote)]
+            final = []
+        case "synthesise":
+            final = written
+        case "judge":
+            each += [] if few else vote
+            final = [*vote * 2 * (size - 1), *final]
+        case _ if orchestrator.refute:
+            each += vote
+            final = vote if few else [*vote * 2, *written]
+        case _:
+            each += vote
+    return _Plan(size, tuple(each), (*([] if fewest is None else vote), *final))
 
 
 def _round(reads: int, writes: int, tools: int) -> list[Usage]:

@@ -19,6 +19,12 @@ from massgen_mcp.money.estimate import estimate
         (3, {"effort": "low"}, 4),
         (5, {"effort": "auto", "checks": ["true"]}, 1),
         (1, {"effort": "auto"}, 1),
+        (3, {"decide": "checks"}, 6),  # all write tests, and what passed them stands
+        (2, {"decide": "checks"}, 5),  # two vote
+        (3, {"decide": "synthesise"}, 4),
+        (3, {"answer_format": "findings"}, 4),
+        (4, {"decide": "judge", "judge": "agent4"}, 8),  # two pairs in both orders, and the final answer
+        (3, {"decide": "vote", "refute": True}, 7),  # tests against the winner in place of a final answer
     ],
 )
 async def test_the_fewest_calls_are_those_of_the_agents_that_have_to_be_asked(
