@@ -39,7 +39,7 @@ from typing import Literal, assert_never
 from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.coordination.camps import StandingVote
 from massgen_mcp.coordination.count import Count
-from massgen_mcp.coordination.evidence import ChecksPolicy, excluded, telling, to_confirm, to_repeat
+from massgen_mcp.coordination.evidence import ChecksPolicy, excluded, passed_once, telling, to_confirm, to_repeat
 from massgen_mcp.coordination.guidance import Duty, Rest, Violation, Wait, Work
 from massgen_mcp.coordination.novelty import MAX_OVERLAP, Novelty, overlap
 from massgen_mcp.coordination.visible import is_visible
@@ -303,12 +303,18 @@ class Coordination:
 
     @property
     def to_repeat(self) -> dict[str, tuple[str, ...]]:
-        """The checks, by label, that tell them apart, or end the run, and have to run once more before they may."""
+        """The checks, by label, that have to run once more before they tell the answers apart, end the run, or let a
+        mended answer stand.
+        """
         if self.unchecked:
             return {}
         found = self._standing_evidence
         again = to_confirm(self.base_checks, found) if self.telling else {}
-        return again | to_repeat(found, self.rules.checks)
+        again |= to_repeat(found, self.rules.checks)
+        mended = None if self.mended is None else self.evidence.get(self.mended.label)
+        if mended is not None and mended.label is not None and (once := passed_once(mended)):
+            again[mended.label] = once
+        return again
 
     @property
     def checking(self) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.agent_work import MessagesShown, ModelCallStarted, RoundStarted
-from massgen_mcp.events.coordination import AnswerSubmitted, StageOpened, WinnerChosen
+from massgen_mcp.events.coordination import AnswerSubmitted, FilesChecked, StageOpened, WinnerChosen
 from massgen_mcp.events.run import RunCompleted
 from massgen_mcp.views.firmness import cautions, firmness
 from tests.checks.project import environ, write
@@ -147,6 +147,17 @@ async def test_checks_that_the_winner_passed_have_to_pass_for_the_mended_answer(
     check = "! grep -q '[*]' double.sh"
     ended = await challenged(tmp_path, doubling, environ, mend(DOUBLE), [OBJECTION], [settle("6")], checks=[check])
     assert came_to(ended) == ("refuted", "adds")
+
+
+async def test_checks_of_a_mended_answer_run_twice_before_it_stands(
+    tmp_path: Path, doubling: Path, environ: dict[str, str]
+) -> None:
+    check = "test -s double.sh"
+    ended = await challenged(tmp_path, doubling, environ, mend(DOUBLE), [OBJECTION], [settle("6")], checks=[check])
+    assert came_to(ended) == ("mended", "mended")
+    (won,) = ended.of(WinnerChosen)
+    runs = [one.runs for found in ended.of(FilesChecked) if found.label == won.label for one in found.outcomes]
+    assert runs == [1, 2]
 
 
 async def test_a_team_of_one_vendor_challenges_nobody(tmp_path: Path, doubling: Path, environ: dict[str, str]) -> None:
