@@ -32,8 +32,3 @@ def test_the_blocks_run_in_their_order(place: Place, litellm: Any, capsys: pytes
     assert streamed == run.rstrip("\n") + "\n"
     assert langchain == run
     assert list(place.path.iterdir()) == []
-
-
-@pytest.mark.parametrize("target", sorted(set(re.findall(r"docs/[\w.]+|tests/[\w./]+", PAGE))))
-def test_a_file_that_the_page_names_exists(target: str) -> None:
-    assert (ROOT / target.rstrip(".")).exists()

@@ -23,6 +23,7 @@ ABSENT: dict[str, list[dict[str, Any]]] = {
             "idempotency_key": text,
             "on_conflict": text,
             "session_id": text,
+            "changes_of": text,
             "wait_seconds": 0,
             "dry_run": True,
         }

@@ -180,10 +180,13 @@ async def _moment(model: LocalModel, chance: random.Random) -> None:
 
 
 def _write_team(path: Path, base_url: str) -> Path:
-    """Agents that can be told apart by their requests."""
+    """Agents that can be told apart by their requests. They vote: of a config that nobody has said yes to a server runs
+    no scripts of agents, and the same question asked in this process would be another one.
+    """
     backend = {"type": "chatcompletion", "model": NAME, "base_url": base_url}
     names = [f"agent{place}" for place in range(1, AGENTS + 1)]
-    path.write_text(json.dumps({"agents": [{"id": n, "backend": backend, "system_message": n} for n in names]}))
+    agents = [{"id": name, "backend": backend, "system_message": name} for name in names]
+    path.write_text(json.dumps({"agents": agents, "orchestrator": {"decide": "vote"}}))
     return path
 
 
