@@ -7,7 +7,7 @@ WORKERS := $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 NPM_CI := PATH="$$PATH:$(CURDIR)/$(BIN)" npm ci --loglevel=error --no-audit --no-fund --fetch-timeout=60000 --fetch-retries=4
 IN_PARALLEL := --numprocesses $(WORKERS) --dist loadfile
 
-.PHONY: demo check test bench soak clients docs bundle clean
+.PHONY: demo check test bench soak clients docs bundle release-check clean
 
 demo: $(VENV)/installed
 	$(BIN)/massgen-mcp demo
@@ -79,6 +79,10 @@ conformance: $(VENV)/developed node_modules/installed
 bundle: $(VENV)/developed
 	$(BIN)/python -m bundle
 
+# Everything of a release but the upload, of the last commit, into dist/: built twice, tried, listed, signed, verified.
+release-check: $(VENV)/releasing node_modules/installed
+	$(BIN)/python -m release check
+
 clean:
 	rm -rf $(VENV) node_modules tests/clients/node_modules .coverage* htmlcov build dist
 
@@ -91,6 +95,10 @@ $(VENV)/installed: pyproject.toml
 
 $(VENV)/developed: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --group dev
+	touch $@
+
+$(VENV)/releasing: $(VENV)/developed
+	$(BIN)/python -m pip install --quiet --group release
 	touch $@
 
 # Tools of the npm registry that the tests drive: a wire-true double of the providers, the MCP Inspector, the conformance

