@@ -66,11 +66,15 @@ def test_programs_and_terminals_that_can_do_nothing_get_no_bell(
 
 
 def test_watch_tells_of_the_end_that_it_has_seen_and_of_no_earlier_one(home: TempHome) -> None:
-    config = home.config("slow", agent("ada", {"answer": "yes", "delay_seconds": 2.0}))
+    config = home.config("goes-on", agent("ada", {"answer": "yes"}), agent("bo", {"hang": True}))
     run_id = run_command(home, COMMAND_MODULE, "--background", "--config", config, "Why?").stdout.strip()
     watch = f"import sys; sys.argv[1:] = ['watch', '{run_id}']; from massgen_mcp.__main__ import main; main()"
     for seen in (True, False):
         with terminal(home, python=watch, size=(100, 40)) as window:
+            if seen:
+                window.wait_for("1 of 2 have answered", "f finish")
+                assert BELL not in window.bytes
+                window.type("ff")
             assert window.leave() == 0
             assert (BELL in window.bytes) is seen
 
