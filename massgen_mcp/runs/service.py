@@ -35,7 +35,7 @@ from massgen_mcp.runs.store.finding import find_run
 from massgen_mcp.runs.store.retention import Pruned, prune, prune_named
 from massgen_mcp.runs.view.looking import looks
 from massgen_mcp.runs.view.run_view import KeptWatches, RunView, RunWatch
-from massgen_mcp.statistics.digest import Mark, Verdict
+from massgen_mcp.statistics.digest import Mark, RunDigest, Verdict, digest_of
 from massgen_mcp.statistics.sums import Statistics, StatisticsFilter, statistics_of
 from massgen_mcp.statistics.usual import usual_time
 from massgen_mcp.workspace.guard import safe_id
@@ -316,6 +316,19 @@ class RunService:
 
         return await anyio.to_thread.run_sync(counted)
 
+    async def digests(self, views: Sequence[RunView]) -> dict[str, RunDigest]:
+        """What statistics know of each of these runs, by id, of one that goes on as it stands; of one that was never
+        begun, or of which no record is left, there is nothing.
+        """
+
+        def known() -> dict[str, RunDigest]:
+            ended = [view.row.run_id for view in views if view.ended]
+            found = {run.run_id: run.digest for run in counted_runs(self._engine, run_ids=ended)[0]}
+            going = ((view.row.run_id, digest_of(view.snapshot)) for view in views if not view.ended)
+            return found | {run_id: digest for run_id, digest in going if digest is not None}
+
+        return await anyio.to_thread.run_sync(known)
+
     async def usual_time(self, run_id: str) -> str:
         """What runs of this one's team usually take, in words; empty where too few have ended, or none can be read."""
 
@@ -337,7 +350,7 @@ class RunService:
 
         def marked() -> None:
             row = self._watches.of(run_id).row()
-            runs, _ = counted_runs(self._engine, run_id=row.run_id)
+            runs, _ = counted_runs(self._engine, run_ids=[row.run_id])
             check_mark(row, runs[0] if runs else None, agent, note)
             backends: list[BackendConfig] = []
             with suppress(MassgenError):  # it has expired

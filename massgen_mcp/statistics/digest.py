@@ -80,6 +80,11 @@ class RunDigest:
     spent: SpentDigest
     """With what nested runs spent."""
 
+    @property
+    def dissenters(self) -> list[AgentDigest]:
+        """Who voted in the end, and for something else than what won."""
+        return [agent for agent in self.agents if agent.voted not in (None, self.camp)]
+
 
 _DIGESTS = TypeAdapter(RunDigest)
 

@@ -220,7 +220,7 @@ def _figures(runs: Sequence[CountedRun]) -> Figures:
         runs=len(runs),
         states=dict(Counter(run.state for run in runs)),
         outcomes=_outcomes(runs),
-        money=_money([[run.digest.spent] for run in runs]),
+        money=money_of([[run.digest.spent] for run in runs]),
         calls=sum(run.digest.spent.calls for run in runs),
         tokens=sum(run.digest.spent.tokens for run in runs),
         seconds=round(sum(seconds), 3),
@@ -239,7 +239,7 @@ def _outcomes(runs: Iterable[CountedRun]) -> dict[str, int]:
     return dict(Counter(str(run.digest.outcome) for run in runs if run.state == "completed"))
 
 
-def _money(spent: Sequence[Sequence[SpentDigest]]) -> Money:
+def money_of(spent: Sequence[Sequence[SpentDigest]]) -> Money:
     """`spent`: of each run, what is counted of it."""
     called = [one for parts in spent for one in parts if one.calls]
     known = [one.usd for one in called if one.usd is not None]
@@ -256,7 +256,7 @@ def _days(runs: Iterable[CountedRun]) -> Iterable[DayFigures]:
         days.setdefault(datetime.fromtimestamp(run.created, UTC).date().isoformat(), []).append(run)
     for day, started in sorted(days.items()):
         states = dict(Counter(run.state for run in started))
-        yield DayFigures(day=day, states=states, money=_money([[run.digest.spent] for run in started]))
+        yield DayFigures(day=day, states=states, money=money_of([[run.digest.spent] for run in started]))
 
 
 # -- models -----------------------------------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ def _model(model: str, runs: Sequence[CountedRun]) -> ModelFigures:
         with_winner=share(sum(agent.voted == run.digest.camp for run, agent in votes), len(votes)),
         dissent_right=share(sum(_is_right(run, agent) for run, agent in dissent), len(dissent)),
         outcomes=_outcomes(runs),
-        money=_money([[agent.spent for agent in of_run] for of_run in agents]),
+        money=money_of([[agent.spent for agent in of_run] for of_run in agents]),
         tokens=sum(agent.spent.tokens for agent in flat),
     )
 
@@ -322,8 +322,8 @@ def _marked(runs: Sequence[CountedRun]) -> Marked:
     answers = [run for run in runs if "" in run.marks]
     outcomes = sorted({str(run.digest.outcome) for run in answers})
     voted = [run for run in runs if _is_vote(run) and any(agent.voted is not None for agent in run.digest.agents)]
-    dissent = [run for run in voted if _dissenters(run)]
-    marked = [run for run in dissent if any(_is_known(run, agent) for agent in _dissenters(run))]
+    dissent = [run for run in voted if run.digest.dissenters]
+    marked = [run for run in dissent if any(_is_known(run, agent) for agent in run.digest.dissenters)]
     return Marked(
         answers=_right(answers),
         by_outcome={
@@ -331,17 +331,13 @@ def _marked(runs: Sequence[CountedRun]) -> Marked:
         },
         dissent=share(len(dissent), len(voted)),
         dissent_right=share(
-            sum(any(_is_right(run, agent) for agent in _dissenters(run)) for run in marked), len(marked)
+            sum(any(_is_right(run, agent) for agent in run.digest.dissenters) for run in marked), len(marked)
         ),
     )
 
 
 def _right(runs: Sequence[CountedRun]) -> Share:
     return share(sum(run.marks[""].verdict == "right" for run in runs), len(runs))
-
-
-def _dissenters(run: CountedRun) -> list[AgentDigest]:
-    return [agent for agent in run.digest.agents if agent.voted not in (None, run.digest.camp)]
 
 
 def _is_known(run: CountedRun, dissenter: AgentDigest) -> bool:

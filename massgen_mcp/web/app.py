@@ -38,7 +38,7 @@ from massgen_mcp.runs.service import RunService
 from massgen_mcp.server.arguments import MAX_ANSWERS
 from massgen_mcp.server.build import BuiltServer
 from massgen_mcp.server.limits import MAX_BODY_BYTES
-from massgen_mcp.server.results import run_list
+from massgen_mcp.web.rows import rows
 
 logger = logging.getLogger(__name__)
 
@@ -217,6 +217,9 @@ KNOWN = {
 """What the script of the pages has to know before it asks for anything."""
 
 
+PAGES = ("/", "/new", "/compare", "/runs/{run_id}")
+
+
 def pages() -> Starlette:
     """The pages, which are the same for everybody and hold no data."""
     html = with_data(document("web.js", "; connect-src 'self'", "web.css"), KNOWN)
@@ -224,7 +227,7 @@ def pages() -> Starlette:
     async def page(_: Request) -> Response:
         return HTMLResponse(html, headers=HEADERS)
 
-    return Starlette(routes=[Route(path, page, methods=["GET"]) for path in ("/", "/new", "/runs/{run_id}")])
+    return Starlette(routes=[Route(path, page, methods=["GET"]) for path in PAGES])
 
 
 @asynccontextmanager
@@ -242,7 +245,8 @@ def _api(service: RunService, client: Client, feeds: Feeds, redactor: Redactor) 
         views = await service.recent(
             state=wanted.state, since=wanted.since, before=wanted.cursor, limit=wanted.limit, keep=wanted.fits
         )
-        return _json(redactor.value(run_list(views, wanted.limit, None).structured()))
+        digests = await service.digests(views)
+        return _json(redactor.value(await anyio.to_thread.run_sync(rows, views, digests, wanted.limit)))
 
     async def watch(request: Request) -> Response:
         run_id = request.path_params["run_id"]

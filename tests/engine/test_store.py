@@ -672,8 +672,8 @@ def test_what_statistics_need_of_a_run_is_there_when_it_ends_and_stays_when_its_
     store.end(unread, completed())
     found = {ended.row.run_id: ended for ended in store.ended()}
     assert found.keys() == {outer, unread}, "neither what goes on nor what is nested"
-    assert [ended.row.run_id for ended in store.ended(run_id=inner)] == [inner]
-    assert store.ended(since=time.time() + 60) == store.ended(config="another") == store.ended(run_id=going) == []
+    assert [ended.row.run_id for ended in store.ended(run_ids=[inner])] == [inner]
+    assert store.ended(since=time.time() + 60) == store.ended(config="another") == store.ended(run_ids=[going]) == []
     digest = found[outer].digest
     assert digest is not None
     assert [agent.model for agent in digest.agents] == ["m"]
@@ -683,8 +683,8 @@ def test_what_statistics_need_of_a_run_is_there_when_it_ends_and_stays_when_its_
     store.mark(outer, "a", Mark(verdict="right", note="", at=3.0))
     store.mark(outer, "a", None)
     assert store.keep(store.get(outer), "losing_results")
-    (left,) = store.ended(run_id=outer)
+    (left,) = store.ended(run_ids=[outer])
     assert (left.digest, left.row.config) == (digest, "")
     assert left.marks == {"": Mark(verdict="right", note="", at=2.0)}
     store.keep_digests({left.row.number: None})
-    assert store.ended(run_id=outer)[0].digest is None
+    assert store.ended(run_ids=[outer])[0].digest is None

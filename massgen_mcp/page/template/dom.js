@@ -24,6 +24,7 @@ function merge(old, made) {
     const like = child.key === undefined ? rest[0] : keyed.get(child.key);
     if (!like || like.nodeName !== child.nodeName) return child;
     child.key === undefined ? rest.shift() : keyed.delete(child.key);
+    if (like === child) return child;
     if (child.nodeType === Node.TEXT_NODE) { if (like.data !== child.data) like.data = child.data; return like; }
     for (const {name, value} of child.attributes) if (name !== 'style' && like.getAttribute(name) !== value) like.setAttribute(name, value);
     for (const {name} of [...like.attributes]) if (!['open', 'style'].includes(name) && !child.hasAttribute(name)) like.removeAttribute(name);

@@ -35,10 +35,14 @@ async function ask(path, options = {}) {
 const tool = async (name, args) => (await ask(`/api/tools/${name}`, {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(args)})).json();
 
 const field = (label, element, kind) => h('label', {class: kind}, label, element);
-const toned = run => h('span', {class: `pill ${run.weak ? 'busy' : known.states[run.status]}`}, run.weak || (run.outcome && run.outcome !== 'single' ? run.outcome : run.status).replace(/_/g, ' '));
+const toned = run => {
+  const tone = run.weak ? 'busy' : known.states[run.status], sign = {good: '✓ ', bad: '✗ ', busy: run.weak ? '! ' : ''}[tone];
+  return h('span', {class: `pill ${tone}`}, sign + (run.weak || (run.outcome && run.outcome !== 'single' ? run.outcome : run.status).replace(/_/g, ' ')));
+};
 const told = () => h('p', {class: 'told', role: 'status'});
 const say = (where, text, bad) => { where.className = bad ? 'told bad' : 'told'; where.textContent = visible(text); };
 const anchor = (to, words) => h('a', {href: to}, words);
+const lasted = seconds => seconds < 60 ? `${seconds.toFixed(1)} s` : clock(seconds);
 const day = seconds => new Date(seconds * 1000).toLocaleString();
 // One thing at a time: the button waits for it, and what is refused is said.
 const doing = (button, where, work) => async event => {
@@ -60,9 +64,9 @@ function list() {
   const form = h('form', {role: 'search', onsubmit: event => { event.preventDefault(); begin(); }},
     field('Question or id', input('text', {type: 'search'})), field('Team', input('team', {type: 'search'})), field('State', state),
     field('From', input('since', {type: 'date'})), field('To', input('before', {type: 'date'})));
-  const rows = h('ul', {class: 'runs'}), note = told();
+  const rows = h('ul', {class: 'runs'}), note = told(), both = h('p', {class: 'both', role: 'status'}), drawn = new Map();
   const more = h('button', {type: 'button', hidden: true}, 'More');
-  let runs = [], next = null, timer = null, asked = 0;
+  let runs = [], next = null, timer = null, asked = 0, chosen = query.getAll('compare').slice(-1);
   function later() { clearTimeout(timer); timer = setTimeout(begin, 250); }
   function wanted(extra) {
     const values = new URLSearchParams(), shown = new URLSearchParams();
@@ -74,27 +78,88 @@ function list() {
       if (name === 'before') date.setDate(date.getDate() + 1);
       values.set(name, name === 'since' || name === 'before' ? date / 1000 : value);
     }
+    for (const id of query.getAll('compare')) shown.append('compare', id);
     history.replaceState(null, '', shown.size ? `?${shown}` : location.pathname);
     for (const [name, value] of Object.entries(extra)) values.set(name, value);
     return `/api/runs?${values}`;
   }
-  async function load(extra, keep) {
+  async function load(extra, joined) {
     const mine = ++asked, got = await (await ask(wanted(extra))).json();
     if (mine !== asked) return;
-    runs = [...keep, ...got.runs];
-    next = got.next_cursor || null;
+    [runs, next] = joined(got.runs, got.next_cursor || null);
     more.hidden = !next;
-    say(note, runs.length ? '' : location.search ? 'No run is like that.' : 'There are no runs yet.');
-    merge(rows, runs.map(run => h('li', {key: run.run_id}, anchor(`/runs/${encodeURIComponent(run.run_id)}`, h('bdi', {}, visible(run.question) || run.run_id)),
-      h('div', {class: 'facts'}, toned(run), h('span', {}, day(run.started)), h('span', {}, bdi(run.source)),
-        run.winner ? h('span', {}, 'won by ', bdi(run.winner)) : null, run.parent ? h('span', {}, 'nested in ', anchor(`/runs/${run.parent}`, run.parent)) : null,
-        run.expired ? h('span', {}, 'deleted by age') : null, run.reason ? h('span', {}, bdi(run.reason)) : null, h('span', {}, run.run_id)))));
+    say(note, runs.length ? '' : names.some(name => form.elements[name].value) ? 'No run is like that.' : 'There are no runs yet.');
+    merge(rows, runs.map(row));
+    choose();
   }
-  const begin = () => load({limit: Math.min(known.most_runs, Math.max(known.runs, runs.length))}, []).catch(error => failed(note, error));
-  more.addEventListener('click', doing(more, note, () => load({cursor: next}, runs)));
-  place.replaceChildren(h('nav', {}, anchor('/new', 'Start a run')), h('h1', {}, 'Runs'), h('section', {}, form), h('section', {}, rows, note, more));
+  // The same element as before, where nothing is new: with many runs on the page little is drawn again.
+  function row(run) {
+    const told = JSON.stringify(run), before = drawn.get(run.run_id);
+    if (before && before.told === told) return before.element;
+    const element = rowOf(run);
+    drawn.set(run.run_id, {told, element: before && before.element.isConnected ? before.element : element});
+    return element;
+  }
+  const figure = (name, kind, ...value) => h('span', {class: kind}, value.some(Boolean) ? [h('span', {class: 'sr'}, `${name}: `), value] : null);
+  const rowOf = run => h('li', {key: run.run_id}, h('input', {type: 'checkbox', value: run.run_id, 'aria-label': `Compare ${flat(run.question, 60) || run.run_id}`}),
+    h('div', {class: 'what'}, anchor(`/runs/${encodeURIComponent(run.run_id)}`, h('bdi', {}, visible(run.question) || run.run_id)),
+      h('div', {class: 'facts'}, h('span', {}, bdi(run.source)), run.winner ? h('span', {}, 'won by ', bdi(run.winner)) : null,
+        run.applied ? h('span', {class: 'good'}, `applied ${day(run.applied)}`) : null, run.parent ? h('span', {}, 'nested in ', anchor(`/runs/${run.parent}`, run.parent)) : null,
+        run.expired ? h('span', {}, 'deleted by age') : null, run.reason ? h('span', {}, bdi(run.reason)) : null, h('span', {}, run.run_id))),
+    h('span', {class: 'out'}, toned(run)), figure('Against', 'n no', run.dissent ? `${run.dissent} of ${run.voted}` : null),
+    figure('Cost', 'n', run.cost), figure('Time', 'n', run.seconds === undefined ? null : lasted(run.seconds)), figure('Started', 'at', day(run.started)));
+  // Two runs are chosen; a third one takes the place of the first.
+  function choose() {
+    for (const box of rows.querySelectorAll('input')) box.checked = chosen.includes(box.value);
+    merge(both, chosen.length < 2 ? [chosen.length ? `Choose a second run, to compare ${chosen[0]} with.` : ''].map(text => document.createTextNode(text))
+      : [anchor(`/compare?${new URLSearchParams(chosen.map(id => ['run', id]))}`, 'Compare the two chosen runs')]);
+  }
+  rows.addEventListener('change', event => {
+    const id = event.target.value;
+    chosen = event.target.checked ? [...chosen, id].slice(-2) : chosen.filter(one => one !== id);
+    choose();
+  });
+  rows.addEventListener('keydown', event => {
+    const all = [...rows.querySelectorAll('.what>a')], at = all.indexOf(document.activeElement), to = {ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: all.length - 1}[event.key];
+    if (at < 0 || !all[to]) return;
+    event.preventDefault();
+    all[to].focus();
+  });
+  const begin = () => load({limit: known.runs}, (found, after) => [found, after]).catch(error => failed(note, error));
+  // The newest ones anew; those below them stay as they are.
+  const again = () => load({limit: Math.min(known.most_runs, Math.max(known.runs, runs.length))}, (found, after) => {
+    const last = runs.findIndex(run => run.run_id === (found.at(-1) || {}).run_id), rest = after && last >= 0 ? runs.slice(last + 1) : [];
+    return [[...found, ...rest], rest.length ? next : after];
+  }).catch(error => failed(note, error));
+  more.addEventListener('click', doing(more, note, () => load({cursor: next, limit: known.most_runs}, (found, after) => [[...runs, ...found], after])));
+  place.replaceChildren(h('nav', {}, anchor('/new', 'Start a run')), h('h1', {}, 'Runs'), h('section', {}, form),
+    h('section', {}, both, h('div', {class: 'heads', 'aria-hidden': 'true'}, ['', 'Question', 'Outcome', 'Against', 'Cost', 'Time', 'Started'].map(head => h('span', {}, head))), rows, note, more));
   begin();
-  setInterval(() => { if (!document.hidden && !more.disabled && !out.isConnected && runs.length <= known.most_runs) begin(); }, 5000);
+  setInterval(() => { if (!document.hidden && !more.disabled && !out.isConnected) again(); }, 5000);
+}
+
+// Two runs side by side.
+async function against(ids) {
+  document.title = 'Two runs · massgen';
+  const note = told(), into = h('div');
+  place.replaceChildren(h('nav', {}, anchor('/', '← Runs')), h('h1', {}, 'Two runs'), note, into);
+  try {
+    if (ids.length !== 2) throw new Refused('Choose two runs in the list.');
+    say(note, 'Reading both …');
+    const runs = await Promise.all(ids.map(once));
+    say(note, '');
+    const line = (head, cell) => h('tr', {}, h('th', {scope: 'row'}, head), runs.map(run => h('td', {}, cell(run))));
+    const who = (run, name) => bdi((run.agents.find(agent => agent.name === name) || {id: name}).id), listed = rows => rows.length ? h('ul', {}, rows.map(row => h('li', {}, row))) : h('span', {class: 'dim'}, 'none');
+    const [a, b] = runs, text = run => run.answer ? run.answer.text : '', files = run => run.changes && run.changes.patch ? run.patches[run.changes.patch].text : '';
+    into.replaceChildren(h('section', {}, h('table', {class: 'against'}, h('thead', {}, h('tr', {}, h('td'), runs.map((run, k) => h('th', {scope: 'col'}, k ? 'Second: ' : 'First: ', anchor(`/runs/${encodeURIComponent(run.run_id)}`, run.run_id))))),
+      h('tbody', {}, line('Question', run => plain(run.question)), line('Outcome', run => [h('span', {class: `pill ${run.tone}`}, run.headline), run.cautions.map(one => h('p', {class: 'caution'}, visible(one)))]),
+        line('In figures', run => listed(run.facts.map(visible))), line('Team', run => listed(run.agents.map(agent => [bdi(agent.id), ' ', h('span', {class: 'dim'}, bdi(agent.model))]))),
+        line('Votes', run => listed(run.votes.filter(vote => vote.stands).map(vote => [who(run, vote.agent), ' → ', who(run, (run.answers.find(one => one.key === vote.answer) || {}).agent), vote.run_off ? ' in the run-off' : '', vote.dissent ? ' (dissent)' : '']))),
+        line('Changes', run => run.changes ? run.changes.say : h('span', {class: 'dim'}, 'none'))))),
+    h('section', {}, h('h2', {}, 'From the first answer to the second'), text(a) && text(b) ? difference(text(a), text(b)) : h('p', {class: 'dim'}, 'They have not both an answer.'),
+      runs.some(run => run.answer && run.answer.left_out) ? h('p', {class: 'note'}, 'Only what is here of both was compared.') : null),
+    files(a) || files(b) ? h('section', {}, h('h2', {}, 'In files'), filesCompared(files(a), files(b))) : '');
+  } catch (error) { failed(note, error); }
 }
 
 function start() {
@@ -201,10 +266,37 @@ function one(id) {
     const tells = run.story || `The run has ended: ${run.headline}.`;
     if (heard.textContent !== tells) heard.textContent = tells;
   };
-  const wake = follow(`/api/runs/${encodeURIComponent(id)}`, hear, (text, bad) => {
+  const wake = follow(pathOf(id), hear, (text, bad) => {
     if (!run) merge(into, [h('p', {role: 'status', class: bad ? 'bad' : 'dim'}, visible(text))]);
     else complain(text);
   });
+}
+
+// What the server tells of a run, as it happens, as pairs of a kind and data.
+async function* events(path, options) {
+  const reader = (await ask(path, options)).body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let rest = ''; ;) {
+    const {value, done} = await reader.read();
+    if (done) return;
+    const parts = (rest + value).split('\n\n');
+    rest = parts.pop();
+    for (const part of parts) {
+      const [, kind, data] = /^event: (\w+)\ndata: ([^]*)$/.exec(part) || [];
+      if (kind) yield [kind, data];
+    }
+  }
+}
+const pathOf = id => `/api/runs/${encodeURIComponent(id)}`;
+// A run as it is now.
+async function once(id) {
+  const stop = new AbortController();
+  try {
+    for await (const [kind, data] of events(pathOf(id), {signal: stop.signal})) {
+      if (kind === 'page') return JSON.parse(data);
+      if (kind === 'fault') throw new Refused(JSON.parse(data).error);
+    }
+    throw new Refused('The run cannot be read.');
+  } finally { stop.abort(); }
 }
 
 // The events of a run while somebody looks: a page in the background lets go of its connection, as browsers have few.
@@ -215,18 +307,10 @@ function follow(path, hear, tell) {
     if (stop || document.hidden) return;
     stop = new AbortController();
     try {
-      const reader = (await ask(path, {signal: stop.signal})).body.pipeThrough(new TextDecoderStream()).getReader();
-      for (let rest = ''; ;) {
-        const {value, done} = await reader.read();
-        if (done) break;
-        const events = (rest + value).split('\n\n');
-        rest = events.pop();
-        for (const event of events) {
-          const [, kind, data] = /^event: (\w+)\ndata: ([^]*)$/.exec(event) || [];
-          if (kind !== 'fault') wait = 0;
-          if (kind === 'end') over = true;
-          if (kind) try { hear(kind, JSON.parse(data)); } catch (error) { tell(`This cannot be drawn: ${error.message}`, true); }
-        }
+      for await (const [kind, data] of events(path, {signal: stop.signal})) {
+        if (kind !== 'fault') wait = 0;
+        if (kind === 'end') over = true;
+        try { hear(kind, JSON.parse(data)); } catch (error) { tell(`This cannot be drawn: ${error.message}`, true); }
       }
     } catch (error) {
       if (error instanceof Refused) { over = !error.passing; tell(error.message, true); }
@@ -277,4 +361,5 @@ async function changes(run, into, note) {
 const named = /^\/runs\/(.+)$/.exec(location.pathname);
 if (named) one(decodeURIComponent(named[1]));
 else if (location.pathname === '/new') start();
+else if (location.pathname === '/compare') against(new URLSearchParams(location.search).getAll('run'));
 else list();

@@ -121,10 +121,10 @@ class RunStore(Protocol):
         ...
 
     def ended(
-        self, *, since: float | None = None, config: str | None = None, run_id: str | None = None
+        self, *, since: float | None = None, config: str | None = None, run_ids: Collection[str] | None = None
     ) -> list[EndedRow]:
         """Runs that have ended and that are not nested in others, oldest first, expired ones included. `since`: started
-        then or later; `config`: with a team from there; `run_id`: this run alone, nested or not.
+        then or later; `config`: with a team from there; `run_ids`: these runs alone, nested or not.
         """
         ...
 

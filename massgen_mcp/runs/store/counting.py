@@ -1,5 +1,6 @@
 """The runs that have ended, for statistics. A record is read once: what statistics need of it is in the store then."""
 
+from collections.abc import Collection
 from contextlib import suppress
 
 from massgen_mcp.errors import MassgenError
@@ -14,13 +15,17 @@ BATCH = 200
 
 
 def counted_runs(
-    engine: Engine, *, since: float | None = None, config: str | None = None, run_id: str | None = None
+    engine: Engine,
+    *,
+    since: float | None = None,
+    config: str | None = None,
+    run_ids: Collection[str] | None = None,
 ) -> tuple[list[CountedRun], int]:
     """Also how many further runs there were of which no record can be read. Runs that were never begun are not counted,
-    nor are nested ones: what they cost is a part of the run that started them. `run_id`: this run alone, nested or not.
+    nor are nested ones: what they cost is a part of the run that started them. `run_ids`: these alone, nested or not.
     Raises `MassgenError`.
     """
-    found = engine.store.ended(since=since, config=config, run_id=run_id)
+    found = engine.store.ended(since=since, config=config, run_ids=run_ids)
     digests = {ended.row.number: ended.digest for ended in found}
     missing = [ended for ended in found if not ended.digested and not ended.row.expired]
     for first in range(0, len(missing), BATCH):

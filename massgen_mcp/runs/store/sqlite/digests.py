@@ -1,22 +1,26 @@
 """What statistics know of ended runs, and what their users said of them afterwards, in SQL."""
 
+import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from massgen_mcp.runs.engine import EndedRow
 from massgen_mcp.runs.store.sqlite import sql
 from massgen_mcp.statistics.digest import DIGEST_VERSION, Mark, RunDigest, as_kept, from_kept
 
 
-def ended_rows(db: sqlite3.Connection, since: float | None, config: str | None, run_id: str | None) -> list[EndedRow]:
+def ended_rows(
+    db: sqlite3.Connection, since: float | None, config: str | None, run_ids: Collection[str] | None
+) -> list[EndedRow]:
     """See `RunStore.ended`."""
     digest = f"(SELECT digest FROM digests WHERE number = runs.number AND version = {DIGEST_VERSION:d})"
     query = (
         f"SELECT {sql.COLUMNS}, {digest} FROM runs WHERE {sql.among('state', sql.ENDED)}"
-        " AND CASE WHEN ? IS NULL THEN parent IS NULL ELSE run_id = ? END"
+        " AND CASE WHEN ? IS NULL THEN parent IS NULL ELSE run_id IN (SELECT value FROM json_each(?)) END"
         " AND (? IS NULL OR created >= ?) AND (? IS NULL OR config = ?) ORDER BY number"
     )
-    rows = db.execute(query, (*sql.ENDED, run_id, run_id, since, since, config, config)).fetchall()
+    among = None if run_ids is None else json.dumps([*run_ids])
+    rows = db.execute(query, (*sql.ENDED, among, among, since, since, config, config)).fetchall()
     marks: dict[int, dict[str, Mark]] = {}
     for number, agent, verdict, note, at in db.execute("SELECT number, agent, verdict, note, at FROM marks"):
         marks.setdefault(number, {})[agent] = Mark(verdict=verdict, note=note, at=at)

@@ -171,10 +171,10 @@ class Store:
             keep_digests(db, {sql.existing(db, run_id).number: digest_of(end)})
 
     def ended(
-        self, *, since: float | None = None, config: str | None = None, run_id: str | None = None
+        self, *, since: float | None = None, config: str | None = None, run_ids: Collection[str] | None = None
     ) -> list[EndedRow]:
         with self._database.reading() as db:
-            return ended_rows(db, since, config, run_id)
+            return ended_rows(db, since, config, run_ids)
 
     def keep_digests(self, digests: Mapping[int, RunDigest | None]) -> None:
         with self._database.transaction() as db:

@@ -1,0 +1,107 @@
+"""The list of runs, and two of them side by side, in a real browser."""
+
+from typing import Any
+
+from tests.browser import Browser, Tab
+from tests.harness import TempHome, agent
+from tests.needs import needs
+from tests.web.pages import pages
+from tests.web.person import arrived, fine, rows
+
+pytestmark = needs("chromium")
+
+PRICED = {"price": {"input_usd_per_million": 2, "output_usd_per_million": 10}}
+
+SPLIT = ("Rewrite", "Rewrite", "Leave", "Sell", "Ask")
+
+
+def team(home: TempHome, name: str, *votes: str) -> str:
+    """A config of as many agents, who vote so."""
+    answers = ("Rewrite it.", "Mend it.", "Leave it.", "Sell it.", "Ask him.")
+    names = ("ada", "bo", "cleo", "dan", "eve")
+    agents = [
+        agent(who, {"answer": answer}, {"vote": vote}, **PRICED)
+        for who, answer, vote in zip(names, answers, votes, strict=False)
+    ]
+    return home.config(name, *agents)
+
+
+def row(tab: Tab, question: str) -> list[str]:
+    """The figures in the line of a run, as they are read out, and the tone of its outcome."""
+    found: Any = tab.js(
+        f"""(() => {{
+          const lines = [...document.querySelectorAll('.runs li')];
+          const line = lines.find(one => one.querySelector('a').innerText === '{question}');
+          const pill = line.querySelector('.pill');
+          return [...[...line.querySelectorAll('.out, .n')].map(one => one.textContent), pill.className];
+        }})()"""
+    )
+    return [str(one) for one in found]
+
+
+def test_the_list_tells_what_a_run_cost_how_long_it_took_who_was_against_it_and_what_was_applied(
+    browser: Browser, home: TempHome
+) -> None:
+    (home.work / "project").mkdir()
+    (home.work / "project" / "code").write_text("one\n")
+    write = {"call": "write_file", "arguments": {"path": "project/code", "content": "two\n"}}
+    changing = home.config("changing", agent("solo", write, {"answer": "Done."}, **PRICED))
+    paths = [{"path": str(home.work / "project"), "permission": "write"}]
+    with pages(home) as served, browser.tab(served.address) as tab:
+        served.tool("start_run", question="Agreed", config=team(home, "one", *["Mend"] * 3), wait_seconds=50)
+        served.tool("start_run", question="Split", config=team(home, "two", *SPLIT), wait_seconds=50)
+        done = served.tool("start_run", question="Change", config=changing, context_paths=paths, wait_seconds=50)
+        served.tool("apply_result", run_id=done["run_id"], dry_run=False)
+        tab.open(f"{served.base}/")
+        rows(tab, "Change", "Split", "Agreed")
+        fine(tab)
+        agreed, split, change = row(tab, "Agreed"), row(tab, "Split"), row(tab, "Change")
+        assert agreed[0] == "✓ consensus"
+        assert agreed[1] == ""
+        assert agreed[2].startswith("Cost: $0.0")
+        assert agreed[3].startswith("Time: ")
+        assert agreed[4] == "pill good"
+        assert (split[0], split[1], split[4]) == ("! no majority", "Against: 3 of 5", "pill busy")
+        assert change[4] == "pill good"
+        assert "applied " in tab.js("document.querySelector('.runs li .good').innerText")
+
+
+def test_runs_are_gone_through_by_the_arrow_keys_opened_by_enter_and_two_of_them_compared(
+    browser: Browser, home: TempHome
+) -> None:
+    with pages(home) as served, browser.tab(served.address) as tab:
+        one = served.tool("start_run", question="Which way?", config=team(home, "one", *["Mend"] * 3), wait_seconds=50)
+        two = team(home, "two", "Rewrite", "Rewrite", "Leave")
+        other = served.tool("start_run", question="Which way now?", config=two, wait_seconds=50)
+        tab.open(f"{served.base}/")
+        rows(tab, "Which way now?", "Which way?")
+        tab.js("document.querySelector('.runs input').focus()")
+        tab.press(" ", 32, text=" ")
+        tab.settled("document.querySelector('.both').innerText.startsWith('Choose a second run')")
+        tab.js("document.querySelector('.runs a').focus()")
+        tab.press("ArrowDown", 40)
+        assert tab.js("document.activeElement.innerText") == "Which way?"
+        tab.js("document.activeElement.closest('li').querySelector('input').click()")
+        tab.js("document.querySelector('.both a').focus()")
+        fine(tab)
+        tab.press("Enter", 13, text="\r")
+        arrived(tab, "location.pathname === '/compare'")
+        tab.settled("document.querySelector('.against') !== null")
+        fine(tab)
+        cells: Any = tab.js(
+            "[...document.querySelectorAll('.against tbody tr')]"
+            ".map(row => [...row.children].map(one => one.innerText))"
+        )
+        told = {name: both for name, *both in cells}
+        assert told["Question"] == ["Which way now?", "Which way?"]
+        assert "cleo → cleo (dissent)" in told["Votes"][0]
+        assert "dissent" not in told["Votes"][1]
+        assert "ada won 2 of 3 votes" in told["In figures"][0]
+        assert tab.js("document.querySelector('.diff del').innerText") == "Rewrite"
+        assert tab.js("document.querySelector('.diff ins').innerText") == "Mend"
+        tab.js("document.querySelectorAll('.against a')[1].focus()")
+        tab.press("Enter", 13, text="\r")
+        arrived(tab, f"location.pathname === '/runs/{one['run_id']}'")
+        tab.open(f"{served.base}/compare?run={other['run_id']}&run=run-x")
+        tab.settled("document.querySelector('.told.bad') !== null")
+        assert tab.violations_of_accessibility() == []
