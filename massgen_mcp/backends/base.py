@@ -184,7 +184,7 @@ class Replayable(Protocol):
 
 @runtime_checkable
 class Preparable(Protocol):
-    """A backend that needs things which take their time, such as a large import, before it can send anything."""
+    """A backend that needs things which take their time, such as a provider's SDK, before it can send anything."""
 
     async def prepare(self) -> None:
         """Have them there; at once where they are. No time and no cost of any call. Raises `BackendError`."""

@@ -6,8 +6,7 @@ Everything that differs between such servers and matters here is decided in this
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import cast
-from urllib.parse import urlencode
+from typing import TYPE_CHECKING, cast
 
 from massgen_mcp.backends.base import (
     AssistantMessage,
@@ -28,7 +27,7 @@ from massgen_mcp.backends.base import (
 from massgen_mcp.backends.drafts import Draft
 from massgen_mcp.backends.ends import CHAT, stop_of
 from massgen_mcp.backends.failures import broken_off, cut_off, of_event
-from massgen_mcp.backends.http import Endpoint, WireClient, drain, events_in
+from massgen_mcp.backends.http import TIMEOUT, Endpoint, LazyClient, drain, events_in, http_client, posted
 from massgen_mcp.backends.streamed import HttpBackend, WireReply
 from massgen_mcp.backends.thoughts import ThoughtsApart
 from massgen_mcp.backends.wire_values import (
@@ -47,13 +46,20 @@ from massgen_mcp.backends.wire_values import (
     tool_name,
 )
 
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+
 OPENAI = "https://api.openai.com/v1"
+
+_SDK = "openai"
+"""What is imported before the first call."""
 
 _LAST = "[DONE]"
 """What a stream may end with, after its last event."""
 
 
-class OpenAIBackend(HttpBackend[WireReply]):
+class OpenAIBackend(HttpBackend["AsyncOpenAI", WireReply]):
     """One path of the API: a wire says what is sent there, and how a reply is read."""
 
     def __init__(
@@ -63,15 +69,15 @@ class OpenAIBackend(HttpBackend[WireReply]):
         request_body: Callable[[Endpoint, ModelRequest], JsonObject],
         reply: Callable[[Endpoint, str, ModelRequest], WireReply],
     ) -> None:
-        super().__init__(endpoint, endpoint.base_url or OPENAI, reply, endpoint.key_header)
-        query = f"?{urlencode(endpoint.query)}" if endpoint.query else ""
-        self._url = f"{self._base_url.rstrip('/')}{path}{query}"
+        base_url = endpoint.base_url or OPENAI
+        super().__init__(endpoint, base_url, LazyClient(lambda: _connect(endpoint, base_url), _SDK), reply)
+        self._path = path
         self._request_body = request_body
 
-    async def _events(self, client: WireClient, request: ModelRequest, _: WireReply, /) -> AsyncGenerator[object]:
+    async def _events(self, client: "AsyncOpenAI", request: ModelRequest, _: WireReply, /) -> AsyncGenerator[object]:
         """The JSON of each event. Raises `BackendError` for an error in place of an event."""
         body = self._request_body(self._endpoint, request)
-        async with client.posted(self._url, body) as chunks, aclosing(events_in(chunks)) as events:
+        async with posted(client, self._path, body) as chunks, aclosing(events_in(chunks)) as events:
             async for event in events:
                 if event.data.startswith(_LAST):
                     await drain(chunks)
@@ -80,6 +86,20 @@ class OpenAIBackend(HttpBackend[WireReply]):
                 if event.name == "error" or member(value, "error"):
                     raise of_event(value, "an error event", self._endpoint, self._base_url)
                 yield value
+
+
+def _connect(endpoint: Endpoint, base_url: str) -> "AsyncOpenAI":
+    """Build the SDK's client; slow at first, so for a thread."""
+    from openai import AsyncOpenAI
+
+    return AsyncOpenAI(
+        api_key=endpoint.api_key,
+        base_url=base_url,
+        timeout=TIMEOUT,
+        max_retries=0,
+        default_query=dict(endpoint.query),
+        http_client=http_client(endpoint.api_key, endpoint.key_header),
+    )
 
 
 class ChatCompletionBackend(OpenAIBackend):

@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from massgen_mcp.backends.base import (
     AssistantMessage,
@@ -28,7 +29,15 @@ from massgen_mcp.backends.drafts import Draft
 from massgen_mcp.backends.ends import MESSAGES, stop_of
 from massgen_mcp.backends.event_stream import ServerEvent
 from massgen_mcp.backends.failures import broken_off, cut_off, failure, of_event
-from massgen_mcp.backends.http import Endpoint, KeyHeader, WireClient, events_in
+from massgen_mcp.backends.http import (
+    TIMEOUT,
+    Endpoint,
+    KeyHeader,
+    LazyClient,
+    events_in,
+    http_client,
+    posted,
+)
 from massgen_mcp.backends.streamed import HttpBackend, WireReply
 from massgen_mcp.backends.wire_values import (
     Fields,
@@ -50,34 +59,50 @@ from massgen_mcp.backends.wire_values import (
 from massgen_mcp.config.providers.catalog import MESSAGES_OUTPUT
 from massgen_mcp.errors import BackendError
 
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+
+
 ANTHROPIC = "https://api.anthropic.com"
 
-API_VERSION = "2023-06-01"
+_SDK = "anthropic"
+"""What is imported before the first call."""
 
 _NATIVE_TOOLS: dict[str, str] = {"web_search": "web_search_20250305", "code_execution": "code_execution_20250825"}
 """Versions that every current model has; later ones want further tools or newer models."""
 
 
-class ClaudeBackend(HttpBackend["MessagesReply"]):
+class ClaudeBackend(HttpBackend["AsyncAnthropic", "MessagesReply"]):
     def __init__(self, endpoint: Endpoint) -> None:
-        # Users write the address with the API's version, as for other APIs, or without it.
+        # The SDK adds the version to the path itself; users write it as for other APIs.
         base_url = (endpoint.base_url or ANTHROPIC).rstrip("/").removesuffix("/v1")
-        # Servers that only imitate the API look for its older header.
-        key_header: KeyHeader = "authorization" if base_url == ANTHROPIC else "x-api-key"
-        super().__init__(endpoint, base_url, MessagesReply, key_header, {"anthropic-version": API_VERSION})
+        super().__init__(endpoint, base_url, LazyClient(lambda: _connect(endpoint, base_url), _SDK), MessagesReply)
 
     async def _events(
-        self, client: WireClient, request: ModelRequest, reply: "MessagesReply", /
+        self, client: "AsyncAnthropic", request: ModelRequest, reply: "MessagesReply", /
     ) -> AsyncGenerator[ServerEvent]:
         body = request_body(self._endpoint, request)
         for pauses in range(1 + MAX_PAUSES):
-            url = f"{self._base_url}/v1/messages"
-            async with client.posted(url, body) as chunks, aclosing(events_in(chunks)) as events:
+            async with posted(client, "/v1/messages", body) as chunks, aclosing(events_in(chunks)) as events:
                 async for event in events:
                     yield event
             if not reply.paused or pauses == MAX_PAUSES:
                 break
             body = request_body(self._endpoint, request, so_far=reply.resume())
+
+
+def _connect(endpoint: Endpoint, base_url: str) -> "AsyncAnthropic":
+    from anthropic import AsyncAnthropic
+
+    # The SDK sends a bearer token; servers that only imitate the API look for its older header.
+    key_header: KeyHeader = "authorization" if base_url == ANTHROPIC else "x-api-key"
+    return AsyncAnthropic(
+        api_key=endpoint.api_key,
+        base_url=base_url,
+        timeout=TIMEOUT,
+        max_retries=0,
+        http_client=http_client(endpoint.api_key, key_header),
+    )
 
 
 def request_body(endpoint: Endpoint, request: ModelRequest, *, so_far: Sequence[JsonObject] = ()) -> JsonObject:

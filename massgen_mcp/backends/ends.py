@@ -2,7 +2,7 @@
 
 A good end is "end" or "tool_calls"; "length" and "refusal" are final, and told as such. Servers invent words of their
 own for a reply that they broke off (`abort`, `cancelled`, `error`), so only known ones count; but calls whose arguments
-are whole need no good word, only none that is bad.
+are whole need no good word, only none that is bad. Knows no SDK.
 """
 
 from collections.abc import Collection, Mapping

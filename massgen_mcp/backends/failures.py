@@ -1,7 +1,7 @@
-"""The one place where failures of requests and connections become `BackendError`s.
+"""The one place where failures of SDKs and connections become `BackendError`s.
 
-AG2 asks through OpenAI's SDK, whose errors have the shape of `RefusedError`, and whose broken connections carry the
-`httpx2` error as cause; so this looks at shapes and causes, and needs not import it.
+Both SDKs raise errors of the same shape but of unrelated classes, and their broken connections carry the `httpx2` error
+as cause; so this looks at shapes and causes and needs to import neither.
 """
 
 import json
@@ -77,7 +77,7 @@ _WAYS_OUT: dict[DropReason, str] = {
 
 @runtime_checkable
 class _ApiError(Protocol):
-    """What `RefusedError` has, and the SDK's `APIError`."""
+    """What `APIError` of both SDKs has."""
 
     message: str
     body: object
@@ -85,7 +85,7 @@ class _ApiError(Protocol):
 
 @runtime_checkable
 class _StatusError(Protocol):
-    """What `RefusedError` has besides, and the SDK's `APIStatusError`."""
+    """What `APIStatusError` of both SDKs has besides."""
 
     status_code: int
     response: httpx2.Response
@@ -96,8 +96,8 @@ def translated(endpoint: Endpoint, base_url: str) -> Generator[None]:
     """Whatever fails inside is raised as a `BackendError`."""
     try:
         yield
-    except Exception as error:  # noqa: BLE001 - the seam: nothing of a client passes it
-        # Without the cause: errors of clients hold the request, and with it the key.
+    except Exception as error:  # noqa: BLE001 - the seam: nothing of an SDK passes it
+        # Without the cause: SDK errors hold the request, and with it the key.
         raise translate(error, endpoint, base_url) from None
 
 

@@ -1,4 +1,7 @@
-"""Google's own API for Gemini. A reply's parts are sent back as they came, with the signatures of its thoughts."""
+"""Google's own API for Gemini. A reply's parts are sent back as they came, with the signatures of its thoughts.
+
+No SDK: the requests are made with the HTTP client that every wire uses (docs/decisions.md).
+"""
 
 import json
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
@@ -31,7 +34,7 @@ from massgen_mcp.backends.base import (
 from massgen_mcp.backends.ends import GEMINI, stop_of
 from massgen_mcp.backends.event_stream import ServerEvent
 from massgen_mcp.backends.failures import broken_off, cut_off, failure, of_event
-from massgen_mcp.backends.http import Endpoint, WireClient, events_in
+from massgen_mcp.backends.http import Endpoint, LazyClient, PlainClient, events_in
 from massgen_mcp.backends.streamed import HttpBackend, WireReply
 from massgen_mcp.backends.wire_values import (
     Fields,
@@ -69,12 +72,13 @@ _LEVELS: Mapping[str, str] = {"none": "minimal", "xhigh": "high", "max": "high"}
 """Efforts that Gemini 3 and later call otherwise. It always thinks."""
 
 
-class GeminiBackend(HttpBackend["GeminiReply"]):
+class GeminiBackend(HttpBackend[PlainClient, "GeminiReply"]):
     def __init__(self, endpoint: Endpoint) -> None:
-        super().__init__(endpoint, _with_version(endpoint.base_url or GEMINI_API), GeminiReply, "x-goog-api-key")
+        client = LazyClient(lambda: PlainClient(endpoint.api_key, "x-goog-api-key"))
+        super().__init__(endpoint, _with_version(endpoint.base_url or GEMINI_API), client, GeminiReply)
 
     async def _events(
-        self, client: WireClient, request: ModelRequest, _: "GeminiReply", /
+        self, client: PlainClient, request: ModelRequest, _: "GeminiReply", /
     ) -> AsyncGenerator[ServerEvent]:
         body = request_body(self._endpoint, request)
         async with client.posted(self._url(), body) as chunks, aclosing(events_in(chunks)) as events:

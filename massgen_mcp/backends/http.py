@@ -1,20 +1,19 @@
-"""What the HTTP wires share: where a model is, a guarded HTTP client, and the streams of its replies.
+"""What the HTTP wires share: where a model is, a guarded HTTP client, an SDK client built at first use, its streams.
 
-Must not know any provider's wire format.
+Must not know any provider's wire format, nor import an SDK: importing one takes a second or more.
 """
 
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Literal, Self
+from typing import ClassVar, Generic, Literal, Protocol, Self, TypeVar, cast
 
 import anyio
 import anyio.lowlevel
 import httpx2
 
-from massgen_mcp import __version__
 from massgen_mcp.backends.base import JsonObject, JsonValue
 from massgen_mcp.backends.event_stream import MAX_EVENT_BYTES, EventDecoder, ServerEvent
 from massgen_mcp.backends.sending import heard_by
@@ -23,6 +22,7 @@ from massgen_mcp.config.providers.catalog import CostField
 from massgen_mcp.config.providers.native_tools import NativeTool
 from massgen_mcp.errors import BackendError
 from massgen_mcp.redaction import NO_KEYS, Redactor
+from massgen_mcp.threads import abandonable, imported
 
 TIMEOUT = httpx2.Timeout(None, connect=10.0)
 """Seconds to set up a connection. How long a server may be silent, and a whole call take, is the caller's business."""
@@ -86,7 +86,7 @@ def http_client(api_key: str, key_header: KeyHeader = "authorization") -> httpx2
     allowed = _HEADERS | {key_header}
 
     async def send_only_ours(request: httpx2.Request) -> None:
-        # A server may have set cookies; and AG2's SDK adds headers out of the environment, whoever is asked.
+        # The SDKs add headers out of the environment (organisations, "custom headers"), whoever is asked.
         for name in set(request.headers) - allowed:
             del request.headers[name]
         request.headers[key_header] = f"Bearer {api_key}" if key_header == "authorization" else api_key
@@ -94,7 +94,7 @@ def http_client(api_key: str, key_header: KeyHeader = "authorization") -> httpx2
 
     return httpx2.AsyncClient(
         verify=_tls(),
-        headers={"Accept-Encoding": "identity", "User-Agent": f"massgen-mcp/{__version__}"},
+        headers={"Accept-Encoding": "identity"},
         timeout=TIMEOUT,
         follow_redirects=False,
         event_hooks={"request": [send_only_ours], "response": [_guard]},
@@ -113,7 +113,7 @@ def _say_when_sent(request: httpx2.Request) -> None:
 
 
 def listing_client(api_key: str) -> httpx2.AsyncClient:
-    """A client for a server's list of models."""
+    """A client for a server's list of models; no SDK has a hand in it."""
     headers = {"Accept-Encoding": "identity", "Authorization": f"Bearer {api_key}"}
     return httpx2.AsyncClient(verify=_tls(), headers=headers, timeout=TIMEOUT, follow_redirects=False)
 
@@ -161,7 +161,7 @@ async def _no_stream(response: httpx2.Response, media_type: str) -> Exception:
 
 
 class RefusedError(Exception):
-    """An answer that is no success, in the shape of an error of OpenAI's SDK, so that `failures` reads both."""
+    """An answer that is no success, in the shape of an SDK's error, so that `failures` reads it."""
 
     def __init__(self, response: httpx2.Response, body: object, message: str) -> None:
         super().__init__(message)
@@ -218,25 +218,29 @@ class _CappedStream(httpx2.AsyncByteStream):
         await self._inner.aclose()
 
 
-class WireClient:
-    """What a wire makes its requests with: one for each backend."""
+class SdkClient(Protocol):
+    async def close(self) -> None: ...
 
-    def __init__(self, api_key: str, key_header: KeyHeader, headers: Mapping[str, str]) -> None:
-        self._http = http_client(api_key, key_header)
-        self._http.headers.update(headers)
 
-    @asynccontextmanager
-    async def posted(self, url: str, body: JsonObject) -> AsyncGenerator[AsyncGenerator[bytes]]:
-        """The body of the reply to this request, in chunks as they come. Raises `RefusedError` for another status."""
-        async with self._http.stream("POST", url, json=body) as response:
-            if not response.is_success:
-                raise await RefusedError.of(response)
-            # Raw, because it is decoded already (see `_guard`).
-            async with aclosing(response.aiter_raw()) as chunks:
-                yield chunks
+class PostingClient(Protocol):
+    """What the clients of both SDKs have for requests of any kind."""
 
-    async def close(self) -> None:
-        await self._http.aclose()
+    async def post(self, path: str, *, cast_to: type[httpx2.Response], body: JsonObject, stream: bool) -> object: ...
+
+
+@asynccontextmanager
+async def posted(client: PostingClient, path: str, body: JsonObject) -> AsyncGenerator[AsyncGenerator[bytes]]:
+    """The body of the reply to this request, in chunks as they come. Raises what the SDK raises for a failed request.
+
+    The SDK makes the request; its stream of typed events would cost more than all the rest of a reply.
+    """
+    response = cast("httpx2.Response", await client.post(path, cast_to=httpx2.Response, body=body, stream=True))
+    try:
+        # Raw, because it is decoded already (see `_guard`).
+        async with aclosing(response.aiter_raw()) as chunks:
+            yield chunks
+    finally:
+        await response.aclose()
 
 
 async def events_in(chunks: AsyncGenerator[bytes]) -> AsyncGenerator[ServerEvent]:
@@ -254,6 +258,62 @@ async def drain(chunks: AsyncGenerator[bytes]) -> None:
     with anyio.move_on_after(DRAIN_SECONDS), suppress(httpx2.HTTPError, BackendError):
         async for _ in chunks:
             await anyio.lowlevel.checkpoint()
+
+
+ClientT = TypeVar("ClientT", bound=SdkClient)
+
+
+class LazyClient(Generic[ClientT]):
+    """An SDK client that `build` makes at first use, after `modules` are imported.
+
+    All that the SDK would import later belongs into `modules`. The import, and the first client of these modules in the
+    process, are slow: both happen on threads, and whoever waits can be cancelled.
+    """
+
+    _quick: ClassVar[set[tuple[str, ...]]] = set()
+    """Modules of which this process has built a client before."""
+
+    def __init__(self, build: Callable[[], ClientT], *modules: str) -> None:
+        self._build = build
+        self._modules = modules
+        self._lock = anyio.Lock()
+        self._client: ClientT | None = None
+
+    async def get(self) -> ClientT:
+        async with self._lock:
+            if self._client is None:
+                await imported(*self._modules)
+                self._client = self._build() if self._modules in self._quick else await abandonable(self._build)
+                self._quick.add(self._modules)
+            return self._client
+
+    async def aclose(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+
+# -- a client for APIs that are asked without an SDK, and the lines of JSON in which some answer ----------------------
+
+
+class PlainClient:
+    """One per backend, from a `LazyClient`: the guarded client that every wire uses, without an SDK around it."""
+
+    def __init__(self, api_key: str, key_header: KeyHeader = "authorization") -> None:
+        self._http = http_client(api_key, key_header)
+
+    @asynccontextmanager
+    async def posted(self, url: str, body: JsonObject) -> AsyncGenerator[AsyncGenerator[bytes]]:
+        """The body of the reply to this request, in chunks as they come. Raises `RefusedError` for another status."""
+        async with self._http.stream("POST", url, json=body) as response:
+            if not response.is_success:
+                raise await RefusedError.of(response)
+            # Raw, because it is decoded already (see `http_client`).
+            async with aclosing(response.aiter_raw()) as chunks:
+                yield chunks
+
+    async def close(self) -> None:
+        await self._http.aclose()
 
 
 async def json_lines(chunks: AsyncGenerator[bytes]) -> AsyncGenerator[object]:

@@ -26,7 +26,7 @@ from massgen_mcp.backends.base import (
 )
 from massgen_mcp.backends.ends import CHAT, stop_of
 from massgen_mcp.backends.failures import broken_off, cut_off, of_event
-from massgen_mcp.backends.http import Endpoint, WireClient, json_lines, listing_client
+from massgen_mcp.backends.http import Endpoint, LazyClient, PlainClient, json_lines, listing_client
 from massgen_mcp.backends.streamed import HttpBackend, WireReply
 from massgen_mcp.backends.thoughts import ThoughtsApart
 from massgen_mcp.backends.wire_values import (
@@ -61,14 +61,15 @@ class OllamaSettings:
     keep_alive: str | None = None
 
 
-class OllamaBackend(HttpBackend["_Reply"]):
+class OllamaBackend(HttpBackend[PlainClient, "_Reply"]):
     def __init__(self, endpoint: Endpoint, settings: OllamaSettings) -> None:
-        super().__init__(endpoint, api_root(endpoint.base_url or ""), _Reply)
+        client = LazyClient(lambda: PlainClient(endpoint.api_key))
+        super().__init__(endpoint, api_root(endpoint.base_url or ""), client, _Reply)
         self._settings = settings
         self._lock = anyio.Lock()
         self._context: int | None = None
 
-    async def _events(self, client: WireClient, request: ModelRequest, reply: "_Reply", /) -> AsyncGenerator[object]:
+    async def _events(self, client: PlainClient, request: ModelRequest, reply: "_Reply", /) -> AsyncGenerator[object]:
         context = await self._context_length()
         body = request_body(self._endpoint, self._settings, request, context)
         async with client.posted(f"{self._base_url}/api/chat", body) as chunks, aclosing(json_lines(chunks)) as lines:

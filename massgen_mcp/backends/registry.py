@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 NO_KEY = "not-needed"
-"""What servers are sent that need no key."""
+"""What servers are sent that need no key: the SDKs insist on one."""
 
 
 def make_backend(

@@ -5,18 +5,15 @@ Must not know any wire.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
-from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from massgen_mcp.backends.base import ModelRequest, Part
 from massgen_mcp.backends.drafts import Drafts
 from massgen_mcp.backends.failures import translated
-from massgen_mcp.backends.http import Endpoint, KeyHeader, WireClient
+from massgen_mcp.backends.http import Endpoint, LazyClient, SdkClient
 from massgen_mcp.backends.wire_values import CallIds
-
-NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 class WireReply(ABC):
@@ -37,38 +34,38 @@ class WireReply(ABC):
         """What is known only at the end. Raises `BackendError` if the model did not come to one."""
 
 
+ClientT = TypeVar("ClientT", bound=SdkClient)
 ReplyT = TypeVar("ReplyT", bound=WireReply)
 
 
-class HttpBackend(ABC, Generic[ReplyT]):
+class HttpBackend(ABC, Generic[ClientT, ReplyT]):
     """A `Backend` whose wire says only how a call is made, and how its events are read."""
 
     def __init__(
         self,
         endpoint: Endpoint,
         base_url: str,
+        client: LazyClient[ClientT],
         reply: Callable[[Endpoint, str, ModelRequest], ReplyT],
-        key_header: KeyHeader = "authorization",
-        headers: Mapping[str, str] = NO_HEADERS,
     ) -> None:
-        """`headers`: what every request says besides the key."""
         self._endpoint = endpoint
         self._base_url = base_url
+        self._client = client
         self._reply = reply
-        self._key_header: KeyHeader = key_header
-        self._headers = headers
-        self._client: WireClient | None = None
 
     @property
     def model(self) -> str:
         return self._endpoint.model
 
+    async def prepare(self) -> None:
+        with translated(self._endpoint, self._base_url):
+            await self._client.get()
+
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
         with translated(self._endpoint, self._base_url):
-            if self._client is None:
-                self._client = WireClient(self._endpoint.api_key, self._key_header, self._headers)
+            client = await self._client.get()
             reply = self._reply(self._endpoint, self._base_url, request)
-            async with aclosing(self._events(self._client, request, reply)) as events:
+            async with aclosing(self._events(client, request, reply)) as events:
                 async for event in events:
                     for part in reply.read(event):
                         yield part
@@ -76,10 +73,8 @@ class HttpBackend(ABC, Generic[ReplyT]):
                 yield part
 
     @abstractmethod
-    def _events(self, client: WireClient, request: ModelRequest, reply: ReplyT, /) -> AsyncGenerator[Any]:
+    def _events(self, client: ClientT, request: ModelRequest, reply: ReplyT, /) -> AsyncGenerator[Any]:
         """Make the call; its events, of which `reply` has read all that were yielded. What it raises is translated."""
 
     async def aclose(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
+        await self._client.aclose()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 OWN = "massgen-mcp"
-OF_MODELS = ("httpx2",)
+OF_MODELS = ("openai", "anthropic", "httpx2")
 """What the wires stand on."""
 _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9._-]+)\s*(?:\[[^\]]*\])?\s*\(?([^;)]*)\)?\s*(;.*)?")
 _BOUND = re.compile(r"(===|==|!=|~=|>=|<=|<|>)\s*(\d+(?:\.\d+)*)(\.\*)?")

@@ -12,7 +12,7 @@ from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, home
 
 __all__ = ["home"]
 
-TOLD = "httpx2 1.54.0 is installed, and massgen-mcp needs httpx2<3,>=2.16; langchain-odd 1.0 asks for httpx2<2"
+TOLD = "openai 2.54.0 is installed, and massgen-mcp needs openai<4,>=3.52; langchain-odd 1.0 asks for openai<3"
 
 
 def installed(place: Path, name: str, number: str, *requires: str) -> None:
@@ -28,15 +28,15 @@ def installed(place: Path, name: str, number: str, *requires: str) -> None:
 def test_a_package_in_a_wrong_version_is_named_with_who_brought_it_before_anybody_is_asked(
     home: TempHome, tmp_path: Path
 ) -> None:
-    installed(tmp_path / "first", "httpx2", "1.54.0")
-    installed(tmp_path / "first", "langchain-odd", "1.0", "httpx2<2,>=1.20", "unrelated; extra == 'x'")
+    installed(tmp_path / "first", "openai", "2.54.0")
+    installed(tmp_path / "first", "langchain-odd", "1.0", "openai<3,>=2.20", "unrelated; extra == 'x'")
     older = home.with_variables(PYTHONPATH=str(tmp_path / "first"), OPENAI_API_KEY="sk-planted-0815-4711-of-nobody")
     doctor = run_command(older, SERVER_MODULE, "doctor").stdout
     assert f"fail  packages: {TOLD}" in " ".join(doctor.split("\n"))
     asked = run_command(older, COMMAND_MODULE, "--automation", "--model", "openai/gpt-5", "q")
     assert asked.returncode == 1
     assert TOLD in asked.stderr
-    assert "pip install 'httpx2<3,>=2.16'" in asked.stderr
+    assert "pip install 'openai<4,>=3.52'" in asked.stderr
     scripted = run_command(older, COMMAND_MODULE, "--automation", "--config", "@examples/scripted", "q")
     assert scripted.returncode == 0, "who needs none of it is not held up"
 
@@ -75,12 +75,12 @@ def test_validate_says_what_a_config_wants_and_cannot_have(home: TempHome, tmp_p
     backend: {type: openai, model: gpt-5}
 """
     )
-    installed(tmp_path / "first", "httpx2", "1.54.0")
+    installed(tmp_path / "first", "openai", "2.54.0")
     bare = home.with_variables(PYTHONPATH=str(tmp_path / "first"))
     told = run_command(bare, COMMAND_MODULE, "--validate", str(team)).stdout
     assert "OK: " in told
     assert "Note: reader: the instructions speak of running massgen, which is not there in the sandbox" in told
     assert "add `nested: {}`" in told
-    assert "Note: coder: httpx2 1.54.0 is installed, and massgen-mcp needs httpx2<3" in told
+    assert "Note: coder: openai 2.54.0 is installed, and massgen-mcp needs openai<4" in told
     team.write_text(team.read_text() + "nested: {}\n")
     assert "speak of running" not in run_command(bare, COMMAND_MODULE, "--validate", str(team)).stdout

@@ -1,41 +1,40 @@
-"""A framework whose import does not come to its end: limits and controls bind all the same."""
+"""A provider's SDK whose import does not come to its end: limits and controls bind all the same."""
 
 import os
 from pathlib import Path
 
 from tests.harness import RUNNER_MODULE, TempHome, call, events_of, happened, wait_until
 
-FRAMEWORK = """
+SDK = """
 import os, sys
 here = os.path.dirname(os.path.dirname(__file__))
 with open(os.path.join(here, "imports"), "a") as imports:
     imports.write("begun\\n")
 open(os.path.join(here, "gate")).close()  # until somebody opens the other side
 sys.path.remove(here)
-del sys.modules["ag2"]
-import ag2
+del sys.modules["openai"]
+import openai
 """
 
 
-def with_blocked_framework(home: TempHome) -> tuple[TempHome, Path]:
-    """Whoever imports `ag2` in this home waits until the gate, a FIFO in the directory, is opened for writing."""
+def with_blocked_sdk(home: TempHome) -> tuple[TempHome, Path]:
+    """Whoever imports `openai` in this home waits until the gate, a FIFO in the directory, is opened for writing."""
     directory = home.work / "packages"
-    (directory / "ag2").mkdir(parents=True)
-    (directory / "ag2" / "__init__.py").write_text(FRAMEWORK)
+    (directory / "openai").mkdir(parents=True)
+    (directory / "openai" / "__init__.py").write_text(SDK)
     os.mkfifo(directory / "gate")
     return home.with_variables(PYTHONPATH=str(directory)), directory
 
 
 def config(home: TempHome, name: str, seconds: float, **timeouts: float) -> str:
     price = {"input_usd_per_million": 3, "output_usd_per_million": 15}
-    asked = {"llm_config": {"model": "m", "base_url": "http://127.0.0.1:9/v1"}}
-    backend = {"type": "ag2", "agent_config": asked, "price": price}
+    backend = {"type": "chatcompletion", "model": "m", "base_url": "http://127.0.0.1:9/v1", "price": price}
     agents = [{"id": f"agent_{number}", "backend": backend} for number in (1, 2)]
     return home.config(name, *agents, timeout_settings={"orchestrator_timeout_seconds": seconds, **timeouts})
 
 
 async def test_limits_and_cancel_bind_during_an_import_and_a_later_run_uses_it(home: TempHome) -> None:
-    home, packages = with_blocked_framework(home)
+    home, packages = with_blocked_sdk(home)
     async with home.client() as client:
         patient, cancelled, timed_out = [
             (await call(client, "start_run", question="q", config=config(home, name, seconds)))["run_id"]
@@ -49,12 +48,12 @@ async def test_limits_and_cancel_bind_during_an_import_and_a_later_run_uses_it(h
         (packages / "gate").open("w").close()
         assert (await call(client, "wait_run", run_id=patient, timeout_seconds=50))["status"] == "failed"
     failed = [event for event in events_of(home.run_directory(patient)) if event["type"] == "model_call_failed"]
-    assert {event["reason"] for event in failed} == {"unreachable"}, "AG2 is there, the model server is not"
+    assert {event["reason"] for event in failed} == {"unreachable"}, "the SDK is there, the model server is not"
     assert (packages / "imports").read_text() == "begun\n", "six agents shared one import"
 
 
 async def test_an_import_is_no_silence_of_the_model_and_costs_nothing(home: TempHome) -> None:
-    home, packages = with_blocked_framework(home)
+    home, packages = with_blocked_sdk(home)
     brief = config(home, "brief", 600, call_timeout_seconds=0.3)
     async with home.client() as client:
         run_id = (await call(client, "start_run", question="q", config=brief))["run_id"]
@@ -71,7 +70,7 @@ async def test_an_import_is_no_silence_of_the_model_and_costs_nothing(home: Temp
 
 
 async def test_a_runner_leaves_although_an_import_never_ends(home: TempHome) -> None:
-    home, packages = with_blocked_framework(home)
+    home, packages = with_blocked_sdk(home)
     async with home.client() as client:
         run_id = (await call(client, "start_run", question="q", config=config(home, "short", 1)))["run_id"]
         assert (await call(client, "wait_run", run_id=run_id, timeout_seconds=50))["status"] == "timed_out"

@@ -5,7 +5,7 @@ sandbox, journaled, like any other command. AG2's own executors are never used.
 
 AG2 1.x is asynchronous to the bottom: a turn is a task on this event loop and needs no thread, so one that is cancelled
 or out of time ends at once, with its connection. Only AG2's import, a second or two, happens on a thread. Its cache and
-telemetry are middleware that nobody adds here; its retries are those of OpenAI's SDK, and off.
+telemetry are middleware that nobody adds here; its retries are the SDK's and off.
 """
 
 import asyncio
@@ -13,7 +13,6 @@ import json
 import uuid
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -35,10 +34,9 @@ from massgen_mcp.backends.base import (
 from massgen_mcp.backends.chatcompletion import OPENAI, stop_part
 from massgen_mcp.backends.failures import translated
 from massgen_mcp.backends.frameworks.code_blocks import as_command, code_blocks
-from massgen_mcp.backends.http import Endpoint
+from massgen_mcp.backends.http import Endpoint, LazyClient
 from massgen_mcp.backends.wire_values import CallIds, clean, count, usage_part, written_tokens
 from massgen_mcp.config.models.ag2 import CodeExecutor
-from massgen_mcp.threads import abandonable, imported
 
 if TYPE_CHECKING:
     from ag2.events import ModelResponse, Usage
@@ -47,7 +45,6 @@ if TYPE_CHECKING:
 
 MAX_SECONDS = 86_400.0
 """The longest time that a command can be given."""
-_TURNS = "massgen_mcp.backends.frameworks.ag2_turn"
 _CODE = "code_"
 """The ids of calls that run the code of a reply begin so."""
 _CODE_RUNS = (
@@ -66,9 +63,9 @@ class Ag2Backend:
         self._endpoint = endpoint
         self._executor = executor
         self._base_url = endpoint.base_url or OPENAI
-        self._load = partial(_load, endpoint, name, system_message)
-        self._lock = anyio.Lock()
-        self._turns: Turns | None = None
+        self._turns = LazyClient(
+            lambda: _load(endpoint, name, system_message), "massgen_mcp.backends.frameworks.ag2_turn"
+        )
 
     @property
     def model(self) -> str:
@@ -76,12 +73,12 @@ class Ag2Backend:
 
     async def prepare(self) -> None:
         with translated(self._endpoint, self._base_url):
-            await self._loaded()
+            await self._turns.get()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
         heard: asyncio.Queue[Part | None] = asyncio.Queue()
         with translated(self._endpoint, self._base_url):
-            turns = await self._loaded()
+            turns = await self._turns.get()
             turn = asyncio.create_task(turns.take(self._with_instructions(request), heard.put_nowait))
             turn.add_done_callback(lambda _: heard.put_nowait(None))
             texts: list[str] = []
@@ -97,17 +94,7 @@ class Ag2Backend:
                 yield part
 
     async def aclose(self) -> None:
-        turns, self._turns = self._turns, None
-        if turns is not None:
-            await turns.close()
-
-    async def _loaded(self) -> "Turns":
-        """On threads: the import and what AG2 builds first are slow, and whoever waits can be cancelled."""
-        async with self._lock:
-            if self._turns is None:
-                await imported(_TURNS)
-                self._turns = await abandonable(self._load)
-            return self._turns
+        await self._turns.aclose()
 
     def _with_instructions(self, request: ModelRequest) -> ModelRequest:
         """The request as the agent sees it: what became of its code comes as a message, as in AG2."""
