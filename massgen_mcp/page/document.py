@@ -33,12 +33,14 @@ DRAWING = ("dom.js", "markdown.js", "differences.js", "timeline.js", "run.js")
 
 
 @cache
-def document(source: str, further: str = "", style_too: str = "", drawing: tuple[str, ...] = DRAWING) -> str:
+def document(
+    source: str, further: str = "", styles_too: tuple[str, ...] = (), drawing: tuple[str, ...] = DRAWING
+) -> str:
     """The page with `@data@` where data may stand. `source`: the file that brings the data and calls `draw`. `further`:
-    what the policy allows besides, in its own words. `style_too`: a further style sheet. `drawing`: where `draw` is.
+    what the policy allows besides, in its own words. `styles_too`: further style sheets. `drawing`: where `draw` is.
     """
     folder = files("massgen_mcp.page") / "template"
-    style = "\n".join((folder / name).read_text("utf-8").strip() for name in ("run.css", style_too) if name)
+    style = "\n".join((folder / name).read_text("utf-8").strip() for name in ("run.css", *styles_too))
     parts = "\n".join((folder / name).read_text("utf-8").strip() for name in (*drawing, source))
     script = f"(() => {{\n'use strict';\n{parts}\n}})();"
     policy = (

@@ -46,7 +46,7 @@ def run_app() -> Apps:
         )
 
         known = {"message_characters": MAX_MESSAGE_CHARACTERS}
-        return with_data(document("app.js", style_too="app.css"), known).decode()
+        return with_data(document("app.js", styles_too=("app.css",)), known).decode()
 
     apps = Apps()
     page = FunctionResource(

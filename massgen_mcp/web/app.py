@@ -27,8 +27,9 @@ from starlette.routing import Route
 from massgen_mcp import __version__
 from massgen_mcp.config.default_team import MAX_AGENTS
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.page import statistics as statistics_page
 from massgen_mcp.page.data import RunPage
-from massgen_mcp.page.document import document, with_data
+from massgen_mcp.page.document import DRAWING, document, with_data
 from massgen_mcp.page.head import TONES
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.run_state.status import RunStatus
@@ -38,6 +39,8 @@ from massgen_mcp.runs.service import RunService
 from massgen_mcp.server.arguments import MAX_ANSWERS
 from massgen_mcp.server.build import BuiltServer
 from massgen_mcp.server.limits import MAX_BODY_BYTES
+from massgen_mcp.statistics.sums import StatisticsFilter
+from massgen_mcp.statistics.words import as_worded
 from massgen_mcp.web.rows import rows
 
 logger = logging.getLogger(__name__)
@@ -217,17 +220,23 @@ KNOWN = {
 """What the script of the pages has to know before it asks for anything."""
 
 
-PAGES = ("/", "/new", "/compare", "/runs/{run_id}")
-
-
 def pages() -> Starlette:
     """The pages, which are the same for everybody and hold no data."""
-    html = with_data(document("web.js", "; connect-src 'self'", "web.css"), KNOWN)
+    policy = "; connect-src 'self'"
+    runs = document("web.js", policy, ("web.css",), (*DRAWING, "ask.js"))
+    statistics = document(
+        "web_statistics.js", policy, ("web.css", "statistics.css"), (*statistics_page.DRAWING, "ask.js")
+    )
 
-    async def page(_: Request) -> Response:
-        return HTMLResponse(html, headers=HEADERS)
+    def route(path: str, html: str) -> Route:
+        return Route(path, HTMLResponse(with_data(html, KNOWN), headers=HEADERS), methods=["GET"])
 
-    return Starlette(routes=[Route(path, page, methods=["GET"]) for path in PAGES])
+    return Starlette(
+        routes=[
+            *(route(path, runs) for path in ("/", "/new", "/compare", "/runs/{run_id}")),
+            route("/statistics", statistics),
+        ]
+    )
 
 
 @asynccontextmanager
@@ -253,6 +262,9 @@ def _api(service: RunService, client: Client, feeds: Feeds, redactor: Redactor) 
         await service.look(run_id)
         return StreamingResponse(feeds.watch(run_id), media_type="text/event-stream", headers=HEADERS)
 
+    async def statistics(_: Request) -> Response:
+        return _json(redactor.value(as_worded(await service.statistics(StatisticsFilter()))))
+
     async def tool(request: Request) -> Response:
         reply = await client.call_tool(request.path_params["name"], await _arguments(request))
         return _json(reply.structured_content or {}) if not reply.is_error else _refused(_text_of(reply))
@@ -261,6 +273,7 @@ def _api(service: RunService, client: Client, feeds: Feeds, redactor: Redactor) 
         routes=[
             Route(f"{API}/runs", runs, methods=["GET"]),
             Route(f"{API}/runs/{{run_id}}", watch, methods=["GET"]),
+            Route(f"{API}/statistics", statistics, methods=["GET"]),
             Route(f"{API}/tools/{{name}}", tool, methods=["POST"]),
         ],
         exception_handlers={MassgenError: _refusal, ValidationError: _refusal, MCPError: _refusal},

@@ -24,6 +24,7 @@ ASKED = (
     "/api/",
     "/api/runs",
     "/api/runs/run-x",
+    "/api/statistics",
     "/api/tools/list_runs",
     "/api/../api/runs",
     "//api/runs",
@@ -60,18 +61,20 @@ async def test_nothing_is_told_without_the_token_of_this_process(home: TempHome)
 
 async def test_the_pages_themselves_hold_nothing_and_may_ask_nobody_else(home: TempHome) -> None:
     async with visitor(home) as http:
-        paths = ("/", "/new", "/runs/run-x", "/runs/%3Cscript%3E")
+        paths = ("/", "/new", "/compare", "/runs/run-x", "/runs/%3Cscript%3E")
         pages = [await http.get(path, headers={"Authorization": ""}) for path in paths]
         assert {page.text for page in pages} == {pages[0].text}
+        pages.append(await http.get("/statistics", headers={"Authorization": ""}))
         for path in ("/../etc/passwd", "/runs/../../x", "/runs/a/b", "/%2e%2e/x", "/web.js", "/runs/..%2f..%2fx"):
             assert (await http.get(path)).status_code == 404, path
-    headers = pages[0].headers
-    assert headers["content-security-policy"] == "frame-ancestors 'none'"
-    assert (headers["x-content-type-options"], headers["cache-control"]) == ("nosniff", "no-store")
-    policy = pages[0].text.partition('Content-Security-Policy" content="')[2].partition('"')[0]
-    assert policy.startswith("default-src 'none'; script-src 'sha256-")
-    assert policy.endswith("connect-src 'self'")
-    assert "unsafe" not in policy
+    for page in (pages[0], pages[-1]):
+        headers = page.headers
+        assert headers["content-security-policy"] == "frame-ancestors 'none'"
+        assert (headers["x-content-type-options"], headers["cache-control"]) == ("nosniff", "no-store")
+        policy = page.text.partition('Content-Security-Policy" content="')[2].partition('"')[0]
+        assert policy.startswith("default-src 'none'; script-src 'sha256-")
+        assert policy.endswith("connect-src 'self'")
+        assert "unsafe" not in policy
 
 
 async def test_a_page_of_another_name_or_origin_gets_nothing_even_with_the_token(home: TempHome) -> None:

@@ -39,7 +39,7 @@ def row(tab: Tab, question: str) -> list[str]:
     return [str(one) for one in found]
 
 
-def test_the_list_tells_what_a_run_cost_how_long_it_took_who_was_against_it_and_what_was_applied(
+def test_the_list_tells_what_a_run_cost_how_long_it_took_who_was_against_it_what_was_applied_and_all_together(
     browser: Browser, home: TempHome
 ) -> None:
     (home.work / "project").mkdir()
@@ -63,7 +63,12 @@ def test_the_list_tells_what_a_run_cost_how_long_it_took_who_was_against_it_and_
         assert agreed[4] == "pill good"
         assert (split[0], split[1], split[4]) == ("! no majority", "Against: 3 of 5", "pill busy")
         assert change[4] == "pill good"
-        assert "applied " in tab.js("document.querySelector('.runs li .good').innerText")
+        assert "applied " in tab.js("document.querySelector('.runs .what .good').innerText")
+        tab.js("[...document.querySelectorAll('nav a')].find(one => one.innerText === 'Statistics').click()")
+        arrived(tab, "location.pathname === '/statistics'")
+        tab.settled("document.querySelector('h1') !== null")
+        assert tab.js("document.querySelector('h1').innerText") == "3 runs"
+        fine(tab)
 
 
 def test_runs_are_gone_through_by_the_arrow_keys_opened_by_enter_and_two_of_them_compared(

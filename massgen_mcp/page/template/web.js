@@ -1,47 +1,10 @@
 // `massgen-mcp web`: the list of runs, the form that starts one, and one run while it goes on. What is done is a call of
 // the MCP tools.
-const KEY = 'massgen-token', known = JSON.parse(document.getElementById('data').textContent);
-const place = document.getElementById('run');
-const bearer = token => ({Authorization: `Bearer ${token}`});
-// The token that an address brings is kept only if it is right: any page can open an address with a wrong one.
-async function bring() {
-  const [, token] = /^#token=([\w-]+)$/.exec(location.hash) || [];
-  if (!token) return false;
-  history.replaceState(null, '', location.pathname + location.search);
-  const answer = await fetch('/api/runs?limit=1', {headers: bearer(token)}).catch(() => null);
-  if (answer && answer.ok) localStorage.setItem(KEY, token);
-  return Boolean(answer && answer.ok);
-}
-const brought = bring();
-addEventListener('hashchange', async () => { if (await bring() && !inside) location.reload(); });
-
-class Refused extends Error {}
-let inside = false;
-const out = h('section', {role: 'alert'}, h('h1', {}, 'Not let in'), h('p', {}, 'Open the address that ', h('code', {}, 'massgen-mcp web'), ' printed; each start of it has a new one.'));
-async function ask(path, options = {}) {
-  await brought;
-  const answer = await fetch(path, {...options, headers: {...options.headers, ...bearer(localStorage.getItem(KEY) || '')}})
-    .catch(error => { throw Object.assign(error, {unreachable: true}); });
-  if (answer.status === 401) {
-    inside ? place.prepend(out) : place.replaceChildren(out);  // what somebody has typed stays
-    throw new Refused('The token is missing or old.');
-  }
-  inside = true;
-  out.remove();
-  if (answer.status === 404) throw new Refused('There is no such run here, or its files were deleted by age.');
-  if (!answer.ok) throw Object.assign(new Refused(((await answer.json().catch(() => ({}))).error || '').replace(/^ERROR \w+: /, '') || `The server refused (${answer.status}).`), {passing: answer.status >= 500});
-  return answer;
-}
-const tool = async (name, args) => (await ask(`/api/tools/${name}`, {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(args)})).json();
-
 const field = (label, element, kind) => h('label', {class: kind}, label, element);
 const toned = run => {
   const tone = run.weak ? 'busy' : known.states[run.status], sign = {good: '✓ ', bad: '✗ ', busy: run.weak ? '! ' : ''}[tone];
   return h('span', {class: `pill ${tone}`}, sign + (run.weak || (run.outcome && run.outcome !== 'single' ? run.outcome : run.status).replace(/_/g, ' ')));
 };
-const told = () => h('p', {class: 'told', role: 'status'});
-const say = (where, text, bad) => { where.className = bad ? 'told bad' : 'told'; where.textContent = visible(text); };
-const anchor = (to, words) => h('a', {href: to}, words);
 const lasted = seconds => seconds < 60 ? `${seconds.toFixed(1)} s` : clock(seconds);
 const day = seconds => new Date(seconds * 1000).toLocaleString();
 // One thing at a time: the button waits for it, and what is refused is said.
@@ -53,7 +16,6 @@ const doing = (button, where, work) => async event => {
   button.disabled = false;
   if (held && document.activeElement === document.body) button.focus();  // whoever works by keyboard stays there
 };
-const failed = (where, error) => say(where, error instanceof Refused ? error.message : error.unreachable ? 'The server cannot be reached.' : `This went wrong: ${error.message}`, true);
 
 function list() {
   document.title = 'Runs · massgen';
@@ -132,7 +94,7 @@ function list() {
     return [[...found, ...rest], rest.length ? next : after];
   }).catch(error => failed(note, error));
   more.addEventListener('click', doing(more, note, () => load({cursor: next, limit: known.most_runs}, (found, after) => [[...runs, ...found], after])));
-  place.replaceChildren(h('nav', {}, anchor('/new', 'Start a run')), h('h1', {}, 'Runs'), h('section', {}, form),
+  place.replaceChildren(h('nav', {}, anchor('/new', 'Start a run'), anchor('/statistics', 'Statistics')), h('h1', {}, 'Runs'), h('section', {}, form),
     h('section', {}, both, h('div', {class: 'heads', 'aria-hidden': 'true'}, ['', 'Question', 'Outcome', 'Against', 'Cost', 'Time', 'Started'].map(head => h('span', {}, head))), rows, note, more));
   begin();
   setInterval(() => { if (!document.hidden && !more.disabled && !out.isConnected) again(); }, 5000);

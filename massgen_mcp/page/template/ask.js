@@ -1,0 +1,38 @@
+// How a page of `massgen-mcp web` asks its server: with the token of its address. What is done is a call of the MCP tools.
+const KEY = 'massgen-token', known = JSON.parse(document.getElementById('data').textContent);
+const place = document.getElementById('run');
+const bearer = token => ({Authorization: `Bearer ${token}`});
+// The token that an address brings is kept only if it is right: any page can open an address with a wrong one.
+async function bring() {
+  const [, token] = /^#token=([\w-]+)$/.exec(location.hash) || [];
+  if (!token) return false;
+  history.replaceState(null, '', location.pathname + location.search);
+  const answer = await fetch('/api/runs?limit=1', {headers: bearer(token)}).catch(() => null);
+  if (answer && answer.ok) localStorage.setItem(KEY, token);
+  return Boolean(answer && answer.ok);
+}
+const brought = bring();
+addEventListener('hashchange', async () => { if (await bring() && !inside) location.reload(); });
+
+class Refused extends Error {}
+let inside = false;
+const out = h('section', {role: 'alert'}, h('h1', {}, 'Not let in'), h('p', {}, 'Open the address that ', h('code', {}, 'massgen-mcp web'), ' printed; each start of it has a new one.'));
+async function ask(path, options = {}) {
+  await brought;
+  const answer = await fetch(path, {...options, headers: {...options.headers, ...bearer(localStorage.getItem(KEY) || '')}})
+    .catch(error => { throw Object.assign(error, {unreachable: true}); });
+  if (answer.status === 401) {
+    inside ? place.prepend(out) : place.replaceChildren(out);  // what somebody has typed stays
+    throw new Refused('The token is missing or old.');
+  }
+  inside = true;
+  out.remove();
+  if (answer.status === 404) throw new Refused('There is no such run here, or its files were deleted by age.');
+  if (!answer.ok) throw Object.assign(new Refused(((await answer.json().catch(() => ({}))).error || '').replace(/^ERROR \w+: /, '') || `The server refused (${answer.status}).`), {passing: answer.status >= 500});
+  return answer;
+}
+const tool = async (name, args) => (await ask(`/api/tools/${name}`, {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(args)})).json();
+const told = () => h('p', {class: 'told', role: 'status'});
+const say = (where, text, bad) => { where.className = bad ? 'told bad' : 'told'; where.textContent = visible(text); };
+const anchor = (to, words) => h('a', {href: to}, words);
+const failed = (where, error) => say(where, error instanceof Refused ? error.message : error.unreachable ? 'The server cannot be reached.' : `This went wrong: ${error.message}`, true);
