@@ -7,7 +7,7 @@ WORKERS := $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 NPM_CI := PATH="$$PATH:$(CURDIR)/$(BIN)" npm ci --loglevel=error --no-audit --no-fund --fetch-timeout=60000 --fetch-retries=4
 IN_PARALLEL := --numprocesses $(WORKERS) --dist loadfile
 
-.PHONY: demo check test bench soak clients docs bundle release-check clean
+.PHONY: demo check test bench soak clients docs bundle release-check site clean
 
 demo: $(VENV)/installed
 	$(BIN)/massgen-mcp demo
@@ -82,6 +82,11 @@ bundle: $(VENV)/developed
 # Everything of a release but the upload, of the last commit, into dist/: built twice, tried, listed, signed, verified.
 release-check: $(VENV)/releasing node_modules/installed
 	$(BIN)/python -m release check
+
+# The documentation as a site, in dist/site; pages of README and docs/.
+site: $(VENV)/releasing
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --config-file website/mkdocs.yml
+	@echo "Look at it: $(BIN)/python -m http.server --directory dist/site --bind 127.0.0.1"
 
 clean:
 	rm -rf $(VENV) node_modules tests/clients/node_modules .coverage* htmlcov build dist

@@ -175,6 +175,11 @@ def the_workflows_are_sound() -> str:
     return _do([str(BIN / "zizmor"), "--offline", "--quiet", "--no-progress", *workflows]).strip()
 
 
+def the_site_is_built_and_no_link_in_it_is_dead() -> str:
+    _do([sys.executable, "-m", "mkdocs", "build", "--quiet", "--config-file", "website/mkdocs.yml"])
+    return f"{len(list((DIST / 'site').rglob('*.html')))} pages"
+
+
 STEPS: tuple[tuple[str, Callable[[], str]], ...] = (
     ("The same version everywhere", the_same_version_everywhere),
     ("Two builds are the same", two_builds_are_the_same),
@@ -184,6 +189,7 @@ STEPS: tuple[tuple[str, Callable[[], str]], ...] = (
     ("The list of parts is whole", the_list_of_parts_is_whole),
     ("A file that was changed is found out", a_file_that_was_changed_is_found_out),
     ("The workflows are sound", the_workflows_are_sound),
+    ("The site is built, and no link in it is dead", the_site_is_built_and_no_link_in_it_is_dead),
 )
 
 
@@ -194,7 +200,12 @@ def _packages() -> list[Path]:
 def _do(command: list[str], environ: dict[str, str] | None = None, cwd: Path = ROOT) -> str:
     """What the command says. Raises `Failed` with all of it when it fails."""
     done = subprocess.run(
-        command, cwd=cwd, env={**os.environ, **(environ or {})}, capture_output=True, text=True, check=False
+        command,
+        cwd=cwd,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1", **(environ or {})},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         raise Failed(f"{Path(command[0]).name} ended with {done.returncode}\n{done.stdout}{done.stderr}".rstrip())

@@ -52,7 +52,7 @@ def test_what_may_publish_runs_nothing_of_the_repository() -> None:
     """Neither its Makefile nor its Python: a publishing job gets files that another one built and tried."""
     release = ROOT / ".github/workflows/release.yml"
     publishing = {name for name, job in jobs_of(release).items() if "write" in job["permissions"].values()}
-    assert publishing == {"pypi", "image", "registry", "github"}
+    assert publishing == {"pypi", "image", "registry", "site", "github"}
     ran = [step["run"] for name, step in steps_of(release) if name in publishing and "run" in step]
     assert [one for one in ran if re.search(r"\bmake\b|python|\.ci/|npm|pip ", one)] == []
     assert all(jobs_of(release)[name]["if"] == "github.ref_type == 'tag'" for name in publishing)
