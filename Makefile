@@ -85,7 +85,7 @@ release-check: $(VENV)/releasing node_modules/installed
 
 # The documentation as a site, in dist/site; pages of README and docs/.
 site: $(VENV)/releasing
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --config-file website/mkdocs.yml
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --config-file website/mkdocs.yml
 	@echo "Look at it: $(BIN)/python -m http.server --directory dist/site --bind 127.0.0.1"
 
 clean:

@@ -176,7 +176,7 @@ def the_workflows_are_sound() -> str:
 
 
 def the_site_is_built_and_no_link_in_it_is_dead() -> str:
-    _do([sys.executable, "-m", "mkdocs", "build", "--quiet", "--config-file", "website/mkdocs.yml"])
+    _do([sys.executable, "-m", "mkdocs", "build", "--config-file", "website/mkdocs.yml"])
     return f"{len(list((DIST / 'site').rglob('*.html')))} pages"
 
 

@@ -50,9 +50,9 @@ def first_page(readme: str) -> str:
     parts = re.split(r"^## ", readme.replace(picture.group(), ""), flags=re.MULTILINE)
     sections = {part.partition("\n")[0]: f"## {part}" for part in parts[1:]}
     shown = [parts[0], sections["What it costs"], picture.group(), sections["Start"], sections["What holds"]]
-    text = "\n".join(shown).replace('srcset="docs/', 'srcset="').replace('src="docs/', 'src="')
+    text = re.sub(r"\]\((?![a-z]+:|docs/)", "](../", "\n".join(shown))
     text = text.replace("](docs/README.md)", "](tutorial.md)").replace("](docs/", "](")
-    return re.sub(r"\]\((?![a-z]+:|[\w-]+\.md)", "](../", text)
+    return text.replace('srcset="docs/', 'srcset="').replace('src="docs/', 'src="')
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
