@@ -88,8 +88,7 @@ def team_of(
 
 def team_of_keys(environ: Mapping[str, str]) -> DefaultTeam | None:
     """One strong model of each provider whose key is set; of a single provider one model with three views."""
-    strong = [f"{row.type}/{row.strong_model}" for row in PROVIDERS if row.strong_model is not None]
-    reachable = [model for model in strong if _has_key(model, environ)]
+    reachable = reachable_models(environ)
     match reachable:
         case []:
             return None
@@ -100,6 +99,12 @@ def team_of_keys(environ: Mapping[str, str]) -> DefaultTeam | None:
             config = config_from_models(reachable, num_agents=None)
             description = "default team of the keys that are set"
     return DefaultTeam(config, "keys", description)
+
+
+def reachable_models(environ: Mapping[str, str]) -> list[str]:
+    """The strong models of providers whose key is set."""
+    strong = [f"{row.type}/{row.strong_model}" for row in PROVIDERS if row.strong_model is not None]
+    return [model for model in strong if _has_key(model, environ)]
 
 
 def best_team(servers: Iterable[LocalServer], memory_bytes: int | None = None) -> DefaultTeam | None:

@@ -6,9 +6,11 @@ Runs that go on are followed, drawn and put into bytes once, however many look a
 
 import json
 import logging
+import os
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
 from typing import Any, cast
 
 import anyio
@@ -25,6 +27,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Route
 
 from massgen_mcp import __version__
+from massgen_mcp.checks.proposals import proposed_checks
 from massgen_mcp.config.default_team import MAX_AGENTS
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.page import statistics as statistics_page
@@ -36,11 +39,12 @@ from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.checks import MAX_MESSAGE_CHARACTERS
 from massgen_mcp.runs.engine import RunRow
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.server.arguments import MAX_ANSWERS
+from massgen_mcp.server.arguments import MAX_ANSWERS, context_path
 from massgen_mcp.server.build import BuiltServer
 from massgen_mcp.server.limits import MAX_BODY_BYTES
 from massgen_mcp.statistics.sums import StatisticsFilter
 from massgen_mcp.statistics.words import as_worded
+from massgen_mcp.web.form import offered, request_of
 from massgen_mcp.web.rows import rows
 
 logger = logging.getLogger(__name__)
@@ -262,6 +266,17 @@ def _api(service: RunService, client: Client, feeds: Feeds, redactor: Redactor) 
         await service.look(run_id)
         return StreamingResponse(feeds.watch(run_id), media_type="text/event-stream", headers=HEADERS)
 
+    async def form(_: Request) -> Response:
+        return _json(redactor.value(await offered(service, Path.cwd(), os.environ)))
+
+    async def checks(request: Request) -> Response:
+        directories = [Path(context_path(path).path) for path in request.query_params.getlist("directory")]
+        return _json({"checks": await anyio.to_thread.run_sync(proposed_checks, directories)})
+
+    async def again(request: Request) -> Response:
+        view = await service.look(request.path_params["run_id"])
+        return _json(redactor.value(await request_of(view, Path.cwd(), os.environ)))
+
     async def statistics(_: Request) -> Response:
         return _json(redactor.value(as_worded(await service.statistics(StatisticsFilter()))))
 
@@ -273,6 +288,9 @@ def _api(service: RunService, client: Client, feeds: Feeds, redactor: Redactor) 
         routes=[
             Route(f"{API}/runs", runs, methods=["GET"]),
             Route(f"{API}/runs/{{run_id}}", watch, methods=["GET"]),
+            Route(f"{API}/runs/{{run_id}}/request", again, methods=["GET"]),
+            Route(f"{API}/form", form, methods=["GET"]),
+            Route(f"{API}/checks", checks, methods=["GET"]),
             Route(f"{API}/statistics", statistics, methods=["GET"]),
             Route(f"{API}/tools/{{name}}", tool, methods=["POST"]),
         ],

@@ -16,7 +16,7 @@ import massgen_mcp as massgen
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.runs.host.foreground import run_here
 from tests.commands import run_command
-from tests.harness import COMMAND_MODULE, TempHome, agent, call
+from tests.harness import COMMAND_MODULE, TempHome, agent, call, expect_error
 from tests.teams import asked
 from tests.terminal import newest, only_child
 
@@ -65,6 +65,21 @@ async def test_a_session_goes_on_at_every_door(here: TempHome) -> None:
     listed = run_command(here, COMMAND_MODULE, "--list-sessions").stdout
     assert f"{session_id}  " in listed
     assert "  4 turns  One?" in listed
+
+
+async def test_any_run_begins_a_conversation_that_is_called_by_its_id(here: TempHome) -> None:
+    config = here.config("solo", *team()["agents"])
+    stuck = here.config("stuck", agent("ada", {"hang": True}))
+    async with here.client() as client:
+        first = await call(client, "start_run", question="One?", config=config, wait_seconds=40)
+        turn = {"config": config, "session_id": first["run_id"], "wait_seconds": 40}
+        second = await call(client, "start_run", question="Two?", **turn)
+        third = await call(client, "start_run", question="Three?", **turn)
+        going = await call(client, "start_run", question="How long?", config=stuck)
+        turn = {"config": config, "session_id": going["run_id"]}
+        assert (await expect_error(client, "start_run", question="And then?", **turn))[0] == "session_busy"
+    assert told(here.path / "runs" / second["run_id"]) == ["One?"]
+    assert told(here.path / "runs" / third["run_id"]) == ["One?", "Two?"]
 
 
 async def test_turns_that_are_not_logged_are_known_to_this_process_alone(here: TempHome) -> None:

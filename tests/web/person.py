@@ -28,7 +28,7 @@ def told(tab: Tab, words: str) -> None:
 def fill(tab: Tab, **fields: str) -> None:
     for name, text in fields.items():
         field = f"document.querySelector('form').elements[{json.dumps(name)}]"
-        tab.js(f"{field}.value = {json.dumps(text)}; {field}.dispatchEvent(new Event('input'))")
+        tab.js(f"{field}.value = {json.dumps(text)}; {field}.dispatchEvent(new Event('input', {{bubbles: true}}))")
 
 
 def rows(tab: Tab, *questions: str) -> None:

@@ -25,6 +25,9 @@ ASKED = (
     "/api/runs",
     "/api/runs/run-x",
     "/api/statistics",
+    "/api/form",
+    "/api/checks?directory=/",
+    "/api/runs/run-x/request",
     "/api/tools/list_runs",
     "/api/../api/runs",
     "//api/runs",
@@ -53,7 +56,9 @@ async def test_nothing_is_told_without_the_token_of_this_process(home: TempHome)
             shown = {"Authorization": wrong, "Cookie": f"token={TOKEN}"}
             for path in ASKED:
                 for method in ("GET", "POST"):
-                    reply = await http.request(method, f"{path}?token={TOKEN}", json={}, headers=shown)
+                    reply = await http.request(
+                        method, f"{path}{'&' if '?' in path else '?'}token={TOKEN}", json={}, headers=shown
+                    )
                     assert reply.status_code in (401, 404), (wrong, path)
                     assert "run" not in reply.text
         assert (await http.get("/api/runs")).json() == {"runs": []}
@@ -142,4 +147,7 @@ async def test_what_is_asked_is_checked_as_by_the_tools(home: TempHome) -> None:
         ):
             reply = await http.get(f"/api/runs?{query}")
             assert reply.status_code == 400, query
+        for directory in ("relative", "/no/such/directory", "%00", "/" + "x" * 5000):
+            reply = await http.get(f"/api/checks?directory={directory}")
+            assert reply.status_code == 400, directory
         assert (await http.get("/api/tools/list_runs")).status_code == 405

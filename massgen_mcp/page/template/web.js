@@ -124,42 +124,109 @@ async function against(ids) {
   } catch (error) { failed(note, error); }
 }
 
+// Buttons beside a text of lines: each puts its line in, or takes it out again.
+function picks(name, area) {
+  const lines = () => area.value.split('\n').map(line => line.trim()).filter(Boolean), box = h('div', {class: 'picks', role: 'group', 'aria-label': name});
+  let offered = [];
+  const show = () => merge(box, offered.map(one => h('button', {type: 'button', key: one, value: one, 'aria-pressed': String(lines().includes(one))}, visible(one))));
+  box.addEventListener('click', event => {
+    const one = event.target.value;
+    if (!one) return;
+    area.value = (lines().includes(one) ? lines().filter(line => line !== one) : [...lines(), one]).join('\n');
+    area.dispatchEvent(new Event('input', {bubbles: true}));
+  });
+  area.addEventListener('input', show);
+  return {box, show, offer: found => { offered = found; show(); }};
+}
+
 function start() {
   document.title = 'Start a run · massgen';
+  const query = new URLSearchParams(location.search), earlier = query.get('again') || query.get('after'), follows = query.has('after');
   const one = (name, label, attributes, kind) => field(label, h('input', {name, ...attributes}), kind);
   const many = (name, label, rows, required) => field(label, h('textarea', {name, rows, required}), 'whole');
-  const teams = h('datalist', {id: 'teams'});
+  const teams = h('select', {name: 'team'}, h('option', {value: ''}, 'The default team, or your config')), sums = h('p', {class: 'told', role: 'status'}), about = told();
   const note = told(), plan = h('button', {type: 'button'}, 'Show the plan'), go = h('button', {class: 'main'}, 'Start');
-  const form = h('form', {}, many('question', 'Question: the whole task, the team sees nothing else', 6, true), 
-    one('config', 'Team: a name, or the path of a YAML file; nothing: the default team', {list: 'teams'}, 'broad'),
-    one('num_agents', 'Agents, to use one model several times', {type: 'number', min: 1, max: known.agents}),
-    many('models', 'Or models, one in each line, as backend/model', 2),
+  const decides = h('select', {name: 'decide'}, [['', 'as the team says'], ['vote', 'votes'], ['checks', 'tests that agents write'], ['synthesise', 'one answer from all']].map(([value, words]) => h('option', {value}, words)));
+  const goOn = h('label', {class: 'box', hidden: true}, h('input', {type: 'checkbox', name: 'goOn'}), 'Go on with its changes in files, which are not applied');
+  const form = h('form', {}, many('question', follows ? 'The next question' : 'Question: the whole task, the team sees nothing else', 6, true), goOn,
+    field('Team', teams, 'broad'), one('config', 'Or your own: the path of a YAML file', {}, 'broad'),
+    many('models', 'Or models, one in each line, as backend/model', 2), one('num_agents', 'Agents, to use one model several times', {type: 'number', min: 1, max: known.agents}), field('Decided by', decides),
     many('context_paths', 'Files and directories that the team may read, one absolute path in each line', 2),
     h('label', {class: 'box'}, h('input', {type: 'checkbox', name: 'write'}), 'What it changes there may be applied later'),
     many('checks', 'Commands that test the changes to these paths, one in each line', 2),
     one('max_usd', 'Budget in $', {type: 'number', min: 0, step: 'any'}), one('max_seconds', 'Time limit in seconds', {type: 'number', min: 1}),
-    one('max_answers', 'Answers of each agent', {type: 'number', min: 1, max: known.answers}), plan, go, teams);
-  const value = name => form.elements[name].value.trim(), rows = name => value(name).split('\n').map(row => row.trim()).filter(Boolean);
+    one('max_answers', 'Answers of each agent', {type: 'number', min: 1, max: known.answers}), sums, plan, go);
+  const {elements} = form, value = name => elements[name].value.trim(), rows = name => value(name).split('\n').map(row => row.trim()).filter(Boolean);
+  const offers = Object.fromEntries([['models', 'Models that can be asked'], ['context_paths', 'Recent directories'], ['checks', 'Checks that these directories seem to have']].map(([name, words]) => {
+    const made = picks(words, elements[name]);
+    elements[name].parentElement.after(made.box);
+    return [name, made];
+  }));
+  let session = null, timer = null, asked = 0, looked = '';
   function given() {
-    const permission = form.elements.write.checked ? 'write' : 'read', args = {question: form.elements.question.value};
-    if (value('config')) args.config = value('config');
+    const permission = elements.write.checked ? 'write' : 'read', args = {question: elements.question.value}, team = value('config') || value('team');
+    if (team) args.team = team;
+    if (value('decide')) args.decide = value('decide');
     for (const name of ['models', 'checks']) if (rows(name).length) args[name] = rows(name);
     if (rows('context_paths').length) args.context_paths = rows('context_paths').map(path => ({path, permission}));
     for (const name of ['num_agents', 'max_usd', 'max_seconds', 'max_answers']) if (value(name)) args[name] = Number(value(name));
+    if (session) args.session_id = session;
+    if (elements.goOn.checked) args.changes_of = 'winner';
     return args;
   }
+  const teamOf = made => Object.entries(made.team).map(([name, model]) => `${name} (${model})`).join(', ');
+  // What it will cost, before anybody presses a button. Nobody's checks are run for that, so nothing is said of files.
+  async function sum() {
+    const mine = ++asked, {context_paths: paths, checks, session_id, changes_of, ...rest} = given();
+    try {
+      const made = await tool('start_run', {...rest, question: rest.question || '?', dry_run: true});
+      if (mine === asked) say(sums, [`${made.source}: ${teamOf(made)}`, `Expected: ${made.estimate}`, (made.missing_keys || []).length ? `Missing: ${made.missing_keys.join(', ')}` : ''].filter(Boolean).join('\n'), Boolean((made.missing_keys || []).length));
+    } catch (error) {
+      if (mine === asked) paths ? say(sums, 'The plan tells what it will cost.') : failed(sums, error);
+    }
+  }
+  // What the directories seem to be tested by.
+  async function look() {
+    const paths = rows('context_paths'), query = new URLSearchParams(paths.map(path => ['directory', path])).toString();
+    if (query === looked) return;
+    looked = query;
+    const found = paths.length ? await ask(`/api/checks?${query}`).then(answer => answer.json()).catch(() => ({checks: []})) : {checks: []};
+    if (query === looked) offers.checks.offer(found.checks);
+  }
+  const later = () => { clearTimeout(timer); timer = setTimeout(() => { sum(); look(); }, 400); };
+  form.addEventListener('input', later);
   plan.addEventListener('click', doing(plan, note, async () => {
     if (!form.reportValidity()) return;
     const made = await tool('start_run', {...given(), dry_run: true});
-    say(note, [`Team: ${Object.entries(made.team).map(([name, model]) => `${name} (${model})`).join(', ')}`, made.source, made.reach, made.estimate, made.ignored, made.note,
+    say(note, [`Team: ${teamOf(made)}`, made.source, made.reach, made.estimate, made.ignored, made.note,
+      ...(made.checks || []).map(one => `Check ${one.state} now: ${one.command}${one.how ? ` (${one.how})` : ''}${one.cure ? `. ${one.cure}` : ''}`),
       (made.missing_keys || []).length ? `Missing: ${made.missing_keys.join(', ')}` : null].filter(Boolean).join('\n'));
   }));
   form.addEventListener('submit', doing(go, note, async () => {
     location.assign(`/runs/${encodeURIComponent((await tool('start_run', given())).run_id)}`);
   }));
-  place.replaceChildren(h('nav', {}, anchor('/', '← Runs')), h('h1', {}, 'Start a run'), h('section', {}, form, note));
-  tool('list_configs', {}).then(listed => teams.append(...Object.entries(listed.configs).map(([name, one]) =>
-    h('option', {value: name}, one.missing ? `${one.missing.join(', ')} missing` : one.models)))).catch(() => {});
+  place.replaceChildren(h('nav', {}, anchor('/', '← Runs')), h('h1', {}, follows ? 'Follow up' : 'Start a run'), about, h('section', {}, form, note));
+  // A team that is not among the ready ones is a config of the user's.
+  const choose = team => { teams.value = team; if (teams.value !== team) { teams.value = ''; elements.config.value = team; } };
+  async function fill() {
+    const again = await (await ask(`${pathOf(earlier)}/request`)).json();
+    for (const [name, lines] of [['models', again.models || []], ['checks', again.checks], ['context_paths', again.context_paths.map(one => one.path)]]) elements[name].value = lines.join('\n');
+    for (const name of ['max_usd', 'max_seconds', 'max_answers', 'decide']) if (again[name] !== undefined) elements[name].value = again[name];
+    elements.write.checked = again.context_paths.some(one => one.permission === 'write');
+    if (again.team) choose(again.team);
+    if (follows) { session = again.session_id; goOn.hidden = !again.unapplied; } else elements.question.value = again.question;
+    about.replaceChildren(follows ? 'The team reads question and answer of: ' : 'As in: ', anchor(`/runs/${encodeURIComponent(earlier)}`, flat(again.question, 100)));
+    for (const offer of Object.values(offers)) offer.show();
+    elements.question.focus();
+  }
+  const quiet = () => {};
+  const ready = tool('list_configs', {}).then(({configs}) => {
+    const all = Object.entries(configs), option = ([name, one]) => h('option', {value: name, disabled: Boolean(one.missing)}, `${name}: ${one.missing ? `${one.missing.join(', ')} missing` : one.models}${one.usd ? `, $${one.usd}` : ''}`);
+    for (const [label, some] of [['Ready to run', all.filter(([, one]) => !one.missing)], ['Something is missing', all.filter(([, one]) => one.missing)]])
+      if (some.length) teams.append(h('optgroup', {label}, some.map(option)));
+  }).catch(quiet);
+  ask('/api/form').then(answer => answer.json()).then(found => { offers.models.offer(found.models); offers.context_paths.offer(found.directories); }).catch(quiet);
+  ready.then(() => earlier && fill()).catch(error => failed(about, error)).then(() => { sum(); look(); });
 }
 
 function one(id) {
@@ -167,7 +234,9 @@ function one(id) {
   const note = told(), controls = h('section', {'aria-label': 'Controls'}), into = h('div', {class: 'page'}), line = h('span', {class: 'facts'}), heard = h('p', {class: 'sr', role: 'status'});
   const apply = h('div', {tabindex: -1}), message = h('textarea', {rows: 2, 'aria-label': 'Message', maxlength: known.message_characters});
   place.className = 'one';
-  place.replaceChildren(h('nav', {}, anchor('/', '← Runs'), anchor('/new', 'Start a run'), line), controls, into, heard);
+  const of = (page, name, words) => anchor(`/${page}?${new URLSearchParams({[name]: id})}`, words), next = of('new', 'after', 'Follow up');
+  next.hidden = true;
+  place.replaceChildren(h('nav', {}, anchor('/', '← Runs'), of('new', 'again', 'Run again'), next, of('', 'compare', 'Compare'), line), controls, into, heard);
 
   const act = (label, action, more = {}) => {
     const button = h('button', {type: 'button', class: more.main ? 'main' : null}, label);
@@ -209,6 +278,7 @@ function one(id) {
     usd.placeholder = run.max_usd === null ? '' : `above ${run.max_usd}`;
     for (const one of box.children) one.hidden = !shown.has(one);
     box.hidden = !shown.size;
+    next.hidden = !run.ended;
   }
   function time() {
     const goes = run && run.started_at !== null && !run.ended && run.state !== 'interrupted';

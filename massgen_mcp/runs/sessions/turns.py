@@ -1,4 +1,5 @@
-"""Sessions: the runs of the store with the same session id are the turns of a conversation.
+"""Sessions: the runs of the store with the same session id are the turns of a conversation. Any run begins one, which
+is called by the id of the run.
 
 The team of a new turn reads question and answer of the earlier ones, as many of the newest as fit.
 """
@@ -64,8 +65,7 @@ class SessionTurns:
 
     def runs(self, session_id: str) -> list[RunView]:
         """Oldest first; none of a session that the store does not know. Raises `MassgenError` store_unavailable."""
-        rows = self._store.recent(session_id=session_id, limit=MAX_TURNS)
-        return [self._glance(row) for row in reversed(rows)]
+        return [self._glance(row) for row in reversed(self._rows(session_id, MAX_TURNS))]
 
     def ended(self, session_id: str | None) -> Iterator[RunView]:
         """The turns that have ended, newest first. Raises `MassgenError` expired, unknown_run."""
@@ -75,16 +75,23 @@ class SessionTurns:
 
     def history(self, session_id: str | None) -> tuple[SessionHistory, frozenset[int]]:
         """What the next turn of the session is told, and the numbers of the turns that are over: the turns of the last
-        runs, and before them what its first run was told.
+        runs, and before them what its first run was told. Raises `MassgenError` session_busy.
         """
         if session_id is None:
             return SessionHistory(), frozenset()
-        rows = self._store.recent(session_id=session_id, limit=MAX_TURNS_RECALLED)
-        views = [self._glance(row) for row in rows]
+        views = [self._glance(row) for row in self._rows(session_id, MAX_TURNS_RECALLED)]
+        if views and views[-1].row.run_id == session_id and not views[-1].ended:
+            raise MassgenError("session_busy", f"run {session_id} goes on; wait for its end, or cancel it")
         over = [view for view in views if view.ended]
         first = views[-1:] if len(views) < MAX_TURNS_RECALLED else []
         turns = recall(chain(self._turns(over), _given_at_start(first)))
         return turns, frozenset(view.row.number for view in over)
+
+    def _rows(self, session_id: str, most: int) -> list[RunRow]:
+        """The newest first, and the run that is called so at the end."""
+        rows = self._store.recent(session_id=session_id, limit=most)
+        begun_by = self._store.known([session_id]) if len(rows) < most else ()
+        return [*rows, *map(self._store.get, begun_by)]
 
     def _turns(self, views: list[RunView]) -> Iterator[EarlierTurn | None]:
         """The turns that have an answer; None for one whose answer is gone."""
