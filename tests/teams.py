@@ -14,7 +14,7 @@ from massgen_mcp.request.team import Team
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import Action, FrozenRequest
 from massgen_mcp.runs.host.execute import RunHandle, execute_run
-from massgen_mcp.runs.store.directory import RunFiles
+from massgen_mcp.runs.store.directory import RunDirectory
 
 EventT = TypeVar("EventT", bound=Event)
 
@@ -65,7 +65,7 @@ class Ended:
 
     snapshot: RunState
     records: list[LogRecord]
-    directory: RunFiles
+    directory: RunDirectory
 
     @property
     def events(self) -> list[Event]:
@@ -106,7 +106,7 @@ async def run_team(
     environ: Mapping[str, str] | None = None,
 ) -> Ended:
     """Execute a run below `path` and read it back from its journal."""
-    directory = RunFiles.create(path / "run", FrozenRequest(question, config))
+    directory = RunDirectory.create(path / "run", FrozenRequest(question, config))
     act = act or Act(Never, "cancel")
     snapshot = await execute_run(
         directory, "run-test", environ=environ or {}, on_start=act.started, on_record=act.heard

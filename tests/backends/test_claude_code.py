@@ -41,7 +41,7 @@ from massgen_mcp.request.reach import reach_of
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import FrozenRequest
 from massgen_mcp.runs.host.execute import RunHandle, execute_run
-from massgen_mcp.runs.store.directory import RunFiles
+from massgen_mcp.runs.store.directory import RunDirectory
 from tests.backends.wires import LOOK, VOTE, text_in
 from tests.busy_double import BusyDouble, busy_server
 from tests.harness import TempHome, call, home, wait_until
@@ -406,8 +406,8 @@ def team_of(*others: dict[str, Any], **backend: Any) -> Config:
     return config_from_data({"agents": [claude, *others]}, "test")
 
 
-async def run_it(path: Path, config: Config, environ: dict[str, str]) -> tuple[RunState, RunFiles]:
-    directory = RunFiles.create(path / "run", FrozenRequest("What is six times seven?", config))
+async def run_it(path: Path, config: Config, environ: dict[str, str]) -> tuple[RunState, RunDirectory]:
+    directory = RunDirectory.create(path / "run", FrozenRequest("What is six times seven?", config))
     return await execute_run(directory, "run-1", environ=environ), directory
 
 
@@ -496,7 +496,7 @@ def test_a_directory_to_work_on_is_shown_to_it_and_its_other_settings_are_taken(
 async def test_cancelling_a_run_ends_its_cli(place: Place, tmp_path: Path) -> None:
     handles: list[RunHandle] = []
     alive_at_the_end: list[bool] = []
-    directory = RunFiles.create(tmp_path / "run", FrozenRequest("?", team_of()))
+    directory = RunDirectory.create(tmp_path / "run", FrozenRequest("?", team_of()))
 
     def alive() -> bool:
         mine = f"HOME={directory.private_of('agent_a')}".encode()

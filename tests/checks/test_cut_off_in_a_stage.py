@@ -20,7 +20,7 @@ from massgen_mcp.events.coordination import (
 from massgen_mcp.events.parts import Event
 from massgen_mcp.events.run import RunCancelled, RunCompleted
 from massgen_mcp.runs.host.execute import execute_run
-from massgen_mcp.runs.store.directory import RunFiles
+from massgen_mcp.runs.store.directory import RunDirectory
 from tests.checks.project import environ
 from tests.checks.test_refute import OBJECTION, challenged, mend, settle
 from tests.checks.writers import ADDS_TWO, DOUBLE, SQUARES, TELLING, Step, agent, decided, doubling, test_of, tests
@@ -92,7 +92,7 @@ async def test_wherever_it_is_cut_off_it_comes_to_the_same_end(
         shutil.rmtree(run)
         shutil.copytree(kept, run, symlinks=True)
         (run / "events.jsonl").write_bytes(b"".join(lines[:cut]))
-        again = RunFiles(run)
+        again = RunDirectory(run)
         snapshot = await execute_run(again, "run-test", environ=environ)
         resumed = Ended(snapshot, again.event_log.read(), again)
         assert [one.model_dump(exclude={"seconds"}) for one in resumed.of(RunCompleted)] == [

@@ -13,6 +13,7 @@ from typing import Protocol
 from massgen_mcp.events.record import JOURNAL_VERSION
 from massgen_mcp.home import Home
 from massgen_mcp.runs.engine import Engine, FrozenRequest, RunFiles
+from massgen_mcp.runs.store.directory import RunDirectory
 from massgen_mcp.runs.store.journal import JOURNAL
 from massgen_mcp.runs.store.journal_line import sealed
 from massgen_mcp.runs.store.local import DATABASE, local_engine
@@ -92,8 +93,8 @@ class LocalMachine:
         for engine in self._engines:
             engine.close()
 
-    def own_files(self, run_id: str) -> RunFiles:
-        return RunFiles.create(self.path / "project" / run_id, FrozenRequest("q", silent_team(1)))
+    def own_files(self, run_id: str) -> RunDirectory:
+        return RunDirectory.create(self.path / "project" / run_id, FrozenRequest("q", silent_team(1)))
 
     def tear(self, run: RunFiles) -> None:
         with _journal(run).open("ab") as file:

@@ -28,7 +28,7 @@ from massgen_mcp.orchestration.ask_caller import QuestionTool
 from massgen_mcp.run_state.resume_point import ResumePoint
 from massgen_mcp.runs.host import answers, execute, publishing
 from massgen_mcp.runs.host.answers import AnswerGallery
-from massgen_mcp.runs.store.directory import RunFiles
+from massgen_mcp.runs.store.directory import RunDirectory
 from massgen_mcp.tools.files import FileTool
 from massgen_mcp.tools.memory import MemoryBoard
 from massgen_mcp.tools.planning import PlanTool
@@ -315,7 +315,7 @@ VIEWS: list[tuple[str, Callable[[pytest.MonkeyPatch], None], Act | None]] = [
     ("status.json", lambda m: m.setattr(publishing, "status_json", breaks), None),
     ("coordination_events.json", lambda m: m.setattr(execute, "coordination_events", breaks), None),
     ("coordination_table.txt", lambda m: m.setattr(execute, "coordination_table", breaks), None),
-    ("execution_metadata.yaml", lambda m: m.setattr(RunFiles, "write_metadata", breaks), None),
+    ("execution_metadata.yaml", lambda m: m.setattr(RunDirectory, "write_metadata", breaks), None),
     ("spans", lambda m: m.setattr(execute, "trace_of", breaks_later), None),
     ("closing a backend", lambda m: m.setattr(ScriptedBackend, "aclose", breaks_later), None),
 ]

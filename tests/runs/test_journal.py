@@ -10,7 +10,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.agent_work import TextDelta
 from massgen_mcp.events.run import FinishRequested
 from massgen_mcp.runs.host.execute import execute_run
-from massgen_mcp.runs.store.journal import DamagedJournal, EventReader, EventWriter
+from massgen_mcp.runs.store.journal import DamagedJournal, JournalReader, JournalWriter
 from tests.faults import no_larger_files_than
 from tests.teams import run_team, team
 
@@ -20,7 +20,7 @@ def delta(text: str) -> TextDelta:
 
 
 async def write(path: Path, *texts: str) -> None:
-    journal = EventWriter(path)
+    journal = JournalWriter(path)
     for text in texts:
         journal.record(delta(text))
     await journal.settle()
@@ -29,12 +29,12 @@ async def write(path: Path, *texts: str) -> None:
 
 async def test_what_was_settled_is_in_the_file_in_the_order_of_recording(tmp_path: Path) -> None:
     await write(tmp_path / "e.jsonl", "one", "two")
-    records = EventReader(tmp_path / "e.jsonl").read()
+    records = JournalReader(tmp_path / "e.jsonl").read()
     assert [(record.seq, getattr(record.event, "text", "")) for record in records] == [(1, "one"), (2, "two")]
 
 
 async def test_settling_at_once_from_many_sides_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    journal = EventWriter(tmp_path / "e.jsonl")
+    journal = JournalWriter(tmp_path / "e.jsonl")
 
     async def say(text: str) -> None:
         journal.record(delta(text))
@@ -44,7 +44,7 @@ async def test_settling_at_once_from_many_sides_loses_and_doubles_nothing(tmp_pa
         for number in range(200):
             tasks.start_soon(say, str(number))
     journal.close()
-    records = EventReader(tmp_path / "e.jsonl").read()
+    records = JournalReader(tmp_path / "e.jsonl").read()
     assert [record.seq for record in records] == list(range(1, 201))
     assert sorted(int(getattr(record.event, "text", "")) for record in records) == list(range(200))
 
@@ -55,9 +55,9 @@ async def test_a_torn_last_line_never_happened_and_the_next_writer_goes_on(tmp_p
     await write(path, "one", "two")
     first, second, _ = path.read_bytes().split(b"\n")
     path.write_bytes(first + b"\n" + second[:keep])
-    assert len(EventReader(path).read()) == 1
+    assert len(JournalReader(path).read()) == 1
     await write(path, "three")
-    records = EventReader(path).read()
+    records = JournalReader(path).read()
     assert [(record.seq, getattr(record.event, "text", "")) for record in records] == [(1, "one"), (2, "three")]
 
 
@@ -83,7 +83,7 @@ async def test_a_reader_gives_what_is_new_also_while_a_line_is_being_written(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "e.jsonl"
-    reader = EventReader(path)
+    reader = JournalReader(path)
     assert reader.read() == []
     await write(path, "one", "two")
     first, line = path.read_bytes().splitlines(keepends=True)
@@ -101,7 +101,7 @@ async def test_a_reader_gives_what_is_new_also_while_a_line_is_being_written(
 def test_a_damaged_journal_is_a_typed_error(tmp_path: Path, damage: bytes) -> None:
     (tmp_path / "e.jsonl").write_bytes(damage)
     with pytest.raises(MassgenError) as caught:
-        EventReader(tmp_path / "e.jsonl").read()
+        JournalReader(tmp_path / "e.jsonl").read()
     assert caught.value.code == "run_damaged"
 
 
@@ -109,12 +109,12 @@ async def test_no_flipped_bit_goes_unnoticed(tmp_path: Path) -> None:
     path = tmp_path / "e.jsonl"
     await write(path, "one", "two", "three")
     whole = path.read_bytes()
-    texts = [getattr(record.event, "text", "") for record in EventReader(path).read()]
+    texts = [getattr(record.event, "text", "") for record in JournalReader(path).read()]
     for place in range(len(whole) - 1):  # without the last newline the last line never happened
         for bit in range(8):
             path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
             with pytest.raises(DamagedJournal) as caught:
-                EventReader(path).read()
+                JournalReader(path).read()
             intact = [getattr(record.event, "text", "") for record in caught.value.intact]
             assert intact == texts[: len(intact)]
 
@@ -127,7 +127,7 @@ async def test_a_line_that_is_missing_doubled_or_in_the_wrong_place_is_noticed(
     await write(path, "one", "two", "three")
     whole = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(whole[line] for line in lines))
-    reader = EventReader(path)
+    reader = JournalReader(path)
     for _ in range(2):
         with pytest.raises(DamagedJournal):
             reader.read()
@@ -135,7 +135,7 @@ async def test_a_line_that_is_missing_doubled_or_in_the_wrong_place_is_noticed(
 
 async def test_what_could_not_be_written_is_written_when_there_is_room_again(tmp_path: Path) -> None:
     path = tmp_path / "e.jsonl"
-    journal = EventWriter(path)
+    journal = JournalWriter(path)
     journal.record(delta("first"))
     await journal.settle()
     with no_larger_files_than(path.stat().st_size + 50):
@@ -144,18 +144,18 @@ async def test_what_could_not_be_written_is_written_when_there_is_room_again(tmp
             with pytest.raises(MassgenError) as caught:
                 await journal.settle()
             assert caught.value.code == "disk_full"
-        reader = EventReader(path)
+        reader = JournalReader(path)
         assert [record.seq for record in reader.read()] == [1]
     journal.record(delta("third"))
     await journal.settle()
     journal.close()
     assert [record.seq for record in reader.read()] == [2, 3]
-    assert [getattr(record.event, "text", "") for record in EventReader(path).read()] == ["first", "second", "third"]
+    assert [getattr(record.event, "text", "") for record in JournalReader(path).read()] == ["first", "second", "third"]
 
 
 async def test_events_recorded_during_a_write_that_fails_stay_behind_those_of_that_write(tmp_path: Path) -> None:
     path = tmp_path / "e.jsonl"
-    journal = EventWriter(path)
+    journal = JournalWriter(path)
     failed: list[str] = []
 
     async def say(number: int) -> None:
@@ -174,7 +174,7 @@ async def test_events_recorded_during_a_write_that_fails_stay_behind_those_of_th
     assert failed == ["disk_full"] * 100
     await journal.settle()
     journal.close()
-    texts = [getattr(record.event, "text", "") for record in EventReader(path).read()]
+    texts = [getattr(record.event, "text", "") for record in JournalReader(path).read()]
     assert texts == [str(number) for number in range(100)]
 
 
@@ -182,7 +182,7 @@ async def test_a_journal_closed_after_a_failed_write_ends_with_what_was_settled(
     path = tmp_path / "e.jsonl"
     await write(path, "first")
     settled = path.read_bytes()
-    journal = EventWriter(path)
+    journal = JournalWriter(path)
     with no_larger_files_than(len(settled) + 50):
         journal.record(delta("second"))
         with pytest.raises(MassgenError):
@@ -193,7 +193,7 @@ async def test_a_journal_closed_after_a_failed_write_ends_with_what_was_settled(
 
 
 async def test_listeners_hear_every_event_when_it_is_recorded(tmp_path: Path) -> None:
-    journal = EventWriter(tmp_path / "e.jsonl")
+    journal = JournalWriter(tmp_path / "e.jsonl")
     heard: list[int] = []
     journal.listen(lambda record: heard.append(record.seq))
     journal.record(FinishRequested())

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from massgen_mcp.runs.store.news import Follower
+from massgen_mcp.runs.store.news import SocketFollower
 from tests.harness import TempHome
 from tests.soak.kills import kill_runners, kill_servers, twin_of
 
@@ -22,14 +22,14 @@ async def test_a_journal_that_is_written_later_does_not_survive_the_kills(home: 
 async def test_followers_that_do_not_notice_that_their_runner_is_gone_do_not_hear_the_end(
     home: TempHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    changed = Follower.changed
+    changed = SocketFollower.changed
 
-    async def never_ends(follower: Follower) -> bool:
+    async def never_ends(follower: SocketFollower) -> bool:
         if not await changed(follower):
             await anyio.sleep_forever()
         return True
 
-    monkeypatch.setattr(Follower, "changed", never_ends)
+    monkeypatch.setattr(SocketFollower, "changed", never_ends)
     with pytest.raises(AssertionError, match=r"unheard [1-9]"):
         await kill_runners(home, kills=1, seed=1, patience=1)
 

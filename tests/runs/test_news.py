@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from massgen_mcp.runs.store import news
-from massgen_mcp.runs.store.news import NewsHost, following, wake
+from massgen_mcp.runs.store.news import SocketNewsHost, following, wake
 from tests.harness import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.usefixtures("runtime")
@@ -31,8 +31,8 @@ def socket_of(links: Path, name: str) -> Path:
 
 
 @asynccontextmanager
-async def host(links: Path, name: str = "runner", **environ: str) -> AsyncGenerator[NewsHost]:
-    serving = NewsHost(links, name, environ)
+async def host(links: Path, name: str = "runner", **environ: str) -> AsyncGenerator[SocketNewsHost]:
+    serving = SocketNewsHost(links, name, environ)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(serving.serve)
         with anyio.fail_after(PATIENCE_SECONDS):
@@ -152,8 +152,8 @@ async def test_a_runtime_directory_that_is_no_good_is_passed_over(tmp_path: Path
 async def test_what_a_killed_host_left_is_removed_by_the_next_one(tmp_path: Path, runtime: Path) -> None:
     script = f"""
 import anyio, pathlib
-from massgen_mcp.runs.store.news import NewsHost
-anyio.run(NewsHost(pathlib.Path({str(tmp_path)!r}), "killed", {{}}).serve)
+from massgen_mcp.runs.store.news import SocketNewsHost
+anyio.run(SocketNewsHost(pathlib.Path({str(tmp_path)!r}), "killed", {{}}).serve)
 """
     environ = {"TMPDIR": str(runtime), "PATH": os.environ["PATH"]}
     async with await anyio.open_process(

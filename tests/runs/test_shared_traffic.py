@@ -14,8 +14,8 @@ from massgen_mcp.events.agent_work import ModelCallWaiting
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import FrozenRequest
 from massgen_mcp.runs.host.execute import execute_run
-from massgen_mcp.runs.store.directory import RunFiles
-from massgen_mcp.runs.store.journal import EventReader
+from massgen_mcp.runs.store.directory import RunDirectory
+from massgen_mcp.runs.store.journal import JournalReader
 from tests.busy_double import busy_server
 from tests.commands import run_command
 from tests.harness import PATIENCE_SECONDS, POLL_SECONDS, SERVER_MODULE, TempHome, call, home, wait_until
@@ -50,7 +50,7 @@ async def run_together(
     ended: list[RunState] = []
 
     async def one(number: int) -> None:
-        directory = RunFiles.create(path / f"run{number}", FrozenRequest("What is six times seven?", config))
+        directory = RunDirectory.create(path / f"run{number}", FrozenRequest("What is six times seven?", config))
         shared = limiters[number % len(limiters)]
         ended.append(await execute_run(directory, f"run-{number}", environ={}, limiters=shared))
 
@@ -94,7 +94,7 @@ async def test_runs_that_share_the_traffic_keep_to_the_limit_together(tmp_path: 
         ended = await run_together(tmp_path, server.url, runs=6, limiters=[ProviderLimiters()], limits=limits)
     assert {run.final_answer for run in ended} == {"42"}
     assert (len(server.heads), server.most_at_once) == (6, 2)
-    records = [record.event for n in range(6) for record in EventReader(tmp_path / f"run{n}/events.jsonl").read()]
+    records = [record.event for n in range(6) for record in JournalReader(tmp_path / f"run{n}/events.jsonl").read()]
     assert {event.obstacle for event in records if isinstance(event, ModelCallWaiting)} == {"concurrency"}
 
 

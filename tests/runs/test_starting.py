@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from massgen_mcp.runs.sessions.turns import MAX_HISTORY_CHARACTERS
-from massgen_mcp.runs.store.directory import RunFiles
-from massgen_mcp.runs.store.journal import EventReader
+from massgen_mcp.runs.store.directory import RunDirectory
+from massgen_mcp.runs.store.journal import JournalReader
 from massgen_mcp.runs.store.sqlite.claiming import QueueDepth, allocate
 from tests.harness import RUNNER_MODULE, TempHome, agent, call, end, events_of, expect_error, happened, wait_until
 
@@ -86,7 +86,7 @@ async def test_runs_wait_for_a_place_in_order_and_a_full_queue_says_so(home: Tem
         started: list[float] = []
         for run in waiting:
             assert (await call(client, "wait_run", run_id=run["run_id"], timeout_seconds=20))["status"] == "completed"
-            started.append(EventReader(home.run_directory(run["run_id"]) / "events.jsonl").read()[0].time)
+            started.append(JournalReader(home.run_directory(run["run_id"]) / "events.jsonl").read()[0].time)
         assert started == sorted(started)
 
 
@@ -169,7 +169,7 @@ async def test_a_turn_is_told_question_and_answer_of_the_turns_before_it(home: T
         listed = await call(client, "list_runs", session_id="talk")
     assert [row["run_id"] for row in listed["runs"]][:2] == [third["run_id"], second["run_id"]]
     assert len(listed["runs"]) == 3
-    history = RunFiles(home.run_directory(third["run_id"])).read_request().history
+    history = RunDirectory(home.run_directory(third["run_id"])).read_request().history
     assert [(turn.question, turn.answer) for turn in history] == [
         ("first?", "the first answer"),
         ("second?", "the second answer"),
@@ -221,7 +221,7 @@ async def test_a_long_session_forgets_its_oldest_turns_and_says_so(home: TempHom
             await answered(client, f"q{number}", f"a{number} {long}", home, session_id="talk")
         last = await call(client, "start_run", question="q", models=["scripted/x"], session_id="talk", wait_seconds=30)
     assert "1 earlier turn of this session; 2 older" in last["next_step"]
-    (turn,) = RunFiles(home.run_directory(last["run_id"])).read_request().history
+    (turn,) = RunDirectory(home.run_directory(last["run_id"])).read_request().history
     assert turn.answer.startswith("a2")
     assert turn.question == "[2 turns are left out]\n\nq2"
 
@@ -230,7 +230,7 @@ async def test_a_turn_longer_than_all_the_room_is_cut_and_says_so(home: TempHome
     async with home.client() as client:
         await answered(client, "y" * MAX_HISTORY_CHARACTERS, "z" * MAX_HISTORY_CHARACTERS, home, session_id="talk")
         last = await call(client, "start_run", question="q", models=["scripted/x"], session_id="talk", wait_seconds=30)
-    (turn,) = RunFiles(home.run_directory(last["run_id"])).read_request().history
+    (turn,) = RunDirectory(home.run_directory(last["run_id"])).read_request().history
     assert len(turn.question) + len(turn.answer) <= MAX_HISTORY_CHARACTERS
     for text in (turn.question, turn.answer):
         assert text.endswith("characters left out]")

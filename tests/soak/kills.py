@@ -26,7 +26,7 @@ from massgen_mcp.events.run import RunCompleted, RunResumed
 from massgen_mcp.home import Home
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.runs.store.journal import EventReader
+from massgen_mcp.runs.store.journal import JournalReader
 from massgen_mcp.runs.store.local import local_engine
 from tests.harness import PATIENCE_SECONDS, RUNNER_MODULE, TempHome, end, poll_until, raw_server
 from tests.teams import asked
@@ -198,7 +198,7 @@ async def await_end(service: RunService, run_id: str) -> None:
 
 
 def records_of(home: TempHome, run_id: str) -> list[LogRecord]:
-    return EventReader(home.run_directory(run_id) / "events.jsonl").read()
+    return JournalReader(home.run_directory(run_id) / "events.jsonl").read()
 
 
 def _judge(home: TempHome, run_id: str, toll: Toll) -> None:

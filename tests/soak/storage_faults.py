@@ -20,7 +20,7 @@ from massgen_mcp.events.run import RunCompleted, RunFailed
 from massgen_mcp.home import Home
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.runs.store.journal import EventReader
+from massgen_mcp.runs.store.journal import JournalReader
 from massgen_mcp.runs.store.local import local_engine
 from tests.harness import TempHome, agent, end
 from tests.soak.subject import QUESTION
@@ -154,7 +154,7 @@ async def _try(home: TempHome, config: str, fault: Fault, findings: Findings, *,
         with anyio.move_on_after(PATIENCE):
             while view.row.state not in TERMINAL_STATES:
                 view = await service.wait(run_id, until="terminal", seconds=5, cursor=None)
-        records = EventReader(home.run_directory(run_id) / "events.jsonl").read()
+        records = JournalReader(home.run_directory(run_id) / "events.jsonl").read()
         ends = [record.event for record in records if isinstance(record.event, RunCompleted | RunFailed)]
         if [record.seq for record in records] != list(range(1, len(records) + 1)) or len(ends) != 1:
             findings.bad.append(f"{fault}: {len(records)} events, {len(ends)} ends, state {view.row.state}")

@@ -5,8 +5,7 @@ from contextlib import suppress
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.run_state.state import folded
-from massgen_mcp.runs.rows import EndedRow
-from massgen_mcp.runs.store.local import Engine
+from massgen_mcp.runs.engine import EndedRow, Engine
 from massgen_mcp.runs.store.records import whole_records
 from massgen_mcp.statistics.digest import RunDigest, digest_of
 from massgen_mcp.statistics.sums import CountedRun

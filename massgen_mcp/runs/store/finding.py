@@ -3,8 +3,7 @@
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.nearest import nearest
 from massgen_mcp.request.question import is_unicode
-from massgen_mcp.runs.rows import RUN_ID_PREFIX, unknown_run
-from massgen_mcp.runs.store.sqlite.store import RunStore
+from massgen_mcp.runs.engine import RUN_ID_PREFIX, RunStore, unknown_run
 
 LEAST_TO_CHANGE = 4
 """Characters of the id of a run with which something is done, so that no slip of the keyboard does it."""

@@ -36,12 +36,8 @@ ADDRESS = ".news"
 """The end of the name of the file that holds the path of a host's socket."""
 
 
-class NewsHost:
-    """How a process that executes runs tells those who wait for one that there is something new: not what it is, which
-    stands in the store and the event log.
-
-    Followers find it under `name` in `directory`.
-    """
+class SocketNewsHost:
+    """See `engine.NewsHost`: followers find it under `name` in `directory`."""
 
     def __init__(self, directory: Path, name: str, environ: Mapping[str, str]) -> None:
         self._directory, self._name, self._environ = directory, name, environ
@@ -50,18 +46,15 @@ class NewsHost:
         self._woken = anyio.Event()
 
     def tell(self, run_id: str, *, milestone: bool = True) -> None:
-        """There is something new of this run. `milestone`: its state or phase may have changed."""
         for follower, hears_everything in self._followers.get(run_id, {}).items():
             if milestone or hears_everything:
                 _send(follower)
 
     async def woken(self) -> None:
-        """Return as soon as somebody has called `Liveness.announce` for a run of this host since the last time."""
         await self._woken.wait()
         self._woken = anyio.Event()
 
     async def serve(self) -> None:
-        """Let followers attach, until it is cancelled. Where that is impossible it returns, and nobody is told."""
         if (listener := _listener(self._environ)) is None:
             return
         path = Path(listener.getsockname())
@@ -227,16 +220,13 @@ def _listens(path: str) -> bool:
 # -- the side of those who wait ---------------------------------------------------------------------------------------
 
 
-class Follower:
+class SocketFollower:
     """See `engine.Follower`."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
 
     async def changed(self) -> bool:
-        """Return as soon as there is news since the last call; the first call returns at once. False: the host has
-        gone, and there will be no more.
-        """
         try:
             return bool(await _received(self._connection))
         except OSError:
@@ -244,7 +234,7 @@ class Follower:
 
 
 @contextmanager
-def following(directory: Path, name: str, run_id: str, *, milestones: bool = False) -> Generator[Follower | None]:
+def following(directory: Path, name: str, run_id: str, *, milestones: bool = False) -> Generator[SocketFollower | None]:
     """Follow a run of the host `name` for as long as the context lasts; None if there is no such host. `milestones`:
     hear only of what may have changed its state or phase.
     """
@@ -256,7 +246,7 @@ def following(directory: Path, name: str, run_id: str, *, milestones: bool = Fal
         except OSError:  # also a host whose backlog is full: who waits looks for itself then
             yield None
             return
-        yield Follower(connection)
+        yield SocketFollower(connection)
 
 
 def wake(directory: Path, name: str, run_id: str) -> bool:

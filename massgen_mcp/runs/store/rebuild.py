@@ -10,9 +10,7 @@ from pathlib import Path
 
 from massgen_mcp.errors import JournalNewer, MassgenError
 from massgen_mcp.run_state.state import RunState, folded
-from massgen_mcp.runs.rows import LostRun, NewRun, RunRow
-from massgen_mcp.runs.store.directory import RunFiles
-from massgen_mcp.runs.store.local import Engine
+from massgen_mcp.runs.engine import Engine, LostRun, NewRun, RunFiles, RunRow
 from massgen_mcp.runs.store.records import whole_records
 
 

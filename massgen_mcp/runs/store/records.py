@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.runs.store.directory import RunFiles
-from massgen_mcp.runs.store.journal import DamagedJournal
+from massgen_mcp.runs.engine import DamagedJournal, RunFiles
 
 BATCH = 2000
 """So many records are in memory at once."""

@@ -14,9 +14,7 @@ from typing import Literal
 
 from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.home import HOUR
-from massgen_mcp.runs.rows import Kept, RunRow
-from massgen_mcp.runs.store.directory import Expirable
-from massgen_mcp.runs.store.local import Engine
+from massgen_mcp.runs.engine import Engine, Expirable, Kept, RunRow
 
 MOST_CREDIT = 24 * HOUR
 """What a step of the wall clock counts at most where nothing else tells how long the machine was off."""

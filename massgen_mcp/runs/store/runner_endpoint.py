@@ -21,10 +21,9 @@ import anyio
 
 from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.home import HOME_VARIABLE, IDLE_VARIABLE, Home, inside_run
-from massgen_mcp.runs.rows import RunRow
-from massgen_mcp.runs.store.directory import RunFiles
+from massgen_mcp.runs.engine import RunFiles, RunRow
 from massgen_mcp.runs.store.locks import POLL_SECONDS, acquire, is_held
-from massgen_mcp.runs.store.news import Follower, NewsHost, following, wake
+from massgen_mcp.runs.store.news import SocketFollower, SocketNewsHost, following, wake
 
 LEAVING_SECONDS = 10.0
 """For so long a runner is waited for that is just leaving."""
@@ -32,23 +31,20 @@ LOOKING_SECONDS = 0.5
 """For so long a lock is waited for that somebody may hold only to see whether the run is alive."""
 
 
-class Waking:
-    """What a runner hears while it listens. The reading end of the FIFO: readable when somebody woke us."""
+class WakeUpPipe:
+    """The reading end of the FIFO: readable when somebody woke us."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
     async def woken(self) -> None:
-        """Return as soon as somebody has woken the runner since the last call."""
         await anyio.wait_readable(self._descriptor)
         with suppress(BlockingIOError):
             os.read(self._descriptor, 65536)
 
 
-class Liveness:
-    """Who works now, seen without delay: one that ends in whatever way is gone at once. Per fingerprint of credentials
-    there is at most one runner.
-    """
+class LocalLiveness:
+    """See `engine.Liveness`."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -60,12 +56,10 @@ class Liveness:
         return is_held(self._of(fingerprint, "lock"))
 
     def runners(self) -> set[str]:
-        """Fingerprints that have or had a runner here."""
         directory = self._home.runners
         return {path.stem for path in directory.glob("*.lock")} if directory.is_dir() else set()
 
     def wake(self, fingerprint: str) -> bool:
-        """Let the runner look at its queue; False if there is none that listens."""
         try:
             descriptor = os.open(self._of(fingerprint, "wake"), os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
@@ -83,12 +77,7 @@ class Liveness:
         return True
 
     def ensure_runner(self, fingerprint: str, environ: Mapping[str, str]) -> None:
-        """Make sure that a runner looks at the queue; a new one gets `environ`. The queued run must be stored already.
-
-        Raises `MassgenError` store_unavailable.
-
-        One that is just starting listens before it looks at the queue, so it finds what was queued before this.
-        """
+        """One that is just starting listens before it looks at the queue, so it finds what was queued before this."""
         if self.wake(fingerprint) or (lock := acquire(self._of(fingerprint, "starting"))) is None:
             return
         try:
@@ -99,9 +88,6 @@ class Liveness:
 
     @contextmanager
     def hold(self, fingerprint: str) -> Generator[bool]:
-        """Be the runner for as long as the context lasts. A predecessor that is just leaving is waited for; False if
-        there is another one.
-        """
         deadline = time.monotonic() + LEAVING_SECONDS
         while (descriptor := acquire(self._of(fingerprint, "lock"))) is None:
             if time.monotonic() >= deadline or self.wake(fingerprint):
@@ -114,28 +100,23 @@ class Liveness:
             os.close(descriptor)
 
     @contextmanager
-    def listen(self, fingerprint: str) -> Generator[Waking]:
-        """Hear wakers for as long as the context lasts. Only for who holds; wakers are refused before and after."""
+    def listen(self, fingerprint: str) -> Generator[WakeUpPipe]:
         fifo = self._of(fingerprint, "wake")
         with suppress(FileExistsError):
             os.mkfifo(fifo, 0o600)
         reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         writer = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # without it, a waker's close reads EOF
         try:
-            yield Waking(reader)
+            yield WakeUpPipe(reader)
         finally:
             os.close(writer)
             os.close(reader)
 
     def foreground_alive(self, run: RunFiles) -> bool:
-        """Whether a process that is no runner executes the run."""
         return is_held(_foreground_lock(run))
 
     @contextmanager
     def hold_foreground(self, run: RunFiles) -> Generator[bool]:
-        """Execute the run in this process for as long as the context lasts; False if another process does. Raises
-        `MassgenError` disk_full or store_unavailable.
-        """
         try:
             lock = acquire(_foreground_lock(run), patience=LOOKING_SECONDS)
         except OSError as error:
@@ -146,25 +127,18 @@ class Liveness:
             if lock is not None:
                 os.close(lock)
 
-    def runner_news(self, fingerprint: str, environ: Mapping[str, str]) -> NewsHost:
-        """For the runner: tells of its own runs and of those that wait for it."""
-        return NewsHost(self._home.runners, fingerprint, environ)
+    def runner_news(self, fingerprint: str, environ: Mapping[str, str]) -> SocketNewsHost:
+        return SocketNewsHost(self._home.runners, fingerprint, environ)
 
-    def foreground_news(self, run: RunFiles, run_id: str, environ: Mapping[str, str]) -> NewsHost:
-        """For the process that executes this run in the foreground."""
-        return NewsHost(run.path, run_id, environ)
+    def foreground_news(self, run: RunFiles, run_id: str, environ: Mapping[str, str]) -> SocketNewsHost:
+        return SocketNewsHost(run.path, run_id, environ)
 
     def following(
         self, row: RunRow, run: RunFiles, *, milestones: bool = False
-    ) -> AbstractContextManager[Follower | None]:
-        """Follow a run, for as long as the context lasts, at whoever executes it or should; None if nobody there tells
-        news. Who attaches first and then looks misses nothing. `milestones`: hear only of what may have changed the
-        run's state or phase.
-        """
+    ) -> AbstractContextManager[SocketFollower | None]:
         return following(*self._host(row, run), row.run_id, milestones=milestones)
 
     def announce(self, row: RunRow, run: RunFiles) -> None:
-        """Somebody else has changed what the store says of a run: whoever executes it and whoever follows it looks."""
         wake(*self._host(row, run), row.run_id)
 
     def _host(self, row: RunRow, run: RunFiles) -> tuple[Path, str]:

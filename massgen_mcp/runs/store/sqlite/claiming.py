@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.run_request import OnConflict
-from massgen_mcp.runs.rows import NewRun, RunRow, SessionMoved
+from massgen_mcp.runs.engine import NewRun, RunRow, SessionMoved
 from massgen_mcp.runs.store.sqlite import sql
 
 

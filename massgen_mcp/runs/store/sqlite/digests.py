@@ -4,7 +4,7 @@ import json
 import sqlite3
 from collections.abc import Collection, Mapping
 
-from massgen_mcp.runs.rows import EndedRow
+from massgen_mcp.runs.engine import EndedRow
 from massgen_mcp.runs.store.sqlite import sql
 from massgen_mcp.statistics.digest import DIGEST_VERSION, Mark, RunDigest, as_kept, from_kept
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from massgen_mcp.events.record import JOURNAL_VERSION
 from massgen_mcp.run_state.status import TERMINAL_STATES
-from massgen_mcp.runs.rows import LostRun
+from massgen_mcp.runs.engine import LostRun
 from massgen_mcp.runs.store.sqlite import sql
 from massgen_mcp.views.firmness import firmness
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from massgen_mcp.events.record import JOURNAL_VERSION
 from massgen_mcp.run_state.status import TERMINAL_STATES
-from massgen_mcp.runs.rows import NewRun, RunRow, unknown_run
+from massgen_mcp.runs.engine import NewRun, RunRow, unknown_run
 
 QUESTION_PREVIEW = 200
 COLUMNS = (

@@ -5,15 +5,15 @@
 from massgen_mcp.runs.store import journal
 
 
-async def _later(self: journal.EventWriter) -> None:
+async def _later(self: journal.JournalWriter) -> None:
     """Nothing is on disk yet."""
 
 
-async def _settle_at_the_end(self: journal.EventWriter) -> None:
+async def _settle_at_the_end(self: journal.JournalWriter) -> None:
     if self._pending and b'"type":"run_' in self._pending[-1] and b"run_started" not in self._pending[-1]:
         await _settle(self)
 
 
-_settle = journal.EventWriter.settle
-journal.EventWriter.settle = _settle_at_the_end
-journal.EventWriter.drain = _later
+_settle = journal.JournalWriter.settle
+journal.JournalWriter.settle = _settle_at_the_end
+journal.JournalWriter.drain = _later

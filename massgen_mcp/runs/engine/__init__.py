@@ -1,0 +1,78 @@
+"""What a run needs of the machine that keeps it: a store of runs, event logs, files, and who is alive.
+
+Whoever starts, executes, watches or prunes runs is handed an `Engine` and asks only what is here. The one that exists
+is `local`: SQLite, files and locks of one machine. `tests/engine` is what every other one has to pass.
+"""
+
+from dataclasses import dataclass
+
+from massgen_mcp.home import Home
+from massgen_mcp.runs.engine.event_log import DamagedJournal, EventLog, EventReader, EventWriter
+from massgen_mcp.runs.engine.files import Expirable, FileStore, RunFiles
+from massgen_mcp.runs.engine.liveness import Follower, Liveness, NewsHost, Waking
+from massgen_mcp.runs.engine.rows import (
+    RUN_ID_PREFIX,
+    Action,
+    Added,
+    Control,
+    EarlierChanges,
+    EndedRow,
+    FrozenRequest,
+    Kept,
+    LostRun,
+    Nesting,
+    NewRun,
+    RunRow,
+    SessionMoved,
+    Wish,
+    WorkRow,
+    new_run_id,
+    unknown_run,
+)
+from massgen_mcp.runs.engine.store import RunStore
+
+__all__ = [
+    "RUN_ID_PREFIX",
+    "Action",
+    "Added",
+    "Control",
+    "DamagedJournal",
+    "EarlierChanges",
+    "EndedRow",
+    "Engine",
+    "EventLog",
+    "EventReader",
+    "EventWriter",
+    "Expirable",
+    "FileStore",
+    "Follower",
+    "FrozenRequest",
+    "Kept",
+    "Liveness",
+    "LostRun",
+    "Nesting",
+    "NewRun",
+    "NewsHost",
+    "RunFiles",
+    "RunRow",
+    "RunStore",
+    "SessionMoved",
+    "Waking",
+    "Wish",
+    "WorkRow",
+    "new_run_id",
+    "unknown_run",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The parts that keep the runs of one home."""
+
+    home: Home
+    store: RunStore
+    files: FileStore
+    liveness: Liveness
+
+    def close(self) -> None:
+        self.store.close()
