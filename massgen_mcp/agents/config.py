@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, cast
 
-from massgen_mcp.agents import presets, sections
+from massgen_mcp.agents import sections
 from massgen_mcp.agents.given_keys import with_given_keys
 from massgen_mcp.agents.settings import (
     CoordinationConfig,
@@ -127,7 +127,7 @@ class AgentConfig:
         Responses API, which it is without a `base_url`. A host without such tools is refused when the config is used.
         """
         return cls(
-            presets.section(
+            sections.section(
                 "chatcompletion",
                 model,
                 kwargs,
@@ -146,7 +146,7 @@ class AgentConfig:
     ) -> "AgentConfig":
         """OpenAI through its Responses API, with its own search and code execution as wanted."""
         return cls(
-            presets.section(
+            sections.section(
                 "openai",
                 model,
                 kwargs,
@@ -165,7 +165,7 @@ class AgentConfig:
     ) -> "AgentConfig":
         """Anthropic's Messages API, with its own search and code execution as wanted."""
         return cls(
-            presets.section(
+            sections.section(
                 "claude",
                 model,
                 kwargs,
@@ -179,7 +179,7 @@ class AgentConfig:
         cls, model: str = "grok-2-1212", enable_web_search: bool = False, **kwargs: object
     ) -> "AgentConfig":
         """xAI through its Responses API, with its search of the web; `enable_x_search` among `kwargs` searches X."""
-        return cls(presets.section("grok", model, kwargs, enable_web_search=enable_web_search))
+        return cls(sections.section("grok", model, kwargs, enable_web_search=enable_web_search))
 
     @classmethod
     def create_lmstudio_config(
@@ -192,17 +192,17 @@ class AgentConfig:
         """
         if enable_web_search:
             warnings.warn("LM Studio has no web search; enable_web_search changes nothing", UserWarning, stacklevel=2)
-        return cls(presets.section("lmstudio", model, kwargs))
+        return cls(sections.section("lmstudio", model, kwargs))
 
     @classmethod
     def create_vllm_config(cls, model: str | None = None, **kwargs: object) -> "AgentConfig":
         """vLLM on this machine, or where `base_url` says. Without a model: the first one that the server offers."""
-        return cls(presets.section("vllm", model, kwargs))
+        return cls(sections.section("vllm", model, kwargs))
 
     @classmethod
     def create_sglang_config(cls, model: str | None = None, **kwargs: object) -> "AgentConfig":
         """SGLang on this machine, or where `base_url` says. Without a model: the first one that the server offers."""
-        return cls(presets.section("sglang", model, kwargs))
+        return cls(sections.section("sglang", model, kwargs))
 
     @classmethod
     def create_gemini_config(
@@ -214,7 +214,7 @@ class AgentConfig:
     ) -> "AgentConfig":
         """Google Gemini through its own API, with Google Search and its own code execution as wanted."""
         return cls(
-            presets.section(
+            sections.section(
                 "gemini",
                 model,
                 kwargs,
@@ -228,7 +228,7 @@ class AgentConfig:
         cls, model: str = "glm-4.5", base_url: str = "https://api.z.ai/api/paas/v4/", **kwargs: object
     ) -> "AgentConfig":
         """Z.ai through its Chat Completions; `base_url` is the root of the API."""
-        return cls(presets.section("zai", model, kwargs, base_url=base_url))
+        return cls(sections.section("zai", model, kwargs, base_url=base_url))
 
     @classmethod
     def create_azure_openai_config(
@@ -246,7 +246,7 @@ class AgentConfig:
         config stores it: what is written to a file names a variable, to be set before another process reads it.
         """
         return cls(
-            presets.section(
+            sections.section(
                 "azure_openai", deployment_name, kwargs, endpoint=endpoint, api_key=api_key, api_version=api_version
             )
         )
@@ -274,13 +274,13 @@ class AgentConfig:
             message = "allowed_tools is deprecated; use disallowed_tools to name what is forbidden"
             warnings.warn(message, DeprecationWarning, stacklevel=2)
         return cls(
-            presets.section(
-                presets.CLAUDE_CODE,
+            sections.section(
+                sections.CLAUDE_CODE,
                 model,
                 kwargs,
                 system_prompt=system_prompt,
                 allowed_tools=allowed_tools,
-                disallowed_tools=list(presets.DISALLOWED_TOOLS) if disallowed_tools is None else disallowed_tools,
+                disallowed_tools=list(sections.DISALLOWED_TOOLS) if disallowed_tools is None else disallowed_tools,
                 max_thinking_tokens=max_thinking_tokens,
                 cwd=cwd,
             )
@@ -294,7 +294,7 @@ class AgentConfig:
 
         The default model is OpenAI's; with the default, an agent of Anthropic, Google or xAI takes their strong one.
         """
-        return cls(presets.with_tool(backend, model, "web_search"))
+        return cls(sections.with_tool(backend, model, "web_search"))
 
     @classmethod
     def for_computational_task(cls, model: str = "gpt-4o", backend: str = "openai") -> "AgentConfig":
@@ -302,19 +302,19 @@ class AgentConfig:
 
         The default model as in `for_research_task`.
         """
-        return cls(presets.with_tool(backend, model, "code_interpreter", "code_execution"))
+        return cls(sections.with_tool(backend, model, "code_interpreter", "code_execution"))
 
     @classmethod
     def for_analytical_task(cls, model: str = "gpt-4o-mini", backend: str = "openai") -> "AgentConfig":
         """An agent that only thinks: no tools of the provider."""
-        return cls(presets.plain(backend, model))
+        return cls(sections.plain(backend, model))
 
     @classmethod
     def for_expert_domain(
         cls, domain: str, expertise_level: str = "expert", model: str = "gpt-4o", backend: str = "openai"
     ) -> "AgentConfig":
         """An agent that answers within one field, such as "econometrics", as an expert, specialist or researcher."""
-        return cls(presets.plain(backend, model)).with_custom_instruction(presets.expertise(domain, expertise_level))
+        return cls(sections.plain(backend, model)).with_custom_instruction(sections.expertise(domain, expertise_level))
 
     # -- conversations --------------------------------------------------------------------------------------------
 

@@ -325,7 +325,7 @@ def _final_text(deltas: list[str | None], answer: str = "Another answer.") -> tu
     """What is sent of these pieces (None: the call failed and is tried again), and what at the end."""
     from massgen_mcp.events.agent_work import ModelCallRetried, ModelCallStarted, TextDelta
     from massgen_mcp.events.run import AttemptStarted
-    from massgen_mcp.integrations.litellm_stream import FinalText
+    from massgen_mcp.integrations.litellm_run import FinalText
 
     text = FinalText(attempts=1)
     sent = text.take(AttemptStarted(attempt=1))

@@ -376,7 +376,7 @@ def test_without_a_session_the_list_says_so(home: TempHome) -> None:
 
 
 def test_a_conversation_or_a_watch_without_a_terminal_does_not_load_the_terminal_library(home: TempHome) -> None:
-    start = f"import massgen_mcp.cli.massgen_mcp.watching; from {COMMAND_MODULE} import main; main()"
+    start = f"import massgen_mcp.cli.massgen_mcp.verbs.watch; from {COMMAND_MODULE} import main; main()"
     command = [sys.executable, "-X", "importtime", "-c", start, "--config", duo(home)]
     done = subprocess.run(
         command, cwd=home.work, env=home.environ, input="What?\n", capture_output=True, text=True, check=True

@@ -16,12 +16,12 @@ from massgen_mcp.cli.live.telling import Telling
 from massgen_mcp.cli.massgen.applying import apply_at_end, decides
 from massgen_mcp.cli.massgen.chat_commands import COMMANDS, KEYS, MEANINGS, Action, order_of
 from massgen_mcp.cli.massgen.chat_input import PipeReader, Reader
+from massgen_mcp.cli.massgen.earlier_runs import describe_interrupted, interrupted_here, run_to_continue
 from massgen_mcp.cli.massgen.editor import edit, editable
 from massgen_mcp.cli.massgen.mentions import mentioned_paths
 from massgen_mcp.cli.massgen.one_run import execute_shown, tell_end, write_answer
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.massgen.own_terminal import OwnTerminal
-from massgen_mcp.cli.massgen.resuming import describe_interrupted, interrupted_here, run_to_continue
 from massgen_mcp.cli.massgen.sessions import open_session
 from massgen_mcp.cli.massgen.team import find_team, given_of, look_before, output_file
 from massgen_mcp.cli.massgen.trying import agreed_to_checks

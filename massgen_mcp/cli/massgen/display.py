@@ -1,13 +1,43 @@
-"""Which display a command line gets."""
+"""Which display a command line gets, and the log of `--debug` beside it."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from textwrap import indent
+from typing import TextIO
 
 from massgen_mcp.cli.asking import person_at_terminal
 from massgen_mcp.cli.live.display import Display, Sentences
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.output import print_error
+from massgen_mcp.events.agent_work import TextDelta
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.views.log_text import log_line
+from massgen_mcp.views.plain_text import plain_lines
+
+DEBUG_LOG = "massgen_debug.log"
+
+
+class DebugLog:
+    """`massgen_debug.log`: everything that happened in a run, whole, for a person to read. Every line is plain text."""
+
+    def __init__(self, directory: Path) -> None:
+        self._file: TextIO = (directory / DEBUG_LOG).open("a", encoding="utf-8", errors="replace")
+
+    def record(self, record: LogRecord) -> None:
+        """Texts stand in full; streamed pieces are left out, because the whole reply follows them."""
+        if isinstance(record.event, TextDelta):
+            return
+        moment = datetime.fromtimestamp(record.time, UTC).isoformat(sep=" ", timespec="milliseconds")
+        lines = [f"{moment} {record.seq} {record.event.type}"]
+        for name, value in record.event.model_dump(mode="json", exclude={"type"}, exclude_defaults=True).items():
+            text = str(value)
+            lines.append(f"    {name}:\n{indent(text, '      ')}" if "\n" in text else f"    {name}: {text}")
+        self._file.writelines(plain_lines(lines))
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
 
 
 class DebugLines(Display):

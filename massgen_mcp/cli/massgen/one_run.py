@@ -16,15 +16,19 @@ from massgen_mcp.cli.live.attention import draw_attention
 from massgen_mcp.cli.live.display import LET_GO, Display
 from massgen_mcp.cli.massgen.applying import ApplyLine, apply_at_end, decides
 from massgen_mcp.cli.massgen.automation import Lines
-from massgen_mcp.cli.massgen.debug_log import DebugLog
-from massgen_mcp.cli.massgen.display import choose_display, shown_live
-from massgen_mcp.cli.massgen.left_runs import left_here, note_left
+from massgen_mcp.cli.massgen.display import DebugLog, choose_display, shown_live
+from massgen_mcp.cli.massgen.earlier_runs import (
+    describe_interrupted,
+    interrupted_here,
+    left_here,
+    note_left,
+    run_to_continue,
+)
 from massgen_mcp.cli.massgen.mentions import mentioned_paths
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.massgen.own_terminal import OwnTerminal
 from massgen_mcp.cli.massgen.people import Account
 from massgen_mcp.cli.massgen.questions import whole_question
-from massgen_mcp.cli.massgen.resuming import describe_interrupted, interrupted_here, run_to_continue
 from massgen_mcp.cli.massgen.sessions import open_session
 from massgen_mcp.cli.massgen.team import given_of, look_before, output_file
 from massgen_mcp.cli.massgen.trying import agreed_to_checks

@@ -8,13 +8,94 @@ import signal
 from contextlib import aclosing
 
 import anyio
+from anyio.abc import TaskGroup
 
 from massgen_mcp.cli.asking import person_at_terminal
 from massgen_mcp.cli.exits import EXIT_OK, exit_of_run
+from massgen_mcp.cli.live.attention import draw_attention
+from massgen_mcp.cli.live.display import Display, Sentences
+from massgen_mcp.cli.live.telling import Telling, kept_of
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.cli.run_service import run_service
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.run_state.state import RunState
+from massgen_mcp.runs.engine import Action
 from massgen_mcp.runs.service import RunService
+from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.views.log_text import log_line
+from massgen_mcp.views.plain_text import preview
+
+
+async def watch_as_person(service: RunService, run_id: str, *, plain: bool) -> int:
+    """As `massgen` shows a run; with its answer, when it has ended."""
+    terminal, display, usual_time = None, Sentences(print_line), await service.usual_time(run_id)
+    if not plain:
+        from massgen_mcp.cli.live.terminal import Terminal  # a terminal library, for terminals only
+        from massgen_mcp.cli.live.view import LiveView
+
+        terminal = Terminal(os.environ)
+        display = LiveView(terminal, leaves=True, usual_time=usual_time)
+    telling = Telling(terminal, print_line)
+    watched: _Watched | None = None
+    followed = False
+    try:
+        async with anyio.create_task_group() as tasks, aclosing(service.follow(run_id, past_questions=True)) as news:
+            async for view, records in news:
+                if watched is None:
+                    watched = _Watched(service, view, tasks, display)
+                    telling.aside(f"Question: {preview(view.snapshot.question)}")
+                    display.started(watched)
+                    if not view.ended:
+                        followed = True
+                        tasks.start_soon(display.refresh)
+                watched.view = view
+                for record in records:
+                    display.record(record)
+            tasks.cancel_scope.cancel()
+    finally:
+        display.close()
+        if watched is not None and not watched.view.ended:
+            telling.aside(_goes_on(watched.view))
+    if watched is None:
+        return EXIT_OK
+    if watched.view.ended:
+        telling.ending(watched.state, kept_of(watched.state, watched.view.directory))
+        if followed and terminal is not None:
+            draw_attention(watched.state, os.environ)
+    return exit_of_run(watched.view)
+
+
+def _goes_on(view: RunView) -> str:
+    run_id = view.row.run_id
+    if view.state == "interrupted":
+        return f"The run was interrupted; `massgen-mcp resume {run_id}` continues it."
+    return f"The run goes on; `massgen-mcp watch {run_id}` follows it again."
+
+
+class _Watched:
+    """A run of another process, as a display follows it."""
+
+    past: tuple[LogRecord, ...] = ()
+    """All of it comes as news."""
+
+    def __init__(self, service: RunService, view: RunView, tasks: TaskGroup, display: Display) -> None:
+        self._service, self._tasks, self._display = service, tasks, display
+        self.view = view
+
+    @property
+    def state(self) -> RunState:
+        return self.view.snapshot
+
+    def do(self, action: Action, message: str = "", number: int = 0) -> None:  # noqa: ARG002 - the run store numbers them
+        self._tasks.start_soon(self._want, action, message)
+
+    async def _want(self, action: Action, message: str) -> None:
+        value = float(message) if action == "raise_budget" else None
+        try:
+            await self._service.control(self.view.row.run_id, action, "" if value else message, value)
+        except MassgenError as error:
+            self._display.note(str(error))
 
 
 async def run(options: argparse.Namespace) -> int:
@@ -37,7 +118,7 @@ async def _watch(options: argparse.Namespace) -> int:
     with run_service() as service:
         run_id = await service.find(options.run_id)
         if options.plain or (not options.json and person_at_terminal(os.environ)):
-            from massgen_mcp.cli.massgen_mcp.watching import watch_as_person  # with a terminal library
+            from massgen_mcp.cli.massgen_mcp.verbs.watch import watch_as_person  # with a terminal library
 
             return await watch_as_person(service, run_id, plain=options.plain)
         return await _lines(service, run_id, as_json=options.json)
