@@ -470,6 +470,7 @@ orchestrator:
   max_agents: 5
   order: listed
   run_scripts: true
+  write_check: false
   skip_coordination_rounds: false
   debug_final_answer: Forty-two.
 """,

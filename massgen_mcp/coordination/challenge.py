@@ -8,15 +8,7 @@ passed.
 
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.coordination.written_tests import finished, key
-from massgen_mcp.events.parts import Changes, CheckOutcome, WrittenTest
-
-
-def changed_tree(state: Coordination, label: str) -> str | None:
-    """The files of an answer; None: it changes none."""
-    changes: Changes | None = next(
-        one.changes for one in state.seats[state.author(label)].answers if one.label == label
-    )
-    return None if changes is None or changes.tree == state.base else changes.tree
+from massgen_mcp.events.parts import CheckOutcome, WrittenTest
 
 
 def objections(state: Coordination) -> list[WrittenTest]:
@@ -43,16 +35,16 @@ def runs_of_challenge(state: Coordination) -> list[tuple[str, WrittenTest]]:
     stage = state.stage
     if stage is None or stage.elected is None:
         return []
-    tree = changed_tree(state, stage.elected.label)
+    tree = state.changed_tree(stage.elected.label)
     runs = [(tree, test) for test in _tests(state)] if tree else []
-    mended = None if state.mended is None else changed_tree(state, state.mended.label)
+    mended = None if state.mended is None else state.changed_tree(state.mended.label)
     return [*runs, *((mended, test) for test in _to_pass(state))] if mended else runs
 
 
 def mended_passes(state: Coordination) -> bool:
     """Whether the mended answer passes what is proven, and everything that the winner passed."""
     stage, mended = state.stage, state.mended
-    tree = None if mended is None else changed_tree(state, mended.label)
+    tree = None if mended is None else state.changed_tree(mended.label)
     if stage is None or stage.elected is None or mended is None or tree is None:
         return False
     before, now = (state.evidence.get(label) for label in (stage.elected.label, mended.label))
@@ -73,7 +65,7 @@ def _tests(state: Coordination) -> tuple[WrittenTest, ...]:
 def _outcome(state: Coordination, test: WrittenTest) -> CheckOutcome | None:
     """On the winner's files, once nothing more is awaited of it."""
     stage = state.stage
-    tree = changed_tree(state, stage.elected.label) if stage is not None and stage.elected is not None else None
+    tree = state.changed_tree(stage.elected.label) if stage is not None and stage.elected is not None else None
     outcome = state.test_outcomes.get(key(tree, test)) if tree else None
     return outcome if finished(outcome) else None
 

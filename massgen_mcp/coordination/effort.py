@@ -1,8 +1,9 @@
 """How many agents are asked for an answer, and in which order. Pure, and without memory.
 
-A check that fails on the untouched base, for the code's sake, *tells*: whoever passes it has done something. With one,
-agents are asked one at a time. The first answer that passes every check that failed on the base, twice, and fails none
-that passed there, wins. An agent that is asked later sees nothing of the answers before.
+A check that fails on the untouched base, for the code's sake, *tells*: whoever passes it has done something; so does a
+confirmed failing test, with any effort. With one, agents are asked one at a time. The first answer that passes
+everything that failed on the base, twice, and fails nothing that passed there, wins. An agent that is asked later sees
+nothing of the answers before.
 
 Without one, the first two (`low`) or three (`auto`) are asked. Answers that say the same are a *camp*: by their files
 where tests decide, else as one agent, drawn by lot, says with its vote. As many further agents are asked as could end
@@ -17,7 +18,7 @@ from typing import Literal
 
 from massgen_mcp.coordination.count import drawn, lot
 from massgen_mcp.coordination.deciding import won
-from massgen_mcp.coordination.evidence import passes
+from massgen_mcp.coordination.failing_test import BEFORE_ANSWERS
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.events.coordination import StageOpened, WinnerChosen
 from massgen_mcp.events.parts import FIRST_ASKED, StageReason
@@ -60,7 +61,8 @@ def _beta(one: int, other: int) -> Fraction:
 def next_asked(state: Coordination) -> Asking:
     """Who is asked next, or what it came to."""
     stage = state.stage
-    if (state.finish_requested and state.answered) or (stage is not None and stage.because != "compare"):
+    decides = stage is not None and stage.kind not in BEFORE_ANSWERS and stage.because != "compare"
+    if decides or (state.finish_requested and state.answered):
         return "enough"
     if not any(one.kind == "answer" for one in state.stages):
         return _first(state)
@@ -79,7 +81,7 @@ def next_asked(state: Coordination) -> Asking:
 def _first(state: Coordination) -> Asking:
     most, first = min(state.most_asked, len(state.live)), FIRST_ASKED[state.rules.effort]
     size = min(most, 1 if state.telling else first if first and state.rules.decide in BY_SUBSTANCE else most)
-    if size >= len(state.live):
+    if size >= len(state.live) and not state.stages:
         return "enough"  # all at once
     if not state.begun:
         return None
@@ -89,7 +91,7 @@ def _first(state: Coordination) -> Asking:
 
 
 def _one_by_one(state: Coordination) -> Asking:
-    passing = [label for label in state.standing if passes(state.base_checks, state.evidence[label])]
+    passing = [label for label in state.standing if state.passes(label)]
     trees = {_tree(state, label) for label in passing}
     if len(trees) == 1:
         among = tuple(passing) if len(passing) > 1 else ()
@@ -181,7 +183,8 @@ def _lost(state: Coordination) -> int:
     """So many agents fell out without an answer, and can be replaced."""
     asked = [state.seats[agent] for agent in state.asked]
     replaced = sum(len(stage.agents) for stage in state.stages if stage.kind == "answer" and stage.because == "dropped")
-    return min(sum(not seat.answers and seat.dropped is not None for seat in asked) - replaced, _left(state))
+    lost = sum(not seat.answers and seat.dropped is not None for seat in asked)
+    return max(0, min(lost - replaced, _left(state)))
 
 
 def _tree(state: Coordination, label: str) -> str:

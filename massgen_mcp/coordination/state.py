@@ -19,8 +19,9 @@ answers: only votes count in it, first of all of those who wrote nothing for a t
 decided by lot (see `count`; who wins, and when, is `deciding`).
 
 Further *stages* may be opened (see `procedures`): of tests, which agents write to tell the answers apart, of votes, and
-others. A run-off is one of them. Once a stage is open no answer is accepted, unless the stage asks for one; it names
-the agents that act and the answers that it is about.
+others. A run-off is one of them. Some come before the first answers (see `failing_test`), or say who is asked for one.
+Once another stage is open no answer is accepted, unless the stage asks for one; it names the agents that act and the
+answers that it is about.
 
 With checks a ballot is shown only when the checks of its answers have run, so that a voter knows what the rules know:
 which answers cannot win, and cannot be voted for (see `evidence`).
@@ -39,11 +40,20 @@ from typing import Literal, assert_never
 from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.coordination.camps import StandingVote
 from massgen_mcp.coordination.count import Count
-from massgen_mcp.coordination.evidence import ChecksPolicy, excluded, passed_once, telling, to_confirm, to_repeat
+from massgen_mcp.coordination.evidence import (
+    ChecksPolicy,
+    excluded,
+    passed_once,
+    passes,
+    telling,
+    to_confirm,
+    to_repeat,
+)
+from massgen_mcp.coordination.failing_test import BEFORE_ANSWERS, FailingTest, Submitted, failing_tests
 from massgen_mcp.coordination.guidance import Duty, Rest, Violation, Wait, Work
 from massgen_mcp.coordination.novelty import MAX_OVERLAP, Novelty, overlap
 from massgen_mcp.coordination.visible import is_visible
-from massgen_mcp.coordination.written_tests import TestKey
+from massgen_mcp.coordination.written_tests import TestKey, finished, key
 from massgen_mcp.errors import DropReason
 from massgen_mcp.events.agent_work import (
     BallotChanged,
@@ -127,6 +137,8 @@ STAGE_TOOLS: Mapping[StageKind, str] = {
     "refute": "submit_tests",
     "settle": "submit_outputs",
     "revise": "new_answer",
+    "check": "submit_tests",
+    "confirm": "submit_outputs",
 }
 """What ends the rounds of a stage; in the others that is a vote."""
 
@@ -156,6 +168,8 @@ class Rules:
     """The agent that compares answers, and gives none."""
     refute: bool = False
     """Whether an agent of another vendor tries to refute a winner that was voted for."""
+    write_check: bool = False
+    """Whether an agent writes a failing test before anybody answers."""
     can_run: bool = True
     """Whether scripts can be run on files."""
     vendors: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -212,6 +226,8 @@ class Coordination:
     """In a challenge: the tests against the winner (`refute`), and what those print as a third agent sees it
     (`settle`).
     """
+    submitted: Submitted = field(default_factory=dict[tuple[int, str], tuple[WrittenTest, ...]])
+    """What was submitted for a failing test before anybody answered."""
     verdicts: dict[tuple[str, ...], str] = field(default_factory=dict[tuple[str, ...], str])
     """What the judge chose of two answers, by their labels in the order in which they were shown."""
     evidence: dict[str, FilesChecked] = field(default_factory=dict[str, FilesChecked])
@@ -319,13 +335,40 @@ class Coordination:
     @property
     def checking(self) -> bool:
         """Whether checks are awaited that a voter should know."""
-        return bool(self.unchecked or self.to_repeat)
+        return bool(self.unchecked or self.to_repeat or self.goal_runs)
 
     @property
     def telling(self) -> frozenset[str]:
-        """The checks that the first answer that passes them ends the run with: those that fail on the base."""
+        """The checks that the first answer that passes them ends the run with: those that fail on the base, and the
+        script of the failing test.
+        """
         tells = self.rules.effort != "high" and self.rules.checks is not None
-        return telling(self.base_checks) if tells else frozenset()
+        checks = telling(self.base_checks) if tells else frozenset[str]()
+        return checks if self.goal is None else checks | {self.goal.script}
+
+    @property
+    def failing_tests(self) -> list[FailingTest]:
+        """Those that were written before anybody answered, oldest first."""
+        return failing_tests(self.stages, self.submitted, self.test_outcomes, self.base)
+
+    @property
+    def goal(self) -> WrittenTest | None:
+        """The one that was confirmed."""
+        return next((one.test for one in self.failing_tests if one.confirmed), None)
+
+    @property
+    def goal_runs(self) -> tuple[tuple[str, WrittenTest], ...]:
+        """Where it has yet to run: on the files of standing answers."""
+        goal = self.goal if self.rules.can_run else None
+        trees = () if goal is None else dict.fromkeys(filter(None, map(self.changed_tree, self.standing)))
+        return tuple((tree, goal) for tree in trees if goal and not finished(self.test_outcomes.get(key(tree, goal))))
+
+    def passes(self, label: str) -> bool:
+        """Whether a standing answer passes everything that tells, and fails nothing that passes on the base."""
+        tree, goal = self.changed_tree(label), self.goal
+        outcome = self.test_outcomes.get(key(tree, goal)) if tree is not None and goal is not None else None
+        reached = goal is None or (outcome is not None and outcome.result == "passed" and not outcome.flaky)
+        return reached and (self.rules.checks is None or passes(self.base_checks, self.evidence[label]))
 
     @property
     def most_asked(self) -> int:
@@ -373,6 +416,12 @@ class Coordination:
         """The agent's standing answer: its latest, but for one in which it mended the winner."""
         answers = self.seats[agent].answers
         return answers[-2] if self.mended is answers[-1] else answers[-1]
+
+    def changed_tree(self, label: str) -> str | None:
+        """The files of an answer; None: it changes none."""
+        answers = self.seats[self.author(label)].answers
+        changes = next(one.changes for one in answers if one.label == label)
+        return None if changes is None or changes.tree == self.base else changes.tree
 
     def ballot(self, viewer: str, *, whole: bool = False) -> Ballot:
         """The standing answers under this viewer's neutral names; in a stage those it is about, unless `whole`.
@@ -425,7 +474,8 @@ class Coordination:
         if agent not in self.asked and agent != self.rules.judge:
             return Wait()
         if self.stage is not None:
-            return self._duty_in(self.stage, agent) if seat.answers or agent == self.rules.judge else Rest()
+            takes_part = seat.answers or agent == self.rules.judge or self.stage.kind in BEFORE_ANSWERS
+            return self._duty_in(self.stage, agent) if takes_part else Rest()
         if agent == self.rules.judge:
             return Wait()
         if not seat.answers:
@@ -452,6 +502,8 @@ class Coordination:
                 done = stage.kind in self.proofs
             case "revise":
                 done = self.mended is not None
+            case "check" | "confirm":
+                done = (len(self.stages), agent) in self.submitted
             case _:
                 assert_never(stage.kind)
         return Work(self.ballot(agent), self._kind_in(stage)) if agent in stage.agents and not done else Wait()
@@ -462,10 +514,12 @@ class Coordination:
         return stage.kind
 
     def overtaken(self, agent: str, kind: RoundKind) -> bool:
-        """Whether a round of this kind, of an agent that has answered, can come to nothing: a stage asks for something
-        else now.
+        """Whether a round of this kind, of an agent that has answered or does not answer in it, can come to nothing: a
+        stage asks for something else now, or none does any more.
         """
         late = self.stage is not None and kind != self._kind_in(self.stage)
+        if kind in BEFORE_ANSWERS:
+            return late or self.stage is None
         return late and bool(self.seats[agent].answers or agent == self.rules.judge)
 
     def outdated(self, agent: str) -> bool:
@@ -488,7 +542,8 @@ class Coordination:
         if asked_for != ("revise" if claims is None else "synthesise"):
             refused = self._only_this()
             if refused is not None:
-                return refused if seat.answers else Violation("too_late")
+                early = self.stage is not None and self.stage.kind in BEFORE_ANSWERS
+                return refused if seat.answers or early else Violation("too_late")
             if problem := self._no_new_answer(agent, text, shown):
                 return problem
         place = tuple(self.seats).index(agent) + 1
@@ -587,17 +642,26 @@ class Coordination:
         """Tests that tell the answers apart, or speak against the winner; none, if the agent knows none."""
         if self.stage is None or STAGE_TOOLS.get(self.stage.kind) != "submit_tests":
             return self._only_this() or Violation("only_votes")
+        tests = tests[:1] if self.stage.kind == "check" else tests
         if not all(is_visible(text) for test in tests for text in (test.title, test.script, test.expected)):
             return Violation("no_expectation")
         return WrittenTestsSubmitted(agent=agent, tests=tuple(tests))
 
     def submit_outputs(self, agent: str, outputs: Sequence[str]) -> WrittenTestsSubmitted | Violation:
-        """What the tests against the winner have to print, in their order; what is left out is not known."""
-        if self.stage is None or self.stage.kind != "settle":
+        """What the tests against the winner, or a failing one, have to print, in their order; what is left out is not
+        known.
+        """
+        if self.stage is None or STAGE_TOOLS.get(self.stage.kind) != "submit_outputs":
             return self._only_this() or Violation("only_votes")
-        tests = self.proofs["refute"]
+        tests = self.to_settle
         said = (test.model_copy(update={"expected": one}) for test, one in zip(tests, outputs, strict=False))
         return WrittenTestsSubmitted(agent=agent, tests=tuple(said))
+
+    @property
+    def to_settle(self) -> tuple[WrittenTest, ...]:
+        """The tests of which agents say, in the stage that is open, what they have to print."""
+        failing = self.failing_tests if self.stage is not None and self.stage.kind == "confirm" else []
+        return (failing[-1].test,) if failing else self.proofs.get("refute", ())
 
     def drop(self, agent: str, reason: DropReason, message: str, changes: Changes | None = None) -> AgentDropped:
         """`changes`: what its copies hold. An agent that leaves what it answered leaves nothing unfinished."""
@@ -631,6 +695,9 @@ class Coordination:
                 return replace(self, stages=(*self.stages, event), stragglers_given_up=given_up)
             case WrittenTestsSubmitted() if self.stage is not None and self.stage.kind in ("refute", "settle"):
                 return replace(self, proofs={**self.proofs, self.stage.kind: event.tests})
+            case WrittenTestsSubmitted() if self.stage is not None and self.stage.kind in BEFORE_ANSWERS:
+                submitted = {**self.submitted, (len(self.stages), event.agent): event.tests}
+                return replace(self, submitted=submitted)
             case WrittenTestsSubmitted():
                 return self._with(event.agent, replace(self.seats[event.agent], tests=event.tests))
             case CheckFinished(outcome=CheckOutcome(expected=str(expected)) as outcome):
@@ -649,7 +716,8 @@ class Coordination:
             case AttemptStarted():
                 seats = {agent: Seat(dropped=seat.dropped) for agent, seat in self.seats.items()}
                 anew = Coordination(self.rules, seats, base=self.base, test_outcomes=self.test_outcomes)
-                anew = replace(anew, begun=True, base_checks=self.base_checks)
+                before = tuple(stage for stage in self.stages if stage.kind in BEFORE_ANSWERS)
+                anew = replace(anew, begun=True, base_checks=self.base_checks, stages=before, submitted=self.submitted)
                 return replace(anew, finish_requested=self.finish_requested, closing=self.closing)
             case FinishRequested():
                 return replace(self, finish_requested=True)

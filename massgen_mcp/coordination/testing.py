@@ -39,8 +39,16 @@ def tests_of(state: Coordination) -> list[tuple[str, WrittenTest]]:
 def due_runs(state: Coordination) -> list[TestRun]:
     """What has to run twice, on which files, before the stage that is open can end."""
     known = state.test_outcomes
-    runs = (TestRun(tree, test, known.get(key(tree, test))) for tree, test in _wanted(state))
+    wanted = (*_first_wanted(state), *_wanted(state))
+    runs = (TestRun(tree, test, known.get(key(tree, test))) for tree, test in dict.fromkeys(wanted))
     return [run for run in runs if not finished(run.first)]
+
+
+def _first_wanted(state: Coordination) -> Iterable[tuple[str, WrittenTest]]:
+    """A test that has to fail before anybody answers, on the base, and then on the files of every answer."""
+    if state.stage is not None and state.stage.kind == "check" and state.base is not None:
+        return [(state.base, one.test) for one in state.failing_tests if one.void is None]
+    return state.goal_runs
 
 
 def _wanted(state: Coordination) -> Iterable[tuple[str, WrittenTest]]:
@@ -62,6 +70,21 @@ def judged_tests(state: Coordination) -> tuple[JudgedTest, ...]:
     """What the tests say that have run on all answers."""
     trees = files_of(state)
     return judged(tests_of(state), trees, {label: state.author(label) for label in trees}, state.test_outcomes)
+
+
+def tests_told(state: Coordination) -> tuple[JudgedTest, ...]:
+    """The same, and before them those that were written before anybody answered."""
+    trees = {label: tree for label in state.standing if (tree := state.changed_tree(label)) is not None}
+    first: list[JudgedTest] = []
+    for one in state.failing_tests:
+        results = {label: state.test_outcomes.get(key(tree, one.test)) for label, tree in trees.items()}
+        came_out = {label: outcome.result for label, outcome in results.items() if outcome is not None}
+        passed, failed = (
+            tuple(label for label, one in came_out.items() if (one == "passed") is yes) for yes in (True, False)
+        )
+        if one.confirmed or one.void is not None:
+            first.append(JudgedTest(one.author, one.test, passed, failed, one.void, first=True))
+    return (*first, *judged_tests(state))
 
 
 def shares_of(state: Coordination) -> dict[str, Fraction]:

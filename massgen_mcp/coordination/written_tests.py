@@ -21,7 +21,15 @@ CLEAR = Fraction(2, 3)
 TestKey = tuple[str, str, str]
 """The files (tree), the script, and what it has to print."""
 
-VoidReason = Literal["not_run", "flaky", "passes_for_all", "fails_for_all", "passes_for_its_author_alone"]
+VoidReason = Literal[
+    "not_run",
+    "flaky",
+    "passes_for_all",
+    "fails_for_all",
+    "passes_for_its_author_alone",
+    "passes_before",
+    "unconfirmed",
+]
 """Why a test does not count."""
 
 
@@ -31,6 +39,8 @@ WHY_VOID: Mapping[VoidReason, str] = {
     "passes_for_all": "it passes for all answers",
     "fails_for_all": "it fails for all answers",
     "passes_for_its_author_alone": "it passes for its author's answer alone",
+    "passes_before": "it passes on the unchanged files",
+    "unconfirmed": "two others, who saw its script alone, do not both expect what it does",
 }
 """The same in words."""
 
@@ -48,6 +58,8 @@ class JudgedTest:
     """Labels of the others."""
     void: VoidReason | None = None
     """Why it does not count; None: it does."""
+    first: bool = False
+    """Whether it was written before anybody answered."""
 
     @property
     def why_void(self) -> str:

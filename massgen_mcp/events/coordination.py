@@ -121,7 +121,8 @@ class StageOpened(Event):
 
 class WrittenTestsSubmitted(Event):
     """An agent wrote tests that tell the answers apart, which never judge its own answer; or tests against the winner;
-    or it said, without seeing an answer, what those have to print.
+    or it said, without seeing an answer, what those have to print; or before anybody answered the one or the other of a
+    test that fails on the unchanged files.
     """
 
     type: Literal["written_tests_submitted"] = "written_tests_submitted"

@@ -48,10 +48,11 @@ a third agent; it was, and the author did not mend it; it was, and this is the m
 confirm any.
 """
 
-StageKind = Literal["answer", "test", "vote", "synthesise", "compare", "refute", "settle", "revise"]
+StageKind = Literal["answer", "test", "vote", "synthesise", "compare", "refute", "settle", "revise", "check", "confirm"]
 """What agents do in a stage: answer; write tests that tell the answers apart; vote; write one answer from all; compare
 two, in this order; write tests against the winner; say, without seeing any answer, what those have to print; mend the
-winner.
+winner; before anybody answers write a test that fails on the unchanged files; say, from its script alone, what it has
+to print.
 """
 
 Effort = Literal["low", "auto", "high"]
@@ -60,6 +61,10 @@ FIRST_ASKED: Mapping[Effort, int | None] = {"low": 2, "auto": 3, "high": None}
 """So many; None: all."""
 LEAST_ANSWERS = 3
 """Of fewer answers tests are not written: nobody but their two authors could write any."""
+CHECK_WRITERS = 2
+"""So many agents may write a failing test before anybody answers, one after the other."""
+CONFIRM = 2
+"""So many others say what it has to print."""
 
 
 def most_asked(effort: Effort, max_agents: int | None, team: int) -> int:
@@ -89,6 +94,9 @@ StageReason = Literal[
     "voted",
     "failed",
     "proven",
+    "wanted",
+    "fails_before",
+    "void",
 ]
 """Why a stage is opened. To vote: votes are tied (a run-off); fewer than three answers, or no sandbox, so that no tests
 are written; nobody wrote any; none of them tells answers apart, or too few are passed; the best of them pass as many.
@@ -97,10 +105,22 @@ base and tells; no answer passes it yet; the answers differ; in place of agents 
 votes, and says which answers say the same; then all vote (`disagreement`), unless they do, or others are asked.
 Besides, to vote: no answer changes files; whoever was to write from all failed; the judge told no single best one. To
 write from all: all have `answered`. To compare: two of them are. To refute: an answer was voted for. To settle: its
-files fail tests. To revise: that is proven.
+files fail tests. To revise: that is proven. To write a check: one is `wanted`; the one before is void, or its author
+fell out. To confirm it: it fails on the unchanged files.
 """
 
-RoundKind = Literal["answer_or_vote", "run_off", "test", "synthesise", "compare", "refute", "settle", "revise"]
+RoundKind = Literal[
+    "answer_or_vote",
+    "run_off",
+    "test",
+    "synthesise",
+    "compare",
+    "refute",
+    "settle",
+    "revise",
+    "check",
+    "confirm",
+]
 """What ends a round: an answer or a vote, as the rules allow; a vote in a run-off; else what its stage asks for."""
 
 WrittenForm = Literal["json", "fenced_json", "tool_call_tag", "function_tag", "python_tag", "function_call"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.events.parts import FIRST_ASKED, Usage, most_asked
+from massgen_mcp.events.parts import CHECK_WRITERS, CONFIRM, FIRST_ASKED, Usage, most_asked
 from massgen_mcp.money.tariff import Tariff, tariff_of
 
 CHARACTERS_PER_TOKEN = 4
@@ -117,11 +117,14 @@ def _plan(course: _Course, config: Config, asked: int, *, few: bool) -> _Plan:
     authors = len(config.agents) - (procedure == "judge")
     most = most_asked(orchestrator.effort, orchestrator.max_agents, authors)
     size = fewest if few and fewest is not None else most
-    several = fewest is None and procedure in ("auto", "vote")
+    several = fewest is None and procedure in ("auto", "vote") and not orchestrator.write_check
     answers = min(course.answers, orchestrator.max_new_answers_per_agent or course.answers) if several else 1
     tools = course.tool_calls if orchestrator.enable_filesystem else 0
     first = course.frame + asked
     ballot = first + size * course.answer
+    failing_test = [*_round(first, course.vote, tools), *_round(first, course.vote, 0) * CONFIRM]
+    if few and orchestrator.write_check:
+        return _Plan(1, tuple(_round(first, course.answer, tools)), tuple(failing_test))
     if size == 1:
         return _Plan(1, tuple(_round(first, course.answer, tools)), ())
     each = _round(first, course.answer, tools)
@@ -147,7 +150,8 @@ def _plan(course: _Course, config: Config, asked: int, *, few: bool) -> _Plan:
             final = vote if few else [*vote * 2, *written]
         case _:
             each += vote
-    return _Plan(size, tuple(each), (*([] if fewest is None else vote), *final))
+    before = failing_test * CHECK_WRITERS if orchestrator.write_check else []
+    return _Plan(size, tuple(each), (*before, *([] if fewest is None else vote), *final))
 
 
 def _round(reads: int, writes: int, tools: int) -> list[Usage]:

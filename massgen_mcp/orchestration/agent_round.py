@@ -35,6 +35,7 @@ from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.answer_form import formed
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.conversation import Conversation, calls_of
+from massgen_mcp.orchestration.evidence_text import goal_text
 from massgen_mcp.orchestration.round_request import (
     ROUND_FORMS,
     ballot_message,
@@ -246,11 +247,12 @@ class Round:
 
     def _show_ballot(self, heading: str, shown: RoundStarted | BallotChanged, *, notes: str = "") -> None:
         """Put the ballot before the agent, and the answers' files within its reach."""
-        entries = self._ballot.entries
+        entries, state = self._ballot.entries, self._live_run.coordination
         if not entries and self._opened.kind == "answer_or_vote":
+            if goal := goal_text(state):
+                self._talk.tell(prompts.tests_block(goal, shown.nonce, prompts.GOAL), "lasting")
             return
         changes = shown_changes(self._live_run, entries, self._run_spec.answer_store)
-        state = self._live_run.coordination
         base = self._live_run.state.checked_base
         text = ballot_message(
             heading, self._ballot, state, shown, self._form.request, notes=notes, changes=changes, base=base

@@ -5,6 +5,7 @@ An agent that fails is dropped, and the others go on. Must not know what a round
 
 import anyio
 
+from massgen_mcp.coordination.failing_test import BEFORE_ANSWERS
 from massgen_mcp.coordination.guidance import Rest, Wait, Work
 from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError
@@ -118,6 +119,8 @@ async def _close_first_answers(attempt: Attempt) -> None:
         return live_run.asks or not queued.isdisjoint(live_run.coordination.unanswered)
 
     while True:
+        while live_run.coordination.stage is not None and live_run.coordination.stage.kind in BEFORE_ANSWERS:
+            await live_run.change()
         asked = live_run.coordination.asked
         newest = [agent for agent in asked if agent not in before]
         while asked == live_run.coordination.asked and not {*newest} & {*live_run.coordination.answered}:

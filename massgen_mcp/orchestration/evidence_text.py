@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from massgen_mcp.coordination.ballot import Ballot
-from massgen_mcp.coordination.challenge import changed_tree, proven
+from massgen_mcp.coordination.challenge import proven
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.coordination.testing import files_of, judged_tests
 from massgen_mcp.coordination.written_tests import JudgedTest, key
@@ -26,7 +26,8 @@ def evidence_of(ballot: Ballot, state: Coordination, base: FilesChecked | None) 
     lines = {name: [*_evidence_lines(checked, before, limit)] for name, checked in found.items()}
     tested = results_of(state)
     for entry in ballot.entries:
-        lines.setdefault(entry.name, []).extend(tested.get(entry.label, ()))
+        goal = [] if state.goal is None else [f"failing test: {'passed' if state.passes(entry.label) else 'failed'}"]
+        lines.setdefault(entry.name, []).extend((*tested.get(entry.label, ()), *goal))
     return {name: "\n".join(those) for name, those in lines.items() if those}
 
 
@@ -86,18 +87,24 @@ def tests_text(state: Coordination) -> str:
     whoever settles what they print without what is expected, to the author with what they printed.
     """
     kind = state.stage.kind if state.stage is not None else "vote"
-    if kind == "settle":
-        return "\n".join(
-            f"Script {number}:\n{one.script}" for number, one in enumerate(state.proofs["refute"], start=1)
-        )
+    if kind in ("settle", "confirm"):
+        return "\n".join(f"Script {number}:\n{one.script}" for number, one in enumerate(state.to_settle, start=1))
     if state.stage is not None and state.stage.elected is not None and kind == "revise":
-        tree = changed_tree(state, state.stage.elected.label) or ""
+        tree = state.changed_tree(state.stage.elected.label) or ""
         shown = ((one, state.test_outcomes[key(tree, one)].excerpt) for one in proven(state))
         return "\n".join(
             f"{one.title}\n{one.script}\nIt should print: {one.expected}\nIt printed: {printed}"
             for one, printed in shown
         )
     return "\n".join(line for number, one in enumerate(judged_tests(state), start=1) for line in _test(number, one))
+
+
+def goal_text(state: Coordination) -> str:
+    """The failing test that answers have to pass; empty where there is none."""
+    goal = state.goal
+    if goal is None:
+        return ""
+    return f"{goal.title}\n{goal.script}\nIt has to print: {goal.expected}"
 
 
 def results_of(state: Coordination) -> dict[str, list[str]]:

@@ -45,6 +45,10 @@ SETTLE = """\
 You are an expert who knows the question, and is shown scripts that are run on the files of somebody's answer. Say \
 what they print if the files do what the question demands."""
 
+WRITE_CHECK = """\
+You are one of several experts who are going to answer the same question. First you write one test that shows when it \
+is answered: it fails now."""
+
 REVISE = """\
 You are one of several experts who answered the same question independently. Your answer was chosen, and then others \
 proved that its files do not do what the question demands."""
@@ -215,6 +219,12 @@ them, and is right if it ends with 0 and prints what you expect on its standard 
 times, paths or random numbers, and no expectation. Somebody else, who sees only the question and your script, has to \
 expect the same. Try a script first if you can. End your turn by calling `submit_tests`; with an empty list if you \
 find nothing wrong."""
+DECIDE_CHECK = """\
+Write one test that fails on the caller's files as they are, and passes once they do what the question demands. A test \
+is a shell script; it begins in the directory of the caller's files, and passes if it ends with 0 and prints what you \
+expect on its standard output. Let it print results only: no times, paths or random numbers, and no expectation. Two \
+others, who see only the question and your script, have to expect the same. Do not change the files to make it pass. \
+Try it first if you can. End your turn by calling `submit_tests` with this one; with an empty list if none can tell."""
 DECIDE_SETTLE = """\
 Work out from the question alone what each of these scripts prints. End your turn by calling `submit_outputs` with \
 that, in their order; leave out from the first on of which the question does not tell."""
@@ -227,6 +237,9 @@ WRITTEN_TESTS = "The authors of the answers wrote these tests, and may share a m
 SCRIPTS_TO_SETTLE = "These are the scripts:"
 PROVEN_TESTS = (
     "An expert wrote these tests against your answer, and another one expects the same without having seen it:"
+)
+GOAL = (
+    "An expert wrote this test, and two others expect the same. It fails now; the files of an answer have to pass it:"
 )
 VOTES = "The reasons given with the votes, each under the name of the answer that was voted for:"
 WRITE_NOW = "Write the final answer now. Start from your own answer, which is marked `yours`, {and_then}."

@@ -11,7 +11,7 @@ from massgen_mcp.events.coordination import FilesChecked
 from massgen_mcp.events.parts import BallotEntry, Changes, RoundKind, ShownReason, StageKind
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.attempt import Attempt
-from massgen_mcp.orchestration.evidence_text import evidence_of, tests_text
+from massgen_mcp.orchestration.evidence_text import evidence_of, goal_text, tests_text
 from massgen_mcp.orchestration.live_run import AnswerStore, LiveRun
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.window import within
@@ -105,6 +105,8 @@ ROUND_FORMS: Mapping[RoundKind, RoundForm] = {
         prompts.REFUTE, prompts.BALLOT_CHOSEN, prompts.DECIDE_REFUTE, _only(prompts.SUBMIT_TESTS), votes=False
     ),
     "settle": RoundForm(prompts.SETTLE, "", prompts.DECIDE_SETTLE, _only(prompts.SUBMIT_OUTPUTS), votes=False),
+    "check": RoundForm(prompts.WRITE_CHECK, "", prompts.DECIDE_CHECK, _only(prompts.SUBMIT_TESTS), votes=False),
+    "confirm": RoundForm(prompts.SETTLE, "", prompts.DECIDE_SETTLE, _only(prompts.SUBMIT_OUTPUTS), votes=False),
     "revise": RoundForm(
         prompts.REVISE, prompts.BALLOT_CHOSEN, prompts.DECIDE_REVISE, _only(prompts.NEW_ANSWER), votes=False
     ),
@@ -116,7 +118,11 @@ ROUND_FORMS: Mapping[RoundKind, RoundForm] = {
 # Made of what the round's events hold, so that a resumed round shows the same.
 
 
-_HEADINGS: Mapping[StageKind, str] = {"settle": prompts.SCRIPTS_TO_SETTLE, "revise": prompts.PROVEN_TESTS}
+_HEADINGS: Mapping[StageKind, str] = {
+    "settle": prompts.SCRIPTS_TO_SETTLE,
+    "confirm": prompts.SCRIPTS_TO_SETTLE,
+    "revise": prompts.PROVEN_TESTS,
+}
 
 
 def shown_reasons(attempt: Attempt, ballot: Ballot) -> tuple[ShownReason, ...]:
@@ -143,6 +149,7 @@ def ballot_texts(
     yield from evidence_of(ballot, live_run.coordination, live_run.state.checked_base).values()
     yield from shown_changes(live_run, ballot.entries, store).values()
     yield tests_text(live_run.coordination)
+    yield goal_text(live_run.coordination)
     for shown in reasons:
         yield shown.reason
     yield live_run.state.agents[ballot.viewer].working_notes
@@ -172,6 +179,8 @@ def ballot_message(
     if shown.reasons:
         reasons = [(reason.name, reason.reason) for reason in shown.reasons]
         parts.append(prompts.reasons_block(prompts.VOID_REASONS, reasons, shown.nonce))
+    if answers and (goal := goal_text(state)):
+        parts.append(prompts.tests_block(goal, shown.nonce, prompts.GOAL))
     if tests := tests_text(state):
         kind = state.stage.kind if state.stage is not None else "vote"
         parts.append(prompts.tests_block(tests, shown.nonce, _HEADINGS.get(kind, prompts.WRITTEN_TESTS)))

@@ -13,6 +13,9 @@ _KINDS: Mapping[RoundKind, str] = {
     "answer_or_vote": "",
     "run_off": " of the run-off",
     "test": ", to write tests",
+    "check": ", to write a failing test",
+    "confirm": ", to say what a script has to print",
+    "settle": ", to say what scripts have to print",
 }
 
 
@@ -23,7 +26,7 @@ def shown_of(sent: Sent, messages: Sequence[str], room: TextRoom, at: float) -> 
     heard = [f"Message of the caller: {message}" for message in messages]
     match event:
         case RoundStarted():
-            what = f"Round {event.round}{_KINDS[event.kind]}"
+            what = f"Round {event.round}{_KINDS.get(event.kind, '')}"
             ballot = event.ballot
             texts = [*_reasons(event), event.notes, *heard[: event.heard]]
         case BallotChanged():

@@ -196,7 +196,9 @@ def scripts_may_run(config: Config) -> bool:
     orchestrator = config.orchestrator
     allowed = orchestrator.enable_filesystem and orchestrator.run_scripts
     procedure = orchestrator.procedure(len(config.agents), can_run=allowed)
-    return allowed and (procedure in ("auto", "checks", "synthesise") or orchestrator.refute)
+    return allowed and (
+        procedure in ("auto", "checks", "synthesise") or orchestrator.refute or orchestrator.write_check
+    )
 
 
 def _scripts(config: Config, *, wanted: bool) -> Iterator[str]:
@@ -204,7 +206,7 @@ def _scripts(config: Config, *, wanted: bool) -> Iterator[str]:
     Agents' commands are as much.
     """
     orchestrator = config.orchestrator
-    asked_for = orchestrator.decide == "checks" or orchestrator.refute
+    asked_for = orchestrator.decide == "checks" or orchestrator.refute or orchestrator.write_check
     if scripts_may_run(config) and not orchestrator.commands.enabled and wanted == asked_for:
         yield f"{SCRIPTS}{_where(orchestrator.commands)}"
 

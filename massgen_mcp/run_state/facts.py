@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from massgen_mcp.coordination.deciding import best_so_far
 from massgen_mcp.coordination.evidence import excluded, verdict, void
 from massgen_mcp.coordination.state import Coordination, Rules
-from massgen_mcp.coordination.testing import judged_tests
+from massgen_mcp.coordination.testing import tests_told
 from massgen_mcp.coordination.written_tests import JudgedTest
 from massgen_mcp.events.agent_work import ToolFinished
 from massgen_mcp.events.coordination import (
@@ -338,8 +338,10 @@ class RunFacts:
 
     @property
     def judged_tests(self) -> tuple[JudgedTest, ...]:
-        """The tests that the team wrote, as far as they have run on all answers."""
-        return judged_tests(self.coordination)
+        """The tests that the team wrote: those before anybody answered, and others as far as they have run on all
+        answers.
+        """
+        return tests_told(self.coordination)
 
     # -- checks -----------------------------------------------------------------------------------------------------
 

@@ -314,6 +314,9 @@ _WHY_OPENED: Mapping[StageReason, str] = {
     "voted": "a winner is voted for",
     "failed": "its files fail tests",
     "proven": "it is proven that they should pass",
+    "wanted": "a failing test is wanted before anybody answers",
+    "fails_before": "a test fails on the unchanged files",
+    "void": "there is no such test yet",
 }
 
 
@@ -324,6 +327,8 @@ _DOES: Mapping[StageKind, str] = {
     "refute": "looks for what refutes {answers}",
     "settle": "says what the tests of {answers} have to print, without seeing it",
     "revise": "may mend {answers} once",
+    "check": "writes one",
+    "confirm": "say what it has to print, from its script alone",
 }
 
 

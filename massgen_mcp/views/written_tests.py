@@ -37,9 +37,15 @@ def tests_notes(run: RunState) -> list[tuple[str, bool]]:
 
 def standing_in_tests(run: RunState) -> str:
     """How many of the others' tests the winner passes; empty without a winner, or without tests."""
-    tests = run.judged_tests
-    if run.winner is None or not tests:
+    goal = next((one for one in run.judged_tests if one.first and one.void is None), None)
+    tests = [one for one in run.judged_tests if not one.first]
+    if run.winner is None or not (goal or tests):
         return ""
+    if goal is not None:
+        came_out = "passes" if run.winner.label in goal.passed else "fails"
+        reached = f"{run.winner.label} {came_out} the failing test that {goal.author} wrote and two others confirmed"
+        if not tests:
+            return reached
     others = [one for one in tests if one.void is None and one.author != run.winner.agent]
     passed = sum(run.winner.label in one.passed for one in others)
     authors = len({one.author for one in others})

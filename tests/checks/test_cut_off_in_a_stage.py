@@ -23,6 +23,8 @@ from massgen_mcp.runs.host.execute import execute_run
 from massgen_mcp.runs.store.directory import RunDirectory
 from tests.checks.project import environ
 from tests.checks.test_refute import OBJECTION, challenged, mend, settle
+from tests.checks.test_write_check import TEST as FAILING
+from tests.checks.test_write_check import played as failing_first
 from tests.checks.writers import ADDS_TWO, DOUBLE, SQUARES, TELLING, Step, agent, decided, doubling, test_of, tests
 from tests.teams import Act, Ended, run_team
 
@@ -53,6 +55,9 @@ async def played(name: str, path: Path, project: Path, environ: dict[str, str], 
             return await challenged(path, project, environ, mend(DOUBLE), refuter, third, act=act)
         case "refuted":
             return await challenged(path, project, environ, mend(SQUARES), [OBJECTION], [settle("6")], act=act)
+        case "checked":
+            six = [settle("6")]
+            return await failing_first(path, project, environ, six, [FAILING], six, act=act)
         case "tested":
             scripts = (agent(ADDS_TWO, "adds", TELLING), agent(SQUARES, "squares", tests()), agent(DOUBLE, "doubles"))
             return await decided(path, project, environ, *scripts, act=act)
@@ -77,7 +82,7 @@ def cuts(events: list[Event]) -> Iterator[int]:
             yield place
 
 
-@pytest.mark.parametrize("name", ["mended", "refuted", "tested", "synthesised"])
+@pytest.mark.parametrize("name", ["mended", "refuted", "tested", "synthesised", "checked"])
 async def test_wherever_it_is_cut_off_it_comes_to_the_same_end(
     tmp_path: Path, doubling: Path, environ: dict[str, str], name: str
 ) -> None:
@@ -119,6 +124,8 @@ def key_of(ran: list[CheckFinished]) -> Counter[Any]:
         ("mended", "revise"),
         ("tested", "test"),
         ("synthesised", "synthesise"),
+        ("checked", "check"),
+        ("checked", "confirm"),
     ],
 )
 async def test_cancelled_in_a_stage_it_ends_with_the_best_answer_there_was(
@@ -127,4 +134,5 @@ async def test_cancelled_in_a_stage_it_ends_with_the_best_answer_there_was(
     act = Act(RoundStarted, "cancel", lambda event: event.kind == kind)
     ended = await played(name, tmp_path, doubling, environ, act=act)
     assert [type(one) for one in ended.events if isinstance(one, RunCompleted | RunCancelled)] == [RunCancelled]
-    assert ended.snapshot.best_answer in (["adds"] if name == "mended" else ["adds", "squares", "doubles"])
+    best = {"mended": ["adds"], "checked": [None]}.get(name, ["adds", "squares", "doubles"])
+    assert ended.snapshot.best_answer in best

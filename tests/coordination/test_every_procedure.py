@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from massgen_mcp.coordination.challenge import changed_tree
+from massgen_mcp.coordination.failing_test import BEFORE_ANSWERS
 from massgen_mcp.coordination.guidance import Violation, Wait, Work
 from massgen_mcp.coordination.procedures.next_step import next_step
 from massgen_mcp.coordination.state import Coordination, Decide, Rules
@@ -63,6 +63,7 @@ class Play(Staged):
             writer=draw.choice((None, agents[-1])),
             judge=agents[-1] if decide == "judge" else None,
             refute=draw.random() < 0.5,
+            write_check=draw.random() < 0.3,
             can_run=draw.random() < 0.8,
             vendors=dict(zip(agents, vendors, strict=False)),
         )
@@ -143,7 +144,9 @@ class Play(Staged):
     def _done(self, agent: str, duty: Work) -> AnyEvent | Violation:
         draw, names = self.random, [entry.name for entry in duty.ballot.entries]
         match duty.kind:
-            case "test" | "refute":
+            case "confirm":
+                return self.state.submit_outputs(agent, draw.choice((["x"], ["x"], ["y"], [])))
+            case "test" | "refute" | "check":
                 numbers = range(draw.randint(0, 3))
                 tests = [WrittenTest(title="t", script=f"{agent} {n}", expected="x") for n in numbers]
                 return self.state.submit_tests(agent, tests)
@@ -204,7 +207,11 @@ def opened(state: Coordination, stage: StageOpened) -> None:
     """What holds of every stage: who acts in it can, and it is about answers that stand."""
     judge, challenge = state.rules.judge, ("refute", "settle", "revise")
     assert all(not state.seats[agent].dropped for agent in stage.agents)
-    if stage.kind != "answer":
+    if stage.kind in BEFORE_ANSWERS:
+        assert not state.answered
+        assert state.rules.write_check
+        assert stage.agents != tuple(agent for one in state.stages for agent in one.agents)
+    elif stage.kind != "answer":
         assert {*stage.subjects} <= {*state.standing}
         assert all(state.seats[agent].answers or agent == judge for agent in stage.agents)
     if stage.kind in ("compare", "test", "synthesise", *challenge):
@@ -223,7 +230,7 @@ def opened(state: Coordination, stage: StageOpened) -> None:
         assert state.rules.can_run
     if stage.kind == "test":
         assert state.rules.decide in ("auto", "checks")
-        assert len({changed_tree(state, one) for one in stage.subjects}) > 1
+        assert len({state.changed_tree(one) for one in stage.subjects}) > 1
         assert len(state.answered) > 2
     if stage.kind == "compare":
         assert stage.agents == (judge,)
@@ -267,7 +274,7 @@ def play(seeds: range) -> Counter[str]:
 
 def test_wherever_a_journal_ends_what_is_due_is_what_was_recorded_by_every_procedure() -> None:
     found = play(range(SHORT))
-    stages = ("answer", "test", "vote", "compare", "synthesise", "refute", "settle", "revise")
+    stages = ("answer", "test", "vote", "compare", "synthesise", "refute", "settle", "revise", "check", "confirm")
     challenges = ("withstood", "unproven", "refuted", "mended", "not_challenged")
     reached = {*(f"stage: {kind}" for kind in stages), *(f"challenge: {one}" for one in challenges)}
     assert {*found} >= {*reached, "tested", "same_files", "synthesised", "judged", "checked", "agreed", "best_so_far"}

@@ -24,6 +24,7 @@ from massgen_mcp.money.estimate import estimate
         (3, {"decide": "synthesise"}, 4),
         (3, {"answer_format": "findings"}, 4),
         (4, {"decide": "judge", "judge": "agent4"}, 8),  # two pairs in both orders, and the final answer
+        (3, {"write_check": True}, 4),  # one writes, two confirm, and the first answer passes
         (3, {"decide": "vote", "refute": True}, 7),  # tests against the winner in place of a final answer
     ],
 )

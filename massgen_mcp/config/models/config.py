@@ -15,6 +15,7 @@ from massgen_mcp.config.models.orchestrator import (
     TimeoutSettings,
 )
 from massgen_mcp.config.variables import called_a_secret, variables_in
+from massgen_mcp.events.parts import LEAST_ANSWERS
 from massgen_mcp.nearest import nearest
 
 
@@ -222,6 +223,10 @@ class Config(Settings, frozen=True):
                 raise ValueError(f"orchestrator.{key} names no agent: {named[:80]!a}; did you mean '{near or ids[0]}'?")
         if self.orchestrator.judge is not None and len(ids) <= MOST_WITHOUT_JUDGE:
             raise ValueError("orchestrator.judge: two other agents or more have to answer")
+        if self.orchestrator.write_check and len(ids) - (self.orchestrator.judge is not None) < LEAST_ANSWERS:
+            raise ValueError(
+                "orchestrator.write_check: one agent writes and two confirm, so three or more have to answer"
+            )
         return self
 
     @field_validator("agents")

@@ -109,19 +109,21 @@ class OrchestratorConfig(Settings, frozen=True):
     another answer, `strict` more than 50 %, `lenient` none.
     """
     decide: Decide = "auto"
-    """How the winner is found. `checks`: where three agents or more change files, each answers once, they write tests
-    that tell the answers apart, and the answer wins that passes most tests of the others; else they vote. `synthesise`:
-    one agent writes from all answers, with the sources of each claim. `judge`: the agent that `judge` names compares
-    them. `auto`: `synthesise` for findings, `checks` where three answers or more change files differently and scripts
-    may run, else `vote`.
+    """How the winner is found (see docs/coordination.md): by votes; by tests that three agents or more write; one agent
+    writes from all answers; the agent that `judge` names compares them. `auto`: `synthesise` for findings, `checks`
+    where three answers or more change files differently and scripts may run, else `vote`.
     """
     by: str | None = None
     """Id of the agent that writes with `synthesise`. None: it is drawn."""
     judge: str | None = None
     """Id of the agent that compares answers with `decide: judge`. It answers and votes never."""
     refute: bool = False
-    """After a vote on changed files, an agent of another provider writes tests against the winner; only what a third
-    agent expects, too, who sees the script alone, is proven, and the winner's author may mend it once.
+    """After a vote on changed files, an agent of another provider writes tests against the winner. What a third agent
+    confirms is proven, and the author may mend it once.
+    """
+    write_check: bool = False
+    """An agent first writes a test that fails on the unchanged files. If two others confirm it, agents are asked one
+    after the other until an answer passes it. Needs three that answer, and `run_scripts`.
     """
     effort: Effort = "high"
     """`high`: all agents are asked at once. `auto`: three of them, and further ones only while those could change which
@@ -196,6 +198,12 @@ class OrchestratorConfig(Settings, frozen=True):
     def _a_judge_to_decide(self) -> Self:
         if self.decide == "judge" and self.judge is None:
             raise ValueError("decide: judge needs `judge`, the id of an agent that gives no answer")
+        return self
+
+    @model_validator(mode="after")
+    def _scripts_for_a_check(self) -> Self:
+        if self.write_check and not (self.enable_filesystem and self.run_scripts):
+            raise ValueError("write_check needs scripts that run: set enable_filesystem and run_scripts to true")
         return self
 
     @model_validator(mode="after")

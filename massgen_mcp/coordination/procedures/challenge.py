@@ -5,7 +5,7 @@ Whoever fails in it leaves the winner standing. What is proven is told, whatever
 
 from collections.abc import Iterable
 
-from massgen_mcp.coordination.challenge import changed_tree, mended_passes, objections, proven, ran
+from massgen_mcp.coordination.challenge import mended_passes, objections, proven, ran
 from massgen_mcp.coordination.count import drawn
 from massgen_mcp.coordination.procedures.procedure import NextStep
 from massgen_mcp.coordination.state import Coordination
@@ -21,7 +21,7 @@ def challenged(state: Coordination, winner: WinnerChosen) -> NextStep:
     if winner.outcome in DECIDED_WITHOUT_VOTES:
         return winner
     vendor = state.rules.vendor(winner.agent)
-    able = () if _stopped(state) or changed_tree(state, winner.label) is None else state.live
+    able = () if _stopped(state) or state.changed_tree(winner.label) is None else state.live
     others = [agent for agent in able if agent in state.answered and state.rules.vendor(agent) != vendor]
     if winner.outcome not in VOTED or not others:
         return _after(winner, "not_challenged")

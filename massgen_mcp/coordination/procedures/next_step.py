@@ -8,6 +8,7 @@ from massgen_mcp.coordination.procedures.by_synthesis import DecideBySynthesis
 from massgen_mcp.coordination.procedures.by_tests import DecideByTests, DecideByTestsOrVotes
 from massgen_mcp.coordination.procedures.by_votes import DecideByVotes
 from massgen_mcp.coordination.procedures.challenge import challenged, next_against
+from massgen_mcp.coordination.procedures.failing_test import before_answers
 from massgen_mcp.coordination.procedures.procedure import NextStep, Procedure
 from massgen_mcp.coordination.state import Coordination, Decide
 from massgen_mcp.events.coordination import WinnerChosen
@@ -22,12 +23,16 @@ PROCEDURES: Mapping[Decide, Procedure] = {
 
 
 def next_step(state: Coordination) -> NextStep:
-    """What is due now: others are asked for an answer, or the procedure goes on with those that are there."""
+    """What is due now: a failing test is written, others are asked for an answer, or the procedure goes on with those
+    that are there.
+    """
     if state.winner is not None:
         return None
     if state.stage is not None and state.stage.elected is not None:
         return next_against(state, state.stage, state.stage.elected)
-    due = next_asked(state)
+    due = before_answers(state)
+    if due == "enough":
+        due = next_asked(state)
     if due == "enough":
         due = PROCEDURES[state.rules.decide].next(state) if state.answered else None
     return challenged(state, due) if isinstance(due, WinnerChosen) and state.rules.refute else due
