@@ -5,6 +5,8 @@ The server itself is asked, once by each version of the protocol that it speaks.
 
 import json
 import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
@@ -34,11 +36,8 @@ ASKED = ("ping", "tools/list", "resources/list", "resources/templates/list", "pr
 
 async def page() -> str:
     """As the file holds it: every answer once, and by version and method its place among them."""
-    with tempfile.TemporaryDirectory(prefix="massgen-mcp-docs-") as directory:
-        home = Home(Path(directory) / "state")
-        service = RunService(local_engine(home), {})
-        made = await first_answers(build_server(home, service, NO_KEYS).server)
-        service.close()
+    with new_server() as server:
+        made = await first_answers(server)
     different: list[Json] = []
     places: dict[str, dict[str, int]] = {}
     for version, answers in made.items():
@@ -47,6 +46,16 @@ async def page() -> str:
                 different.append(answer)
             places.setdefault(version, {})[method] = different.index(answer)
     return json.dumps({"answers": different, "places": places}, indent=1, ensure_ascii=False) + "\n"
+
+
+@contextmanager
+def new_server() -> Generator[MassgenServer]:
+    """As the code makes it now. One that a client starts answers first out of the file, which may be old."""
+    with tempfile.TemporaryDirectory(prefix="massgen-mcp-docs-") as directory:
+        home = Home(Path(directory) / "state")
+        service = RunService(local_engine(home), {})
+        yield build_server(home, service, NO_KEYS).server
+        service.close()
 
 
 async def first_answers(server: MassgenServer) -> FirstAnswers:

@@ -137,7 +137,7 @@ meaning, and an example.
 VERSIONS = f"""
 ### Versions
 
-- `v` is {JOURNAL_VERSION} today. It rises with the release that adds an event, a field, or a value of a closed list.
+- `v` is {JOURNAL_VERSION} today. It rises when lines of before would no longer be read; additions do not raise it.
 - In every version a line is one JSON object with `seq`, `time`, `event` and, last, `crc`, and an event has a `type`.
   All else may change when `v` rises: a reader should skip the types and fields that it does not know.
 - This program reads journals of every earlier version. What a newer one wrote it shows as far as it can, and does not

@@ -15,6 +15,7 @@ from mcp.types import Tool
 from pydantic import BaseModel, TypeAdapter
 
 from docs.error_codes import codes_by_tools
+from docs.first_answers import first_answers, new_server
 from docs.kinds import default, kind, said
 from docs.markdown import WRITTEN, block, code, table
 from docs.steady import as_json, steady
@@ -109,9 +110,11 @@ class Call:
 
 async def page() -> str:
     async with _playing() as (client, home):
-        tools = (await client.list_tools()).tools
         calls = await _calls(client, home)
         refused = await expect_error(client, "get_status", run_id="run-of-yesterday")
+    with new_server() as server:
+        *_, newest = (await first_answers(server)).values()
+    tools = [Tool.model_validate(tool) for tool in newest["tools/list"]["tools"]]
     errors = (
         f"An error is a text and no data:\n\n{block('text', f'ERROR {refused[0]}: {refused[1]}')}\n"
         "[troubleshooting.md](troubleshooting.md#codes-of-errors) says what each code means. They come from:"

@@ -13,7 +13,8 @@ from massgen_mcp.events.run import RunEvent
 
 JOURNAL_VERSION = 2
 """Of the lines of `events.jsonl` that this program writes, and the highest that it goes on from. 0: lines without one.
-Raised with the release that adds an event, a field, or a value of a closed list.
+Raised when this program would no longer read lines of this version: `tests/golden/schema.py` compares them and says so.
+What is only added needs no new one: a line that has it is newer to a program that does not know it.
 """
 
 AnyEvent = Annotated[RunEvent | AgentEvent | CoordinationEvent, Field(discriminator="type")]

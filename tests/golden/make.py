@@ -14,12 +14,15 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import anyio
 from mcp.client import Client
 
 from tests.harness import RUNNER_MODULE, TempHome, agent, call, end, happened, wait_until
 
+PROJECT = "/home/user/project"
+"""What the directory is called in which the runs were made."""
 KEPT_FILES = ("events.jsonl", "config.json")
 WRITE = {"call": "write_file", "arguments": {"path": "note.txt", "content": "six times seven"}}
 ABSENT = {"call": "read_file", "arguments": {"path": "absent.txt"}}
@@ -122,6 +125,14 @@ class Maker:
         return [line for line in lines if '"model_call_started"' in line]
 
 
+def name_anew(request: Path, work: str) -> None:
+    """Call the directory of a kept request `PROJECT`, and seal it again: it is kept by its digest."""
+    document = json.loads(request.read_text().replace(work, PROJECT))
+    del document["crc"]
+    crc = f"{crc32(json.dumps(document, sort_keys=True).encode()):08x}"
+    request.write_text(json.dumps({**document, "crc": crc}, indent=2))
+
+
 async def make(home: TempHome, target: Path) -> None:
     expected: dict[str, Any] = {}
     async with home.client() as client:
@@ -137,6 +148,7 @@ async def make(home: TempHome, target: Path) -> None:
         kept.mkdir(parents=True)
         for file in KEPT_FILES:
             shutil.copy(home.run_directory(run_id) / file, kept)
+        name_anew(kept / "config.json", str(home.work))
     with closing(sqlite3.connect(home.path / "runs.sqlite3")) as db:
         (version,) = db.execute("PRAGMA user_version").fetchone()
         dump = "\n".join(db.iterdump())
