@@ -55,6 +55,16 @@ async def played(name: str, path: Path, project: Path, environ: dict[str, str], 
             return await challenged(path, project, environ, mend(DOUBLE), refuter, third, act=act)
         case "refuted":
             return await challenged(path, project, environ, mend(SQUARES), [OBJECTION], [settle("6")], act=act)
+        case "judged":
+            scripts = (agent(ADDS_TWO, "adds"), agent(DOUBLE, "doubles"), agent(SQUARES, "squares"))
+            names = ("one", "two", "three", "four")
+            backends = [
+                {"type": "scripted", "script": script, "model": model}
+                for script, model in zip((*scripts, list[Step]()), names, strict=True)
+            ]
+            settings = {"context_paths": [{"path": str(project)}], "decide": "judge", "judge": "agent4"}
+            data = {"agents": [{"backend": one} for one in backends], "orchestrator": settings}
+            return await run_team(path, config_from_data(data, "test", environ={}), environ=environ, act=act)
         case "checked":
             six = [settle("6")]
             return await failing_first(path, project, environ, six, [FAILING], six, act=act)
@@ -82,7 +92,7 @@ def cuts(events: list[Event]) -> Iterator[int]:
             yield place
 
 
-@pytest.mark.parametrize("name", ["mended", "refuted", "tested", "synthesised", "checked"])
+@pytest.mark.parametrize("name", ["mended", "refuted", "tested", "synthesised", "judged", "checked"])
 async def test_wherever_it_is_cut_off_it_comes_to_the_same_end(
     tmp_path: Path, doubling: Path, environ: dict[str, str], name: str
 ) -> None:
@@ -124,6 +134,7 @@ def key_of(ran: list[CheckFinished]) -> Counter[Any]:
         ("mended", "revise"),
         ("tested", "test"),
         ("synthesised", "synthesise"),
+        ("judged", "compare"),
         ("checked", "check"),
         ("checked", "confirm"),
     ],
