@@ -52,6 +52,7 @@ class Won:
 
     label: Label
     outcome: str
+    challenge: str | None = None
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,11 @@ class Reference:
 
         return {label for label in known if any(better(other, label) for other in known)}
 
+    @property
+    def limit(self) -> int:
+        """So many answers an agent may give."""
+        return 1 if self.settings.by_tests else self.settings.answers_each
+
     def written_by(self, agent: int) -> list[Label]:
         """All answers of an agent, oldest first."""
         return [label for label in self.answers if label[0] == agent]
@@ -170,8 +176,7 @@ class Reference:
         """A new answer. It voids all votes."""
         number = len(self.written_by(agent)) + 1
         seen = {*self.shown.get(agent, ()), *self.written_by(agent)}
-        limit = 1 if self.settings.by_tests else self.settings.answers_each
-        if self.stages or number > limit or content in {self.answers[label] for label in seen}:
+        if self.stages or number > self.limit or content in {self.answers[label] for label in seen}:
             return False
         self.answers[agent, number] = content
         if files is not None:
@@ -261,8 +266,7 @@ class Reference:
     def _early(self, missing: list[int]) -> bool:
         if self.settings.early == "majority":
             return 2 * sum(map(self.count, self.top_camps()[0])) > len(self.live)
-        limit = 1 if self.settings.by_tests else self.settings.answers_each
-        if self.settings.early == "off" or any(len(self.written_by(agent)) < limit for agent in missing):
+        if self.settings.early == "off" or any(len(self.written_by(agent)) < self.limit for agent in missing):
             return False
         leader = most(self.standing, self.count)[0]
         others = [label for label in self.standing if label != leader]

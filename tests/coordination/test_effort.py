@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from massgen_mcp.coordination.effort import batch, enough, overturn
-from massgen_mcp.coordination.evidence import ChecksPolicy, passes
+from massgen_mcp.coordination.evidence import ChecksPolicy, merged, passes
 from massgen_mcp.coordination.guidance import Violation, Work
 from massgen_mcp.coordination.procedures.next_step import next_step
 from massgen_mcp.coordination.state import Coordination, Rules
@@ -186,9 +186,7 @@ class Play:
             elif again := self.state.to_repeat:
                 label, commands = self.random.choice([*again.items()])
                 outcomes = tuple(
-                    one.model_copy(
-                        update={"runs": 2, "flaky": self.random.random() < 0.2} if one.command in commands else {}
-                    )
+                    self._second_run(one) if one.command in commands else one
                     for one in self.state.evidence[label].outcomes
                 )
                 self.happen(self.state.evidence[label].model_copy(update={"outcomes": outcomes}))
@@ -198,6 +196,10 @@ class Play:
                 self.happen(CheckFinished(tree=due[0].tree, outcome=outcome))
             else:
                 return
+
+    def _second_run(self, first: CheckOutcome) -> CheckOutcome:
+        differs = self.random.random() < 0.2
+        return merged(first, first.model_copy(update={"result": "failed" if differs else first.result}))
 
     def _outcomes(self) -> tuple[CheckOutcome, ...]:
         return tuple(outcome_of(f"check {n}", self.random.choice(("passed", "failed", "failed"))) for n in range(2))
