@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from massgen_mcp.home import find_home
+from massgen_mcp.runs.engine import NewRun, new_run_id
+from massgen_mcp.runs.store.local import local_engine
 from tests.browser import Browser, Tab
 from tests.harness import TempHome, agent
 from tests.needs import needs
@@ -10,6 +13,7 @@ from tests.web.person import arrived, fine, rows
 
 pytestmark = needs("chromium")
 
+MANY = 500
 PRICED = {"price": {"input_usd_per_million": 2, "output_usd_per_million": 10}}
 
 SPLIT = ("Rewrite", "Rewrite", "Leave", "Sell", "Ask")
@@ -110,3 +114,41 @@ def test_runs_are_gone_through_by_the_arrow_keys_opened_by_enter_and_two_of_them
         tab.open(f"{served.base}/compare?run={other['run_id']}&run=run-x")
         tab.settled("document.querySelector('.told.bad') !== null")
         assert tab.violations_of_accessibility() == []
+
+
+def test_with_five_hundred_runs_a_page_shows_few_and_nothing_is_drawn_again_that_is_as_it_was(
+    browser: Browser, home: TempHome
+) -> None:
+    place = find_home(home.environ)
+    place.ensure()
+    store = local_engine(place).store
+    ids = [new_run_id() for _ in range(MANY)]
+    for number, run_id in enumerate(ids):
+        store.add(NewRun(run_id, f"Question {number}", "team", "f", "h"))
+        store.want(run_id, "cancel")
+    store.close()
+    listed = "document.querySelectorAll('.runs li').length"
+    more = "document.querySelector('.runs ~ button')"
+    with pages(home) as served, browser.tab(served.address) as tab:
+        tab.settled(f"{listed} > 0")
+        assert tab.js(listed) == 30
+        fine(tab)
+        while not tab.js(f"{more}.hidden"):
+            before = tab.js(listed)
+            tab.js(f"{more}.click()")
+            tab.settled(f"{listed} > {before} && !{more}.disabled")
+        assert tab.js(listed) == MANY
+        tab.js(
+            "window.drawn = 0;"
+            "new MutationObserver(changes => drawn += changes.length)"
+            ".observe(document.querySelector('.runs'), {childList: true, subtree: true, characterData: true});"
+            "window.asked = performance.getEntriesByType('resource').length"
+        )
+        tab.settled("performance.getEntriesByType('resource').length > asked")
+        tab.drawn()
+        assert tab.js("drawn") == 0
+        new = served.tool("start_run", question="New", config=team(home, "one", *["Mend"] * 3), wait_seconds=50)
+        tab.settled(f"document.querySelector('.runs input').value === '{new['run_id']}'")
+        tab.settled("document.querySelector('.runs .pill.good') !== null")
+        assert tab.js(listed) == MANY + 1
+        assert tab.js("drawn") < MANY // 10, "only what is new"

@@ -32,7 +32,7 @@ async function ask(path, options = {}) {
   return answer;
 }
 const tool = async (name, args) => (await ask(`/api/tools/${name}`, {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(args)})).json();
-const told = () => h('p', {class: 'told', role: 'status'});
+const told = () => h('p', {class: 'told', role: 'status', tabindex: -1});
 const say = (where, text, bad) => { where.className = bad ? 'told bad' : 'told'; where.textContent = visible(text); };
 const anchor = (to, words) => h('a', {href: to}, words);
 const failed = (where, error) => say(where, error instanceof Refused ? error.message : error.unreachable ? 'The server cannot be reached.' : `This went wrong: ${error.message}`, true);

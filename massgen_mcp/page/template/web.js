@@ -14,7 +14,7 @@ const doing = (button, where, work) => async event => {
   button.disabled = true;
   try { await work(); } catch (error) { failed(where, error); }
   button.disabled = false;
-  if (held && document.activeElement === document.body) button.focus();  // whoever works by keyboard stays there
+  if (held && document.activeElement === document.body) (button.checkVisibility() ? button : where).focus();  // whoever works by keyboard stays there
 };
 
 function list() {
@@ -261,6 +261,9 @@ function one(id) {
   // What each action needs; which of them there are now is told with the run. Nothing is moved or made anew: somebody may
   // be in the middle of a word.
   const to = h('span'), words = field(to, message, 'whole');
+  message.addEventListener('keydown', event => {
+    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) for (const button of [offered.answer[1], offered.steer[1]]) if (!button.hidden) button.click();
+  });
   const offered = {
     answer: [words, act('Answer', 'answer', {main: true, from: message, args: written, done: 'The run has your answer.'})],
     steer: [words, act('Tell the team', 'steer', {from: message, args: written, done: 'The team is told.'})],
@@ -276,8 +279,10 @@ function one(id) {
     const shown = new Set(run.actions.flatMap(action => offered[action]));
     to.textContent = run.actions.includes('answer') ? 'Your answer' : 'To the whole team';
     usd.placeholder = run.max_usd === null ? '' : `above ${run.max_usd}`;
+    const held = box.contains(document.activeElement) && document.activeElement;
     for (const one of box.children) one.hidden = !shown.has(one);
     box.hidden = !shown.size;
+    if (held && !held.checkVisibility()) note.focus();  // what was done there stands in it
     next.hidden = !run.ended;
   }
   function time() {
