@@ -2,7 +2,10 @@
 
 import ast
 import json
+import os
+import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -25,6 +28,16 @@ main()
 def teller(told: Path) -> list[str]:
     """A program that writes down what it was given."""
     return [sys.executable, "-c", TELLS, str(told)]
+
+
+def at_work(*command: str) -> bool:
+    """Whether any process runs this command."""
+    wanted = b"".join(part.encode() + b"\0" for part in command)
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (entry / "cmdline").read_bytes() == wanted:
+                return True
+    return False
 
 
 def own_config(home: TempHome, *notify: str) -> None:
@@ -108,13 +121,12 @@ def test_a_program_that_fails_is_a_line_and_no_error_of_the_run(home: TempHome, 
 
 
 def test_a_program_that_does_not_end_is_ended_with_all_that_it_started(home: TempHome) -> None:
-    child = home.work / "child"
-    command = f"sh -c 'sleep 600 & echo $! > {child}; wait'"
+    seconds = f"600.{os.getpid()}"
+    command = f"sh -c 'sleep {seconds} & wait'"
     with terminal(home, *TEAM, "--notify", command, "What?", python=IMPATIENT, size=(100, 40)) as window:
         assert window.leave() == 0
         assert "sh was ended, because it took longer than 0.3 seconds" in window.everything
-    pid = int(child.read_text())
-    poll_until(lambda: not Path(f"/proc/{pid}").exists() or " Z " in Path(f"/proc/{pid}/stat").read_text())
+    poll_until(lambda: not at_work("sleep", seconds))
 
 
 @pytest.mark.parametrize("background", [True, False])
@@ -154,12 +166,12 @@ async def test_from_five_runs_on_the_same_team_is_said_to_take_as_long_as_it_too
     config = home.config("slow", agent("ada", {"answer": "yes"}), agent("bo", {"answer": "no"}))
     for known in (*[False] * 5, True):
         told = run_command(home, COMMAND_MODULE, "--config", config, "Why?").stderr
-        assert ("This team usually takes about 1 second." in told) is known, told
+        assert (re.search(r"This team usually takes about \d+ seconds?\.", told) is not None) is known, told
     async with home.client() as client:
         started = await call(client, "start_run", question="q", team=config)
-        assert started["estimate"].endswith("; usually about 1 second")
+        assert re.search(r"; usually about \d+ seconds?$", started["estimate"])
     slow = json.loads(Path(config).read_text())
     slow["agents"][0]["backend"]["script"] = [{"hang": True}]
     Path(config).write_text(json.dumps(slow))
     with terminal(home, "--config", config, "Why?", size=(120, 40)) as window:
-        window.wait_for("tokens · usually about 1 second ─")
+        window.wait_for("tokens · usually about ")
