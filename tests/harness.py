@@ -150,9 +150,23 @@ def home(tmp_path: Path) -> Iterator[TempHome]:
     place.close()
 
 
+def after(gate: Path) -> dict[str, Any]:
+    """Part of a step of a scripted agent: it is taken when there is this file."""
+    return {"after_file": str(gate)}
+
+
 def agent(agent_id: str, *steps: dict[str, Any], **backend: Any) -> dict[str, Any]:
     """A scripted agent of a config."""
     return {"id": agent_id, "backend": {"type": "scripted", "script": list(steps), **backend}}
+
+
+def connections(pid: int) -> int:
+    """How many sockets a process has open."""
+    found = 0
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):
+            found += str(descriptor.readlink()).startswith("socket:")
+    return found
 
 
 def end(pid: int, sign: signal.Signals) -> None:

@@ -7,20 +7,33 @@ from pathlib import Path
 from typing import Any
 
 from tests.commands import run_command
-from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, agent, end, events_of, happened, poll_until
+from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, after, agent, end, events_of, happened, poll_until
 
 PHASES = {"answering": "answer_submitted", "voting": "vote_cast", "presenting": "presentation_started"}
 QUESTION = "Which one?"
 
 
-def slow_team(home: TempHome) -> str:
-    """Two agents who take their time for votes and the final answer, so that there is a time to be killed at."""
-    slowly = {"delay_seconds": 1.5}
-    final: dict[str, Any] = {"presentation": "word " * 40, "chunk_delay_seconds": 0.15}
+def gate(home: TempHome) -> Path:
+    """The file for which `held_team` waits."""
+    return home.work / "go-on"
+
+
+def held_team(home: TempHome, moment: str) -> str:
+    """Two agents whose run stays at the first event of this kind until there is the gate. At `text_delta` it only takes
+    its time.
+    """
+
+    def held(*moments: str) -> dict[str, Any]:
+        return after(gate(home)) if moment in moments else {}
+
+    pace = 0.15 if moment == "text_delta" else 0.0
+    final = {"say": "word " * 40, **held("presentation_started")}
+    second = {"answer": "the second", **held("run_started", "model_call_started", "answer_submitted")}
+    vote = {"vote": "the first", **held("vote_cast")}
     return home.config(
         "slow",
-        agent("ada", {"answer": "the first"}, {"vote": "own"}, **final),
-        agent("bo", {"answer": "the second", **slowly}, {"vote": "first", **slowly}, **final),
+        agent("ada", {"answer": "the first"}, {"vote": "own"}, final, chunk_delay_seconds=pace),
+        agent("bo", second, vote, chunk_delay_seconds=pace),
     )
 
 
@@ -54,10 +67,11 @@ def the_only_run(home: TempHome) -> dict[str, object]:
 
 def killed(home: TempHome, kind: str) -> Path:
     """The directory of a run whose `massgen` was killed as soon as an event of this kind had happened."""
-    with started(home, slow_team(home)) as massgen:
+    with started(home, held_team(home, kind)) as massgen:
         directory = log_directory(massgen)
         poll_until(lambda: happened(directory, kind))
         kill(home)
+    gate(home).touch()
     return directory
 
 

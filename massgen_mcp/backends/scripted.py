@@ -29,6 +29,7 @@ from massgen_mcp.errors import BackendError, DropReason
 from massgen_mcp.markers import Material, materials
 
 _PIECE = 24
+_LOOK_SECONDS = 0.05
 _MAY_PASS = ("rate_limited", "provider_error", "unreachable")
 
 
@@ -60,6 +61,8 @@ class ScriptedBackend:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
         step = self._take_step(request) or self._own_step(request)
         await anyio.sleep(step.delay_seconds)
+        while step.after_file and not await anyio.Path(step.after_file).exists():  # noqa: ASYNC110 - others make it
+            await anyio.sleep(_LOOK_SECONDS)
         if step.hang:
             await anyio.sleep_forever()
         if step.fail is not None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, agent, end, events_of, happened, poll_until
-from tests.interrupted import QUESTION, log_directory, paid, slow_team, started, the_only_run
+from tests.interrupted import QUESTION, gate, held_team, log_directory, paid, started, the_only_run
 from tests.terminal import Terminal, only_child, terminal
 
 MOMENTS = ["run_started", "model_call_started", "answer_submitted", "vote_cast", "presentation_started", "text_delta"]
@@ -39,10 +39,12 @@ def ended_whole(home: TempHome) -> None:
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_run_goes_on_when_its_terminal_is_closed(home: TempHome, moment: str) -> None:
-    window = Terminal([sys.executable, "-m", COMMAND_MODULE, "--config", slow_team(home), QUESTION], home, 100, 30)
+    team = held_team(home, moment)
+    window = Terminal([sys.executable, "-m", COMMAND_MODULE, "--config", team, QUESTION], home, 100, 30)
     directory = directory_of(home)
-    poll_until(lambda: window.pump(0.02) and happened(directory, moment))
+    poll_until(lambda: (window.pump(0.02), happened(directory, moment))[1])
     closed(window)
+    gate(home).touch()
     ended_whole(home)
 
 
@@ -66,7 +68,7 @@ def test_who_comes_back_is_told_of_a_run_that_goes_on_and_once_of_its_end(home: 
 
 
 def test_a_run_that_keeps_nothing_ends_with_its_terminal_and_says_so_first(home: TempHome) -> None:
-    with terminal(home, "--no-logs", "--config", slow_team(home), QUESTION, size=(100, 30)) as window:
+    with terminal(home, "--no-logs", "--config", held_team(home, "run_started"), QUESTION, size=(100, 30)) as window:
         window.wait_for("It ends if this terminal is closed, because nothing of it is kept.")
         window.wait_for("Generating")
         end(window.child.pid, signal.SIGHUP)
@@ -84,12 +86,13 @@ input("prompt> ")
 
 
 def test_the_key_d_gives_the_terminal_back_and_the_run_goes_on(home: TempHome) -> None:
-    arguments = ["-c", SHELL, COMMAND_MODULE, "--config", slow_team(home), QUESTION]
+    arguments = ["-c", SHELL, COMMAND_MODULE, "--config", held_team(home, "run_started"), QUESTION]
     window = Terminal([sys.executable, *arguments], home, 100, 40)
     window.wait_for("or press d: massgen-mcp watch run-", "Generating")
     window.type("d")
     text = window.wait_for("shell: stopped", "prompt>")
     assert re.search(r"It goes on in the background: massgen-mcp watch run-\w+", text), text
+    gate(home).touch()
     window.type("\r")
     ended_whole(home)
     assert "Complete" not in text.partition("prompt>")[2], "it wrote on a terminal that was given back"

@@ -9,8 +9,29 @@ from pathlib import Path
 import pytest
 
 from tests.commands import run_command
-from tests.harness import COMMAND_MODULE, RUNNER_MODULE, SERVER_MODULE, TempHome, agent, events_of, happened, poll_until
-from tests.interrupted import PHASES, QUESTION, kill, killed, log_directory, paid, slow_team, started, the_only_run
+from tests.harness import (
+    COMMAND_MODULE,
+    RUNNER_MODULE,
+    SERVER_MODULE,
+    TempHome,
+    after,
+    agent,
+    events_of,
+    happened,
+    poll_until,
+)
+from tests.interrupted import (
+    PHASES,
+    QUESTION,
+    gate,
+    held_team,
+    kill,
+    killed,
+    log_directory,
+    paid,
+    started,
+    the_only_run,
+)
 from tests.terminal import newest, only_child, terminal
 
 CONFIG_ERROR, INTERRUPTED = 1, 4
@@ -42,6 +63,7 @@ def killed_chat(home: TempHome, config: str, kind: str) -> Path:
         window.say(QUESTION)
         poll_until(lambda: logs.is_dir() and happened(newest(logs), kind))
         window.kill()
+    gate(home).touch()
     return newest(logs)
 
 
@@ -97,7 +119,7 @@ def test_resume_goes_on_with_a_killed_run_and_tells_it_as_a_new_one(home: TempHo
 
 @pytest.mark.parametrize("phase", PHASES)
 def test_the_chat_goes_on_with_a_killed_turn_which_counts_from_then_on(home: TempHome, phase: str) -> None:
-    config = slow_team(home)
+    config = held_team(home, PHASES[phase])
     directory = killed_chat(home, config, PHASES[phase])
     before = paid(directory)
     session = only_child(sessions_of(home))
@@ -127,7 +149,8 @@ def test_the_chat_goes_on_with_a_killed_turn_which_counts_from_then_on(home: Tem
 def test_a_conversation_that_goes_on_elsewhere_stays_as_it_is_and_the_next_turn_knows_the_continued_one(
     home: TempHome,
 ) -> None:
-    config = home.config("duo", agent("ada", {"answer": "Forty-two.", "delay_seconds": 1.5}), agent("bo"))
+    late = {"answer": "Forty-two.", **after(gate(home))}
+    config = home.config("duo", agent("ada", late), agent("bo", {"answer": "So far."}))
     killed_chat(home, config, "answer_submitted")
     session = only_child(sessions_of(home))
     run_id = str(the_only_run(home)["run_id"])
@@ -148,7 +171,7 @@ def test_a_conversation_that_goes_on_elsewhere_stays_as_it_is_and_the_next_turn_
 
 
 def test_a_turn_that_a_runner_brought_to_its_end_counts_when_its_session_is_opened(home: TempHome) -> None:
-    config = slow_team(home)
+    config = held_team(home, "answer_submitted")
     killed_chat(home, config, "answer_submitted")
     session = only_child(sessions_of(home))
     run_id = str(the_only_run(home)["run_id"])

@@ -23,6 +23,7 @@ from tests.harness import (
     RUNNER_MODULE,
     SERVER_MODULE,
     TempHome,
+    after,
     agent,
     call,
     end,
@@ -109,15 +110,16 @@ async def test_watching_tells_every_event_and_ends_with_the_run(home: TempHome) 
 
 
 async def test_a_run_that_loses_its_runner_while_it_is_watched_goes_on_by_itself(home: TempHome) -> None:
-    run_id = await start(home, home.config("slow", agent("solo", {"answer": "there", "delay_seconds": 3})))
+    gate = home.work / "go-on"
+    run_id = await start(home, home.config("held", agent("solo", {"answer": "there", **after(gate)})))
     await wait_until(lambda: happened(home.run_directory(run_id), "model_call_started"))
     (runner,) = home.processes(RUNNER_MODULE)
-    end(runner, signal.SIGSTOP)  # the run does not end before it is watched, however long that takes to begin
     command = (sys.executable, "-W", "error", "-m", SERVER_MODULE, "watch", run_id)
     async with spawned(home, *command, stdout=subprocess.PIPE) as watching:
         assert watching.stdout is not None
         told = [await watching.stdout.receive()]
         end(runner, signal.SIGKILL)
+        gate.touch()
         with anyio.fail_after(60):
             told += [piece async for piece in watching.stdout]
             assert await watching.wait() == DONE

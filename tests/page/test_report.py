@@ -10,7 +10,7 @@ import pytest
 
 from massgen_mcp.runs.view.reporting import page_of
 from tests.commands import run_command
-from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, agent, call, events_of, poll_until
+from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, after, agent, call, events_of, poll_until
 from tests.page import samples
 from tests.page.samples import QUESTION, disagreeing, reported
 
@@ -54,10 +54,12 @@ async def test_a_background_run_has_a_report_and_its_result_names_it(home: TempH
 
 
 async def test_a_report_that_cannot_be_written_fails_no_run_and_is_told_in_the_log(home: TempHome) -> None:
-    config = home.config("slow", agent("ada", {"answer": "one", "delay_seconds": 0.5}))
+    gate = home.work / "go-on"
+    config = home.config("held", agent("ada", {"answer": "one", **after(gate)}))
     async with home.client() as client:
         run_id = (await call(client, "start_run", question="q", config=config))["run_id"]
         (home.run_directory(run_id) / "report.html").mkdir()
+        gate.touch()
         result = await call(client, "wait_run", run_id=run_id)
         assert result["status"] == "completed"
     logs = list((home.path / "runners").rglob("*.log"))

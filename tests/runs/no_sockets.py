@@ -11,7 +11,7 @@ from pathlib import Path
 
 import anyio
 
-from tests.harness import PATIENCE_SECONDS, RUNNER_MODULE, TempHome, agent, call, happened, wait_until
+from tests.harness import PATIENCE_SECONDS, RUNNER_MODULE, TempHome, after, agent, call, happened, wait_until
 from tests.interrupted import log_directory, started
 
 
@@ -23,9 +23,11 @@ def fill(directory: Path) -> None:
 async def outlive(home: TempHome) -> None:
     config = home.config("stuck", agent("solo", {"answer": "early"}, {"hang": True}), agent("bo", {"hang": True}))
     async with home.client() as client:
-        slow = home.config("slow", agent("solo", {"answer": "late", "delay_seconds": 1}))
-        run_id = (await call(client, "start_run", question="q", config=slow))["run_id"]
+        gate = home.work / "go-on"
+        held = home.config("held", agent("solo", {"answer": "late", **after(gate)}))
+        run_id = (await call(client, "start_run", question="q", config=held))["run_id"]
         await wait_until(lambda: home.processes(RUNNER_MODULE))
+        gate.touch()
         assert (await call(client, "wait_run", run_id=run_id, timeout_seconds=40))["status"] == "completed"
         with started(home, config) as massgen:
             directory = log_directory(massgen)

@@ -15,6 +15,7 @@ from tests.harness import (
     RUNNER_MODULE,
     SERVER_MODULE,
     TempHome,
+    after,
     agent,
     call,
     expect_error,
@@ -66,12 +67,14 @@ class Disk:
 
 
 async def outlive(home: TempHome, disk: Disk) -> None:
-    config = home.config("slow", agent("solo", {"answer": LONG, "delay_seconds": 1}))
+    gate = home.work / "go-on"
+    config = home.config("slow", agent("solo", {"answer": LONG, **after(gate)}))
     async with home.client() as client:
         earlier = (await call(client, "start_run", **SCRIPTED, wait_seconds=30))["run_id"]
         running = (await call(client, "start_run", question="q", config=config))["run_id"]
         await wait_until(lambda: happened(home.run_directory(running), "model_call_started"))
         disk.fill()
+        gate.touch()
         assert (await expect_error(client, "start_run", **SCRIPTED))[0] == "disk_full"
         assert (await call(client, "get_result", run_id=earlier))["status"] == "completed"
         await anyio.sleep(2)  # the run's reply comes in this time, and finds no room

@@ -18,6 +18,7 @@ from tests.harness import (
     RUNNER_MODULE,
     SERVER_MODULE,
     TempHome,
+    after,
     agent,
     call,
     end,
@@ -33,9 +34,14 @@ STUCK = {"hang": True}
 NOBODY = "http://127.0.0.1:9/v1"
 
 
-def slow(home: TempHome, name: str = "slow", seconds: float = 1.5) -> str:
-    """A config whose run takes about this long."""
-    return home.config(name, agent("solo", {"answer": f"the {name} answer", "delay_seconds": seconds}))
+def gate(home: TempHome) -> Path:
+    """The file for which agents wait."""
+    return home.work / "go-on"
+
+
+def held(home: TempHome, name: str = "held") -> str:
+    """A config whose run waits for the gate."""
+    return home.config(name, agent("solo", {"answer": f"the {name} answer", **after(gate(home))}))
 
 
 async def at_work(home: TempHome, run_id: str) -> None:
@@ -44,7 +50,7 @@ async def at_work(home: TempHome, run_id: str) -> None:
 
 async def test_a_run_goes_on_when_its_server_is_killed_and_the_next_server_has_the_result(home: TempHome) -> None:
     async with raw_server(home) as server:
-        arguments = {"question": "q", "config": slow(home)}
+        arguments = {"question": "q", "config": held(home)}
         started = await server.ask("tools/call", name="start_run", arguments=arguments)
         run_id = started["result"]["structuredContent"]["run_id"]
         await at_work(home, run_id)
@@ -52,10 +58,11 @@ async def test_a_run_goes_on_when_its_server_is_killed_and_the_next_server_has_t
         end(server.process.pid, signal.SIGKILL)
         await wait_until(lambda: not home.processes(SERVER_MODULE))
     assert home.processes(RUNNER_MODULE) == [runner]
+    gate(home).touch()
     async with home.client() as client:
         waited = await call(client, "wait_run", run_id=run_id, timeout_seconds=20)
         result = await call(client, "get_result", run_id=run_id)
-    assert (waited["status"], result["answer"]) == ("completed", "the slow answer")
+    assert (waited["status"], result["answer"]) == ("completed", "the held answer")
 
 
 async def test_a_run_is_executed_although_the_client_left_right_after_starting_it(home: TempHome) -> None:
@@ -72,7 +79,7 @@ async def test_two_servers_of_one_home_share_runs_and_one_runner(home: TempHome)
     runs: dict[str, str] = {}
 
     async def start(name: str, client: Any) -> None:
-        runs[name] = (await call(client, "start_run", question=name, config=slow(home, name)))["run_id"]
+        runs[name] = (await call(client, "start_run", question=name, config=held(home, name)))["run_id"]
 
     async with home.client() as one, home.client() as other:
         async with anyio.create_task_group() as tasks:
@@ -85,6 +92,7 @@ async def test_two_servers_of_one_home_share_runs_and_one_runner(home: TempHome)
         for client in (one, other):
             listed = await call(client, "list_runs")
             assert {row["run_id"] for row in listed["runs"]} == set(runs.values())
+        gate(home).touch()
         assert (await call(other, "wait_run", run_id=runs["one"], timeout_seconds=20))["status"] == "completed"
         assert (await call(one, "get_result", run_id=runs["one"]))["answer"] == "the one answer"
         cancelled = await call(one, "control_run", run_id=runs["other"], action="cancel")
@@ -142,7 +150,7 @@ async def main():
 anyio.run(main)
 """
     with (home.work / "client.log").open("ab") as log:
-        async with spawned(home, sys.executable, "-c", code, slow(home), stderr=log) as client:
+        async with spawned(home, sys.executable, "-c", code, held(home), stderr=log) as client:
             assert client.stdout
             with anyio.fail_after(PATIENCE_SECONDS):
                 run_id = (await client.stdout.receive()).decode().strip()
@@ -151,10 +159,11 @@ anyio.run(main)
             end(client.pid, signal.SIGKILL)
             await client.wait()
     await wait_until(lambda: not home.processes(SERVER_MODULE))
+    gate(home).touch()
     await wait_until(lambda: happened(home.run_directory(run_id), "run_completed"))
     await wait_until(lambda: not home.processes())
     async with home.client() as later:
-        assert (await call(later, "get_result", run_id=run_id))["answer"] == "the slow answer"
+        assert (await call(later, "get_result", run_id=run_id))["answer"] == "the held answer"
 
 
 async def replies(home: TempHome, run_id: str) -> list[str]:
@@ -166,7 +175,9 @@ async def replies(home: TempHome, run_id: str) -> list[str]:
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 async def test_a_run_whose_runner_ends_goes_on_from_its_journal_at_once(home: TempHome, how: signal.Signals) -> None:
-    config = home.config("half", agent("quick", {"answer": "kept"}), agent("slow", {"answer": "b", "delay_seconds": 2}))
+    config = home.config(
+        "half", agent("quick", {"answer": "kept"}), agent("slow", {"answer": "b", **after(gate(home))})
+    )
     async with home.client() as client:
         run_id = (await call(client, "start_run", question="q", config=config))["run_id"]
         await wait_until(lambda: happened(home.run_directory(run_id), "answer_submitted"))
@@ -175,6 +186,7 @@ async def test_a_run_whose_runner_ends_goes_on_from_its_journal_at_once(home: Te
         await wait_until(lambda: runner not in home.processes(RUNNER_MODULE))
         one = await call(client, "get_result", run_id=run_id, view="agent", agent="agent_a")
         assert one["answer"] == "kept"
+        gate(home).touch()
         waited = await call(client, "wait_run", run_id=run_id, timeout_seconds=30)
         assert waited["status"] == "completed"
         result = await call(client, "get_result", run_id=run_id)
@@ -234,12 +246,14 @@ async def test_an_agents_question_reaches_the_asker_and_the_decision_reaches_the
 
 
 async def test_a_message_of_the_asker_reaches_the_agents_of_a_running_run(home: TempHome) -> None:
-    read: dict[str, Any] = {"call": "list_files", "arguments": {}, "delay_seconds": 1}
+    read: dict[str, Any] = {"call": "list_files", "arguments": {}, **after(gate(home))}
     config = home.config("steered", agent("solo", read, {"answer": "done"}))
     async with home.client() as client:
         run_id = (await call(client, "start_run", question="q", config=config))["run_id"]
         await at_work(home, run_id)
         await call(client, "control_run", run_id=run_id, action="steer", message="Mind the units.")
+        await wait_until(lambda: happened(home.run_directory(run_id), "asker_said"))
+        gate(home).touch()
         assert (await call(client, "wait_run", run_id=run_id, timeout_seconds=20))["status"] == "completed"
         assert happened(home.run_directory(run_id), "messages_shown")
         late = await expect_error(client, "control_run", run_id=run_id, action="steer", message="Too late.")

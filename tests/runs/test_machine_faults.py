@@ -21,6 +21,7 @@ from tests.harness import (
     RUNNER_MODULE,
     SERVER_MODULE,
     TempHome,
+    after,
     agent,
     call,
     expect_error,
@@ -46,7 +47,8 @@ async def test_a_full_disk_refuses_starts_and_lets_runs_wait_and_all_goes_on_whe
     home: TempHome,
 ) -> None:
     """No file of server and runner may grow much: what a full disk or a quota does, without being root."""
-    config = home.config("slow", agent("solo", {"answer": LONG, "delay_seconds": 1}))
+    gate = home.work / "go-on"
+    config = home.config("slow", agent("solo", {"answer": LONG, **after(gate)}))
     async with home.client() as client:
         earlier = await ended(client)
         running = (await call(client, "start_run", question="q", config=config))["run_id"]
@@ -58,6 +60,7 @@ async def test_a_full_disk_refuses_starts_and_lets_runs_wait_and_all_goes_on_whe
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (max(sizes) + 2_000, resource.RLIM_INFINITY))
         assert (await expect_error(client, "start_run", question=LONG, models=["scripted/x"]))[0] == "disk_full"
         assert (await call(client, "get_result", run_id=earlier))["status"] == "completed"
+        gate.touch()
         await wait_until(lambda: b"has to wait" in log.read_bytes())
         assert (await call(client, "get_status", run_id=running))["status"] == "running"
         for pid in limited:
@@ -269,12 +272,14 @@ async def test_a_clock_that_jumps_in_the_middle_of_a_run_ends_nothing_and_counts
     offset.write_text("0")
     (hook / "sitecustomize.py").write_text(JUMPING)
     jumping = home.with_variables(PYTHONPATH=f"{hook}:{ROOT}", TEST_CLOCK_OFFSET=str(offset))
-    config = home.config("slow", agent("solo", {"answer": "kept", "delay_seconds": 1.5}))
+    gate = home.work / "go-on"
+    config = home.config("held", agent("solo", {"answer": "kept", **after(gate)}))
     async with jumping.client() as client:
         earlier = await ended(client)
         running = (await call(client, "start_run", question="q", config=config))["run_id"]
         await wait_until(lambda: happened(home.run_directory(running), "model_call_started"))
         offset.write_text(str(jump))
+        gate.touch()
         assert (await call(client, "get_status", run_id=running))["elapsed_seconds"] >= 0
         assert (await call(client, "wait_run", run_id=running, timeout_seconds=30))["status"] == "completed"
         result = await call(client, "get_result", run_id=running)

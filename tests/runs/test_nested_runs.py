@@ -18,6 +18,7 @@ from tests.harness import (
     COMMAND_MODULE,
     RUNNER_MODULE,
     TempHome,
+    after,
     agent,
     call,
     end,
@@ -200,18 +201,19 @@ MOMENTS = {
 async def test_runs_whose_runner_is_killed_both_go_on_and_nothing_is_started_or_paid_for_twice(
     home: TempHome, moment: str
 ) -> None:
-    list_files: dict[str, Any] = {"call": "list_files", "arguments": {}, "delay_seconds": 0.3}
-    inner = written(agent("inner", list_files, {"answer": "It is so.", "delay_seconds": 0.5}))
-    last = {"answer": "They say: so.", "delay_seconds": 0.5}
+    gate, kind = home.work / "go-on", MOMENTS[moment]
+    held = {} if kind == "run_completed" else after(gate)
+    inner = written(agent("inner", {"call": "list_files", "arguments": {}, **held}, {"answer": "It is so."}))
+    last = {"answer": "They say: so.", **after(gate)}
     config = home.config("outer", agent("solo", *inner, WAIT, READ, last), nested=NESTED)
     async with home.client() as client:
         run_id = (await call(client, "start_run", question="q", config=config))["run_id"]
         await wait_until(lambda: started_in(home, run_id))
         (inner_id,) = started_in(home, run_id)
-        kind = MOMENTS[moment]
         await wait_until(lambda: kind is None or happened(home.run_directory(inner_id), kind))
         for pid in home.processes(RUNNER_MODULE):
             end(pid, signal.SIGKILL)
+        gate.touch()
         assert (await call(client, "wait_run", run_id=run_id))["status"] == "completed"
         outer = await call(client, "get_result", run_id=run_id, view="votes")
         inner_usage = (await call(client, "get_result", run_id=inner_id))["usage"]
@@ -231,7 +233,8 @@ async def test_a_call_that_was_lost_before_its_result_finds_the_run_that_it_had_
     home: TempHome, told: bool
 ) -> None:
     """The journal ends with the word of the nested run, or (not `told`) right before that."""
-    inner = written(agent("inner", {"answer": "It is so.", "delay_seconds": 1}))
+    gate = home.work / "go-on"
+    inner = written(agent("inner", {"answer": "It is so.", **after(gate)}))
     config = home.config("outer", agent("solo", *inner, WAIT, READ, {"answer": "They say: so."}), nested=NESTED)
     async with home.client() as client:
         run_id = (await call(client, "start_run", question="q", config=config))["run_id"]
@@ -243,6 +246,7 @@ async def test_a_call_that_was_lost_before_its_result_finds_the_run_that_it_had_
     for pid in home.processes(RUNNER_MODULE):
         end(pid, signal.SIGKILL)
     await wait_until(lambda: not home.processes(RUNNER_MODULE))
+    gate.touch()
     journal = home.run_directory(run_id) / "events.jsonl"
     lines = journal.read_bytes().splitlines(keepends=True)
     (place,) = [number for number, line in enumerate(lines) if b'"nested_run_started"' in line]

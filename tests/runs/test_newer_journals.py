@@ -16,6 +16,7 @@ from tests.harness import (
     RUNNER_MODULE,
     SERVER_MODULE,
     TempHome,
+    after,
     agent,
     call,
     end,
@@ -62,13 +63,15 @@ NEWER: dict[str, Callable[[int], dict[str, Any]]] = {
 
 async def interrupted(home: TempHome) -> str:
     """A run with one answer, whose runner is lost."""
-    config = home.config("two", agent("one", {"answer": "42"}), agent("two", {"answer": "43", "delay_seconds": 2}))
+    gate = home.work / "go-on"
+    config = home.config("two", agent("one", {"answer": "42"}), agent("two", {"answer": "43", **after(gate)}))
     async with home.client() as client:
         run_id = (await call(client, "start_run", question="q", config=config))["run_id"]
         await wait_until(lambda: happened(home.run_directory(run_id), "answer_submitted"))
     for pid in home.processes(RUNNER_MODULE):
         end(pid, signal.SIGKILL)
     await wait_until(lambda: not home.processes())
+    gate.touch()
     return run_id
 
 

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,18 @@ from massgen_mcp.server import waiting
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.tools import add_tools
 from tests.faults import ROOT, can_mount
-from tests.harness import PATIENCE_SECONDS, RUNNER_MODULE, TempHome, agent, end, happened, home, wait_until
+from tests.harness import (
+    PATIENCE_SECONDS,
+    RUNNER_MODULE,
+    TempHome,
+    after,
+    agent,
+    connections,
+    end,
+    happened,
+    home,
+    wait_until,
+)
 from tests.teams import run_request
 
 __all__ = ["home"]
@@ -74,15 +85,19 @@ async def start(runs: RunService, home: TempHome, *agents: dict[str, Any]) -> st
 async def test_the_end_of_a_run_is_heard_by_all_who_wait_for_it_and_for_nothing_else(place: TempHome) -> None:
     ended: list[RunView] = []
     async with service_in(place) as runs:
-        run_id = await start(runs, place, agent("solo", {"answer": "late", "delay_seconds": 3}))
+        run_id = await start(runs, place, agent("solo", {"answer": "late", **after(place.work / "go-on")}))
 
         async def wait() -> None:
             ended.append(await runs.wait(run_id, until="terminal", seconds=1000, cursor=None))
 
         await wait_until(lambda: happened(place.run_directory(run_id), "model_call_started"))
+        (runner,) = place.processes(RUNNER_MODULE)
+        before = connections(runner)
         async with anyio.create_task_group() as tasks:
             for _ in range(20):
                 tasks.start_soon(wait)
+            await wait_until(lambda: connections(runner) >= before + 20)
+            (place.work / "go-on").touch()
     assert {view.state for view in ended} == {"completed"}
     assert len(ended) == 20
 
@@ -90,7 +105,7 @@ async def test_the_end_of_a_run_is_heard_by_all_who_wait_for_it_and_for_nothing_
 async def test_every_event_reaches_who_follows_and_each_once(place: TempHome) -> None:
     seen: list[int] = []
     async with service_in(place) as runs:
-        steps = [{"answer": f"answer {n}", "delay_seconds": 0.2} for n in range(3)]
+        steps = [{"answer": f"answer {n}"} for n in range(3)]
         run_id = await start(runs, place, agent("solo", *steps), agent("bo", *steps))
         async with aclosing(runs.follow(run_id)) as news:
             async for _, records in news:
@@ -186,19 +201,10 @@ async def test_a_run_in_the_foreground_hears_at_once_what_is_wanted_of_it(place:
     assert states[0].state == "cancelled"
 
 
-def connections(pid: int) -> int:
-    """How many sockets a process has open."""
-    found = 0
-    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-        with suppress(OSError):
-            found += str(descriptor.readlink()).startswith("socket:")
-    return found
-
-
 async def test_a_hundred_who_wait_when_the_runner_is_killed_see_the_run_go_on(place: TempHome) -> None:
     ended: list[RunView] = []
     async with service_in(place) as runs:
-        run_id = await start(runs, place, agent("solo", {"answer": "first", "delay_seconds": 5}))
+        run_id = await start(runs, place, agent("solo", {"answer": "first", **after(place.work / "go-on")}))
 
         async def wait() -> None:
             ended.append(await runs.wait(run_id, until="terminal", seconds=1000, cursor=None))
@@ -210,6 +216,7 @@ async def test_a_hundred_who_wait_when_the_runner_is_killed_see_the_run_go_on(pl
                 tasks.start_soon(wait)
             await wait_until(lambda: connections(runner) > 100)
             end(runner, signal.SIGKILL)
+            (place.work / "go-on").touch()
     assert {(view.state, view.snapshot.resumed) for view in ended} == {("completed", 1)}
     assert len(ended) == 100
 
@@ -229,10 +236,11 @@ def test_where_no_socket_can_be_made_runs_end_and_are_cancelled_all_the_same(tmp
 async def test_a_socket_that_somebody_removed_costs_time_and_no_event(place: TempHome) -> None:
     """As when the runtime directory goes with the end of a login."""
     async with service_in(place) as runs:
-        run_id = await start(runs, place, agent("solo", {"answer": "late", "delay_seconds": 2}))
+        run_id = await start(runs, place, agent("solo", {"answer": "late", **after(place.work / "go-on")}))
         await wait_until(lambda: happened(place.run_directory(run_id), "model_call_started"))
         (address,) = (place.path / "runners").glob("*.news")
         Path(address.read_text()).unlink()
+        (place.work / "go-on").touch()
         ended = await runs.wait(run_id, until="terminal", seconds=1000, cursor=None)
     assert ended.state == "completed"
 

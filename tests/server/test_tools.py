@@ -17,8 +17,10 @@ from tests.harness import (
     RUNNER_MODULE,
     Mode,
     TempHome,
+    after,
     agent,
     call,
+    connections,
     events_of,
     expect_error,
     happened,
@@ -560,13 +562,15 @@ async def test_finish_now_decides_with_the_answers_there_are(home: TempHome) -> 
 
 
 async def test_finish_now_without_any_answer_takes_the_first_one(home: TempHome) -> None:
-    late = {"answer": "the first answer", "delay_seconds": 1}
-    config = home.config("late", agent("one", late), agent("two", HANG))
+    gate = home.work / "go-on"
+    config = home.config("late", agent("one", {"answer": "the first answer", **after(gate)}), agent("two", HANG))
     async with home.client() as client:
         run_id = (await call(client, "start_run", question="q", config=config))["run_id"]
         await wait_until(lambda: happened(home.run_directory(run_id), "model_call_started"))
         await call(client, "control_run", run_id=run_id, action="finish_now")
-        waited = await call(client, "wait_run", run_id=run_id, timeout_seconds=20)
+        await wait_until(lambda: happened(home.run_directory(run_id), "finish_requested"))
+        gate.touch()
+        waited = await call(client, "wait_run", run_id=run_id, timeout_seconds=50)
         result = await call(client, "get_result", run_id=run_id)
     assert waited["status"] == "completed"
     assert (result["winner"], result["answer"]) == ("one", "the first answer")
@@ -599,12 +603,22 @@ async def test_a_wait_that_runs_out_is_no_error_and_says_that_nothing_changed(ho
 
 
 async def test_waiting_for_a_phase_returns_when_it_begins(home: TempHome) -> None:
-    slow = [{"answer": "a", "delay_seconds": 0.3}, {"hang": True}]
-    config = home.config("phases", agent("one", *slow), agent("two", *slow))
+    gate, waited = home.work / "go-on", dict[str, Any]()
+    steps = [{"answer": "a", **after(gate)}, {"hang": True}]
+    config = home.config("phases", agent("one", *steps), agent("two", *steps))
     async with home.client() as client:
         run_id = (await call(client, "start_run", question="q", config=config))["run_id"]
-        await wait_until(lambda: happened(home.run_directory(run_id), "run_started"))
-        waited = await call(client, "wait_run", run_id=run_id, until="phase", timeout_seconds=20)
+        await wait_until(lambda: happened(home.run_directory(run_id), "model_call_started"))
+
+        async def wait() -> None:
+            waited.update(await call(client, "wait_run", run_id=run_id, until="phase", timeout_seconds=50))
+
+        (runner,) = home.processes(RUNNER_MODULE)
+        before = connections(runner)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wait)
+            await wait_until(lambda: connections(runner) > before)
+            gate.touch()
     assert (waited["status"], waited["phase"], waited["changed"]) == ("running", "voting", True)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import httpx2
 
 from tests.browser import Browser
-from tests.harness import TempHome, agent, happened
+from tests.harness import TempHome, after, agent, happened
 from tests.needs import needs
 from tests.page.samples import HOSTILE
 from tests.server.test_asking import asking, dear
@@ -37,7 +37,8 @@ LEFT_ALONE = """({
 def test_a_person_starts_a_run_reads_undisturbed_while_it_goes_on_tells_it_something_and_finishes_it(
     browser: Browser, home: TempHome
 ) -> None:
-    waits: dict[str, Any] = {"say": "Hm.", "delay_seconds": 1}
+    gate = home.work / "go-on"
+    waits: dict[str, Any] = {"say": "Hm.", **after(gate)}
     config = home.config(
         "team",
         agent("ada", {"answer": "Rewrite it."}, {"hang": True}),
@@ -60,6 +61,7 @@ def test_a_person_starts_a_run_reads_undisturbed_while_it_goes_on_tells_it_somet
         before = tab.js(LEFT_ALONE)
         assert [before[name] for name in ("open", "focus", "selected", "moment")] == [True, True, "Rewrite it.", "1"]
         served.tool("control_run", run_id=run.name, action="steer", message="Mind the cost.")
+        gate.touch()
         tab.settled("document.querySelectorAll('g.go').length > 2")
         tab.settled("document.body.innerText.includes('Steering'.toUpperCase())")
         assert tab.js(LEFT_ALONE) == before

@@ -69,6 +69,8 @@ class ScriptStep(Settings, frozen=True):
     """Never answer."""
     delay_seconds: float = Field(default=0.0, ge=0, le=3600)
     """Wait this long before the step."""
+    after_file: str | None = None
+    """Wait until a file of this path is there before the step: whoever makes it lets the agent go on."""
 
     @model_validator(mode="after")
     def _exactly_one_action(self) -> "ScriptStep":
