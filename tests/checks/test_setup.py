@@ -1,6 +1,7 @@
 """A config's setup runs once on the base; what it makes that git ignores is there for every agent and check."""
 
 import http.server
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,18 @@ from massgen_mcp.events.run import RunCompleted, SetupFinished
 from massgen_mcp.sandbox import LevelName
 from tests.checks.project import commit, environ, evidence, play, project, results, write
 from tests.commands import run_command
-from tests.harness import COMMAND_MODULE, TempHome, agent, call, events_of, happened, home, poll_until, wait_until
+from tests.harness import (
+    COMMAND_MODULE,
+    TempHome,
+    after,
+    agent,
+    call,
+    events_of,
+    happened,
+    home,
+    poll_until,
+    wait_until,
+)
 from tests.interrupted import kill, log_directory, started, the_only_run
 from tests.sandbox.table import LEVELS
 
@@ -110,11 +122,12 @@ async def test_a_setup_leads_nobody_out_of_the_directory(
 
 def test_a_run_that_is_resumed_goes_on_with_what_its_setup_made(home: TempHome, project: Path) -> None:
     ignoring(project)
-    slowly = [{"answer": "the first", "delay_seconds": 1.5}, {"vote": "own", "delay_seconds": 1.5}]
+    gate = home.work / "go-on"
+    held = [{"answer": "the first", **after(gate)}, {"vote": "own"}]
     config = home.config(
         "slow",
-        agent("ada", write("value", "bad\n"), *slowly),
-        agent("bo", write("value", "worse\n"), *slowly),
+        agent("ada", write("value", "bad\n"), *held),
+        agent("bo", write("value", "worse\n"), *held),
         orchestrator={
             "context_paths": [{"path": str(project)}],
             "setup": "mkdir tools && date +%s.%N >tools/made",
@@ -125,6 +138,7 @@ def test_a_run_that_is_resumed_goes_on_with_what_its_setup_made(home: TempHome, 
         directory = log_directory(massgen)
         poll_until(lambda: happened(directory, "files_checked"))
         kill(home)
+    gate.touch()
     done = run_command(home, COMMAND_MODULE, "--automation", "--resume", str(the_only_run(home)["run_id"]))
     assert done.returncode == 0, done.stderr
     events = events_of(directory)
@@ -185,13 +199,13 @@ async def test_a_run_whose_setup_goes_on_can_be_cancelled(home: TempHome, projec
     )
     async with home.client() as client:
         run_id = str((await call(client, "start_run", question="q", config=config, context_paths=paths))["run_id"])
-        scratch = home.run_directory(run_id).rglob
-        await wait_until(lambda: [*scratch("begun")])
+        await wait_until(lambda: any("begun" in names for _, _, names in os.walk(home.run_directory(run_id))))
         await call(client, "control_run", run_id=run_id, action="cancel")
         ended = await call(client, "wait_run", run_id=run_id, timeout_seconds=50)
     assert ended["status"] == "cancelled", ended
     (done,) = [event for event in events_of(home.run_directory(run_id)) if event["type"] == "setup_finished"]
     assert done["outcome"]["how"] == "cut short"
+    assert not happened(home.run_directory(run_id), "model_call_started"), "a model was asked after the cancel"
 
 
 async def test_what_is_tried_before_a_run_finds_what_the_setup_makes(home: TempHome, project: Path) -> None:

@@ -61,6 +61,8 @@ class RunHost:
         self._handles: dict[str, RunHandle] = {}
         self._setups: dict[str, Callable[[], None]] = {}
         """What cuts them short, for the runs that are no further."""
+        self._cancelled: set[str] = set()
+        """Those whose setup a cancel has cut short: nothing else of them begins."""
 
     async def execute(
         self,
@@ -82,6 +84,8 @@ class RunHost:
             self._setups.pop(run_id, None)
             self._handles[run_id] = handle
             on_start(handle)
+            if run_id in self._cancelled:
+                handle.do("cancel")
 
         def tell(milestone: bool) -> None:
             if self.stored is not None:
@@ -111,6 +115,7 @@ class RunHost:
         finally:
             self._setups.pop(run_id, None)
             self._handles.pop(run_id, None)
+            self._cancelled.discard(run_id)
         return ExecutedRun(snapshot)
 
     def _nested_host(self, run_id: str) -> Callable[[FrozenRequest], NestedHost] | None:
@@ -130,6 +135,8 @@ class RunHost:
         for control in controls:
             if (cut_short := self._setups.get(control.run_id)) and control.action in ("cancel", "finish_now"):
                 cut_short()  # it is carried out when the run has begun
+                if control.action == "cancel":
+                    self._cancelled.add(control.run_id)
         for run_id in dict.fromkeys(control.run_id for control in controls):
             handle = self._handles.get(run_id)
             if handle is None:
