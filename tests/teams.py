@@ -1,5 +1,6 @@
 """Teams of scripted agents in this process: the engine's front door for tests that need no second process."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import Action, FrozenRequest
 from massgen_mcp.runs.host.execute import RunHandle, execute_run
 from massgen_mcp.runs.store.directory import RunDirectory
+from tests.harness import after
 
 EventT = TypeVar("EventT", bound=Event)
 
@@ -97,6 +99,11 @@ class Act:
             handle.do(self._do)
 
 
+def upon(path: Path, kind: str, times: int = 1) -> dict[str, Any]:
+    """Part of a step of a script for `run_team` below `path`: taken when so many events of this kind have been."""
+    return after(path / "happened" / f"{kind}.{times}")
+
+
 async def run_team(
     path: Path,
     config: Config,
@@ -108,7 +115,14 @@ async def run_team(
     """Execute a run below `path` and read it back from its journal."""
     directory = RunDirectory.create(path / "run", FrozenRequest(question, config))
     act = act or Act(Never, "cancel")
-    snapshot = await execute_run(
-        directory, "run-test", environ=environ or {}, on_start=act.started, on_record=act.heard
-    )
+    times, happened = Counter[str](), path / "happened"
+    happened.mkdir(parents=True, exist_ok=True)
+
+    def heard(record: LogRecord) -> None:
+        kind = record.event.type
+        times[kind] += 1
+        (happened / f"{kind}.{times[kind]}").touch()
+        act.heard(record)
+
+    snapshot = await execute_run(directory, "run-test", environ=environ or {}, on_start=act.started, on_record=heard)
     return Ended(snapshot, directory.event_log.read(), directory)

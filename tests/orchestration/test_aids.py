@@ -5,7 +5,7 @@ from typing import Any
 
 from massgen_mcp.events.agent_work import ToolFinished
 from massgen_mcp.events.coordination import AnswerSubmitted
-from tests.teams import run_team, team
+from tests.teams import run_team, team, upon
 
 SKILL = "---\nname: proofs\ndescription: How to check a proof.\n---\nRead it backwards.\n"
 
@@ -48,7 +48,11 @@ async def test_a_short_term_memory_reaches_every_agent_and_a_long_term_one_is_lo
         use("save_memory", name="table", content="1 2 3", tier="long_term", description="measured values"),
         {"answer": "one"},
     ]
-    reader = [{"answer": "two", "delay_seconds": 0.2}, use("load_memory", name="table"), {"vote": "All lengths"}]
+    reader = [
+        {"answer": "two", **upon(tmp_path, "answer_submitted")},
+        use("load_memory", name="table"),
+        {"vote": "All lengths"},
+    ]
     coordination = {"enable_memory_filesystem_mode": True}
     ended = await run_team(tmp_path, team(author, reader, orchestrator={"coordination": coordination}))
     assert "1 2 3" in ended.of(ToolFinished, "agent_b")[0].result

@@ -22,7 +22,7 @@ from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
 from tests.in_memory import EventList, NullAnswerStore
 from tests.stage import Speaker
-from tests.teams import Act, run_team, team
+from tests.teams import Act, run_team, team, upon
 
 AGREED = ([{"answer": "42"}, {"vote": "own"}], [{"answer": "43"}, {"vote": "42"}])
 SPLIT = ([{"answer": "42"}, {"vote": "own"}], [{"answer": "43"}, {"vote": "own"}])
@@ -100,7 +100,7 @@ async def test_the_eager_variant_ends_at_a_majority(tmp_path: Path) -> None:
 
 async def test_a_vote_in_flight_on_an_outdated_ballot_is_cut_off_if_its_agent_may_only_vote(tmp_path: Path) -> None:
     voter = [{"answer": "one"}, {"answer": "one and a half"}, {"hang": True}, {"vote": "own"}]
-    reviser = [{"answer": "two"}, {"answer": "three", "delay_seconds": 0.2}, {"vote": "own"}]
+    reviser = [{"answer": "two"}, {"answer": "three", **upon(tmp_path, "model_call_started", 5)}, {"vote": "own"}]
     config = team(voter, reviser, orchestrator={"max_new_answers_per_agent": 2}, timeouts={"round_timeout_seconds": 5})
     ended = await run_team(tmp_path, config)
     assert len(ended.of(ModelCallAborted, "agent_a")) == 1

@@ -1,7 +1,7 @@
 """What models are told: little, only what is valid, nothing about who is who, and in an order that caches can keep."""
 
 import json
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -12,6 +12,13 @@ from massgen_mcp.markers import Material, materials
 from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.tools.planning import planning_tools
 from tests.stage import perform, text_of
+from tests.virtual_time import VIRTUAL_TIME
+
+
+@pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, Any]]:
+    return VIRTUAL_TIME
+
 
 QUESTION = "What is six times seven?"
 PLANNING = planning_tools(max_tasks=1, workspace=None)

@@ -34,7 +34,7 @@ from massgen_mcp.orchestration import model_calls
 from tests.in_memory import EventList
 from tests.raw_double import Seen, answering, reply, sse
 from tests.stage import perform
-from tests.teams import Act, Script, run_team, silent_team, team
+from tests.teams import Act, Script, run_team, silent_team, team, upon
 
 
 async def test_agents_that_answer_and_vote_once_cost_two_calls_each_and_one_for_the_final_answer(
@@ -87,7 +87,7 @@ async def test_what_nobody_had_seen_of_a_stream_when_it_broke_is_never_shown(
 
 
 async def test_a_changed_ballot_is_shown_at_the_next_step_and_the_round_goes_on(tmp_path: Path) -> None:
-    voter = [{"answer": "first"}, {"vote": "second", "delay_seconds": 0.2}, {"vote": "improved"}]
+    voter = [{"answer": "first"}, {"vote": "second", **upon(tmp_path, "answer_submitted", 3)}, {"vote": "improved"}]
     reviser = [{"answer": "second"}, {"answer": "second, improved"}, {"vote": "own"}]
     ended = await run_team(tmp_path, team(voter, reviser))
     assert [violation.code for violation in ended.of(RuleViolated, "agent_a")] == ["stale_ballot"]

@@ -26,15 +26,19 @@ from massgen_mcp.views.story import story
 from massgen_mcp.views.styled import Line, Span, clip, fit, line, text_of, width_of, wrap
 from massgen_mcp.views.votes_text import votes_lines
 from tests.harness import without_escapes
-from tests.teams import Ended, Script, run_team, team
+from tests.teams import Ended, Script, run_team, team, upon
 
-CHANGED_MIND: tuple[Script, ...] = (
-    [{"answer": "one"}, {"vote": "own"}, {"vote": "two, improved"}],
-    [{"answer": "two"}, {"answer": "two, improved", "delay_seconds": 0.2}, {"vote": "own"}],
-    [{"fail": "auth"}],
-)
 EVIL = "\x1b[31mred\x1b]0;title\x07\x9b1m\u202e\r\n wide: 漢字 🤖 e\u0301"
 SIZES = [(10, 5), (24, 8), (40, 12), (79, 20), (80, 24), (120, 40), (300, 100)]
+
+
+def changed_mind(path: Path) -> tuple[Script, ...]:
+    """Of a run below `path`: agent_a's vote is void when agent_b improves its answer; agent_c falls out."""
+    return (
+        [{"answer": "one"}, {"vote": "own"}, {"vote": "two, improved"}],
+        [{"answer": "two"}, {"answer": "two, improved", **upon(path, "vote_cast")}, {"vote": "own"}],
+        [{"fail": "auth"}],
+    )
 
 
 def moments(ended: Ended) -> Iterator[tuple[RunState, Activities, LogRecord]]:
@@ -51,7 +55,7 @@ def text(lines: list[Line]) -> str:
 
 async def test_the_frame_never_outgrows_the_window_and_holds_no_escapes(tmp_path: Path) -> None:
     evil: tuple[Script, ...] = ([{"say": EVIL}, {"answer": EVIL}, {"vote": "own", "reason": EVIL}], [{"answer": "x"}])
-    for scripts in (evil, CHANGED_MIND):
+    for scripts in (evil, changed_mind(tmp_path / "3")):
         for run, doing, record in moments(await run_team(tmp_path / str(len(scripts)), team(*scripts))):
             for (width, height), typed in product(SIZES, (None, EVIL)):
                 controls = Controls(typed=typed, followed=typed and "agent_a")
@@ -65,7 +69,7 @@ async def test_the_frame_never_outgrows_the_window_and_holds_no_escapes(tmp_path
 
 async def test_the_phases_and_states_follow_each_other(tmp_path: Path) -> None:
     seen = list[str]()
-    for run, doing, record in moments(await run_team(tmp_path, team(*CHANGED_MIND))):
+    for run, doing, record in moments(await run_team(tmp_path, team(*changed_mind(tmp_path)))):
         seen.append(text(live_view(run, doing, width=120, height=30, now=record.time)))
     phases = ["Initial Answer Generation", "Coordination Round 1", "Final Presentation"]
     first = [next(at for at, shown in enumerate(seen) if phase in shown) for phase in phases]
@@ -82,7 +86,7 @@ async def test_the_phases_and_states_follow_each_other(tmp_path: Path) -> None:
 
 async def test_the_story_is_told_in_plain_words(tmp_path: Path) -> None:
     told = list[str]()
-    ended = await run_team(tmp_path, team(*CHANGED_MIND))
+    ended = await run_team(tmp_path, team(*changed_mind(tmp_path)))
     for run, doing, _ in moments(ended):
         sentence = re.sub(r"agent[12] is still writing", "one is still writing", story(run, doing))
         told += [sentence] if told[-1:] != [sentence] else []
@@ -131,7 +135,7 @@ async def test_a_row_has_the_end_of_what_is_written_tokens_cost_and_the_seconds_
 
 
 async def test_there_is_room_for_words_in_a_narrow_window(tmp_path: Path) -> None:
-    *_, (run, doing, _) = moments(await run_team(tmp_path, team(*CHANGED_MIND)))
+    *_, (run, doing, _) = moments(await run_team(tmp_path, team(*changed_mind(tmp_path))))
     assert "It answers" in text(live_view(run, doing, width=40, height=30, now=0))
 
 
@@ -206,7 +210,12 @@ async def test_what_is_being_written_is_shown_and_void_text_is_not(tmp_path: Pat
 
 
 async def test_only_violations_that_count_are_told_to_who_follows_a_run(tmp_path: Path) -> None:
-    voter: Script = [{"say": "hm"}, {"answer": "one"}, {"vote": "two", "delay_seconds": 0.2}, {"vote": "improved"}]
+    voter: Script = [
+        {"say": "hm"},
+        {"answer": "one"},
+        {"vote": "two", **upon(tmp_path, "answer_submitted", 3)},
+        {"vote": "improved"},
+    ]
     reviser: Script = [{"answer": "two"}, {"answer": "two, improved"}, {"vote": "own"}]
     ended = await run_team(tmp_path, team(voter, reviser))
     assert {(event.code, event.counts) for event in ended.of(RuleViolated)} >= {

@@ -12,13 +12,15 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table
 from massgen_mcp.views.status_json import status_json
 from massgen_mcp.views.vote_results import agent_mapping, answers, vote_results
-from tests.teams import Ended, run_team, team
+from tests.teams import Ended, Script, run_team, team, upon
 
-# agent_a votes for itself first; agent_b's improvement voids that, and agent_a then votes for agent_b.
-CHANGED_MIND = (
-    [{"answer": "one"}, {"vote": "own"}, {"vote": "two, improved"}],
-    [{"answer": "two"}, {"answer": "two, improved", "delay_seconds": 0.2}, {"vote": "own"}],
-)
+
+def changed_mind(path: Path) -> tuple[Script, ...]:
+    """agent_a votes for itself first; agent_b's improvement voids that, and agent_a then votes for agent_b."""
+    return (
+        [{"answer": "one"}, {"vote": "own"}, {"vote": "two, improved"}],
+        [{"answer": "two"}, {"answer": "two, improved", **upon(path, "vote_cast")}, {"vote": "own"}],
+    )
 
 
 def moments(ended: Ended) -> Iterator[tuple[RunState, dict[str, Any]]]:
@@ -30,7 +32,7 @@ def moments(ended: Ended) -> Iterator[tuple[RunState, dict[str, Any]]]:
 
 
 async def test_superseded_votes_are_counted_nowhere(tmp_path: Path) -> None:
-    ended = await run_team(tmp_path, team(*CHANGED_MIND))
+    ended = await run_team(tmp_path, team(*changed_mind(tmp_path)))
     assert len(ended.of(VoteCast)) == 3
     results = vote_results(ended.snapshot)
     assert results["total_votes"] == 2
@@ -41,7 +43,7 @@ async def test_superseded_votes_are_counted_nowhere(tmp_path: Path) -> None:
 
 
 async def test_vote_cast_shows_the_standing_vote_and_none_while_it_is_void(tmp_path: Path) -> None:
-    ended = await run_team(tmp_path, team(*CHANGED_MIND))
+    ended = await run_team(tmp_path, team(*changed_mind(tmp_path)))
     shown = [status["agents"]["agent_a"]["vote_cast"] for _, status in moments(ended) if "agent_a" in status["agents"]]
     labels = [vote and vote["voted_for_label"] for vote in shown]
     assert "agent1.1" in labels
@@ -50,7 +52,7 @@ async def test_vote_cast_shows_the_standing_vote_and_none_while_it_is_void(tmp_p
 
 
 async def test_nothing_says_completed_and_names_a_winner_before_the_final_answer_exists(tmp_path: Path) -> None:
-    ended = await run_team(tmp_path, team(*CHANGED_MIND))
+    ended = await run_team(tmp_path, team(*changed_mind(tmp_path)))
     for run, status in moments(ended):
         over = isinstance(run.end, RunCompleted)
         assert (run.state == "completed") == over
@@ -59,14 +61,14 @@ async def test_nothing_says_completed_and_names_a_winner_before_the_final_answer
 
 
 async def test_a_hundred_percent_means_that_the_run_has_ended(tmp_path: Path) -> None:
-    ended = await run_team(tmp_path, team(*CHANGED_MIND))
+    ended = await run_team(tmp_path, team(*changed_mind(tmp_path)))
     shown = [(run.end is not None, status["coordination"]["completion_percentage"]) for run, status in moments(ended)]
     assert all((percent == 100) == is_over for is_over, percent in shown)
     assert max(percent for is_over, percent in shown if not is_over) > 50
 
 
 async def test_the_status_document_has_exactly_the_keys_of_the_contract(tmp_path: Path) -> None:
-    ended = await run_team(tmp_path, team(*CHANGED_MIND))
+    ended = await run_team(tmp_path, team(*changed_mind(tmp_path)))
     status = json.loads((ended.directory.path / "status.json").read_text())
     assert set(status) == {"meta", "coordination", "agents", "results", "telemetry"}
     assert set(status["meta"]) == {
@@ -82,7 +84,7 @@ async def test_the_status_document_has_exactly_the_keys_of_the_contract(tmp_path
 
 
 async def test_the_active_agent_is_the_one_that_works_alone(tmp_path: Path) -> None:
-    ended = await run_team(tmp_path, team(*CHANGED_MIND))
+    ended = await run_team(tmp_path, team(*changed_mind(tmp_path)))
     seen: set[tuple[int, str | None]] = set()
     for _, status in moments(ended):
         busy = [name for name, agent in status["agents"].items() if agent["status"] == "streaming"]
@@ -93,7 +95,7 @@ async def test_the_active_agent_is_the_one_that_works_alone(tmp_path: Path) -> N
 
 
 async def test_phases_follow_each_other_under_the_names_of_the_contract(tmp_path: Path) -> None:
-    ended = await run_team(tmp_path, team(*CHANGED_MIND))
+    ended = await run_team(tmp_path, team(*changed_mind(tmp_path)))
     phases = [status["coordination"]["phase"] for _, status in moments(ended)]
     assert list(dict.fromkeys(phases)) == ["initial_answer", "enforcement", "presentation"]
 
@@ -106,12 +108,12 @@ async def test_an_agent_that_fell_out_is_shown_with_its_reason(tmp_path: Path) -
 
 
 async def test_times_restarted_counts_the_rounds_that_changed_answers_caused(tmp_path: Path) -> None:
-    ended = await run_team(tmp_path, team(*CHANGED_MIND))
+    ended = await run_team(tmp_path, team(*changed_mind(tmp_path)))
     assert ended.snapshot.agents["agent_a"].restarts == 2
 
 
 async def test_calls_and_tokens_add_up_over_agents_and_models(tmp_path: Path) -> None:
-    run = (await run_team(tmp_path, team(*CHANGED_MIND))).snapshot
+    run = (await run_team(tmp_path, team(*changed_mind(tmp_path)))).snapshot
     assert run.spent.calls == 7
     for parts in (run.budget.spending.by_agent, run.budget.spending.by_model):
         assert sum(part.calls for part in parts.values()) == run.spent.calls
@@ -153,7 +155,7 @@ async def test_the_coordination_table_fits_a_hundred_columns_whatever_is_said(tm
 
 
 async def test_the_coordination_events_tell_every_answer_and_vote_with_its_facts(tmp_path: Path) -> None:
-    ended = await run_team(tmp_path, team(*CHANGED_MIND))
+    ended = await run_team(tmp_path, team(*changed_mind(tmp_path)))
     document = json.loads((ended.directory.path / "coordination_events.json").read_text())
     assert document == coordination_events(ended.snapshot, ended.records)
     assert document["session_metadata"]["final_winner"] == "agent_b"
@@ -176,4 +178,4 @@ async def test_the_log_has_one_plain_line_per_thing_that_happened(tmp_path: Path
 
 
 async def test_the_winner_is_chosen_once(tmp_path: Path) -> None:
-    assert len((await run_team(tmp_path, team(*CHANGED_MIND))).of(WinnerChosen)) == 1
+    assert len((await run_team(tmp_path, team(*changed_mind(tmp_path)))).of(WinnerChosen)) == 1
