@@ -48,7 +48,7 @@ def test_a_script_decides_by_the_exit_code(installed: TempHome) -> None:
     assert re.fullmatch(r"answered by agent_a: /.*/final/agent_a/answer.txt\n", told(agent("a", {"answer": "x"})))
     assert told(agent("a b")) == "correct the command line, the config or the keys\n"
     assert told(agent("a", {"fail": "auth"})).startswith("the team failed: auth: ")
-    limits = {"orchestrator_timeout_seconds": 0.5}
+    limits = {"orchestrator_timeout_seconds": 3}
     late = told(agent("a", {"answer": "early"}), agent("b", {"hang": True}), timeout_settings=limits)
     assert late == "out of time; so far: early\n"
 

@@ -165,9 +165,9 @@ async def test_a_failed_run_is_an_error_with_its_cause(place: Place) -> None:
 
 async def test_a_run_that_is_out_of_time_hands_over_its_best_answer(place: Place) -> None:
     del place
-    limits = {"timeout_settings": {"orchestrator_timeout_seconds": 0.3}}
+    limits = {"timeout_settings": {"orchestrator_timeout_seconds": 3}}
     config = team([*answers("So far."), HANG], [*answers("Another."), HANG], **limits)
-    with pytest.raises(massgen.RunNotCompleted, match=r"the run took longer than 0\.3 s") as late:
+    with pytest.raises(massgen.RunNotCompleted, match="the run took longer than 3 s") as late:
         await massgen.run("q", config_dict=config)
     assert (late.value.state, late.value.reason) == ("timed_out", "timeout")
     assert late.value.result["final_answer"] in ("So far.", "Another.")
