@@ -339,7 +339,7 @@ agents:
         - { call: list_files, arguments: { path: . } }
         - { say: Let me think. }
         - { answer: "42", delay_seconds: 0.1 }
-        - { vote: forty, reason: It shows its work., same_as: [own] }
+        - { vote: forty, reason: It shows its work., same_as: [own], after_file: go-on }
   - id: bo
     backend: { type: scripted, script: [{ fail: rate_limited }, { answer: forty-two }, { hang: true }] }
 """,
