@@ -263,7 +263,7 @@ async def test_a_store_of_the_first_version_is_brought_up_to_date(home: TempHome
 # -- clocks -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("jump", [-30 * 86400.0, 365 * 86400.0, 8000 * 365 * 86400.0 * -1 + 3.0e11])
+@pytest.mark.parametrize("jump", [-30 * 86400.0, 8000 * 365 * 86400.0 * -1 + 3.0e11])
 async def test_a_clock_that_jumps_in_the_middle_of_a_run_ends_nothing_and_counts_no_negative_time(
     home: TempHome, jump: float
 ) -> None:

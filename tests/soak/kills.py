@@ -66,11 +66,16 @@ class Toll:
     last_words: list[str] = field(default_factory=list[str])
     """How the lost runs ended."""
 
+    @property
+    def harm(self) -> int:
+        """Of all that must be 0; more kills would not make it less."""
+        return self.lost + self.doubled + self.torn + self.orphans + self.unheard
+
     def judged(self) -> str:
         """The figures. Raises `AssertionError` if one of those that must be 0 is not."""
         told = ", ".join(f"{name} {value}" for name, value in asdict(self).items() if name != "last_words")
         told = "; ".join([told, *self.last_words])
-        assert self.lost + self.doubled + self.torn + self.orphans + self.unheard == 0, told
+        assert self.harm == 0, told
         return told
 
 
@@ -102,6 +107,8 @@ async def kill_runners(home: TempHome, *, kills: int, seed: int, patience: float
             started = _started(home, runs)
             if any(count > 2 for count in Counter(model.bodies()).values()) or len(model.bodies()) > started:
                 toll.doubled += 1
+            if toll.harm:
+                break
         toll.orphans += await left_behind(home)
     return toll.judged()
 
@@ -139,8 +146,10 @@ async def kill_servers(home: TempHome, *, kills: int, seed: int) -> str:
                 toll.lost += 1
             await await_end(service, view.row.run_id)
             _judge(home, view.row.run_id, toll)
-        rows = await service.recent(state=None, before=None, limit=10 * kills)
-        toll.doubled += max(0, len(rows) - kills)
+            rows = await service.recent(state=None, before=None, limit=10 * kills)
+            toll.doubled += max(0, len(rows) - toll.kills)
+            if toll.harm:
+                break
         toll.orphans += await left_behind(home)
     return toll.judged()
 
