@@ -308,3 +308,28 @@ def test_with_high_effort_and_everybody_asked_no_stage_says_so(plays: list[Play]
     for play in whole:
         assert not any(isinstance(event, StageOpened) and event.kind == "answer" for event in play.events)
         assert play.state.winner is None or play.state.winner.asked is None
+
+
+def test_where_all_that_answered_fell_out_before_they_were_compared_one_more_is_asked_and_no_more() -> None:
+    rules = Rules(seed="test", effort="low", order="listed")
+    state = Coordination.begin(tuple(f"agent_{letter}" for letter in "abcde"), rules).after(AttemptStarted(attempt=1))
+
+    def happens(event: AnyEvent) -> list[tuple[str, ...]]:
+        """Who is asked then, stage by stage; never more stages than agents."""
+        nonlocal state
+        asked: list[tuple[str, ...]] = []
+        state = state.after(event)
+        while (due := next_step(state)) and isinstance(due, StageOpened) and len(asked) < 5:
+            asked.append(due.agents)
+            state = state.after(due)
+        return asked
+
+    assert happens(FirstAnswersClosed(awaited=())) == [("agent_a", "agent_b")]
+    for agent in ("agent_a", "agent_b"):
+        answer = state.answer(agent, f"by {agent}")
+        assert not isinstance(answer, Violation)
+        happens(answer)
+    reader = state.stages[-1].agents[0]
+    (other,) = {"agent_a", "agent_b"} - {reader}
+    assert happens(state.drop(reader, "auth", "")) == [(other,)]
+    assert happens(state.drop(other, "auth", "")) == [("agent_c",)]
