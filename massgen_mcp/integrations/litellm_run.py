@@ -131,7 +131,7 @@ def in_thread(source: AsyncGenerator[str | dict[str, Any]]) -> Generator[str | d
 BUILD_OPTIONS = ("model", "models", "num_agents", "backend", "backends", "use_docker", "context_paths")
 RUN_OPTIONS = (
     *("enable_filesystem", "enable_logging", "output_file", "session_id", "system_message", "context_paths"),
-    "decide",
+    *("decide", "changes_of"),
 )
 PLAIN = ("stream", "stream_options", "user", "metadata", "max_retries", "extra_headers")
 """Of LiteLLM's own concern."""

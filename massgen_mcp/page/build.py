@@ -184,6 +184,7 @@ class _Builder:
                 dropped=agent.dropped.reason if agent.dropped else "",
                 dropped_at=None if agent.dropped_at is None else self._since(agent.dropped_at),
                 author=self.run.end is not None and self.run.end.winner == name,
+                changed=str(agent.latest_changes) if agent.latest_changes and agent.latest_changes.count else "",
             )
             for name, agent in self.run.agents.items()
         )

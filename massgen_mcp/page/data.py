@@ -50,6 +50,8 @@ class Lane(PagePart):
     dropped_at: float | None = None
     author: bool = False
     """It wrote the answer that the run ended with."""
+    changed: str = ""
+    """What it made of the caller's files last, in words; empty: nothing."""
 
 
 class PageModelCall(PagePart):

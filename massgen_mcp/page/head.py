@@ -39,8 +39,9 @@ TONES: dict[RunStatus, Tone] = {
 def actions(run: RunState) -> Iterator[Action]:
     """What `runs/checks.py` and `runs/patches/applying.py` would not refuse, and what would not be in vain."""
     if run.state in TERMINAL_STATES:
-        made, base = run.best_changes, run.base
-        if made is not None and made.count and base is not None and any(one.writable for one in base.directories):
+        made = (run.best_changes, *(one.latest_changes for one in run.agents.values()))
+        writable = run.base is not None and any(one.writable for one in run.base.directories)
+        if writable and any(one is not None and one.count for one in made):
             yield "apply"
         return
     if run.state == "interrupted":

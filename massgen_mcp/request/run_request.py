@@ -54,7 +54,8 @@ class CallerRequest:
     session_id: str | None = None
     """Whose turn it is."""
     changes_of: str | None = None
-    """Whose changes of an earlier turn of that session, not applied, the agents go on with: `winner`, or an agent."""
+    """Whose changes of an earlier turn of that session, not applied, the agents go on with: `winner`, or an agent; of
+    another turn than the newest that changed files: `RUN/AGENT`."""
     begins_session: bool = False
     """In the foreground: it is the first turn of a session that has no id yet."""
     history: tuple[EarlierTurn, ...] = ()

@@ -25,10 +25,11 @@ from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.checks import check_action, check_mark, checked_raise
-from massgen_mcp.runs.engine import Action, Added, DamagedJournal, Engine, RunFiles, RunRow
+from massgen_mcp.runs.engine import Action, Added, DamagedJournal, Engine, FrozenRequest, RunFiles, RunRow
 from massgen_mcp.runs.patches.application import Application
 from massgen_mcp.runs.patches.applying import apply_run
-from massgen_mcp.runs.sessions.turns import SessionHistory, SessionTurns
+from massgen_mcp.runs.patches.earlier_changes import with_earlier_changes
+from massgen_mcp.runs.sessions.turns import SessionHistory, SessionTurns, told_start
 from massgen_mcp.runs.starting import Dispatch, ask_to_admit, enclosing, enqueue, frozen_request
 from massgen_mcp.runs.store.counting import counted_runs
 from massgen_mcp.runs.store.finding import find_run
@@ -110,6 +111,16 @@ class RunService:
             await anyio.to_thread.run_sync(self._liveness.wake, added.replaced.fingerprint)
             await anyio.to_thread.run_sync(self._liveness.announce, added.replaced, self._files.of(added.replaced))
         return replace(view, note=history.note), added.reused
+
+    async def told_start(self, request: RunRequest) -> str:
+        """Whose changes the run would begin with, in words. Raises as `with_earlier_changes`."""
+
+        def told() -> str:
+            ended = self.sessions.ended(request.given.session_id)
+            begins = with_earlier_changes(FrozenRequest(request.question, request.config), request, ended)
+            return told_start(begins.begins_with)
+
+        return await anyio.to_thread.run_sync(told)
 
     async def look(self, run_id: str) -> RunView:
         """The run as it is now; if its runner was lost, another one is started. Raises `MassgenError` unknown_run,

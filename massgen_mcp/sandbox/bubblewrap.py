@@ -81,7 +81,10 @@ def _options(policy: Policy, *, layers: bool) -> Iterator[str]:
     yield from ("--size", str(SHARED_MEMORY_BYTES), "--perms", "1777", "--tmpfs", "/dev/shm")  # noqa: S108
     yield from ("--dir", "/etc", "--dir", "/context", "--dir", "/peers")
     in_scratch = [(path, place) for path, place in _programs(policy) if Path(SCRATCH) in Path(place).parents]
-    yield from _readable(program for program in _programs(policy) if program not in in_scratch)
+    in_empty = [
+        (path, place) for path, place in _programs(policy) if {*policy.empty} & {*map(str, Path(place).parents)}
+    ]
+    yield from _readable(program for program in _programs(policy) if program not in (*in_scratch, *in_empty))
     yield from ("--bind", str(policy.workspace), WORKSPACE)
     if in_scratch:  # in the scratch directory itself, links of a command's could lead their places anywhere
         yield from ("--size", str(policy.bounds.disk_bytes), "--tmpfs", SCRATCH)
@@ -90,6 +93,7 @@ def _options(policy: Policy, *, layers: bool) -> Iterator[str]:
         yield from ("--bind", str(policy.scratch), SCRATCH)
     for place in policy.empty:
         yield from ("--size", str(policy.bounds.disk_bytes), "--perms", "0700", "--tmpfs", place)
+    yield from _readable(in_empty)
     for shown in policy.shown:
         writable = shown.writable or (layers and shown.layered)
         yield from ("--bind" if writable else "--ro-bind", str(shown.host), shown.place)

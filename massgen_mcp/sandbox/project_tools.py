@@ -154,7 +154,12 @@ TOOL_CHAINS = (
         ("build.gradle*", "settings.gradle*", "gradlew"),
         (
             ToolPlace("GRADLE_RO_DEP_CACHE", ".gradle/caches", ()),
-            ToolPlace("GRADLE_USER_HOME", ".gradle", ("caches", "wrapper"), written=True, empty=True),
+            ToolPlace(
+                *("GRADLE_USER_HOME", ".gradle", ("caches", "wrapper")),
+                written=True,
+                settings=("gradle.properties", "init.gradle", "init.gradle.kts"),
+                empty=True,
+            ),
             *_JAVA,
         ),
         {"GRADLE_OPTS": "-Dorg.gradle.daemon=false"},
@@ -260,9 +265,20 @@ def project_tools(projects: Iterable[Path], environ: Mapping[str, str]) -> Proje
                 )
     if home / _OF_POETRY in readable and (own := _made_by_poetry(projects, home / _OF_POETRY)):
         variables["VIRTUAL_ENV"] = str(own)
+    if chains:
+        readable += _behind_links(home / ".local/bin")
     names_found = tuple(chain.name for chain in chains)
     shown = tuple(VisiblePath(path, str(path), layered=True) for path in outermost(layered))
     return ProjectTools(names_found, outermost(readable), shown, tuple(empty), variables)
+
+
+def _behind_links(programs: Path) -> Iterator[Path]:
+    """The environments of Python that links among the user's programs lead to."""
+    with suppress(OSError):
+        for program in programs.iterdir():
+            environment = program.resolve().parent.parent
+            if program.is_symlink() and (environment / "pyvenv.cfg").is_file():
+                yield environment
 
 
 def _made_by_poetry(projects: Iterable[Path], environments: Path) -> Path | None:

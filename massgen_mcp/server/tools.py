@@ -102,7 +102,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
             str | None, Field(description="Your name for a conversation; the team reads its earlier turns.")
         ] = None,
         changes_of: Annotated[
-            str | None, Field(description="Go on with unapplied changes: `winner` or an agent.")
+            str | None, Field(description="Go on with unapplied changes: `winner`, an agent, or RUN/AGENT.")
         ] = None,
         wait_seconds: Annotated[float, Field(description="Wait this long for the end.", ge=0, le=50)] = 0,
         dry_run: Annotated[bool, Field(description="Only show team, estimate and checks.")] = False,
@@ -136,7 +136,8 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         reach = reach_of(asked.config, os.environ, Path.cwd())
         commands = await sandbox_note(asked.config, os.environ)
         if dry_run:
-            aside = _joined(commands, _proposal(asked.config))
+            begins = await service.told_start(request)
+            aside = _joined(begins, commands, _proposal(asked.config))
             expected = await estimate(asked.config, request.question, os.environ)
             tried = await _tried(asked.config, run_them=True)
             return results.planned(asked, reach, expected, os.environ, keys_of_client(context), aside, tried)

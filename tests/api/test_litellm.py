@@ -68,6 +68,13 @@ def test_a_single_agent_has_no_votes_to_tell_of(llm: Any) -> None:
         assert told[f"massgen_{key}"] is None
 
 
+def test_the_next_call_of_a_session_may_go_on_with_what_the_first_one_changed(llm: Any) -> None:
+    options = {"models": ["scripted/x"], "enable_logging": True}
+    session = hidden(llm.completion(model="massgen/build", messages=QUESTION, **options))["massgen_session_id"]
+    with pytest.raises(Exception, match="no turn of this session that has ended has changed files of yours"):
+        llm.completion(model="massgen/build", messages=QUESTION, **options, session_id=session, changes_of="winner")
+
+
 @pytest.mark.parametrize("nested", [True, False], ids=["in optional_params", "by name"])
 def test_options_may_be_nested_or_given_by_name(llm: Any, place: Place, nested: bool) -> None:
     options = {"models": ["scripted/x", "scripted/y"], "enable_logging": True, "output_file": "a.txt"}

@@ -111,6 +111,38 @@ async def test_what_the_person_changed_in_between_is_kept_or_is_named(home: Temp
     assert repository.fingerprint() == before
 
 
+async def test_a_turn_whose_directory_changed_while_it_waited_fails_by_name(
+    home: TempHome, repository: Repository
+) -> None:
+    home.extra["MASSGEN_MCP_MAX_RUNNING"] = "1"
+    async with home.client() as client:
+        await begun(client, home, repository)
+        hangs = home.config("hangs", agent("z", {"hang": True}))
+        first = (await call(client, "start_run", question="q", config=hangs))["run_id"]
+        given = turn(repository, solo(home, EDIT), changes_of="winner", wait_seconds=0)
+        second = (await call(client, "start_run", **given))["run_id"]
+        repository.put(code=CODE.replace("line 2\n", "my line 2\n"))
+        await call(client, "control_run", run_id=first, action="cancel")
+        await call(client, "wait_run", run_id=second)
+    end = events_of(home.run_directory(second))[-1]
+    assert (end["type"], end["reason"]) == ("run_failed", "config_invalid")
+    assert end["message"] == "you have changed what this run was to begin with: project/code"
+
+
+async def test_a_dry_run_says_what_a_turn_would_begin_with_or_why_it_cannot(
+    home: TempHome, repository: Repository
+) -> None:
+    async with home.client() as client:
+        first = await begun(client, home, repository)
+        given = turn(repository, solo(home), changes_of=f"{first}/ada", dry_run=True)
+        planned = await call(client, "start_run", **given)
+        assert f"It begins with what ada changed in {first} (2 files)" in planned["note"]
+        for wanted, told in (("eve", "`agent` must be one of"), ("run-x/ada", "no turn of this session")):
+            _, message = await expect_error(client, "start_run", **{**given, "changes_of": wanted})
+            assert told in message, message
+        assert len((await call(client, "list_runs"))["runs"]) == 1
+
+
 async def test_what_cannot_be_gone_on_with_is_refused_before_the_run(
     home: TempHome, repository: Repository, tmp_path: Path
 ) -> None:

@@ -21,7 +21,7 @@ SEEN = (
     *(".dotnet/sdk/x", ".dotnet/tools/x", ".local/lib/node_modules/x", ".npm-global/bin/x", ".npm-global/lib/x"),
     *(".yarn/berry/cache/x", ".bun/install/cache/x", ".cache/node/corepack/x", ".nvm/versions/x"),
     *(".cargo/config.toml", ".config/mise/config.toml", ".volta/bin/x", ".bun/bin/x", ".jdks/x", ".cache/deno/x"),
-    *(".sdkman/candidates/x", ".local/share/fnm/x", ".deno/bin/x", ".gradle/wrapper/y"),
+    *(".sdkman/candidates/x", ".local/share/fnm/x", ".deno/bin/x", ".gradle/wrapper/y", ".gradle/init.gradle.kts"),
 )
 UNSEEN = (
     *(".cargo/credentials.toml", ".cargo/config", ".npmrc", ".yarnrc.yml", ".m2/settings.xml"),

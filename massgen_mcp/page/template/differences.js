@@ -60,7 +60,8 @@ function difference(before, after, code = /^\s*(```|~~~)/m.test(before + '\n' + 
   }
   return h('div', {class: code ? 'diff code' : 'diff'}, rows);
 }
-// The files of a unified diff as git prints it. `from` is a name in the base, null for a new file; a hunk begins at the line `at` there.
+// The files of a unified diff as git prints it. `from` is a name in the base, null for a new file; a hunk begins at the line `at` there, and at `now`
+// in the new file.
 // `modes`: as git writes them, before and after.
 function filesOf(text) {
   const files = [], bare = name => name.replace(/\t$/, '').replace(/^"(.*)"$/, '$1').replace(/^[ab]\//, '');
@@ -77,9 +78,9 @@ function filesOf(text) {
       runs = null;
     } else if ((found = /^# The next file runs by itself: (.*)$/.exec(line))) runs = found[1];
     else if (!file) continue;
-    else if ((found = /^@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@/.exec(line))) {
-      [old, young] = [found[2], found[3]].map(count => count === undefined ? 1 : Number(count));
-      file.hunks.push(hunk = {at: Number(found[1]) + (old ? 0 : 1), lines: []});
+    else if ((found = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/.exec(line))) {
+      [old, young] = [found[2], found[4]].map(count => count === undefined ? 1 : Number(count));
+      file.hunks.push(hunk = {at: Number(found[1]) + (old ? 0 : 1), now: Number(found[3]) + (young ? 0 : 1), lines: []});
     } else if ((found = /^(?:---|rename from) (.*)/.exec(line))) file.from = found[1] === '/dev/null' ? null : bare(found[1]);
     else if ((found = /^(?:\+\+\+|rename to) (.*)/.exec(line))) file.to = found[1] === '/dev/null' ? null : bare(found[1]);
     else if ((found = /^(old|new|new file|deleted file) mode (\d+)$/.exec(line))) {
@@ -102,10 +103,21 @@ function wordsOf(file) {
     file.notes.some(note => /^(GIT b|B)inary/.test(note)) ? 'binary' : '', file.runs ? `runs by itself in ${file.runs}` : ''].filter(Boolean);
 }
 const heading = file => h('h3', {}, bdi(nameOf(file)), h('span', {class: 'dim'}, wordsOf(file).map(word => `, ${word}`)));
-function patch(text) {
+// `beside`: where the reader can do something with a part, what makes the head of a hunk, and what a press on a line of the new file does.
+function patch(text, beside) {
   return filesOf(text).map(file => [heading(file),
-    file.hunks.length ? h('div', {class: 'diff code hunks'}, file.hunks.map((hunk, k) => [h('div', {class: 'same'}, `#${k + 1}, from line ${hunk.at}`), hunk.lines.map(line =>
-      line[0] === '+' ? row('+', 'Added: ', line.slice(1)) : line[0] === '-' ? row('−', 'Removed: ', line.slice(1)) : row(' ', '', line[0] === '\\' ? line : line.slice(1)))])) : null]);
+    file.hunks.length ? h('div', {class: 'diff code hunks'}, file.hunks.map((hunk, k) => {
+      const name = `#${k + 1}, from line ${hunk.at}`;
+      let now = hunk.now;
+      return [h('div', {class: 'same'}, beside ? beside.hunk(file, k, name) : name), hunk.lines.map(line => {
+        const sign = line[0], shown = sign === '+' ? row('+', 'Added: ', line.slice(1)) : sign === '-' ? row('−', 'Removed: ', line.slice(1)) : row(' ', '', sign === '\\' ? line : line.slice(1));
+        if (beside && (sign === '+' || sign === ' ')) {
+          const number = now++;
+          put(shown, {class: 'now', title: `Line ${number}`, onclick: () => beside.line(file, number)}, []);
+        }
+        return shown;
+      })];
+    })) : null]);
 }
 // What differs between the files of two answers. Both patches tell lines of one base: what is in a hunk of either is known of both.
 function filesCompared(before, after) {

@@ -232,7 +232,7 @@ function start() {
 function one(id) {
   let run = null;
   const note = told(), controls = h('section', {'aria-label': 'Controls'}), into = h('div', {class: 'page'}), line = h('span', {class: 'facts'}), heard = h('p', {class: 'sr', role: 'status'});
-  const apply = h('div', {tabindex: -1}), message = h('textarea', {rows: 2, 'aria-label': 'Message', maxlength: known.message_characters});
+  const apply = h('div', {tabindex: -1}), wish = h('textarea', {rows: 3, maxlength: known.message_characters}), message = h('textarea', {rows: 2, 'aria-label': 'Message', maxlength: known.message_characters});
   place.className = 'one';
   const of = (page, name, words) => anchor(`/${page}?${new URLSearchParams({[name]: id})}`, words), next = of('new', 'after', 'Follow up');
   next.hidden = true;
@@ -256,7 +256,7 @@ function one(id) {
   const usd = h('input', {type: 'number', min: 0, step: 'any', 'aria-label': 'New budget in $', class: 'short'});
   const written = () => message.value.trim() ? {message: message.value} : (message.focus(), null);
   const look = h('button', {type: 'button'}, 'Look at the changes in files');
-  look.addEventListener('click', doing(look, note, () => changes(run, apply, note)));
+  look.addEventListener('click', doing(look, note, () => changes(run, apply, note, wish)));
 
   // What each action needs; which of them there are now is told with the run. Nothing is moved or made anew: somebody may
   // be in the middle of a word.
@@ -361,37 +361,65 @@ function follow(path, hear, tell) {
   return () => { over = false; read(); };
 }
 
-// What the run changed in files: shown first, with what stands in its way; then, if somebody says so, done.
-async function changes(run, into, note) {
-  const id = run.run_id, plan = await tool('apply_result', {run_id: id});
+// What the team changed in files, the run's result or what one agent (`whose`) did last: shown first, with what stands in
+// its way; then, if somebody says so, done.
+async function changes(run, into, note, wish, whose) {
+  const result = run.changes && run.changes.files.length, changed = run.agents.filter(agent => agent.changed && !(result && agent.author));
+  if (whose === undefined) whose = result ? '' : changed[0].id;
+  const id = run.run_id, of = whose ? {agent: whose} : {}, plan = await tool('apply_result', {run_id: id, ...of});
   let text = '', offset = 0;
   while (offset !== undefined) {
-    const page = await tool('get_result', {run_id: id, view: 'diff', offset});
+    const page = await tool('get_result', {run_id: id, view: 'diff', ...of, offset});
     text += page.answer || '';
     offset = page.next_offset;
   }
+  const now = file => file.to === null ? file.from : file.to, inText = new Map(filesOf(text).map(file => [now(file), file]));
   const stuck = (plan.conflicts || []).map(one => one.path), free = file => plan.status === 'clean' || plan.status === 'conflicts' && !stuck.includes(file.path);
-  const files = plan.files.length ? plan.files : run.changes.files;  // a plan in whose way something is names that alone
+  // A plan in whose way something is names that alone.
+  const files = plan.files.length ? plan.files : [...inText.values()].map(file => ({path: now(file), change: wordsOf(file)[0] || 'modified', uncounted: true}));
   const others = (plan.left_out || []).map(one => h('input', {type: 'checkbox', value: one.path}));
-  const boxes = files.map(file => h('input', {type: 'checkbox', checked: free(file), value: file.path, disabled: !free(file)}));
-  const go = h('button', {type: 'button', class: 'main'}, 'Apply to the files');
-  const counted = file => `${file.change} ${file.path}${file.was ? ` (was ${file.was})` : ''} ${file.added === undefined || file.added === null ? 'binary' : `+${file.added} −${file.removed || 0}`}`;
+  const hunks = new Map();  // the boxes of each file that has more than one
+  const boxes = files.map(file => {
+    const box = h('input', {type: 'checkbox', checked: free(file), value: file.path, disabled: !free(file), onchange: () => mine.forEach(one => { one.checked = box.checked; })});
+    const told = () => { box.checked = mine.some(one => one.checked); box.indeterminate = box.checked && mine.some(one => !one.checked); };
+    const many = (inText.get(file.path) || {hunks: []}).hunks, mine = many.length < 2 ? [] : many.map((_, k) =>
+      h('input', {type: 'checkbox', checked: free(file), disabled: !free(file), value: `${file.path}#${k + 1}`, onchange: told}));
+    hunks.set(file.path, mine);
+    return box;
+  });
+  const chosen = box => (hunks.get(box.value) || []).some(one => !one.checked) && box.checked ? hunks.get(box.value).filter(one => one.checked) : box.checked ? [box] : [];
+  const comment = (file, line) => {
+    wish.value += `${wish.value && !wish.value.endsWith('\n') ? '\n' : ''}${now(file)}:${line}: `;
+    wish.focus();
+  };
+  const go = h('button', {type: 'button', class: 'main'}, 'Apply to the files'), ask_for = h('button', {type: 'button'}, 'Have it changed');
+  ask_for.addEventListener('click', doing(ask_for, note, async () => {
+    if (!wish.value.trim()) return wish.focus();
+    const {unapplied, ...again} = await (await ask(`${pathOf(id)}/request`)).json();
+    location.assign(`/runs/${encodeURIComponent((await tool('start_run', {...again, question: wish.value, changes_of: `${id}/${whose || 'winner'}`})).run_id)}`);
+  }));
+  const counted = file => `${file.change} ${file.path}${file.was ? ` (was ${file.was})` : ''}${file.uncounted ? '' : file.added === undefined || file.added === null ? ' binary' : ` +${file.added} −${file.removed || 0}`}`;
   const names = {clean: 'These changes fit the files as they are now. Nothing was changed yet.', conflicts: 'Some of these files have been changed meanwhile. Nothing was changed. The others can be applied.',
     unchanged: 'The files have these changes already.'};
   go.addEventListener('click', doing(go, note, async () => {
-    const added = others.filter(box => box.checked), paths = [...boxes, ...others].filter(box => box.checked).map(box => box.value);
+    const added = others.filter(box => box.checked), picked = [...boxes, ...others].flatMap(chosen), paths = picked.map(box => box.value);
     if (!paths.length) return say(note, 'No file is chosen.', true);
-    const done = await tool('apply_result', {run_id: id, dry_run: false, ...(added.length || paths.length < boxes.length || stuck.length ? {paths} : {})});
-    if (done.status === 'conflicts') { await changes(run, into, note); into.focus(); return; }
+    const part = added.length || stuck.length || picked.length < boxes.length || picked.some((box, k) => box !== boxes[k]);
+    const done = await tool('apply_result', {run_id: id, dry_run: false, ...of, ...(part ? {paths} : {})});
+    if (done.status === 'conflicts') { await changes(run, into, note, wish, whose); into.focus(); return; }
     say(note, `${done.status}: ${done.next_step}`);
     if (done.status === 'applied') into.replaceChildren();
   }));
-  into.replaceChildren(...[h('h2', {}, 'Changes in files'), h('p', {}, names[plan.status] || plan.status), plan.note ? h('p', {class: 'note'}, visible(plan.note)) : null,
+  const choice = h('select', {onchange: () => changes(run, into, note, wish, choice.value).then(() => into.querySelector('select').focus(), error => failed(note, error))},
+    result ? h('option', {value: '', selected: !whose}, 'the result of the run') : null, changed.map(one => h('option', {value: one.id, selected: one.id === whose}, `${flat(one.id, 40)}${one.dropped ? ', dropped' : ''}: ${one.changed}`)));
+  const beside = {line: comment, hunk: (file, k, name) => [h('label', {class: 'box'}, (hunks.get(now(file)) || [])[k], name), file.to === null ? null
+    : h('button', {type: 'button', 'aria-label': `Comment on ${now(file)} ${name}`, onclick: () => comment(file, file.hunks[k].now)}, 'Comment')]};
+  into.replaceChildren(...[h('h2', {}, 'Changes in files'), choice.length > 1 ? field('Whose', choice) : null, h('p', {}, names[plan.status] || plan.status), plan.note ? h('p', {class: 'note'}, visible(plan.note)) : null,
     h('div', {class: 'files'}, files.map((file, k) => h('label', {class: 'box'}, boxes[k], bdi(counted(file))))),
     plan.more_files ? h('p', {class: 'note'}, `and ${plan.more_files} more files, which are applied if all are`) : null,
     (plan.conflicts || []).map(one => h('p', {class: 'bad'}, bdi(`${one.path}: ${one.reason}`))),
     h('div', {class: 'files'}, (plan.left_out || []).map((one, k) => h('label', {class: 'box'}, others[k], 'left out: ', bdi(`${one.path}: ${one.reason}`)))),
-    files.some(free) || others.length ? go : null, text ? patch(text) : null].flat(Infinity).filter(Boolean));
+    files.some(free) || others.length ? go : null, text ? patch(text, beside) : null, field('What should change in it: your words, and FILE:LINE: words about a line. A press on a line begins one.', wish, 'whole'), ask_for].flat(Infinity).filter(Boolean));
   say(note, '');
 }
 

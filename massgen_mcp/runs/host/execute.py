@@ -22,7 +22,7 @@ from massgen_mcp.config.access.limits import limits_of
 from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.errors import storage_fault
+from massgen_mcp.errors import MassgenError, storage_fault
 from massgen_mcp.events.coordination import FilesChecked
 from massgen_mcp.events.parts import public_agent_name
 from massgen_mcp.events.record import LogRecord
@@ -45,7 +45,7 @@ from massgen_mcp.runs.host.publishing import Publisher, RunLog, guarded, logged_
 from massgen_mcp.runs.host.run_metadata import agent_infos, run_metadata, started_event
 from massgen_mcp.runs.host.setting_up import failed_setup, forget_setup, set_up_copies
 from massgen_mcp.runs.host.tracing import trace_of
-from massgen_mcp.runs.host.working_copies import prepare_copies
+from massgen_mcp.runs.host.working_copies import WorkingCopies, prepare_copies
 from massgen_mcp.sandbox import ProjectTools, SandboxChoice, project_tools
 from massgen_mcp.tools.commands import CommandHost
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table, is_recorded
@@ -144,7 +144,7 @@ async def execute_run(
         host = nested_host and nested_host(request)
         hidden = (find_home(environ).path,)
         prepare = partial(prepare_copies, run, request, begun=bool(past), hidden=hidden)
-        copies, base_taken = await anyio.to_thread.run_sync(prepare)
+        copies, base_taken, moved = await anyio.to_thread.run_sync(_prepared, prepare)
         copies, set_up = await set_up_copies(run, config, environ, copies, tools, on_setup)
         judging = await prepare_judging(run, config, environ, copies, tools, failed_setup(set_up))
         resources = RunResources(models, access, servers, host, copies, judging.judge)
@@ -173,7 +173,7 @@ async def execute_run(
                     journal.record(started_event(run_id, request, choices, where))
                 _tell_of_base(journal, state, base_taken, set_up)
                 losses.record_in(journal, state)
-                await _conduct(conductor, journal, state, judging, run_spec.team)
+                await _conduct(conductor, journal, state, judging, run_spec.team, moved)
             except Exception as error:  # the boundary of a run: it ends, whoever runs it goes on
                 if storage_fault(error) is not None:
                     raise  # nothing can be told now; its journal is whole, so it can go on later
@@ -192,6 +192,18 @@ def _opened(run: RunFiles, redactor: Redactor) -> tuple[list[LogRecord], EventWr
     return run.event_log.read_to_continue(), run.event_log.append(redactor=redactor)
 
 
+def _prepared(
+    prepare: Callable[[], tuple[WorkingCopies | None, BaseTaken | None]],
+) -> tuple[WorkingCopies | None, BaseTaken | None, str | None]:
+    """The copies of a run and what is to be told of them, or why they cannot begin as they were to."""
+    try:
+        return (*prepare(), None)
+    except MassgenError as error:
+        if error.code != "invalid_action":
+            raise
+        return None, None, str(error)
+
+
 def _accompany(tasks: anyio.abc.TaskGroup, publisher: Publisher, run_spec: RunSpec) -> None:
     """What goes on beside the run, as long as it does."""
     tasks.start_soon(publisher.publish)
@@ -207,14 +219,19 @@ def _tell_of_base(journal: EventWriter, state: RunState, taken: BaseTaken | None
 
 
 async def _conduct(
-    conductor: Conductor, journal: EventWriter, state: RunState, judging: Judging, team: Iterable[Member]
+    conductor: Conductor,
+    journal: EventWriter,
+    state: RunState,
+    judging: Judging,
+    team: Iterable[Member],
+    moved: str | None,
 ) -> None:
-    """To the run's end; at once, where its checks have no sandbox, as they do not run without, or where an MCP server
-    that is required is not there.
+    """To the run's end; at once, where its checks have no sandbox, as they do not run without, where an MCP server that
+    is required is not there, or where it cannot begin with the changes that it was to go on with (`moved`).
     """
     denied, reason = judging.denied, "sandbox_denied"
     if not denied:
-        denied, reason = await _lacking(team), "config_invalid"
+        denied, reason = moved or await _lacking(team), "config_invalid"
     if denied:
         journal.record(failure_of(state, denied, reason))
         await journal.settle()

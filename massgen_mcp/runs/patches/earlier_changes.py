@@ -32,14 +32,16 @@ _COMMENT = re.compile(r"^([^\s:][^:\n]*):([0-9]{1,9}):(?=\s|$)", re.MULTILINE)
 
 def with_earlier_changes(frozen: FrozenRequest, request: RunRequest, newest_first: Iterable[RunView]) -> FrozenRequest:
     """With the changes that the request goes on with, if it names some: those of the first of its session's ended turns
-    that changed files. Blocking.
+    that changed files, or of the turn that it names. Blocking.
 
     Raises `MassgenError` invalid_arguments, disk_full, store_unavailable.
     """
     if (whose := request.given.changes_of) is None:
         return frozen
+    run_id, agent = whose.split("/", 1) if whose.startswith("run-") and "/" in whose else (None, whose)
+    turns = (view for view in newest_first if run_id in (None, view.row.run_id))
     try:
-        return replace(frozen, begins_with=_earlier_changes(whose, request, frozen.config, _changed(newest_first)))
+        return replace(frozen, begins_with=_earlier_changes(agent, request, frozen.config, _changed(turns)))
     except MassgenError as error:
         if error.code in ("disk_full", "store_unavailable"):
             raise
