@@ -27,7 +27,12 @@ from massgen_mcp.config.models.ag2 import (
     CodeExecution,
     CodeExecutor,
 )
-from massgen_mcp.config.models.backends import ClaudeCodeBackendConfig, ScriptedBackendConfig, ScriptStep
+from massgen_mcp.config.models.backends import (
+    AcpBackendConfig,
+    ClaudeCodeBackendConfig,
+    ScriptedBackendConfig,
+    ScriptStep,
+)
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.common import ListedBackendConfig, Price, PricedBackendConfig
 from massgen_mcp.config.models.config import (
@@ -60,7 +65,7 @@ from massgen_mcp.config.schema import FILLED_IN, about, config_schema, meanings
 ELSEWHERE = "/srv/images/python.tar"
 """An image in an example of docs/commands.md."""
 TOLD_APART = (PricedBackendConfig, ListedBackendConfig, HttpBackendConfig, LocalServerConfig, McpServerSettings)
-WHOLE = (ProviderBackendConfig, ScriptedBackendConfig, ClaudeCodeBackendConfig)
+WHOLE = (ProviderBackendConfig, ScriptedBackendConfig, ClaudeCodeBackendConfig, AcpBackendConfig)
 """Base classes whose fields have a table of their own, and models whose table has all fields nevertheless."""
 
 HEAD = f"""\
@@ -265,6 +270,28 @@ agents:
       api_key_env: ANTHROPIC_API_KEY
       max_thinking_tokens: 8000
       price: { input_usd_per_million: 15, output_usd_per_million: 75 }
+""",
+        shown=False,
+    ),
+    Section(
+        "Agent CLIs",
+        {"": AcpBackendConfig},
+        "Under `backend`, with `type: acp`. More: [acp.md](acp.md).",
+        """
+agents:
+  - backend:
+      type: acp
+      preset: codex
+      model: gpt-5
+      reasoning_effort: high
+      login: own
+  - backend:
+      type: acp
+      command: [goose, acp]
+      env: [GOOSE_PROVIDER, GOOSE_MODEL]
+      hosts: [api.example.com:443]
+      enclosure: required
+      price: { input_usd_per_million: 1, output_usd_per_million: 5 }
 """,
         shown=False,
     ),

@@ -16,7 +16,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
     "The first hour": ("tutorial", "clients", "default-teams", "local-models", "troubleshooting"),
     "Using it": (
         *("cli", "interactive", "run-page", "web", "mcp-app", "python", "agents-api", "code-work", "commands"),
-        *("mcp-servers", "nested-runs", "claude-code", "ag2", "massgen-configs"),
+        *("mcp-servers", "nested-runs", "claude-code", "acp", "ag2", "massgen-configs"),
         *("budget", "costs", "stats", "comparison"),
     ),
     "Running it for others": ("security", "serving", "providers-traffic", "versions"),

@@ -45,7 +45,8 @@ TAIL = """\
 - `chatcompletion` is any server with an OpenAI-compatible API at `base_url`; the key is chosen by the host.
 - The last five are model servers of your own ([local-models.md](local-models.md)): `model` may be left out, and for
   a name that the server does not have the error names the nearest one that it has.
-- Further types: `claude_code`, [the Claude Code CLI](claude-code.md); `ag2`, [an AG2 agent or group chat](ag2.md).
+- Further types: `claude_code`, [the Claude Code CLI](claude-code.md); `acp`, [other agent CLIs](acp.md); `ag2`, [an
+  AG2 agent or group chat](ag2.md).
   `azure_openai` has [keys of its own](config.md#azure-openai) in place of `base_url`.
 - Native tools run at the provider. Where the table has none, the flag is refused when the config is loaded. With
   `chatcompletion` they are those of the provider at the address (OpenAI's without a `base_url`); an unknown host has

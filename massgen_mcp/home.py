@@ -166,6 +166,11 @@ def find_home(environ: Mapping[str, str]) -> Home:
     )
 
 
+def known_levels(environ: Mapping[str, str]) -> Path:
+    """The file that says which levels of the sandbox hold on this machine."""
+    return find_home(environ).path / "sandbox.json"
+
+
 def enclosing_run(environ: Mapping[str, str]) -> str | None:
     """Id of the run inside which a program with this environment works; None: it works in none."""
     return environ.get(PARENT_VARIABLE) or None

@@ -7,6 +7,7 @@ from pathlib import Path
 import genai_prices
 import pytest
 
+from massgen_mcp.config.access.acp_presets import PRESETS
 from massgen_mcp.config.examples import example_path, list_examples
 from massgen_mcp.config.loader import load_config, missing_keys, require_keys
 from massgen_mcp.config.models.backends import ScriptedBackendConfig, ScriptStep
@@ -72,7 +73,9 @@ def test_a_config_says_what_it_shows_what_it_needs_and_how_to_run_it(name: str) 
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_config_runs_to_an_answer(name: str, tmp_path: Path) -> None:
     config = load_config(f"@examples/{name}", environ=ENVIRON)
-    require_keys(config, ENVIRON)
+    for preset in PRESETS.values():  # as if each agent CLI were installed
+        (tmp_path / preset.program).touch(mode=0o755)
+    require_keys(config, {**ENVIRON, "PATH": str(tmp_path)})
     ended = await run_team(tmp_path, scripted(config))
     assert ended.snapshot.state == "completed", ended.snapshot.end
     assert ended.snapshot.degraded == []

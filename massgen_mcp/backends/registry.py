@@ -15,6 +15,7 @@ from massgen_mcp.backends.base import Backend, ModelRequest, Part, prepare, wind
 from massgen_mcp.backends.limiter import Destination
 from massgen_mcp.backends.redacted import without_keys
 from massgen_mcp.config import ag2_agents
+from massgen_mcp.config.access import acp_agents
 from massgen_mcp.config.access.agent_clis import find_cli, find_login, how_to_log_in, lack
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.access.key_hosts import (
@@ -27,7 +28,12 @@ from massgen_mcp.config.access.key_hosts import (
     refused_pair,
 )
 from massgen_mcp.config.models.ag2 import Ag2AgentConfig, Ag2BackendConfig
-from massgen_mcp.config.models.backends import BackendConfig, ClaudeCodeBackendConfig, ScriptedBackendConfig
+from massgen_mcp.config.models.backends import (
+    AcpBackendConfig,
+    BackendConfig,
+    ClaudeCodeBackendConfig,
+    ScriptedBackendConfig,
+)
 from massgen_mcp.config.models.http_backends import (
     AzureBackendConfig,
     HttpBackend,
@@ -74,6 +80,8 @@ def _backend(config: BackendConfig, environ: Mapping[str, str], private: Path | 
         return ScriptedBackend(config)
     if isinstance(config, ClaudeCodeBackendConfig):
         return _claude_code(config, environ, private, redactor)
+    if isinstance(config, AcpBackendConfig):
+        return _acp(config, environ, private, redactor)
     if isinstance(config, Ag2BackendConfig):
         return _ag2(config, environ, redactor)
     return _http_backend(config, environ, redactor)
@@ -86,6 +94,9 @@ def destination_of(config: BackendConfig, environ: Mapping[str, str]) -> Destina
     if isinstance(config, ClaudeCodeBackendConfig):
         login = find_login(config, environ)
         return Destination("claude_code", login.value if login else "")
+    if isinstance(config, AcpBackendConfig):
+        given = [environ.get(name, "") for name in acp_agents.login_variables(config)]
+        return Destination(f"acp/{acp_agents.shown_name(config)}", "\0".join(given))
     asked = config.asked[0] if isinstance(config, Ag2BackendConfig) else config
     return Destination(provider_for(asked, environ).base_url.rstrip("/"), find_key(asked, environ) or "")
 
@@ -113,6 +124,17 @@ def _claude_code(
             redactor=redactor,
         )
     )
+
+
+def _acp(config: AcpBackendConfig, environ: Mapping[str, str], private: Path | None, redactor: Redactor) -> Backend:
+    program = acp_agents.find_program(config, environ)
+    if (missing := acp_agents.lack(config, environ)) or program is None:
+        raise BackendError("bad_request", missing or "")
+    for names in acp_agents.missing_login(config, environ):
+        raise BackendError("auth", f"{acp_agents.shown_name(config)} needs {' or '.join(names)} in the environment")
+    from massgen_mcp.backends.acp.backend import AcpBackend
+
+    return AcpBackend(config, program, environ, private, redactor)
 
 
 def _ag2(config: Ag2BackendConfig, environ: Mapping[str, str], redactor: Redactor) -> Backend:

@@ -16,7 +16,7 @@ from massgen_mcp.config.access.key_hosts import find_key
 from massgen_mcp.config.access.local_servers import LocalServer, find_local_servers, local_places
 from massgen_mcp.config.access.model_lists import ListedModel
 from massgen_mcp.config.diagnostics import show_name
-from massgen_mcp.config.models.backends import BackendConfig, ClaudeCodeBackendConfig
+from massgen_mcp.config.models.backends import ACP_PRESETS, BackendConfig, ClaudeCodeBackendConfig
 from massgen_mcp.config.models.common import MAX_MODEL_NAME
 from massgen_mcp.config.models.config import AgentSettings, Config
 from massgen_mcp.config.models.http_backends import ProviderBackendConfig
@@ -241,6 +241,10 @@ def backend_of(provider: str, model: str, *, base_url: str | None = None) -> Bac
         case "claude_code":
             data = {"type": provider, "model": model}
             wrong = f"{show_name(model)}: a model of Claude Code begins with a letter or digit and has no spaces"
+        case "acp":
+            preset, _, own_model = model.partition("/")
+            data = {"type": provider, "preset": preset, "model": own_model or "default"}
+            wrong = f"{show_name(model)}: expected acp/PRESET or acp/PRESET/MODEL, with one of {', '.join(ACP_PRESETS)}"
         case "ag2":
             data = {"type": provider, "agent_config": {"llm_config": asked}}
         case _:

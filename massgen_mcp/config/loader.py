@@ -4,7 +4,7 @@ Every problem of a file is reported at once, with its line and without values.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -12,12 +12,12 @@ from types import MappingProxyType
 from pydantic import ValidationError
 
 from massgen_mcp.config import ag2_agents, examples
-from massgen_mcp.config.access import agent_clis, key_hosts
+from massgen_mcp.config.access import acp_agents, agent_clis, key_hosts
 from massgen_mcp.config.access.acceptances import Pair, user_directory
 from massgen_mcp.config.diagnostics import Problem, likely_types, problems_of, show_name, show_place
 from massgen_mcp.config.installed import OF_MODELS, wrong_versions
 from massgen_mcp.config.models.ag2 import Ag2BackendConfig
-from massgen_mcp.config.models.backends import ClaudeCodeBackendConfig, ScriptedBackendConfig
+from massgen_mcp.config.models.backends import AcpBackendConfig, ClaudeCodeBackendConfig, ScriptedBackendConfig
 from massgen_mcp.config.models.config import AgentSettings, Config
 from massgen_mcp.config.normalize import shape
 from massgen_mcp.config.to_plain import NotPlainError, plain_data
@@ -209,6 +209,8 @@ def not_installed(agent: AgentSettings, environ: Mapping[str, str]) -> str | Non
             return agent_clis.lack(environ)
         case Ag2BackendConfig():
             return ag2_agents.lack()
+        case AcpBackendConfig():
+            return acp_agents.lack(agent.backend, environ)
         case ScriptedBackendConfig():
             return None
         case _:
@@ -218,6 +220,8 @@ def not_installed(agent: AgentSettings, environ: Mapping[str, str]) -> str | Non
 def _without_key(config: Config, environ: Mapping[str, str]) -> list[tuple[AgentSettings, Sequence[str]]]:
     lacking: list[tuple[AgentSettings, Sequence[str]]] = []
     for agent in config.agents:
+        if isinstance(agent.backend, AcpBackendConfig):
+            lacking += [(agent, names) for names in acp_agents.missing_login(agent.backend, environ)]
         for asked in key_hosts.asked_by([agent.backend]):
             if isinstance(asked, ClaudeCodeBackendConfig):
                 missing = agent_clis.missing_login(asked, environ)
@@ -243,10 +247,20 @@ def _parsed(located: Located, environ: Mapping[str, str], base_dir: Path | None)
         raise _invalid(problems, located) from None
     if problems:
         raise _invalid(problems, located)
-    if config.notify and Path(located.source).absolute() != (own := config_places(Path(), environ)[1]):
+    own = config_places(Path(), environ)[1]
+    if Path(located.source).absolute() != own and (unconfined := list(_unconfined(config))):
         message = f"it starts a program outside the sandbox, so only your own config ({own}) may have it"
-        raise _invalid([Problem(("notify",), message)], located)
+        raise _invalid([Problem(place, message) for place in unconfined], located)
     return ParsedConfig(config, shaped.note)
+
+
+def _unconfined(config: Config) -> Iterator[Place]:
+    """Where it says that a program is to run with all of the user's rights."""
+    if config.notify:
+        yield ("notify",)
+    for number, agent in enumerate(config.agents):
+        if isinstance(agent.backend, AcpBackendConfig) and agent.backend.enclosure == "off":
+            yield ("agents", number, "backend", "enclosure")
 
 
 def _problems_of_likely_types(data: Mapping[str, Plain], error: ValidationError) -> list[Problem]:

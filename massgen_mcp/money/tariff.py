@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING
 from massgen_mcp.config.access.key_hosts import CLAUDE_URL, provider_for
 from massgen_mcp.config.access.prices import Guess, PriceAs, guess_of, price_as_of
 from massgen_mcp.config.models.ag2 import Ag2BackendConfig
-from massgen_mcp.config.models.backends import BackendConfig, ClaudeCodeBackendConfig, ScriptedBackendConfig
+from massgen_mcp.config.models.backends import (
+    AcpBackendConfig,
+    BackendConfig,
+    ClaudeCodeBackendConfig,
+    ScriptedBackendConfig,
+)
 from massgen_mcp.config.models.common import Price
 from massgen_mcp.config.providers.catalog import MESSAGES_OUTPUT
 from massgen_mcp.events.parts import Cost, PriceSource, Usage
@@ -97,6 +102,8 @@ def tariff_of(config: BackendConfig, environ: Mapping[str, str]) -> Tariff:
         return Tariff(config.model, config.price)
     if isinstance(config, ClaudeCodeBackendConfig):
         return Tariff(config.model, config.price, CLAUDE_URL, limitable=False)
+    if isinstance(config, AcpBackendConfig):
+        return Tariff(config.model, config.price, limitable=False)
     if isinstance(config, Ag2BackendConfig):
         own, *others = (tariff_of(asked, environ) for asked in config.asked)
         return replace(own, others=tuple(others))

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
 
+from massgen_mcp.config.access import acp_agents
 from massgen_mcp.config.access.acceptances import Pair
 from massgen_mcp.config.access.agent_clis import API_KEY, TOKEN
 from massgen_mcp.config.access.key_hosts import AskedBackend, address_of, asked_by, host_of, key_variables
-from massgen_mcp.config.models.backends import ClaudeCodeBackendConfig, ScriptedBackendConfig
+from massgen_mcp.config.models.backends import AcpBackendConfig, ClaudeCodeBackendConfig, ScriptedBackendConfig
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.common import ListedBackendConfig
 from massgen_mcp.config.models.config import Config, HttpMcpServer, StdioServer
@@ -24,6 +25,7 @@ KEY = "key: "
 READS = "reads: "
 WRITES = "writes: "
 CLAUDE_CODE = "the Claude Code CLI"
+AGENT_CLI = "the agent CLI "
 COMMANDS = "agents' commands in "
 CHECKS = "checks in "
 SCRIPTS = "scripts that agents write, in "
@@ -102,6 +104,8 @@ def on_one_line(text: str | Path) -> str:
 def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach:
     """What a run of this config reaches. `project` is what relative paths start from."""
     backends = asked_by(agent.backend for agent in config.agents)
+    clis = [agent.backend for agent in config.agents if isinstance(agent.backend, AcpBackendConfig)]
+    of_clis = [host.removesuffix(":443") for cli in clis for host in acp_agents.hosts_of(cli)]
     orchestrator = config.orchestrator
     contexts = orchestrator.context_paths if orchestrator.enable_filesystem else ()
     reads = [(project / context.path).resolve() for context in contexts]
@@ -113,8 +117,15 @@ def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach
         skills = (project / orchestrator.coordination.skills_directory).resolve()
         reads += [skills] if skills.is_dir() else []
     return Reach(
-        hosts=tuple(dict.fromkeys(host for backend in backends if (host := _host(backend, environ)))),
-        keys=tuple(dict.fromkeys(pair for backend in backends for pair in _keys(backend, environ))),
+        hosts=tuple(dict.fromkeys([*(host for backend in backends if (host := _host(backend, environ))), *of_clis])),
+        keys=tuple(
+            dict.fromkeys(
+                [
+                    *(pair for backend in backends for pair in _keys(backend, environ)),
+                    *(pair for cli in clis for pair in acp_agents.pairs_of(cli, environ)),
+                ]
+            )
+        ),
         reads=tuple(dict.fromkeys(reads)),
         writes=tuple(dict.fromkeys(writes)),
         commands=tuple(_commands(config)),
@@ -175,6 +186,8 @@ def _commands(config: Config) -> Iterator[str]:
     clis = [agent.backend for agent in config.agents if isinstance(agent.backend, ClaudeCodeBackendConfig)]
     for own in dict.fromkeys(cli.use_login for cli in clis):
         yield f"{CLAUDE_CODE} with your own login" if own else CLAUDE_CODE
+    others = [agent.backend for agent in config.agents if isinstance(agent.backend, AcpBackendConfig)]
+    yield from dict.fromkeys(map(_agent_cli, others))
     commands_named = [
         line
         for commands in config.all_commands
@@ -189,6 +202,15 @@ def _commands(config: Config) -> Iterator[str]:
         commands_named.append(f"{CHECKS}{_where(commands)}")
     commands_named += list(_reaches(CHECKS, commands)) if checks or not commands.enabled else []
     yield from dict.fromkeys(commands_named)
+
+
+def _agent_cli(backend: AcpBackendConfig) -> str:
+    preset = acp_agents.preset_of(backend)
+    words = [on_one_line(shlex.join([preset.program, *preset.arguments]))]
+    words += ["with your own login, so your subscription pays"] if backend.login == "own" else []
+    words += [f"given {', '.join(given)}"] if (given := acp_agents.variables_of(backend)) else []
+    words += ["outside the sandbox, with all your rights"] if backend.enclosure == "off" else []
+    return f"{AGENT_CLI}{' '.join(words)}"
 
 
 def scripts_may_run(config: Config) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.config import Config, HttpMcpServer, McpServer, StdioServer
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.home import find_home
+from massgen_mcp.home import find_home, known_levels
 from massgen_mcp.sandbox import SandboxChoice, Wishes, choose
 
 _ASKS_FOR_REAL_PATHS = "server-filesystem"
@@ -49,11 +49,6 @@ def _where(server: McpServer, choices: Mapping[tuple[str, ...], SandboxChoice]) 
             if why := unusable(server, choice):
                 return f"not started: {why}"
             return f"in {choice.level}" if server.sandbox else "outside the sandbox"
-
-
-def known_levels(environ: Mapping[str, str]) -> Path:
-    """The file that says which levels hold on this machine."""
-    return find_home(environ).path / "sandbox.json"
 
 
 async def chosen_sandboxes(config: Config, environ: Mapping[str, str]) -> dict[CommandsConfig, SandboxChoice]:

@@ -13,6 +13,7 @@ a few plain variables, never our own. When the block is left, by a cancellation 
 process of the command is gone, whatever it has done to get away.
 """
 
+from massgen_mcp.sandbox.levels import interpreter
 from massgen_mcp.sandbox.policy import (
     INSTALLED,
     SCRATCH,
@@ -49,6 +50,7 @@ __all__ = [
     "Wanted",
     "Wishes",
     "choose",
+    "interpreter",
     "project_tools",
     "spawn",
     "survey",

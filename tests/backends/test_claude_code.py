@@ -25,7 +25,8 @@ from massgen_mcp.backends.base import (
     UsagePart,
     UserMessage,
 )
-from massgen_mcp.backends.frameworks.claude_code import ClaudeCodeBackend, render
+from massgen_mcp.backends.frameworks.agent_cli import render
+from massgen_mcp.backends.frameworks.claude_code import ClaudeCodeBackend
 from massgen_mcp.backends.frameworks.claude_code_step import Cli
 from massgen_mcp.backends.registry import make_backend
 from massgen_mcp.config.access import agent_clis

@@ -16,7 +16,7 @@ from massgen_mcp.errors import MassgenError
 from tests.harness import ROOT
 
 KINDS = (
-    "ag2, azure_openai, cerebras, chatcompletion, claude, claude_code, deepseek, fireworks, gemini, github, grok, "
+    "acp, ag2, azure_openai, cerebras, chatcompletion, claude, claude_code, deepseek, fireworks, gemini, github, grok, "
     "groq, huggingface, llamacpp, lmstudio, mistral, moonshot, nebius, ollama, openai, openrouter, perplexity, qwen, "
     "scripted, sglang, together, vllm, zai"
 )

@@ -42,6 +42,6 @@ async def test_what_is_broken_or_missing_comes_with_what_to_do(tmp_path: Path, m
     monkeypatch.setitem(sys.modules, "claude_agent_sdk", None)
     monkeypatch.setitem(sys.modules, "ag2", None)
     missing = await check_frameworks({"PATH": str(tmp_path / "nothing")})
-    assert [check.level for check in missing] == ["ok", "ok"], "nobody needs them"
+    assert [check.level for check in missing] == ["ok", "ok", "ok"], "nobody needs them"
     assert "npm install -g @anthropic-ai/claude-code" in missing[0].advice
     assert "massgen-mcp[ag2]" in missing[1].advice

@@ -19,19 +19,11 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
-from massgen_mcp import __version__
-from massgen_mcp.backends.base import (
-    AssistantMessage,
-    JsonObject,
-    Message,
-    ModelRequest,
-    Part,
-    ToolResultMessage,
-    ToolSpec,
-    UserMessage,
-)
-from massgen_mcp.backends.frameworks.claude_code_step import PREFIX, SERVER, ClaudeCodeStep, Cli, failed
-from massgen_mcp.backends.wire_values import clean, clean_object
+from massgen_mcp.backends.base import JsonObject, ModelRequest, Part, ToolSpec
+from massgen_mcp.backends.frameworks.agent_cli import PASSED_ON, PREFIX, of_server, render
+from massgen_mcp.backends.frameworks.claude_code_step import ClaudeCodeStep, Cli, failed
+from massgen_mcp.backends.wire_values import clean
+from massgen_mcp.config.access.acp_presets import TEAM
 from massgen_mcp.config.access.agent_clis import BASE_URL, CONFIG_DIRECTORY
 from massgen_mcp.errors import BackendError
 
@@ -114,12 +106,6 @@ def _message(line: bytes) -> dict[str, Any]:
         raise CliBroken(f"a message that is not JSON: {error}") from error
 
 
-_PASSED_ON = (
-    *("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"),
-    *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
-)
-"""What the CLI needs of the environment; everything else there is none of its business."""
-
 _TOOLS_NOTE = (
     f"\n\nThe name of every tool begins with {PREFIX} here: its name elsewhere in these instructions is the part after "
     "that. Calling one ends your turn; its result comes with the next message. Your files are those that these tools "
@@ -181,7 +167,7 @@ class ClaudeCodeBackend:
         command += ["--setting-sources=", "--strict-mcp-config", "--disable-slash-commands", "--no-session-persistence"]
         command += ["--max-turns", str(self._cli.max_turns)]
         if request.tools:
-            command += ["--mcp-config", json.dumps({"mcpServers": {SERVER: {"type": "sdk", "name": SERVER}}})]
+            command += ["--mcp-config", json.dumps({"mcpServers": {TEAM: {"type": "sdk", "name": TEAM}}})]
         if self._cli.model != "default":
             command += [f"--model={self._cli.model}"]
         if self._cli.effort is not None:
@@ -192,7 +178,7 @@ class ClaudeCodeBackend:
 
     def _environ(self, home: Path) -> dict[str, str]:
         return {
-            **{name: value for name in (*_PASSED_ON, BASE_URL) if (value := self._cli.environ.get(name))},
+            **{name: value for name in (*PASSED_ON, BASE_URL) if (value := self._cli.environ.get(name))},
             self._cli.login.variable: self._cli.login.value,
             "HOME": str(home),
             "TMPDIR": str(home),
@@ -207,22 +193,6 @@ class ClaudeCodeBackend:
         }
 
 
-def render(messages: tuple[Message, ...]) -> str:
-    """A conversation as one prompt: every run of the CLI begins anew."""
-    parts: list[str] = []
-    for message in messages:
-        match message:
-            case UserMessage():
-                parts.append(message.text)
-            case AssistantMessage():
-                did = [f"You called {call.name} with {call.arguments}" for call in message.tool_calls]
-                own = [f"You said: {message.text}"] if message.text.strip() else []
-                parts.append("\n".join([*own, *did]))
-            case ToolResultMessage():
-                parts.append(f"Result of {message.name}{' (an error)' if message.is_error else ''}:\n{message.text}")
-    return clean("\n\n".join(part for part in parts if part))
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # How the Claude Code CLI is talked to: JSON lines on its standard input and output, as its SDK does it.
 # Beside the messages of the conversation there are requests in both directions. We ask it once, to begin; it asks us
@@ -231,8 +201,6 @@ def render(messages: tuple[Message, ...]) -> str:
 
 BeforeTool = Callable[[Mapping[str, Any], str | None], JsonObject]
 """What the CLI is to do about a call of a tool, by what it says of it and the call's id."""
-
-_UNKNOWN_METHOD = -32601
 
 
 async def conversation(
@@ -276,26 +244,6 @@ def _answer(request: Mapping[str, Any], tools: Sequence[ToolSpec], before_tool: 
         case {"subtype": "hook_callback", "input": {} as asked}:
             return before_tool(asked, request.get("tool_use_id"))
         case {"subtype": "mcp_message", "message": {} as message}:
-            return {"mcp_response": _of_server(message, tools)}
+            return {"mcp_response": of_server(message, tools)}
         case _:
             return None
-
-
-def _of_server(message: Mapping[str, Any], tools: Sequence[ToolSpec]) -> JsonObject:
-    reply: JsonObject = {"jsonrpc": "2.0", "id": message.get("id")}
-    match message:
-        case {"id": _, "method": "initialize", "params": {"protocolVersion": str(version)}}:
-            server: JsonObject = {"name": SERVER, "version": __version__}
-            able: JsonObject = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": server}
-            return {**reply, "result": able}
-        case {"id": _, "method": "tools/list"}:
-            return {**reply, "result": {"tools": [_tool(tool) for tool in tools]}}
-        case {"id": _, "method": "ping"} | {"method": "notifications/initialized"}:
-            return {**reply, "result": {}}
-        case _:  # no tool is called here: a call is taken over before
-            return {**reply, "error": {"code": _UNKNOWN_METHOD, "message": "not supported"}}
-
-
-def _tool(tool: ToolSpec) -> JsonObject:
-    parameters = clean_object(tool.parameters)
-    return {"name": tool.name, "description": clean(tool.description), "inputSchema": {"type": "object", **parameters}}

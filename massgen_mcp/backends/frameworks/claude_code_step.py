@@ -17,14 +17,11 @@ from massgen_mcp.backends.base import (
     UsagePart,
 )
 from massgen_mcp.backends.ends import MESSAGES, stop_of
+from massgen_mcp.backends.frameworks.agent_cli import PREFIX
 from massgen_mcp.backends.wire_values import clean, clean_object, count, member, money, usage_part
 from massgen_mcp.config.access.agent_clis import Login
 from massgen_mcp.errors import BackendError, DropReason
 from massgen_mcp.redaction import NO_KEYS, Redactor
-
-SERVER = "team"
-PREFIX = f"mcp__{SERVER}__"
-"""Before the name of each tool of ours, as the CLI tells the model of it."""
 
 MAX_DETAIL = 500
 

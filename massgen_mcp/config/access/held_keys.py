@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-from massgen_mcp.config.access import agent_clis
+from massgen_mcp.config.access import acp_agents, agent_clis
 from massgen_mcp.config.access.key_hosts import asked_by
-from massgen_mcp.config.models.backends import BackendConfig, ClaudeCodeBackendConfig
+from massgen_mcp.config.models.backends import AcpBackendConfig, BackendConfig, ClaudeCodeBackendConfig
 from massgen_mcp.config.providers.catalog import PROVIDERS
 from massgen_mcp.config.variables import called_a_secret
 from massgen_mcp.redaction import Redactor
@@ -39,6 +39,7 @@ def _values(
     known |= {agent_clis.API_KEY, agent_clis.TOKEN}
     known |= {asked.api_key_env for asked in asked_by(backends) if asked.api_key_env}
     known.update(further)
+    clis = [backend for backend in backends if isinstance(backend, AcpBackendConfig)]
     for name in sorted(known.intersection(environ)):
         yield name, environ[name]
     for name, value in sorted(environ.items()):
@@ -49,6 +50,9 @@ def _values(
     uses_login = any(isinstance(backend, ClaudeCodeBackendConfig) and backend.use_login for backend in backends)
     if uses_login and (token := agent_clis.own_login(environ)):
         yield "of your login to Claude Code", token
+    for cli in clis:
+        name = f"of your login to {acp_agents.shown_name(cli)}"
+        yield from ((name, secret) for secret in acp_agents.login_secrets(cli, environ))
 
 
 def _passwords(address: str) -> Iterator[str]:

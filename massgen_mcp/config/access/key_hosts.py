@@ -12,7 +12,12 @@ from urllib.parse import urlsplit
 
 from massgen_mcp.config.access.acceptances import PAIRS_FILE, Pair, accepted_pairs
 from massgen_mcp.config.models.ag2 import Ag2BackendConfig
-from massgen_mcp.config.models.backends import BackendConfig, ClaudeCodeBackendConfig, ScriptedBackendConfig
+from massgen_mcp.config.models.backends import (
+    AcpBackendConfig,
+    BackendConfig,
+    ClaudeCodeBackendConfig,
+    ScriptedBackendConfig,
+)
 from massgen_mcp.config.models.http_backends import AzureBackendConfig, HttpBackend, HttpBackendConfig
 from massgen_mcp.config.providers.addresses import is_loopback, port_in, same_address
 from massgen_mcp.config.providers.catalog import (
@@ -125,7 +130,7 @@ def asked_by(backends: Iterable[BackendConfig]) -> tuple[AskedBackend, ...]:
 
 def _asked(backend: BackendConfig) -> tuple[AskedBackend, ...]:
     match backend:
-        case ScriptedBackendConfig():
+        case ScriptedBackendConfig() | AcpBackendConfig():  # an agent CLI finds its address and its login itself
             return ()
         case Ag2BackendConfig():
             return backend.asked

@@ -5,12 +5,17 @@ from dataclasses import dataclass
 
 from massgen_mcp.config.access.key_hosts import serves_here
 from massgen_mcp.config.models.ag2 import Ag2BackendConfig
-from massgen_mcp.config.models.backends import BackendConfig, ClaudeCodeBackendConfig, ScriptedBackendConfig
+from massgen_mcp.config.models.backends import (
+    AcpBackendConfig,
+    BackendConfig,
+    ClaudeCodeBackendConfig,
+    ScriptedBackendConfig,
+)
 from massgen_mcp.config.models.config import Config
 
 CONCURRENCY = 100
 CLI_CONCURRENCY = 4
-"""Each call of `claude_code` is a process."""
+"""Each call of `claude_code` is a process, and each agent of `acp`."""
 LOCAL_CONCURRENCY = 1
 """Two calls at once to a model server of this machine are each half as fast, or swap models."""
 
@@ -35,7 +40,7 @@ def limits_of(config: Config, backend: BackendConfig, environ: Mapping[str, str]
 def _stands(backend: BackendConfig, environ: Mapping[str, str]) -> int:
     if isinstance(backend, ScriptedBackendConfig):
         return CONCURRENCY
-    if isinstance(backend, ClaudeCodeBackendConfig):
+    if isinstance(backend, ClaudeCodeBackendConfig | AcpBackendConfig):
         return CLI_CONCURRENCY
     asked = backend.asked[0] if isinstance(backend, Ag2BackendConfig) else backend
     return LOCAL_CONCURRENCY if serves_here(asked, environ) else CONCURRENCY

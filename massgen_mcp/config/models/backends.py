@@ -2,10 +2,18 @@
 
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from massgen_mcp.config.models.ag2 import Ag2BackendConfig
-from massgen_mcp.config.models.common import VARIABLE_PATTERN, ModelName, Price, PricedBackendConfig, Settings
+from massgen_mcp.config.models.common import (
+    VARIABLE_PATTERN,
+    Endpoint,
+    ModelName,
+    Price,
+    PricedBackendConfig,
+    PrintableName,
+    Settings,
+)
 from massgen_mcp.config.models.http_backends import (
     AzureBackendConfig,
     LocalBackendConfig,
@@ -33,6 +41,47 @@ class ClaudeCodeBackendConfig(PricedBackendConfig, frozen=True):
     """For models that think by a budget; the others have `reasoning_effort`. Default: as the CLI has it."""
     max_turns: int = Field(default=50, ge=1, le=1000)
     """Model calls within one step; it needs a second one only where it tries a tool that it has not."""
+
+
+AcpPreset = Literal["codex", "claude_code", "gemini_cli", "opencode", "copilot"]
+ACP_PRESETS: tuple[str, ...] = get_args(AcpPreset)
+
+
+class AcpBackendConfig(PricedBackendConfig, frozen=True):
+    """An agent CLI that speaks the Agent Client Protocol, in a sandbox of its own, with the team's tools. It has either
+    a `preset` or a `command`.
+    """
+
+    type: Literal["acp"]
+    """An agent CLI over ACP."""
+    preset: AcpPreset | None = None
+    """A product whose ways are known."""
+    command: tuple[PrintableName, ...] | None = Field(default=None, min_length=1, max_length=50)
+    """Any other: a program and its arguments."""
+    model: ModelName = "default"
+    """`default`: whatever the CLI takes. Only where the preset lets a model be chosen."""
+    reasoning_effort: Literal["minimal", "low", "medium", "high", "xhigh", "max"] | None = None
+    """How long the model thinks; for `codex` and `claude_code`. Default: as the CLI has it."""
+    login: Literal["own", "key"] = "key"
+    """`own`: your own login to the CLI, and so your subscription. `key`: a key in a variable."""
+    env: tuple[Annotated[str, StringConstraints(pattern=VARIABLE_PATTERN)], ...] = Field(default=(), max_length=50)
+    """Names of further variables that it is given. It sees no others, but for its key."""
+    hosts: tuple[Endpoint, ...] = Field(default=(), max_length=50)
+    """What it may reach besides the hosts of the preset, as `host:port`."""
+    enclosure: Literal["required", "off"] = "required"
+    """`off`: it runs outside the sandbox, with all your rights; only in your own config."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> "AcpBackendConfig":
+        if (self.preset is None) == (self.command is None):
+            raise ValueError(f"expected one of: preset ({', '.join(ACP_PRESETS)}), command")
+        if self.command is not None and self.login == "own":
+            raise ValueError("login: own needs a preset, which says where the login is")
+        if self.model != "default" and self.preset not in ("codex", "claude_code", "opencode"):
+            raise ValueError("model: this CLI is not told of a model here; choose it in the CLI's own settings")
+        if self.reasoning_effort is not None and self.preset not in ("codex", "claude_code"):
+            raise ValueError("reasoning_effort: only codex and claude_code take one")
+        return self
 
 
 class ScriptStep(Settings, frozen=True):
@@ -106,6 +155,7 @@ BackendConfig = Annotated[
     | OllamaBackendConfig
     | AzureBackendConfig
     | ClaudeCodeBackendConfig
+    | AcpBackendConfig
     | Ag2BackendConfig,
     Field(discriminator="type"),
 ]
@@ -118,6 +168,7 @@ LIMITED_TYPES: tuple[str, ...] = tuple(
         OllamaBackendConfig,
         AzureBackendConfig,
         ClaudeCodeBackendConfig,
+        AcpBackendConfig,
         Ag2BackendConfig,
     )
     for name in get_args(model.model_fields["type"].annotation)

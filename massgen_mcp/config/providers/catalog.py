@@ -257,7 +257,7 @@ PROVIDERS = (
 )
 
 
-WITHOUT_PROVIDER = ("scripted", "claude_code", "ag2")
+WITHOUT_PROVIDER = ("scripted", "claude_code", "acp", "ag2")
 """Backend types that are no model behind an HTTP API; they too may stand before the slash of a model."""
 
 

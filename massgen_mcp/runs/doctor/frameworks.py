@@ -6,15 +6,19 @@ from collections.abc import Mapping
 import anyio
 
 from massgen_mcp.config import ag2_agents
-from massgen_mcp.config.access import agent_clis
+from massgen_mcp.config.access import acp_agents, agent_clis
+from massgen_mcp.config.access.acp_presets import PRESETS
+from massgen_mcp.config.models.backends import AcpBackendConfig
+from massgen_mcp.home import known_levels
 from massgen_mcp.runs.doctor.result import DoctorCheck
+from massgen_mcp.sandbox import Wishes, choose
 
 VERSION_SECONDS = 20
 
 
 async def check_frameworks(environ: Mapping[str, str]) -> list[DoctorCheck]:
     """Never raises. Nobody needs them, so what is not there is no fault."""
-    return [await _claude_code(environ), _ag2()]
+    return [await _claude_code(environ), _ag2(), await _acp(environ)]
 
 
 async def _claude_code(environ: Mapping[str, str]) -> DoctorCheck:
@@ -32,6 +36,22 @@ async def _claude_code(environ: Mapping[str, str]) -> DoctorCheck:
     message = f"{version} at {path}; {', '.join(logins) or 'no login'}"
     advice = "" if logins else f"set {agent_clis.API_KEY}, or {agent_clis.TOKEN} (from `claude setup-token`)"
     return DoctorCheck("Claude Code", "ok", message, advice)
+
+
+async def _acp(environ: Mapping[str, str]) -> DoctorCheck:
+    enclosure = await choose(Wishes("bubblewrap"), known_levels(environ))
+    lines: list[str] = []
+    for name, preset in PRESETS.items():
+        config = AcpBackendConfig(type="acp", preset=name)
+        if acp_agents.find_program(config, environ) is None:
+            continue
+        logins = ["your own login is there, used where a config says login: own"]
+        logins = logins if acp_agents.own_login(config, environ) else []
+        logins += [f"{key} is set" for key in preset.key_variables if environ.get(key)]
+        bare = "not enclosed, without a shell" if preset.asks else "refused without bubblewrap"
+        lines.append(f"{name} ({', '.join(logins) or 'no login'}; {'enclosed' if enclosure.level else bare})")
+    message = "; ".join(lines) or "none installed; only agents of type acp need one"
+    return DoctorCheck("Agent CLIs over ACP", "ok", message, "" if enclosure.level else enclosure.why)
 
 
 async def _version_of(path: str, environ: Mapping[str, str]) -> str | None:

@@ -1,0 +1,121 @@
+"""The team's tools as an MCP server on a Unix socket. A call of one is held until somebody answers it."""
+
+import asyncio
+import json
+import os
+import secrets
+import socket
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from massgen_mcp.backends.base import JsonObject, ToolCall, ToolSpec
+from massgen_mcp.backends.frameworks.agent_cli import fields, of_server
+from massgen_mcp.backends.wire_values import clean, clean_object
+
+MAX_LINE_BYTES = 16 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class HeldCall:
+    """A call that waits for its result. `gone`: nobody waits for that any more."""
+
+    call: ToolCall
+    number: object
+    """As the CLI counts it."""
+    writer: asyncio.StreamWriter
+    gone: bool = False
+
+    def answer(self, text: str, *, is_error: bool) -> None:
+        content: JsonObject = {"type": "text", "text": clean(text)}
+        result: JsonObject = {"content": [content], "isError": is_error}
+        _write(self.writer, {"jsonrpc": "2.0", "id": cast("int", self.number), "result": result})
+
+
+@dataclass(frozen=True, slots=True)
+class _Desk:
+    """What one session sees."""
+
+    tools: Sequence[ToolSpec]
+    called: Callable[[HeldCall], None]
+
+
+class TeamServer:
+    """Each session has a word of its own, which its connection begins with."""
+
+    def __init__(self) -> None:
+        self._desks: dict[str, _Desk] = {}
+        self._server: asyncio.Server | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+
+    async def open(self, place: Path) -> None:
+        listener = listening(place)
+        self._server = await asyncio.start_unix_server(self._serve, sock=listener, limit=MAX_LINE_BYTES)
+
+    def let_in(self, tools: Sequence[ToolSpec], called: Callable[[HeldCall], None]) -> str:
+        """The word by which a session finds these tools; `called` is told of each call."""
+        word = secrets.token_urlsafe(16)
+        self._desks[word] = _Desk(tools, called)
+        return word
+
+    def let_out(self, word: str) -> None:
+        self._desks.pop(word, None)
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for writer in self._writers:
+            writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        held: dict[object, HeldCall] = {}
+        try:
+            word = (await reader.readline()).decode(errors="replace").strip()
+            while (desk := self._desks.get(word)) is not None and (line := await reader.readline()):
+                _hear(fields(json.loads(line)), desk, writer, held)
+        except (OSError, ValueError, RecursionError):
+            pass  # what it says cannot be used; its calls are gone with its connection
+        finally:
+            self._writers.discard(writer)
+            for one in held.values():
+                one.gone = True
+            writer.close()
+
+
+def _hear(message: Mapping[str, Any], desk: _Desk, writer: asyncio.StreamWriter, held: dict[object, HeldCall]) -> None:
+    match message:
+        case {"id": int() | str() as number, "method": "tools/call", "params": {"name": str(name)} as params}:
+            written = json.dumps(clean_object(dict(fields(params.get("arguments")))), ensure_ascii=False)
+            held[number] = HeldCall(ToolCall(f"acp_{uuid.uuid4().hex}", clean(name), written), number, writer)
+            desk.called(held[number])
+        case {"method": "notifications/cancelled", "params": {"requestId": int() | str() as number}}:
+            if number in held:
+                held[number].gone = True
+        case {"id": _}:
+            _write(writer, of_server(message, desk.tools))
+        case _:
+            pass
+
+
+def _write(writer: asyncio.StreamWriter, message: JsonObject) -> None:
+    with suppress(OSError, RuntimeError):
+        writer.write(f"{json.dumps(message)}\n".encode())
+
+
+def listening(place: Path) -> socket.socket:
+    """A socket at `place`, however long its path is. Raises `OSError`."""
+    made = socket.socket(socket.AF_UNIX)
+    directory = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        short = Path(f"/proc/self/fd/{directory}", place.name)
+        made.bind(str(short if short.parent.exists() else place))
+    except OSError:
+        made.close()
+        raise
+    finally:
+        os.close(directory)
+    return made

@@ -1,0 +1,138 @@
+"""An agent CLI in its enclosure: what it reaches, what it does not, and what is left of it. The CLI is a fake one."""
+
+import json
+import subprocess
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from massgen_mcp.errors import BackendError
+from massgen_mcp.sandbox import SCRATCH
+from tests.acp.acting import Acting, after, is_alive, question, reply, text_of
+from tests.harness import wait_until
+from tests.needs import needs
+
+KEY = "sk-secret-0123456789abcdef"
+
+
+class _Api(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"the model's API")
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the library's
+        """It says nothing."""
+
+
+@contextmanager
+def served() -> Generator[int]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Api) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_port
+        server.shutdown()
+
+
+def enclosed(directory: Path, *turns: list[dict[str, Any]], **fields: Any) -> Acting:
+    """Its own home is the one place where it can write its log."""
+    return Acting(directory, *turns, enclosure="required", log=f"{SCRATCH}/log", **fields)
+
+
+def commanded(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def found(parts: list[Any]) -> list[str]:
+    return json.loads(text_of(parts))
+
+
+@needs("bwrap")
+async def test_an_enclosed_cli_reaches_the_team_its_hosts_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("a secret")
+    other = tmp_path / "workspaces" / "agent_b"
+    other.mkdir(parents=True)
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "notes.txt").write_text("mine")
+    victim = subprocess.Popen(["/bin/sleep", "300"], env={"VICTIM": "here"})  # noqa: ASYNC220 - it lives on
+    with served() as port, served() as closed:
+        probes = [
+            *(["read", str(tmp_path / "secret.txt")], ["write", str(tmp_path / "new.txt")]),
+            *(["list", str(tmp_path / "home")], ["list", str(other)]),
+            *(["variable", "OTHER_API_KEY"], ["port", str(port)]),
+            *(["fetch", f"http://127.0.0.1:{closed}/"], ["fetch", f"http://127.0.0.1:{port}/"]),
+            *(["read", f"/proc/{victim.pid}/environ"], ["processes", ""], ["list", "."]),
+        ]
+        acting = enclosed(
+            tmp_path,
+            [{"probe": probes}],
+            hosts=[f"127.0.0.1:{port}"],
+            environ={"OTHER_API_KEY": KEY},
+        )
+        seen = dict(zip(map(" ".join, probes), found(await reply(acting.backend, question())), strict=True))
+    await acting.backend.aclose()
+    victim.kill()
+    victim.wait()
+    reached = {probe for probe, outcome in seen.items() if outcome.startswith("open")}
+    in_its_own = f"write {tmp_path / 'new.txt'}"  # in a /tmp of its own
+    assert reached == {f"fetch http://127.0.0.1:{port}/", "processes ", "list .", in_its_own}
+    assert seen[f"fetch http://127.0.0.1:{port}/"] == "open: the model's API"
+    assert "sleep" not in seen["processes "]
+    assert seen["list ."] == "open: []"
+    assert not (tmp_path / "new.txt").exists()
+
+
+@needs("bwrap")
+async def test_an_enclosed_cli_calls_the_tools_of_the_team(tmp_path: Path) -> None:
+    acting = enclosed(tmp_path, [{"call": "look", "arguments": {"at": "it"}}, {"say": "Done."}])
+    first = question()
+    second = after(first, await reply(acting.backend, first), "seen")
+    assert text_of(await reply(acting.backend, second)) == "Done."
+    await acting.backend.aclose()
+
+
+@needs("bwrap")
+async def test_what_it_started_ends_with_it(tmp_path: Path) -> None:
+    acting = enclosed(tmp_path, [{"probe": [["leave", "86399"]]}])
+    assert found(await reply(acting.backend, question()))[0].startswith("open")
+
+    def left() -> list[int]:
+        pids = (int(path.name) for path in Path("/proc").glob("[0-9]*"))
+        return [pid for pid in pids if is_alive(pid) and b"86399" in commanded(pid).split(b"\0")]
+
+    assert left()
+    await acting.backend.aclose()
+    await wait_until(lambda: not left())
+
+
+@needs("bwrap")
+async def test_the_users_login_is_the_file_itself_and_all_of_the_home_that_is_there(tmp_path: Path) -> None:
+    login = tmp_path / "home" / ".codex" / "auth.json"
+    login.parent.mkdir(parents=True)
+    login.write_text(json.dumps({"tokens": {"access": KEY}}))
+    (login.parent / "config.toml").write_text("[mcp_servers.evil]")
+    turn = [{"probe": [["list", "~/.codex"], ["write", f"{SCRATCH}/.codex/auth.json"], ["variable", "OPENAI_API_KEY"]]}]
+    acting = enclosed(
+        tmp_path, turn, preset="codex", program="codex-acp", login="own", environ={"OPENAI_API_KEY": "sk-other-012345"}
+    )
+    assert found(await reply(acting.backend, question())) == ["open: ['auth.json']", "open: 1", "closed: KeyError"]
+    await acting.backend.aclose()
+    assert login.read_text() == "x"
+
+
+async def test_a_cli_that_does_not_ask_is_refused_where_there_is_no_enclosure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))  # no bwrap
+    acting = Acting(tmp_path, enclosure="required")
+    with pytest.raises(BackendError, match="runs only in an enclosure") as caught:
+        await reply(acting.backend, question())
+    assert caught.value.reason == "bad_request"
+    await acting.backend.aclose()
