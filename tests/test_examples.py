@@ -19,8 +19,8 @@ from tests.teams import asked
 __all__ = ["home"]
 
 EXAMPLES = ROOT / "examples"
-ELSEWHERE = {"__init__.py", "README.md"}
-"""Not examples. The simulation, a package, has tests of its own."""
+ELSEWHERE = {"__init__.py", "README.md", "notebook.ipynb"}
+"""Not examples, and one that tests/api/test_notebook.py runs in a kernel. The simulation has tests of its own."""
 
 
 @pytest.fixture

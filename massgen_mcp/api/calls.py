@@ -42,11 +42,14 @@ async def run(
     - of several agents `selected_agent`, `vote_results`, `answers` and `agent_mapping`;
     - `applied`, where directories that were given with `write` are changed.
 
+    A notebook shows what happens while the run works, and draws the dictionary.
+
     Raises `RunNotCompleted` when the run ends without a final answer; its `result` is that dictionary with the best
     answer so far. Raises `MassgenError` when the run cannot begin; its `code` is for programs, its text says what to
     do. When the caller is cancelled, so is the run.
     """
-    await imported("massgen_mcp.api.performing", "massgen_mcp.api.request")
+    await imported("massgen_mcp.api.notebook", "massgen_mcp.api.performing", "massgen_mcp.api.request")
+    from massgen_mcp.api.notebook import this_notebook
     from massgen_mcp.api.performing import perform
     from massgen_mcp.api.request import prepared
 
@@ -61,4 +64,7 @@ async def run(
         "enable_logging": enable_logging,
         "output_file": output_file,
     }
-    return await perform(await prepared(query, given))
+    request, notebook = await prepared(query, given), this_notebook()
+    if notebook is None:
+        return await perform(request)
+    return await perform(request, notebook.record, drawn=notebook.result)

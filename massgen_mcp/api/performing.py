@@ -17,12 +17,18 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.host.foreground import run_here
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
+from massgen_mcp.views.ending import RemainingFiles
 from massgen_mcp.views.firmness import firmness
 from massgen_mcp.views.vote_results import agent_mapping, answers, vote_results
 
 
-async def perform(run: PreparedRequest, on_record: Callable[[LogRecord], None] = lambda _: None) -> dict[str, Any]:
-    """Run it to its end; returns the dictionary that `run` promises.
+async def perform(
+    run: PreparedRequest,
+    on_record: Callable[[LogRecord], None] = lambda _: None,
+    *,
+    drawn: Callable[[dict[str, Any], RunState, RemainingFiles], dict[str, Any]] | None = None,
+) -> dict[str, Any]:
+    """Run it to its end; returns the dictionary that `run` promises, as `drawn` makes it.
 
     Raises `RunNotCompleted` when there is no final answer, and `MassgenError` store_unavailable.
     """
@@ -30,7 +36,11 @@ async def perform(run: PreparedRequest, on_record: Callable[[LogRecord], None] =
     with run_here(request) as here:
         snapshot = await here.execute(on_record=on_record)
         applied = await _applied(here, snapshot)
-    result = {**_result(run, snapshot, here.directory if request.given.listed else None), **applied}
+    directory = here.directory if request.given.listed else None
+    result = {**_result(run, snapshot, directory), **applied}
+    if drawn is not None:
+        files = RemainingFiles(directory.path, report=directory.report, listed=here.listed) if directory else None
+        result = drawn(result, snapshot, files or RemainingFiles())
     if snapshot.state != "completed" or snapshot.final_answer is None:
         raise _not_completed(snapshot, result)
     if request.given.output_file is not None:

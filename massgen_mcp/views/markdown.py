@@ -66,6 +66,11 @@ _CODE = ANSISyntaxTheme(
 )
 
 
+def parser() -> MarkdownIt:
+    """Of what a model writes: HTML and images are text like any other."""
+    return MarkdownIt().enable("table").disable(["html_block", "html_inline", "image", "reference"])
+
+
 def rendered(text: str, width: int) -> list[Line]:
     """`text` in lines of at most `width` columns; only code may be wider."""
     room = max(10, min(width, MAX_WIDTH))
@@ -115,8 +120,7 @@ class _Answer(Markdown):
 
     def __init__(self, text: str) -> None:
         super().__init__("", hyperlinks=False)
-        parser = MarkdownIt().enable("table").disable(["html_block", "html_inline", "image", "reference"])
-        self.parsed = list(_with_line_ends(parser.parse(text)))
+        self.parsed = list(_with_line_ends(parser().parse(text)))
 
 
 def _with_line_ends(tokens: Iterable[MarkdownToken]) -> Iterator[MarkdownToken]:
