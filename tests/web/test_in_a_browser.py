@@ -33,6 +33,15 @@ LEFT_ALONE = """({
   typed: document.querySelector('textarea').value, scrolled: scrollY
 })"""
 
+HOLDS_REPLIES = """
+  window.send = fetch;
+  window.fetch = async (...asked) => {
+    const came = await send(...asked);
+    await new Promise(yes => { window.release = yes; });
+    return came;
+  };
+"""
+
 
 def test_a_person_starts_a_run_reads_undisturbed_while_it_goes_on_tells_it_something_and_finishes_it(
     browser: Browser, home: TempHome
@@ -180,8 +189,13 @@ def test_a_wrong_token_displaces_no_right_one_and_a_right_one_lets_in_where_some
         tab.open(f"{served.base}/new")
         fill(tab, question="Half a")
         tab.settled("document.querySelector('[name=team] optgroup') !== null")
-        tab.js("localStorage.clear()")
+        tab.js(HOLDS_REPLIES)
+        fill(tab, question="Half a")
+        tab.settled("window.release !== undefined")
+        tab.js("window.fetch = send; localStorage.clear()")
         press(tab, "Show the plan")
         tab.settled("document.body.innerText.includes('Not let in')")
+        tab.js("release()")
+        assert "Not let in" in tab.text(), "a reply to the token that was there before took it away"
         assert tab.js("document.querySelector('form').elements.question.value") == "Half a"
         assert tab.violations_of_accessibility() == []

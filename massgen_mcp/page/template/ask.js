@@ -19,14 +19,15 @@ let inside = false;
 const out = h('section', {role: 'alert'}, h('h1', {}, 'Not let in'), h('p', {}, 'Open the address that ', h('code', {}, 'massgen-mcp web'), ' printed; each start of it has a new one.'));
 async function ask(path, options = {}) {
   await brought;
-  const answer = await fetch(path, {...options, headers: {...options.headers, ...bearer(localStorage.getItem(KEY) || '')}})
+  const held = () => localStorage.getItem(KEY) || '', token = held();
+  const answer = await fetch(path, {...options, headers: {...options.headers, ...bearer(token)}})
     .catch(error => { throw Object.assign(error, {unreachable: true}); });
   if (answer.status === 401) {
     inside ? place.prepend(out) : place.replaceChildren(out);  // what somebody has typed stays
     throw new Refused('The token is missing or old.');
   }
   inside = true;
-  out.remove();
+  if (token === held()) out.remove();  // an answer to an earlier token says nothing of a later refusal
   if (answer.status === 404) throw new Refused('There is no such run here, or its files were deleted by age.');
   if (!answer.ok) throw Object.assign(new Refused(((await answer.json().catch(() => ({}))).error || '').replace(/^ERROR \w+: /, '') || `The server refused (${answer.status}).`), {passing: answer.status >= 500});
   return answer;
