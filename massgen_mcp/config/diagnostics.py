@@ -37,6 +37,8 @@ _BY_TYPE = {
     "finite_number": "expected a finite number",
 }
 _ALSO_AT_THE_TOP = ("agent",)
+_ALIKE = 0.7
+"""How much a key must be like one that is meant: many begin with the same word, such as `enable_`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +110,21 @@ def show_name(name: str) -> str:
     return short if short.isprintable() else ascii(short)
 
 
-def nearest_or_all(word: str, known: Sequence[str]) -> str:
-    """A clause that helps on: the nearest known word, or all of them."""
-    near = nearest(word, known)
+def nearest_or_all(word: str, known: Sequence[str], *, cutoff: float = 0.6) -> str:
+    """A clause that helps on: the nearest known word, as `nearest` finds it, or all of them."""
+    near = nearest(word, known, cutoff=cutoff)
     return f"did you mean '{near}'?" if near else f"known here: {', '.join(known)}"
 
 
 def _unknown_key(seen: _Seen) -> str:
     if seen.owner is None:
         return "unknown key"
-    known = sorted(seen.owner.model_fields)
+    key, known = str(seen.place[-1]), sorted(seen.owner.model_fields)
     if seen.owner is Config:
         known = sorted([*known, *_ALSO_AT_THE_TOP])
-    return f"unknown key; {nearest_or_all(str(seen.place[-1]), known)}"
+    elif key in Config.model_fields:
+        return "unknown key; it belongs at the top of the config"
+    return f"unknown key; {nearest_or_all(key, known, cutoff=_ALIKE)}"
 
 
 def _unknown_type(tag: str, kinds: Mapping[str, object]) -> str:

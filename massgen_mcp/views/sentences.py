@@ -408,7 +408,10 @@ def decided_beyond_votes(event: WinnerChosen) -> list[str]:
     not.
     """
     camps = [camp for camp in event.camps if len(camp.answers) > 1]
-    parts = [f"these say the same: {' = '.join(camp.answers)} ({camp.votes} votes together)" for camp in camps]
+    parts = [
+        f"these say the same: {' = '.join(camp.answers)} ({camp.votes} vote{'' if camp.votes == 1 else 's'} together)"
+        for camp in camps
+    ]
     if event.run_off is not None:
         parts.append(f"run-off: {_counts(event.run_off)}")
     if event.drawn:

@@ -148,6 +148,7 @@ LEFT_OVER = {
     "no value": (parse, "--models", "--models needs a value"),
     "value": (parse, "--quiet=yes q", "--quiet takes no value"),
     "number": (parse, "--model a --num-agents x q", "--num-agents: expected a whole number"),
+    "server": (parse_verb, "serve", "`massgen-mcp` alone serves over stdio, --transport http over HTTP"),
     "question": (parse_verb, "'what is x'", "massgen 'what is x' asks a team"),
     "place": (parse_verb, "--json runs", "--json goes after the verb: massgen-mcp runs --json"),
     "missing": (parse_verb, "status", "ID is missing\n`massgen-mcp status --help` shows what there is."),

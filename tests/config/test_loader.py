@@ -88,6 +88,11 @@ timeout_setting: {}
     ]
 
 
+def test_a_key_that_only_begins_as_another_one_is_not_taken_for_it() -> None:
+    (found,) = problems("agent: {backend: {type: scripted}}\norchestrator:\n  enable_personas: true")
+    assert "orchestrator.enable_personas: unknown key; known here: allow_questions, " in found
+
+
 EFFORTS = "'none', 'minimal', 'low', 'medium', 'high', 'xhigh' or 'max'"
 A_HOST = "expected an address with a plain host name (and port), such as https://host:8000/v1"
 OPENAIS_TOOLS = "openai does not offer this; it has only enable_web_search and enable_code_interpreter"
@@ -107,6 +112,11 @@ NO_TOOLS = "groq does not offer this; it has no tools of its own here"
         ("{}", 1, "agents: required key is missing"),
         ("agents: []", 1, "agents: expected at least 1 of them, there are 0"),
         ("agents: 5", 1, "agents: expected a list"),
+        (
+            "agent: {backend: {type: scripted}}\norchestrator:\n  budget: {max_usd: 1}",
+            3,
+            "orchestrator.budget: unknown key; it belongs at the top of the config",
+        ),
         ("\nagent: 5", 2, "agent: expected a mapping"),
         (
             "agent:\n  backend: {type: openai, modle: x, model: x}",

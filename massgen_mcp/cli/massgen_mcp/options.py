@@ -91,6 +91,8 @@ class _Parser(Parser):
             self.error(
                 f"there is no such verb; massgen {question} asks a team, massgen --background {question} lets it go on"
             )
+        if action.dest == "verb" and value == "serve":
+            self.error("there is no such verb; `massgen-mcp` alone serves over stdio, --transport http over HTTP")
         super()._check_value(action, value)
 
 
