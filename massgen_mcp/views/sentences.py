@@ -173,7 +173,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             spent = _sum(event.usd, event.tokens)
             return Sentence(f"{event.percent} % of the budget is spent: {spent}", live="busy")
         case BudgetReached():
-            text = "the budget is used up: no new answers, the team votes on the existing ones"
+            text = "the next call does not fit into the budget: no new answers, the team votes on the existing ones"
             return Sentence(text, event.message, "WARNING", record="budget_reached", live="bad", mark="!")
         case BudgetRaised():
             return Sentence(f"the budget is raised to {dollars(event.max_usd)}", record="budget_raised", live="notice")

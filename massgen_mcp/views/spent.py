@@ -1,5 +1,6 @@
 """How time, tokens and money are told."""
 
+from decimal import Decimal
 from typing import Any
 
 from massgen_mcp.events.parts import Spent
@@ -37,7 +38,9 @@ def spent_text(spent: Spent) -> str:
 
 def dollars(usd: float) -> str:
     """Enough digits that nothing looks free: `$1.25`, `$0.0412`, `$0.000018`."""
-    return f"${usd:.2f}" if usd >= 1 or usd == 0 else f"${usd:.2g}" if usd < 0.001 else f"${usd:.4f}"
+    if usd >= 1 or usd == 0:
+        return f"${usd:.2f}"
+    return f"${Decimal(f'{usd:.2g}'):f}" if usd < 0.001 else f"${usd:.4f}"
 
 
 def money_notes(run: RunState) -> list[str]:

@@ -82,7 +82,8 @@ def _members(config: Config) -> str:
 def at_most(config: Config) -> str:
     """What a run may take at most."""
     seconds = config.timeout_settings.orchestrator_timeout_seconds
-    return f"at most {dollars(config.budget.max_usd)} and {seconds / 60:g} minutes"
+    time = f"{seconds / 60:.3g} minutes" if seconds > 60 else f"{seconds:g} seconds"
+    return f"at most {dollars(config.budget.max_usd)} and {time}"
 
 
 def _print_nothing(_: str) -> None:
