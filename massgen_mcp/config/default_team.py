@@ -12,6 +12,7 @@ from typing import Literal
 from pydantic import TypeAdapter, ValidationError
 
 from massgen_mcp.config.access import agent_clis
+from massgen_mcp.config.access.acp_presets import backend_named
 from massgen_mcp.config.access.key_hosts import find_key
 from massgen_mcp.config.access.local_servers import LocalServer, find_local_servers, local_places
 from massgen_mcp.config.access.model_lists import ListedModel
@@ -242,8 +243,7 @@ def backend_of(provider: str, model: str, *, base_url: str | None = None) -> Bac
             data = {"type": provider, "model": model}
             wrong = f"{show_name(model)}: a model of Claude Code begins with a letter or digit and has no spaces"
         case "acp":
-            preset, _, own_model = model.partition("/")
-            data = {"type": provider, "preset": preset, "model": own_model or "default"}
+            data = backend_named(model)
             wrong = f"{show_name(model)}: expected acp/PRESET or acp/PRESET/MODEL, with one of {', '.join(ACP_PRESETS)}"
         case "ag2":
             data = {"type": provider, "agent_config": {"llm_config": asked}}

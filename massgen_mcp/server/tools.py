@@ -87,10 +87,8 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
             GivenDecide | None,
             Field(description="checks: by tests that agents write; synthesise: one writes from all answers."),
         ] = None,
-        max_usd: Annotated[
-            float | None, Field(description="Budget of the run; 0: the team's own.", ge=0, le=100_000)
-        ] = None,
-        max_seconds: Annotated[float | None, Field(description="Time limit of the run.", ge=0, le=604_800)] = None,
+        max_usd: Annotated[float | None, Field(description="Budget; 0: the team's own.", ge=0, le=100_000)] = None,
+        max_seconds: Annotated[float | None, Field(description="Time limit.", ge=0, le=604_800)] = None,
         max_answers: Annotated[
             int | None, Field(description="Answers per agent before it only votes.", ge=0, le=MAX_ANSWERS)
         ] = None,
@@ -99,10 +97,10 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         ] = None,
         on_conflict: Annotated[OnConflict, Field(description="When the key is taken.")] = "use_existing",
         session_id: Annotated[
-            str | None, Field(description="Your name for a conversation; the team reads its earlier turns.")
+            str | None, Field(description="Names a conversation; the team reads its earlier turns.")
         ] = None,
         changes_of: Annotated[
-            str | None, Field(description="Go on with unapplied changes: `winner`, an agent, or RUN/AGENT.")
+            str | None, Field(description="Unapplied changes to go on with: `winner`, AGENT, RUN/AGENT.")
         ] = None,
         wait_seconds: Annotated[float, Field(description="Wait this long for the end.", ge=0, le=50)] = 0,
         dry_run: Annotated[bool, Field(description="Only show team, estimate and checks.")] = False,

@@ -82,5 +82,6 @@ def test_context_paths_that_are_only_text_may_be_written_to() -> None:
 
 @pytest.mark.parametrize("kind", WITHOUT_PROVIDER)
 def test_a_type_that_is_no_provider_has_no_address_to_fill_in(kind: str) -> None:
-    (agent,) = config_from_data(build_config(models=[f"{kind}/m"], num_agents=1), "test").agents
+    named = {"acp": "acp/codex/m"}.get(kind, f"{kind}/m")
+    (agent,) = config_from_data(build_config(models=[named], num_agents=1), "test").agents
     assert (agent.backend.type, agent.backend.model) == (kind, "m")

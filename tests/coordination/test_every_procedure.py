@@ -273,7 +273,7 @@ def play(seeds: range) -> Counter[str]:
 
 
 def test_wherever_a_journal_ends_what_is_due_is_what_was_recorded_by_every_procedure() -> None:
-    found = play(range(SHORT))
+    found = play(range(SHORT, 2 * SHORT))
     stages = ("answer", "test", "vote", "compare", "synthesise", "refute", "settle", "revise", "check", "confirm")
     challenges = ("withstood", "unproven", "refuted", "mended", "not_challenged")
     reached = {*(f"stage: {kind}" for kind in stages), *(f"challenge: {one}" for one in challenges)}
