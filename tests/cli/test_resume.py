@@ -124,10 +124,12 @@ def test_the_chat_goes_on_with_a_killed_turn_which_counts_from_then_on(home: Tem
     before = paid(directory)
     session = only_child(sessions_of(home))
     assert not [*session.iterdir()], "a turn is written down when it has ended"
+    gate(home).unlink()  # the live view is gone with the end of the turn
     with terminal(home, "--config", config) as window:
         window.wait_for(f"{OFFER}/resume continues it.", READY)
         window.say("/resume")
         window.wait_for("│ 1 ada ", "│ 2 bo ")
+        gate(home).touch()
         window.wait_for("word word", "★ ada · ", READY)
         window.say("/status")
         window.wait_for(session.name, "Conversation 1 turn", f"{QUESTION} [completed]", READY)
