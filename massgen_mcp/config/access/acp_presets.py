@@ -1,6 +1,6 @@
 """What is known of agent CLIs that speak the Agent Client Protocol, as data: one row for each product.
 
-Each was measured with the version that its row names; what a product does not do is left out of its row.
+docs/acp.md says which version each was tried with; what a product does not do is left out of its row.
 """
 
 import re
@@ -27,8 +27,6 @@ class Preset:
     program: str
     arguments: tuple[str, ...] = ()
     install: str = ""
-    measured: str = ""
-    """The version that this row was tried with."""
     vendor: str = "acp"
     key_variables: tuple[str, ...] = ()
     """Any of these holds a key that it takes, best first."""
@@ -79,7 +77,6 @@ PRESETS: Mapping[AcpPreset, Preset] = MappingProxyType(
         "codex": Preset(
             "codex-acp",
             install="npm install -g @agentclientprotocol/codex-acp",
-            measured="codex-acp 2.6.0",
             vendor="openai",
             key_variables=("OPENAI_API_KEY", "CODEX_API_KEY"),
             auth_method="api-key",
@@ -99,7 +96,6 @@ PRESETS: Mapping[AcpPreset, Preset] = MappingProxyType(
         "claude_code": Preset(
             "claude-agent-acp",
             install="npm install -g @agentclientprotocol/claude-agent-acp",
-            measured="claude-agent-acp 0.100.0",
             vendor="claude",
             key_variables=("ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"),
             login_file=".claude/.credentials.json",
@@ -118,7 +114,6 @@ PRESETS: Mapping[AcpPreset, Preset] = MappingProxyType(
             "gemini",
             ("--acp",),
             install="npm install -g @google/gemini-cli",
-            measured="gemini-cli 0.61.0",
             vendor="gemini",
             key_variables=("GEMINI_API_KEY",),
             auth_method="gemini-api-key",
@@ -136,7 +131,6 @@ PRESETS: Mapping[AcpPreset, Preset] = MappingProxyType(
             "opencode",
             ("acp",),
             install="npm install -g opencode-ai",
-            measured="opencode 1.18.33",
             login_file=".local/share/opencode/auth.json",
             model_option="model",
             counts=False,
