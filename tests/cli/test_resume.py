@@ -177,7 +177,9 @@ def test_a_turn_that_a_runner_brought_to_its_end_counts_when_its_session_is_open
     killed_chat(home, config, "answer_submitted")
     session = only_child(sessions_of(home))
     run_id = str(the_only_run(home)["run_id"])
-    assert run_command(home, SERVER_MODULE, "resume", run_id).returncode == 0
+    resumed = run_command(home, SERVER_MODULE, "resume", run_id)
+    assert resumed.returncode == 0, resumed.stderr
+    assert resumed.stdout in (f"{run_id}: a runner goes on with it now\n", f"{run_id}: running\n")
     assert run_command(home, SERVER_MODULE, "wait", run_id, "--timeout", "60").returncode == 0
     assert not [*session.iterdir()], "a turn is written down when it has ended"
     assert massgen(home, "--list-sessions").stdout.endswith(f"  1 turn   {QUESTION}\n")

@@ -46,7 +46,8 @@ async def _control(
     if options.json:
         print_json(controlled(view, action))
     else:
-        print_line(f"{run_id}: {view.state}")
+        taken_up = action == "resume" and view.state == "interrupted"
+        print_line(f"{run_id}: {'a runner goes on with it now' if taken_up else view.state}")
     return EXIT_NOT_ENDED if action == "cancel" and not view.ended else EXIT_OK
 
 
