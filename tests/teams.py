@@ -10,6 +10,7 @@ from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.events.parts import Event
 from massgen_mcp.events.record import LogRecord
+from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.request.run_request import CallerRequest, RunRequest
 from massgen_mcp.request.team import Team
 from massgen_mcp.run_state.state import RunState
@@ -110,10 +111,11 @@ async def run_team(
     *,
     question: str = "What is six times seven?",
     act: Act | None = None,
+    history: tuple[EarlierTurn, ...] = (),
     environ: Mapping[str, str] | None = None,
 ) -> Ended:
     """Execute a run below `path` and read it back from its journal."""
-    directory = RunDirectory.create(path / "run", FrozenRequest(question, config))
+    directory = RunDirectory.create(path / "run", FrozenRequest(question, config, history=history))
     act = act or Act(Never, "cancel")
     times, happened = Counter[str](), path / "happened"
     happened.mkdir(parents=True, exist_ok=True)

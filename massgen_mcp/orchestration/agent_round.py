@@ -29,7 +29,7 @@ from massgen_mcp.events.agent_work import (
     WorkEvent,
 )
 from massgen_mcp.events.coordination import ActionForm, WrittenTestsSubmitted
-from massgen_mcp.events.parts import CitationRecord, Claim, WrittenTest
+from massgen_mcp.events.parts import CitationRecord, Claim, ShownReason, WrittenTest
 from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.answer_form import formed
@@ -96,7 +96,7 @@ class Round:
     def begin(cls, member: Member, attempt: Attempt, number: int, work: Work) -> "Round":
         live_run, notes = attempt.live_run, attempt.run_spec.shared_notes
         reasons = shown_reasons(attempt, work.ballot)
-        texts = ballot_texts(live_run, work.ballot, reasons, attempt.run_spec.answer_store)
+        texts = [*ballot_texts(live_run, work.ballot, reasons, attempt.run_spec.answer_store)]
         opening, nonce = attempt.nonces(member.name, [*texts, *live_run.caller.messages, notes("")])
         opened = RoundStarted(
             agent=member.name,
@@ -109,7 +109,7 @@ class Round:
             nonce=nonce,
             kind=work.kind,
             reasons=reasons,
-            most=_most_shown(member, attempt, work.ballot),
+            most=attempt.most_shown(member, texts),
         )
         live_run.record(opened)
         return cls(member, attempt, opened)
@@ -147,7 +147,8 @@ class Round:
     @property
     def could_show_less(self) -> bool:
         """Whether a round that begins now would open with less: what the model can read was learned in this one."""
-        most = _most_shown(self._member, self._attempt, self._live_run.coordination.ballot(self._member.name))
+        texts = self._texts_of(self._live_run.coordination.ballot(self._member.name), self._opened.reasons)
+        most = self._attempt.most_shown(self._member, texts)
         return most is not None and (self._opened.most is None or most < self._opened.most)
 
     def _check_bounds(self) -> None:
@@ -225,16 +226,19 @@ class Round:
             await self._all_checked()
             ballot = self._live_run.coordination.ballot(name)
             reasons = shown_reasons(self._attempt, ballot)
-            nonce = draw_nonce(ballot_texts(self._live_run, ballot, reasons, self._run_spec.answer_store))
+            texts = self._texts_of(ballot, reasons)
             changed = BallotChanged(
                 agent=name,
                 revision=ballot.revision,
                 ballot=ballot.entries,
-                nonce=nonce,
+                nonce=draw_nonce(texts),
                 reasons=reasons,
-                most=_most_shown(self._member, self._attempt, ballot),
+                most=self._attempt.most_shown(self._member, texts),
             )
             self._record(changed)
+
+    def _texts_of(self, ballot: Ballot, reasons: tuple[ShownReason, ...]) -> list[str]:
+        return [*ballot_texts(self._live_run, ballot, reasons, self._run_spec.answer_store)]
 
     async def _all_checked(self) -> None:
         """Until the checks of every answer on the ballot have run."""
@@ -442,9 +446,3 @@ class Round:
 def _claim(one: ClaimArguments) -> Claim:
     test = WrittenTest(title=one.claim, script=one.script, expected=one.prints) if one.script and one.prints else None
     return Claim(text=one.claim, answers=one.answers, contradicted_by=one.contradicted_by, test=test)
-
-
-def _most_shown(member: Member, attempt: Attempt, ballot: Ballot) -> int | None:
-    """Of each text that a round opens with."""
-    content = attempt.live_run.coordination.content
-    return attempt.most_shown(member, [content(entry.label) for entry in ballot.entries])

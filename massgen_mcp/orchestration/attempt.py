@@ -53,12 +53,12 @@ class Attempt:
         briefing = prompts.briefing_block(within(before.answer, most), before.reason, before.instructions, nonce)
         return (question, UserMessage(briefing))
 
-    def most_shown(self, member: Member, answers: Iterable[str]) -> int | None:
-        """So many characters of each text of the opening, and of each of these answers, its model can read in one call.
-        None: all, as far as is known.
+    def most_shown(self, member: Member, texts: Iterable[str]) -> int | None:
+        """So many characters of each text of the opening, and of each of these, its model can read in one call. None:
+        all, as far as is known.
         """
         room = readable_bytes(member)
-        return None if room is None else most_of_each([*self._opening_texts(), *answers], room)
+        return None if room is None else most_of_each([*self._opening_texts(), *texts], room)
 
     def nonces(self, agent: str, texts: Iterable[str]) -> tuple[str, str]:
         """For a conversation that begins with `texts` after its opening: the nonce of the opening and that of the rest.

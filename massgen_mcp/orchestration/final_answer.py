@@ -32,7 +32,7 @@ from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.model_calls import ask
 from massgen_mcp.orchestration.round_request import file_notes, shown_changes
 from massgen_mcp.orchestration.team import Member
-from massgen_mcp.orchestration.window import within
+from massgen_mcp.orchestration.window import all_within, within
 from massgen_mcp.run_state.agents import Vote
 from massgen_mcp.tools.base import Arguments, Text, ToolRefused, decoded, parse_arguments
 from massgen_mcp.tools.workflow import NewAnswer
@@ -154,7 +154,7 @@ def _started(member: Member, attempt: Attempt) -> PresentationStarted:
         heard=len(live_run.caller.messages),
         opening=opening,
         nonce=nonce,
-        most=attempt.most_shown(member, answers),
+        most=attempt.most_shown(member, texts),
     )
 
 
@@ -217,9 +217,10 @@ def _record(member: Member, attempt: Attempt, started: PresentationStarted) -> s
     entries = ballot.entries
     names = {entry.label: entry.name for entry in entries}
     answers = [(entry.name, within(state.content(entry.label), started.most)) for entry in entries]
-    reasons = [(names[vote.label], vote.reason) for vote in _votes(live_run)]
-    changes = shown_changes(live_run, entries, attempt.run_spec.answer_store)
-    own, evidence = names[state.label(member.name)], evidence_of(ballot, state, live_run.state.checked_base)
+    reasons = [(names[vote.label], within(vote.reason, started.most)) for vote in _votes(live_run)]
+    changes = all_within(shown_changes(live_run, entries, attempt.run_spec.answer_store), started.most)
+    evidence = all_within(evidence_of(ballot, state, live_run.state.checked_base), started.most)
+    own = names[state.label(member.name)]
     parts = [prompts.ballot_block(prompts.ALL_ANSWERS, answers, nonce, own=own, changes=changes, evidence=evidence)]
     if reasons:
         parts.append(prompts.reasons_block(prompts.VOTES, reasons, nonce))

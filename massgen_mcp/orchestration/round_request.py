@@ -14,7 +14,7 @@ from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.evidence_text import evidence_of, goal_text, tests_text
 from massgen_mcp.orchestration.live_run import AnswerStore, LiveRun
 from massgen_mcp.orchestration.team import Member
-from massgen_mcp.orchestration.window import within
+from massgen_mcp.orchestration.window import all_within, within
 from massgen_mcp.views.plain_text import counted
 
 
@@ -168,22 +168,24 @@ def ballot_message(
 ) -> str:
     """`shown` is the event that tells of the ballot, `request` what is asked of its viewer, `notes` what that one wrote
     on the way to its first answer, `changes` what the answers change, by their names, `base` what checks say of the
-    unchanged files.
+    unchanged files. Of each text at most as much as the event says.
     """
-    answers = [(entry.name, within(state.content(entry.label), shown.most)) for entry in ballot.entries]
+    most = shown.most
+    answers = [(entry.name, within(state.content(entry.label), most)) for entry in ballot.entries]
     own = next((entry.name for entry in ballot.entries if state.author(entry.label) == ballot.viewer), None)
-    parts = [prompts.working_notes_block(notes, shown.nonce)] if notes else []
-    evidence = evidence_of(ballot, state, base)
+    parts = [prompts.working_notes_block(within(notes, most), shown.nonce)] if notes else []
+    changes, evidence = all_within(changes, most), all_within(evidence_of(ballot, state, base), most)
     if answers:
         parts.append(prompts.ballot_block(heading, answers, shown.nonce, own=own, changes=changes, evidence=evidence))
     if shown.reasons:
-        reasons = [(reason.name, reason.reason) for reason in shown.reasons]
+        reasons = [(reason.name, within(reason.reason, most)) for reason in shown.reasons]
         parts.append(prompts.reasons_block(prompts.VOID_REASONS, reasons, shown.nonce))
     if answers and (goal := goal_text(state)):
-        parts.append(prompts.tests_block(goal, shown.nonce, prompts.GOAL))
+        parts.append(prompts.tests_block(within(goal, most), shown.nonce, prompts.GOAL))
     if tests := tests_text(state):
         kind = state.stage.kind if state.stage is not None else "vote"
-        parts.append(prompts.tests_block(tests, shown.nonce, _HEADINGS.get(kind, prompts.WRITTEN_TESTS)))
+        heading = _HEADINGS.get(kind, prompts.WRITTEN_TESTS)
+        parts.append(prompts.tests_block(within(tests, most), shown.nonce, heading))
     parts.append(prompts.DECIDE if state.may_answer(ballot.viewer) else request)
     return "\n\n".join(parts)
 

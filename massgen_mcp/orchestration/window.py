@@ -2,7 +2,7 @@
 model's window. Pure: what is left out, and when, is an event.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,7 +21,7 @@ LONGEST_NOTE = 0.1
 """So much of the window a note takes at most."""
 SHOWN = 0.4
 """So much of the window may be taken by what a conversation opens with."""
-LEAST_SHOWN = 500
+LEAST_SHOWN = 100
 """Characters of one text."""
 
 Part = Literal["lasting", "ballot", "note", "work"]
@@ -121,6 +121,10 @@ def within(text: str, most: int | None) -> str:
     return prompts.LEFT_OUT.format(
         beginning=text[: most - end], count=f"{len(text) - most:,}", end=text[len(text) - end :]
     )
+
+
+def all_within(texts: Mapping[str, str], most: int | None) -> dict[str, str]:
+    return {name: within(text, most) for name, text in texts.items()}
 
 
 def most_of_each(texts: Iterable[str], room: int) -> int | None:

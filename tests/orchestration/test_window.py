@@ -1,6 +1,7 @@
 """Work that is longer than what the model can read at once: shortened, noted and finished, and never lost."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,15 @@ from massgen_mcp.events.agent_work import (
     ModelReplied,
     RoundStarted,
 )
-from massgen_mcp.events.coordination import AgentDropped
+from massgen_mcp.events.coordination import AgentDropped, VoteCast
+from massgen_mcp.request.earlier_turn import EarlierTurn
+from tests.checks.project import environ, project, write
 from tests.raw_double import answering
 from tests.small_window import NOTE, Plan, SmallWindow
 from tests.teams import run_team
 from tests.wires.dialects import Chat
+
+__all__ = ["environ", "project"]
 
 
 def reading(times: int, lines: int = 90) -> Plan:
@@ -135,7 +140,7 @@ async def test_a_window_that_no_message_tells_is_found_out(tmp_path: Path) -> No
 
 
 async def test_a_question_that_is_larger_than_the_window_is_shown_in_part(tmp_path: Path) -> None:
-    question = f"{'a' * 400_000} What is six times seven? {'b' * 400_000} The end."
+    question = f"{'a' * 490_000} What is six times seven? {'b' * 490_000} The end."
     model = SmallWindow(12_000, reading(2))
     async with answering(model.respond) as double:
         ended = await run_team(tmp_path, one_agent(double.url), question=question, environ={})
@@ -148,30 +153,68 @@ async def test_a_question_that_is_larger_than_the_window_is_shown_in_part(tmp_pa
     assert asked.count("The end.") == 1
 
 
-async def test_answers_that_are_larger_than_the_window_are_read_in_part(tmp_path: Path) -> None:
-    """Two agents write 80 kB each, and one model judges them that can read less."""
+def voting(answer: Callable[[int], str] = lambda _: "42") -> Plan:
+    """Answers, and votes for the first answer wherever there are some."""
 
     def plan(messages: list[dict[str, Any]], number: int) -> Chat:
-        said = str(messages)
-        if "These are the current answers" in said:
-            return Chat().call("vote", '{"agent_id": "agent1", "reason": "first"}', call_id=f"c{number}")
+        said, name = str(messages), f"c{number}"
+        if "These are the current answers" in said or "The votes are tied" in said:
+            return Chat().call("vote", '{"agent_id": "agent1", "reason": "first"}', call_id=name)
         if "These are the answers" in said:
             return Chat().text("It is 42.")
-        return Chat().call("new_answer", '{"content": "42"}', call_id=f"c{number}")
+        return Chat().call("new_answer", json.dumps({"content": answer(number)}), call_id=name)
 
-    model = SmallWindow(12_000, plan)
+    return plan
+
+
+def ballots(model: SmallWindow) -> list[str]:
+    said = (str(body["messages"]) for body in model.taken)
+    return [one for one in said if "These are the current answers" in one]
+
+
+async def test_ten_answers_that_are_larger_than_the_window_are_read_in_part(tmp_path: Path) -> None:
+    model = SmallWindow(32_000, voting(lambda number: f"{number:04} " * 40_000))
     async with answering(model.respond) as double:
-        reads_little = {"backend": {"type": "chatcompletion", "base_url": double.url, "model": "m"}}
-        wordy = [
-            {"backend": {"type": "scripted", "script": [{"answer": letter * 80_000}, {"vote": "agent1"}]}}
-            for letter in "pq"
-        ]
-        config = config_from_data({"agents": [reads_little, *wordy]}, "test", environ={})
-        ended = await run_team(tmp_path, config, environ={})
+        agents = [{"backend": {"type": "chatcompletion", "base_url": double.url, "model": "m"}}] * 10
+        ended = await run_team(tmp_path, config_from_data({"agents": agents}, "test", environ={}), environ={})
     assert not ended.of(AgentDropped)
     assert ended.snapshot.final_answer
-    (vote,) = [body for body in model.taken if "These are the current answers" in str(body["messages"])][:1]
-    assert str(vote["messages"]).count("characters are left out here") == 2
+    assert len(ended.of(VoteCast)) == 10
+    assert [one.count("characters are left out here") for one in ballots(model)] == [10] * 10
+
+
+async def test_changes_and_what_checks_say_of_them_are_read_in_part_where_the_window_is_smaller(
+    tmp_path: Path, project: Path, environ: dict[str, str]
+) -> None:
+    """Of one answer: 24 kB of its changes, and 12 kB of what checks print."""
+    model = SmallWindow(8_000, voting())
+    large = write("new", "".join(f"line {number}: {'x' * 60}\n" for number in range(600)))
+    loud = [large, {"answer": "43"}, {"vote": "agent2"}, {"vote": "agent1"}]
+    checks = [f"seq 1000000 1000300 | sed 's/^/FAILED {number} /'; exit 1" for number in range(6)]
+    async with answering(model.respond) as double:
+        reads_little = {"backend": {"type": "chatcompletion", "base_url": double.url, "model": "m"}}
+        agents = [reads_little, {"backend": {"type": "scripted", "script": loud}}]
+        orchestrator = {"context_paths": [{"path": str(project)}], "checks": checks}
+        config = config_from_data({"agents": agents, "orchestrator": orchestrator}, "test", environ={})
+        ended = await run_team(tmp_path, config, environ=environ)
+    assert not ended.of(AgentDropped)
+    (ballot, *_) = ballots(model)
+    assert "characters are left out here" in ballot
+    assert ballot.count("FAILED") > 6
+
+
+async def test_all_turns_of_a_long_session_are_there_in_part_where_the_window_is_smaller(tmp_path: Path) -> None:
+    history = tuple(
+        EarlierTurn(question=f"What is {number} times seven?", answer=f"It is {number * 7}. {'So. ' * 500}")
+        for number in range(40)
+    )
+    model = SmallWindow(8_000, reading(1))
+    async with answering(model.respond) as double:
+        ended = await run_team(tmp_path, one_agent(double.url), history=history, environ={})
+    assert ended.snapshot.final_answer == "42"
+    asked = str(model.taken[0]["messages"][1]["content"])
+    assert all(f"It is {number * 7}." in asked for number in range(40))
+    assert asked.count("characters are left out here") == 40
 
 
 async def test_without_anything_to_leave_out_the_agent_is_dropped_and_the_reason_said(tmp_path: Path) -> None:
