@@ -13,8 +13,9 @@ from massgen_mcp.changes.run_changes import RunChanges
 from massgen_mcp.events.agent_work import ToolFinished
 from massgen_mcp.events.coordination import AnswerSubmitted
 from massgen_mcp.events.run import RunCompleted, SetupFinished
+from massgen_mcp.runs.host.setting_up import try_checks
 from massgen_mcp.sandbox import LevelName
-from tests.checks.project import commit, environ, evidence, play, project, results, write
+from tests.checks.project import commit, environ, evidence, play, project, results, team_on, write
 from tests.commands import run_command
 from tests.harness import (
     COMMAND_MODULE,
@@ -119,6 +120,38 @@ async def test_a_setup_leads_nobody_out_of_the_directory(
     (looked,) = [event.result for event in ended.of(ToolFinished) if event.name == "run_command"]
     assert "as hoped" in looked
     assert results(evidence(ended, "final").outcomes) == ["passed"]
+
+
+async def test_a_setup_runs_once_for_all_trials_and_runs_on_the_same_files(
+    tmp_path: Path, project: Path, environ: dict[str, str]
+) -> None:
+    ignoring(project)
+    setup, commands = "mkdir tools && date +%s.%N >tools/made", {"commands": {"enabled": True}}
+
+    async def tried(code: int, **more: Any) -> str:
+        check = f"cat tools/made; exit {code}"
+        config = team_on(project, [{"answer": "a"}], setup=setup, checks=[check], **{**commands, **more})
+        (one,) = await try_checks(config, environ, seconds=60)
+        return one.excerpt
+
+    async def ran(code: int) -> tuple[str, str]:
+        script = [command("cat tools/made"), {"answer": "a"}]
+        checks = [f"cat tools/made; exit {code}"]
+        ended = await play(tmp_path / str(code), project, environ, script, setup=setup, checks=checks, **commands)
+        assert len(ended.of(SetupFinished)) == 1
+        (looked,) = ended.of(ToolFinished)
+        return evidence(ended, "base").outcomes[0].excerpt, looked.result
+
+    first = await tried(1)
+    assert first
+    assert await tried(2) == first
+    checked, looked = await ran(3)
+    assert checked == first
+    assert first in looked
+    assert (await ran(4))[0] == first, "also after a run that used it"
+    assert await tried(5, commands={"env": {"CI": "1"}}) != first, "the environment is another"
+    (project / "value").write_text("right, and more\n")
+    assert await tried(6) != first, "the files are others"
 
 
 def test_a_run_that_is_resumed_goes_on_with_what_its_setup_made(home: TempHome, project: Path) -> None:

@@ -43,7 +43,7 @@ from massgen_mcp.runs.host.failing import failure_of
 from massgen_mcp.runs.host.judging import Judging, prepare_judging
 from massgen_mcp.runs.host.publishing import Publisher, RunLog, guarded, logged_in, write_status
 from massgen_mcp.runs.host.run_metadata import agent_infos, run_metadata, started_event
-from massgen_mcp.runs.host.setting_up import failed_setup, forget_setup, set_up_copies
+from massgen_mcp.runs.host.setting_up import failed_setup, hand_on_setup, set_up_copies
 from massgen_mcp.runs.host.tracing import trace_of
 from massgen_mcp.runs.host.working_copies import WorkingCopies, prepare_copies
 from massgen_mcp.sandbox import ProjectTools, SandboxChoice, project_tools
@@ -184,7 +184,7 @@ async def execute_run(
             tasks.cancel_scope.cancel()
         if state.end is not None:
             await anyio.to_thread.run_sync(_write_records, run, state, recorded, log)
-            await anyio.to_thread.run_sync(forget_setup, run)
+            await anyio.to_thread.run_sync(hand_on_setup, run, find_home(environ).path)
     return state
 
 

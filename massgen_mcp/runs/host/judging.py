@@ -113,7 +113,7 @@ def check_rules(
     commands = config.commands
     return CheckRules(
         level,
-        replace(bounds_of(commands), seconds=config.checks_timeout_seconds),
+        replace(bounds_of(commands), seconds=float(config.checks_timeout_seconds)),
         Protection(config.protect, config.checks),
         network=commands.network,
         open_network=commands.open_network,

@@ -4,6 +4,7 @@ import secrets
 import shlex
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from massgen_mcp.changes.files import TooLarge
 from massgen_mcp.changes.git import GitFailed
 from massgen_mcp.changes.run_changes import RunChanges
 from massgen_mcp.checks.excerpt import excerpt_of
-from massgen_mcp.checks.judge import CheckRules, FileJudge, kept_in
+from massgen_mcp.checks.judge import USED_SECONDS, CheckRules, FileJudge, kept_in
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.events.parts import CheckOutcome, public_agent_name
@@ -24,7 +25,7 @@ from massgen_mcp.events.run import SetupFinished
 from massgen_mcp.home import find_home, write_durably
 from massgen_mcp.request.sandboxes import sandbox_of_checks
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.runs.host.judging import check_rules, kept_file, prepare_judging
+from massgen_mcp.runs.host.judging import check_rules, environment_of, kept_file, prepare_judging
 from massgen_mcp.runs.host.working_copies import WorkingCopies, prepare_base
 from massgen_mcp.runs.store.directory import RunDirectory
 from massgen_mcp.sandbox import OFFLINE, LevelName, Policy, ProjectTools, SandboxFailed, project_tools, spawn
@@ -32,7 +33,7 @@ from massgen_mcp.sandbox.output import Output, how_ended, take
 from massgen_mcp.views.checks import HINDRANCES, TriedCheck
 from massgen_mcp.workspace.snapshot import remove_tree
 
-_KEPT = "finished.json"
+_KEPT, _KEY = "finished.json", "key"
 
 
 async def set_up_copies(
@@ -44,8 +45,8 @@ async def set_up_copies(
     on_setup: Callable[[Callable[[], None]], None] = lambda _: None,
 ) -> tuple[WorkingCopies | None, SetupFinished | None]:
     """The copies with what the setup made, and how it ended; None where there is none. What it made in an earlier
-    process of this run is used again. `on_setup` is given what cuts the setup short. Raises `MassgenError` for an
-    unusable variable, `OSError`.
+    process of this run is used again, and what it made of the same base for a trial or run that has ended. `on_setup`
+    is given what cuts the setup short. Raises `MassgenError` for an unusable variable, `OSError`.
     """
     command = config.orchestrator.setup
     if command is None or copies is None:
@@ -63,11 +64,17 @@ async def set_up_copies(
             (find_home(environ).path, run.path),
             _tools(config.orchestrator.commands, tools),
         )
-        policy = await anyio.to_thread.run_sync(_lay_out, rules, config.orchestrator.setup_timeout_seconds, copies)
-        outcome = outcome.model_copy(update={"how": "cut short"})
-        with anyio.CancelScope() as scope:
-            on_setup(scope.cancel)
-            outcome = await _ran(command, copies.names[0], policy, choice.level)
+        key = _key(rules, command, copies)
+        earlier = await anyio.to_thread.run_sync(_taken_up, copies, find_home(environ).path, key)
+        if earlier is not None:
+            outcome = earlier.outcome
+        else:
+            policy = await anyio.to_thread.run_sync(_lay_out, rules, config.orchestrator.setup_timeout_seconds, copies)
+            (copies.kept.setup / _KEY).write_text(key)
+            outcome = outcome.model_copy(update={"how": "cut short"})
+            with anyio.CancelScope() as scope:
+                on_setup(scope.cancel)
+                outcome = await _ran(command, copies.names[0], policy, choice.level)
     return await anyio.to_thread.run_sync(_installed, run, config, copies, outcome, choice.has_no_layers)
 
 
@@ -78,9 +85,48 @@ def failed_setup(finished: SetupFinished | None) -> str:
     return f"the setup `{finished.outcome.command}` did not succeed ({finished.outcome.how}), so nothing was checked"
 
 
-def forget_setup(run: RunFiles) -> None:
-    """Of a run that has ended nobody needs what it made. Blocking."""
-    remove_tree(RunChanges(run.changes).made)
+def hand_on_setup(run: RunFiles, home: Path) -> None:
+    """What it made is kept for who needs the same next, as long as an outcome of a check stands. Blocking."""
+    kept = RunChanges(run.changes)
+    finished = _kept(kept.setup / _KEPT)
+    if finished is not None and finished.outcome.result == "passed":
+        with suppress(OSError):
+            place = _handed_on(home) / (kept.setup / _KEY).read_text()
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            kept.setup.rename(place)
+            kept.setup.mkdir(mode=0o700)
+            write_durably(kept.setup / _KEPT, finished.model_dump_json().encode())
+    remove_tree(kept.made)
+
+
+def _handed_on(home: Path) -> Path:
+    return home / "checks" / "setups"
+
+
+def _key(rules: CheckRules, command: str, copies: WorkingCopies) -> str:
+    """Of what a setup makes; unlike any other where it begins with ignored files of the user's."""
+    directories = copies.base.directories
+    own = secrets.token_hex(8) if any(one.copied for one in directories) else ""
+    asked = [command, own, copies.base.tree, *((one.name, one.path) for one in directories)]
+    return environment_of(rules, rules.tools.readable, repr(asked))
+
+
+def _taken_up(copies: WorkingCopies, home: Path, key: str) -> SetupFinished | None:
+    """What the same setup made for a trial or run that has ended becomes this run's."""
+    setup, place = copies.kept.setup, _handed_on(home) / key
+    remove_tree(setup)
+    for one in _handed_on(home).glob("*"):
+        with suppress(OSError):  # somebody else has taken it up
+            made = one / copies.kept.made.name  # its time is not changed where it is moved
+            if made.stat().st_mtime < time.time() - USED_SECONDS:
+                remove_tree(one)
+    finished = _kept(place / _KEPT)
+    if finished is not None:
+        with suppress(OSError):
+            (place / _KEPT).unlink()  # it is written again once the copies have what was made
+            place.rename(setup)
+            return finished
+    return None
 
 
 def _kept(place: Path) -> SetupFinished | None:
@@ -205,6 +251,7 @@ async def try_checks(config: Config, environ: Mapping[str, str], *, seconds: flo
                 )
     finally:
         with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(hand_on_setup, run, find_home(environ).path)
             await anyio.to_thread.run_sync(remove_tree, run.path)
     return tuple(tried.values())
 
