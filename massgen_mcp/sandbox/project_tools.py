@@ -255,7 +255,7 @@ def project_tools(projects: Iterable[Path], environ: Mapping[str, str]) -> Proje
         for place in (*_USER_PROGRAMS, *chain.places):
             if (directory := _directory(place, environ, home)) is None:
                 continue
-            found = [one for name in place.shown if (one := directory / name).exists()]
+            found = [one for name in place.shown if os.access(one := directory / name, os.R_OK)]
             (layered if place.written else readable).extend(found)
             readable += [one for name in place.settings if _holds_no_login(one := directory / name)]
             empty += [str(directory)] if place.empty else []
@@ -276,8 +276,8 @@ def _behind_links(programs: Path) -> Iterator[Path]:
     """The environments of Python that links among the user's programs lead to."""
     with suppress(OSError):
         for program in programs.iterdir():
-            environment = program.resolve().parent.parent
-            if program.is_symlink() and (environment / "pyvenv.cfg").is_file():
+            environment = Path(os.path.realpath(program)).parent.parent
+            if program.is_symlink() and os.access(environment / "pyvenv.cfg", os.R_OK):
                 yield environment
 
 
@@ -292,10 +292,11 @@ def _made_by_poetry(projects: Iterable[Path], environments: Path) -> Path | None
 
 
 def _directory(place: ToolPlace, environ: Mapping[str, str], home: Path) -> Path | None:
-    """Where it lies, if it is there. A variable that names the home, or a directory above it, shows nothing."""
+    """Where it lies, if it can be read. A variable that names the home, or a directory above it, shows nothing."""
     named = environ.get(place.variable, "") if place.variable else ""
     directory = Path(named) if named.startswith("/") and ".." not in Path(named).parts else home / place.usual
-    return directory if directory.is_dir() and not home.is_relative_to(directory) else None
+    readable = os.access(directory, os.R_OK | os.X_OK) and directory.is_dir()
+    return directory if readable and not home.is_relative_to(directory) else None
 
 
 def _holds_no_login(file: Path) -> bool:

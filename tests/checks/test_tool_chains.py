@@ -9,9 +9,11 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from massgen_mcp.events.agent_work import ToolFinished
+from massgen_mcp.runs.host.setting_up import try_checks
 from massgen_mcp.sandbox import LevelName
 from massgen_mcp.sandbox.probe import try_level
-from tests.checks.project import commit, environ, evidence, play, project, results, write
+from massgen_mcp.sandbox.project_tools import TOOL_CHAINS
+from tests.checks.project import commit, environ, evidence, play, project, results, team_on, write
 from tests.sandbox.table import LEVELS
 from tests.sandbox.tool_home import MARKS, SEEN, UNSEEN, changed, plant
 
@@ -117,6 +119,19 @@ async def test_a_variable_of_a_tool_says_where_its_things_are_but_never_shows_th
         checks=[f'test "$RUSTUP_HOME" = {elsewhere} && ls {elsewhere}/toolchains', f"! cat {person}/notes.txt"],
     )  # fmt: skip
     assert results(evidence(ended, "final").outcomes) == ["passed", "passed"]
+
+
+async def test_of_a_tool_whose_directory_cannot_be_read_nothing_is_shown_and_checks_run_all_the_same(
+    project: Path, person: Path, environ: dict[str, str]
+) -> None:
+    put(project, "pyproject.toml", "go.mod")
+    (person / ".local/bin/loop").symlink_to("loop")
+    unreadable = {
+        place.variable: f"/{'long' * 100}" for chain in TOOL_CHAINS for place in chain.places if place.variable
+    }
+    config = team_on(project, [{"answer": "a"}], checks=['test -z "$PYENV_ROOT$GOMODCACHE"', f"ls {person}/go/bin"])
+    tried = await try_checks(config, {**environ, **unreadable, "HOME": str(person)}, seconds=60)
+    assert [(one.state, one.how) for one in tried] == [("passed", "exit code 0")] * 2
 
 
 @pytest.mark.parametrize("level", LEVELS)
