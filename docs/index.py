@@ -15,7 +15,18 @@ PAGE = DOCS / "README.md"
 GROUPS: Mapping[str, Sequence[str]] = {
     "The first hour": ("tutorial", "clients", "default-teams", "local-models", "troubleshooting"),
     "Using it": (
-        *("cli", "interactive", "run-page", "web", "mcp-app", "python", "agents-api", "code-work", "commands"),
+        *(
+            "cli",
+            "interactive",
+            "run-page",
+            "web",
+            "mcp-app",
+            "python",
+            "agents-api",
+            "code-work",
+            "review",
+            "commands",
+        ),
         *("mcp-servers", "nested-runs", "claude-code", "acp", "ag2", "massgen-configs"),
         *("budget", "costs", "stats", "comparison"),
     ),

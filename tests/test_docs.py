@@ -112,6 +112,7 @@ SHOWN_ONLY: Mapping[str, str] = {
 
 NO_TEAM: Mapping[str, str] = {
     "docs/security.md": "the file of what an operator accepts",
+    "docs/review.md": "workflows of GitHub, which release/check.py tries",
 }
 """Pages with YAML that is no config. Fragments of a config are loaded with a team of one around them."""
 

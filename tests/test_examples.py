@@ -68,23 +68,6 @@ def test_a_team_answers_where_a_model_is_wanted(installed: TempHome) -> None:
     assert int(done.stdout.splitlines()[-1].split()[0]) > 0
 
 
-def test_a_diff_is_reviewed(installed: TempHome) -> None:
-    def git(*arguments: str) -> None:
-        identity = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
-        subprocess.run(["git", *identity, *arguments], cwd=installed.work, check=True, capture_output=True)
-
-    git("init")
-    (installed.work / "code.py").write_text("old\n")
-    git("add", ".")
-    git("commit", "-m", "first")
-    (installed.work / "code.py").write_text("new\n")
-    done = run(installed, "review_a_diff.sh", installed.config("team", agent("a")))
-    assert done.returncode == 0, done.stderr
-    review = (installed.work / "review.md").read_text()
-    assert "Review this change." in review
-    assert "+new" in review, "a scripted agent without a script repeats the question"
-
-
 def test_a_review_comes_back_as_findings_with_file_and_line(installed: TempHome) -> None:
     done = run(installed, "review_findings.py")
     assert done.returncode == 0, done.stderr

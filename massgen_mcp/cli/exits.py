@@ -15,6 +15,8 @@ EXIT_CONFIG = 1
 EXIT_EXECUTION = 2
 EXIT_TIMEOUT = 3
 EXIT_INTERRUPTED = 4
+EXIT_FINDINGS = 1
+"""Of `review`, which has 2 for whatever keeps it from saying so."""
 
 
 def exit_of_foreground(run: "RunState") -> int:

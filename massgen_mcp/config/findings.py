@@ -45,11 +45,16 @@ class Findings(_Document):
     findings: tuple[Finding, ...] = Field(max_length=200)
 
 
+def unfenced(text: str) -> str:
+    """A document without the code block around it."""
+    found = _FENCED.match(text.strip())
+    return found[1] if found else text
+
+
 def as_findings(text: str) -> str:
     """The document in one form, whether or not it stands in a code block. Raises `ValueError` with what is wrong."""
-    found = _FENCED.match(text.strip())
     try:
-        document = Findings.model_validate_json(found[1] if found else text)
+        document = Findings.model_validate_json(unfenced(text))
     except ValidationError as error:
         wrong = error.errors(include_url=False, include_input=False)[:MAX_LISTED]
         faults = [f"{'.'.join(map(str, one['loc'])) or 'the document'}: {one['msg']}" for one in wrong]

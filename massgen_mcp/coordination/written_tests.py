@@ -76,6 +76,16 @@ def finished(outcome: CheckOutcome | None) -> bool:
     return outcome is not None and (outcome.runs >= RUNS or outcome.result == "not_run")
 
 
+def shown_by_script(
+    test: WrittenTest | None, tree: str | None, outcomes: Mapping[TestKey, CheckOutcome]
+) -> bool | None:
+    """Whether a script shows what it is to show. None: there is none, or it could not be tried."""
+    outcome = outcomes.get(key(tree or "", test)) if test is not None else None
+    if outcome is None or not finished(outcome) or outcome.result == "not_run":
+        return None
+    return outcome.result == "passed"
+
+
 def judged(
     tests: Iterable[tuple[str, WrittenTest]],
     trees: Mapping[str, str],

@@ -10,7 +10,7 @@ from massgen_mcp.config.findings import Findings, SourcedFinding
 from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.coordination.visible import is_visible
-from massgen_mcp.coordination.written_tests import finished, key
+from massgen_mcp.coordination.written_tests import shown_by_script
 from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events.agent_work import ModelReplied, WorkEvent
@@ -292,6 +292,9 @@ def _judged(member: Member, reason: str) -> AnswerEvaluated:
 CLAIMS = "Its claims, and the answers of the team that they stand in:"
 
 
+_SHOWN = {None: "not tried", True: "shown by a script", False: "a script did not show it"}
+
+
 def with_claims(answer: AnswerSubmitted, state: Coordination, policy: OrchestratorConfig) -> str:
     """The answer with a line for each claim below it; of findings, with three fields more in each."""
     claims = answer.claims or ()
@@ -315,9 +318,6 @@ def _standing(claim: Claim, state: Coordination) -> str:
     parts = [named if count else "in none of them"]
     parts += [f"contradicted by {', '.join(claim.contradicted_by)}"] if claim.contradicted_by else []
     if claim.test is not None:
-        outcome = state.test_outcomes.get(key(state.base or "", claim.test))
-        if outcome is None or not finished(outcome) or outcome.result == "not_run":
-            parts.append("not tried")
-        else:
-            parts.append("shown by a script" if outcome.result == "passed" else "a script did not show it")
+        shown = shown_by_script(claim.test, state.base, state.test_outcomes)
+        parts.append(_SHOWN[shown])
     return "; ".join(parts)

@@ -39,6 +39,8 @@ class NamedTeam:
     """The config's name in the caller's words."""
     by_agent: bool = False
     """An agent named it, not a person."""
+    searches_directory: bool = True
+    """Whether a config that lies in the working directory may be the team where none is named."""
     data: Mapping[str, Any] | None = None
     """A config that is a dictionary already."""
     models: tuple[str, ...] = ()
@@ -77,7 +79,7 @@ async def choose_team(
     if named.config is not None:
         origin: Origin = "agent" if named.by_agent else "person"
         return _from_file(named.config, origin, named.shown or named.config, cwd, environ, consent, granted)
-    if is_config(project):
+    if named.searches_directory and is_config(project):
         return _from_file(str(project), "found", f"the project's config {project}", cwd, environ, consent, granted)
     unused = unused_config(cwd, _door(named, consent))
     if is_config(own):

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str] | None = None) -> None:
     leave_on_interrupt(EXIT_INTERRUPTED)  # before anything else is imported
     open_closed_streams()
+    words = [*(sys.argv[1:] if arguments is None else arguments)]
+    if words[:1] == ["review"]:
+        _review(words[1:])
     from massgen_mcp.cli.massgen.options import parse
 
-    options = parse(arguments)
+    options = parse(words)
     from massgen_mcp.cli.boundary import guarded  # not before the command line is parsed: `--help` needs none of it
     from massgen_mcp.errors import FAULTS_OF_THE_MACHINE, MassgenError
 
@@ -27,6 +30,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return EXIT_EXECUTION if error.code in FAULTS_OF_THE_MACHINE else EXIT_CONFIG
 
     sys.exit(guarded(lambda: _do(options), code_of=code_of, interrupted=EXIT_INTERRUPTED, debug=options.debug))
+
+
+def _review(words: Sequence[str]) -> None:
+    """Exits. Whatever keeps it from reviewing leaves it unclear."""
+    from massgen_mcp.cli.massgen.reviewing.options import parse
+
+    options = parse(words)
+    from massgen_mcp.cli.boundary import guarded
+
+    def work() -> int:
+        import anyio
+
+        from massgen_mcp.cli.massgen.reviewing.review import review
+
+        return anyio.run(review, options)
+
+    code = guarded(work, code_of=lambda _: EXIT_EXECUTION, interrupted=EXIT_INTERRUPTED, debug=options.team.debug)
+    sys.exit(code)
 
 
 def _do(options: "Options") -> int:

@@ -43,6 +43,7 @@ examples:
   massgen --backend gemini --num-agents 3 "Name a better name"
   git diff | massgen --automation --output-file review.md -
   massgen batch questions.jsonl --max-usd 20
+  massgen review --help
   massgen --resume run-4t6d
   massgen --validate team.yaml
 
@@ -258,7 +259,7 @@ def make_parser() -> Parser:
     team.add_argument(
         "--models",
         metavar="MODEL,...",
-        type=_names,
+        type=model_names,
         action="extend",
         default=[],
         help="one agent per model, comma-separated",
@@ -317,9 +318,9 @@ def make_parser() -> Parser:
         "--concurrency", metavar="N", type=whole_number, help=f"so many runs at once; default: {CONCURRENCY}"
     )
     batch.add_argument(
-        "--max-usd", metavar="USD", type=_dollars, help="for all together: no run begins that could pass it"
+        "--max-usd", metavar="USD", type=dollars, help="for all together: no run begins that could pass it"
     )
-    batch.add_argument("--max-usd-each", metavar="USD", type=_dollars, help="for each run, instead of its config's")
+    batch.add_argument("--max-usd-each", metavar="USD", type=dollars, help="for each run, instead of its config's")
     setup = parser.add_argument_group("set-up")
     setup.add_argument("--init", action="store_true", help="set up a config in a short dialogue")
     setup.add_argument("--validate", metavar="FILE", help="check a config: show every error, run nothing")
@@ -336,7 +337,7 @@ def _trust(text: str) -> str:
     return text
 
 
-def _dollars(text: str) -> float:
+def dollars(text: str) -> float:
     with suppress(ValueError):
         if 0 < (value := float(text)) < math.inf:
             return value
@@ -353,7 +354,7 @@ def _words(text: str) -> tuple[str, ...]:
     return words
 
 
-def _names(text: str) -> list[str]:
+def model_names(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     if not all(names):
         raise argparse.ArgumentTypeError("expected model names, separated by commas")

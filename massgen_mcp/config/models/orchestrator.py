@@ -141,7 +141,7 @@ class OrchestratorConfig(Settings, frozen=True):
     final_answer_strategy: Literal["winner_present", "winner_reuse", "auto"] = "winner_present"
     """The winner writes the final answer anew, its answer is reused, or (auto) anew only if that can add something."""
     answer_format: Literal["text", "findings"] = "text"
-    """`findings`: every answer is a JSON document of findings, each with its file and line (see docs/code-work.md)."""
+    """`findings`: every answer is a JSON document of findings, each with its file and line (see docs/review.md)."""
     skip_coordination_rounds: bool = False
     """For debugging: the first agent writes the final answer straight away."""
     debug_final_answer: str | None = Field(default=None, min_length=1, max_length=100_000)

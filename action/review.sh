@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# With keys: reviews the pull request as text. Nothing of it is checked out, and nothing of it is run. Texts of models go
+# into files, never to the log, where a line could be a command of the runner.
+set -euo pipefail
+collected="$RUNNER_TEMP/massgen-review" report="$RUNNER_TEMP/massgen-report"
+api="repos/$GITHUB_REPOSITORY"
+mkdir -p "$report"
+
+number="$(head -c 20 "$collected/number")"
+[[ "$number" =~ ^[1-9][0-9]*$ ]] || { echo "The collecting job gave no number of a pull request."; exit 2; }
+gh api "$api/pulls/$number" -H "Accept: application/vnd.github.diff" > "$report/change.diff"
+if [ "$(gh api "$api/pulls/$number" --jq .head.sha)" != "$HEAD_SHA" ]; then
+    echo "Pull request $number is not at $HEAD_SHA, which this run is about: nothing is reviewed."
+    exit 2
+fi
+
+options=(--diff "$report/change.diff" --max-usd "$MAX_USD" --fail-on "$FAIL_ON" --no-logs)
+[ -z "$CONFIG" ] || options+=(--config "$CONFIG")
+[ -z "$MODELS" ] || options+=(--models "$MODELS")
+[ ! -s "$collected/evidence" ] || options+=(--evidence "$collected/evidence")
+cd "$report"
+if [ "$DRY_RUN" = true ]; then
+    massgen review --dry-run "${options[@]}" 2>&1 | tee -a "$GITHUB_STEP_SUMMARY"
+    exit "${PIPESTATUS[0]}"
+fi
+
+# What we said before: only a comment that this workflow's own account has written counts.
+ours='select(.user.login == "github-actions[bot]") | .body | rtrimstr("\n") | split("\n") | last | select(startswith("<!-- massgen-review "))'
+gh api --paginate "$api/issues/$number/comments" --jq ".[] | $ours" | sed '/^[[:space:]]*$/d' | tail -n 1 > earlier.md
+code=0
+massgen review "${options[@]}" --previous earlier.md \
+    --output-file report.md --output-file report.json --output-file report.sarif > /dev/null || code=$?
+if [ ! -s report.json ]; then
+    conclusion=neutral summary="Unclear: the review could not begin; the log of the job says why."
+    jq -n --arg summary "$summary" '{output: {title: "unclear", $summary}}' > check.json
+else
+    case $code in 0) conclusion=success ;; 1) conclusion=failure ;; *) conclusion=neutral ;; esac
+    cat report.md >> "$GITHUB_STEP_SUMMARY"
+    if [ ! -s earlier.md ] || jq -e '[.gone[], (.findings[] | select(.status != "refuted" and (.said_before | not)))] != []' report.json > /dev/null; then
+        # GitHub takes 65536 characters; the last line is what the next review has to know.
+        room=$((65000 - $(tail -n 1 report.md | wc -c)))
+        { head -n -1 report.md | head -c "$room"; echo; tail -n 1 report.md; } > comment.md
+        gh api "$api/issues/$number/comments" -F body=@comment.md > /dev/null
+    fi
+    jq '{output: {title: .verdict, summary: "\(.findings | length) findings; the comment and the artifact have them.",
+        annotations: [.change.files as $files | .findings[]
+            | select(.status != "refuted" and .line != null and (.file | IN($files[])))
+            | {path: .file, start_line: .line, end_line: .line, title: .title[:250],
+               annotation_level: {blocker: "failure", major: "warning", minor: "notice"}[.severity],
+               message: "\(.status): \(.detail)"[:60000]}][:50]}}' report.json > check.json
+fi
+jq --arg sha "$HEAD_SHA" --arg conclusion "$conclusion" \
+    '. + {name: "massgen review", head_sha: $sha, status: "completed", $conclusion}' check.json |
+    gh api "$api/check-runs" --input - > /dev/null
+exit "$code"

@@ -1,0 +1,248 @@
+"""What reviewers found, put together; what became of each finding, and what follows from all of them. Pure."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_FINDINGS, EXIT_OK
+from massgen_mcp.cli.massgen.reviewing.change import ReviewedChange
+from massgen_mcp.cli.massgen.reviewing.options import FailOn
+from massgen_mcp.config.findings import Finding
+from massgen_mcp.errors import MassgenError
+
+Status = Literal["proven", "unproven", "refuted"]
+SEVERITIES = ("blocker", "major", "minor")
+NEAR = 2
+"""Lines between two places that are the same one: reviewers count differently."""
+TITLE = "title:"
+"""Begins the anchor of a finding whose line is not known."""
+MARKER = "<!-- massgen-review "
+"""Begins the last line of a report in Markdown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """A finding, who found it, and what others say of it."""
+
+    finding: Finding
+    found_by: tuple[str, ...]
+    """Ids of agents."""
+    script: str | None = None
+    """What is to show it, on the files as they are."""
+    printed: str | None = None
+    """What the script has to print for that."""
+    shown: bool = False
+    """Whether the script did, twice."""
+    due: bool = False
+    """Whether somebody is there who could refute it."""
+    tried_by: str | None = None
+    refuted: bool = False
+    reason: str = ""
+    """Why it is refuted, or stands, in the words of who tried."""
+    said_before: bool = False
+
+    @property
+    def status(self) -> Status:
+        """What a script shows no word refutes; and what nobody else has looked at a script does not prove."""
+        if self.refuted:
+            return "unproven" if self.shown else "refuted"
+        return "proven" if self.shown and self.tried_by is not None else "unproven"
+
+    @property
+    def undecided(self) -> bool:
+        return self.due and self.tried_by is None
+
+
+class Earlier(BaseModel, frozen=True):
+    """What an earlier report said, as it is kept in that."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", hide_input_in_errors=True)
+
+    file: str
+    anchor: str
+    """Of the text of its line, so that it is found when lines before it move."""
+    title: str
+    severity: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """All there is to tell."""
+
+    change: ReviewedChange
+    findings: tuple[Reviewed, ...] = ()
+    gone: tuple[Earlier, ...] = ()
+    """Said before, and the line is not there any more."""
+    still: tuple[Earlier, ...] = ()
+    """Said before, the line is there, and nobody found it this time."""
+    unclear: tuple[str, ...] = ()
+    """Why more may be wrong than was found."""
+    notes: tuple[str, ...] = ()
+    agents: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The model of each agent."""
+    usd: float = 0.0
+    calls: int = 0
+    runs: tuple[str, ...] = ()
+
+    def code(self, fail_on: FailOn) -> int:
+        """The exit code."""
+        counted = [one for one in self.findings if _counts(one.status, one.finding.severity, fail_on)]
+        proven = any(one.status == "proven" and fail_on != "never" for one in self.still)
+        if proven or not all(one.undecided for one in counted):
+            return EXIT_FINDINGS
+        return EXIT_EXECUTION if counted or self.unclear else EXIT_OK
+
+
+def _counts(status: Status, severity: str, fail_on: FailOn) -> bool:
+    if status == "proven":
+        return fail_on != "never"
+    severe = fail_on in SEVERITIES and SEVERITIES.index(severity) <= SEVERITIES.index(fail_on)
+    return status == "unproven" and severe
+
+
+# -- one finding of many ----------------------------------------------------------------------------------------------
+
+
+def merged(first: Sequence[Reviewed], each: Mapping[str, Sequence[Finding]]) -> tuple[Reviewed, ...]:
+    """`first`, as one agent put it together from all, and whatever of `each` agent's own findings stands in none of
+    these: nothing that a reviewer found is lost. The worst first.
+    """
+    found = [*first]
+    for agent, findings in each.items():
+        for finding in findings:
+            place = next((at for at, one in enumerate(found) if same_place(one.finding, finding)), None)
+            if place is None:
+                found.append(Reviewed(finding, (agent,)))
+            elif agent not in found[place].found_by:
+                found[place] = _joined(found[place], finding, agent, keep_words=place < len(first))
+    return tuple(sorted(found, key=lambda one: SEVERITIES.index(one.finding.severity)))
+
+
+def same_place(one: Finding, other: Finding) -> bool:
+    if one.file != other.file or one.line is None or other.line is None:
+        return one.file == other.file and one.line == other.line and _words(one.title) == _words(other.title)
+    return abs(one.line - other.line) <= NEAR
+
+
+def _joined(known: Reviewed, other: Finding, agent: str, *, keep_words: bool) -> Reviewed:
+    """`keep_words`: whoever put `known` together has read the other one's words."""
+    one = known.finding
+    if not keep_words:
+        worse = min(one.severity, other.severity, key=SEVERITIES.index)
+        further = "" if _words(one.title) == _words(other.title) else f"\n\n{other.title}: {other.detail}"
+        one = one.model_copy(update={"severity": worse, "detail": f"{one.detail}{further}"})
+    return replace(known, finding=one, found_by=(*known.found_by, agent))
+
+
+def _words(text: str) -> list[str]:
+    return text.casefold().split()
+
+
+# -- who tries to refute it -------------------------------------------------------------------------------------------
+
+
+def refuter_of(one: Reviewed, vendors: Mapping[str, str], load: Mapping[str, int]) -> str | None:
+    """Of those agents the least busy one of a vendor that has not found it; else one that has not; else one of another
+    vendor than who named it first. None: there is nobody.
+    """
+    finders = {vendors.get(agent) for agent in one.found_by}
+    ways = (
+        [agent for agent, vendor in vendors.items() if vendor not in finders],
+        [agent for agent in vendors if agent not in one.found_by],
+        [agent for agent, vendor in vendors.items() if vendor != vendors.get(one.found_by[0])],
+    )
+    able = next(filter(None, ways), ())
+    return min(able, key=lambda agent: load.get(agent, 0), default=None)
+
+
+# -- what was said before ---------------------------------------------------------------------------------------------
+
+
+def anchor(change: ReviewedChange, finding: Finding) -> str:
+    near = [text for _, text in _near(change, finding)]
+    if not near:  # it is about the whole file, or about a line that the change does not show
+        return TITLE + _anchor(finding.file, " ".join(_words(finding.title)))
+    return _anchor(finding.file, near[0])
+
+
+def _near(change: ReviewedChange, finding: Finding) -> list[tuple[int, str]]:
+    """The lines around a finding that say something, the nearest first, each with how far away it is."""
+    lines, at = change.lines.get(finding.file, {}), finding.line or -NEAR
+    places = sorted(range(at - NEAR, at + NEAR + 1), key=lambda place: abs(place - at))
+    return [(abs(place - at), lines[place]) for place in places if lines.get(place, "").strip()]
+
+
+def _anchor(file: str, text: str) -> str:
+    return hashlib.sha256(f"{file}\0{text.strip()}".encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def _distance(change: ReviewedChange, finding: Finding, earlier: Earlier) -> int | None:
+    """How many lines lie between a finding and one that was said before. None: they are not the same."""
+    if finding.file != earlier.file:
+        return None
+    near = (far for far, text in _near(change, finding) if _anchor(finding.file, text) == earlier.anchor)
+    return 0 if anchor(change, finding) == earlier.anchor else next(near, None)
+
+
+def compared(review: Review, earlier: Sequence[Earlier]) -> Review:
+    """The review, with what of it was said before: of each finding that was, the one that is nearest to it now."""
+    findings, left = [*review.findings], list[Earlier]()
+    for before in dict.fromkeys(earlier):
+        far = {
+            place: distance
+            for place, one in enumerate(findings)
+            if (distance := _distance(review.change, one.finding, before)) is not None
+        }
+        if far:
+            place = min(far, key=far.__getitem__)
+            findings[place] = replace(findings[place], said_before=True)
+        else:
+            left.append(before)
+    there = {_anchor(file, text) for file, lines in review.change.lines.items() for text in lines.values()}
+
+    def is_there(one: Earlier) -> bool:
+        return one.file in review.change.lines if one.anchor.startswith(TITLE) else one.anchor in there
+
+    gone = tuple(one for one in left if not is_there(one))
+    return replace(review, findings=tuple(findings), gone=gone, still=tuple(one for one in left if one not in gone))
+
+
+def kept(review: Review) -> list[Earlier]:
+    """What the next report has to know of this one."""
+    now = (
+        Earlier(
+            file=one.finding.file,
+            anchor=anchor(review.change, one.finding),
+            title=one.finding.title,
+            severity=one.finding.severity,
+            status=one.status,
+        )
+        for one in review.findings
+        if one.status != "refuted"
+    )
+    return [*now, *review.still]
+
+
+def marker(review: Review) -> str:
+    """What is kept, as a line of Markdown that shows nothing."""
+    data = json.dumps([one.model_dump() for one in kept(review)]).encode()
+    return f"{MARKER}{base64.b64encode(data).decode()} -->"
+
+
+def said_in(report: str) -> list[Earlier]:
+    """What a report said, in Markdown or JSON; an empty one nothing. Raises `MassgenError` invalid_arguments."""
+    last = next(iter(report.strip().splitlines()[-1:]), "")
+    try:
+        if last.startswith(MARKER):  # the last line alone: what stands before it may quote anything
+            kept_there: list[object] = json.loads(base64.b64decode(last.removeprefix(MARKER).removesuffix("-->")))
+        else:
+            kept_there = json.loads(report)["kept"] if report.strip() else []
+        return [Earlier.model_validate(one) for one in kept_there]
+    except (ValueError, KeyError, TypeError, ValidationError) as error:
+        raise MassgenError("invalid_arguments", "--previous: this is no report of a review") from error

@@ -1,0 +1,148 @@
+"""What a user of `massgen review` asked for on the command line."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from massgen_mcp.cli.command_line import Parser, whole_number
+from massgen_mcp.cli.completion import answer_shell
+from massgen_mcp.cli.exits import EXIT_EXECUTION
+from massgen_mcp.cli.manual import Manual
+from massgen_mcp.cli.massgen.options import Options, dollars, model_names
+
+Format = Literal["markdown", "json", "sarif"]
+FailOn = Literal["proven", "blocker", "major", "minor", "never"]
+SUFFIXES: dict[str, Format] = {".md": "markdown", ".json": "json", ".sarif": "sarif"}
+
+MANUAL = """
+What one agent found another one tries to refute, of another vendor where there is one. A finding is proven if a \
+script showed it in the sandbox and nobody could refute it, refuted if somebody could, and else unproven. The team is \
+--config, models, your own config, or the default team; never a config of this directory, which may be part of the \
+change.
+
+examples:
+  massgen review
+  massgen review --branch origin/main --fail-on proven
+  massgen review --pr 7 --output-file review.md --output-file review.sarif
+  git diff HEAD~3 | massgen review --diff - --format json
+
+exit codes:
+  0  nothing that --fail-on names
+  1  findings that --fail-on names
+  2  unclear: nobody of the team was left, the budget is gone, a finding was not decided, or nothing could be asked
+  4  interrupted
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewOptions:
+    team: Options
+    diff: str | None = None
+    """A file, or `-`."""
+    branch: str | None = None
+    pr: int | None = None
+    text_only: bool = False
+    evidence: Path | None = None
+    format: Format = "markdown"
+    output_files: tuple[Path, ...] = ()
+    fail_on: FailOn = "blocker"
+    max_usd: float | None = None
+    previous: Path | None = None
+    dry_run: bool = False
+
+
+class _Parser(Parser):
+    """A wrong command line has found nothing, so it is unclear."""
+
+    exit_code = EXIT_EXECUTION
+
+
+def parse(arguments: Sequence[str]) -> ReviewOptions:
+    """Exits for --help and whatever is wrong."""
+    parser = make_parser()
+    answer_shell(parser)
+    given = parser.parse(arguments)
+    if given.config and given.models:
+        parser.error("--config names a team of its own; it does not go with --models")
+    if given.num_agents is not None and not given.models:
+        parser.error("--num-agents goes with --models")
+    if given.diff is not None and (given.branch is not None or given.pr is not None):
+        parser.error("--diff is the change itself; it does not go with --branch or --pr")
+    for file in given.output_files:
+        if file.suffix not in SUFFIXES:
+            parser.error(f"--output-file {file}: its name ends with none of {', '.join(SUFFIXES)}")
+    team = Options(
+        config=given.config, models=tuple(given.models), num_agents=given.num_agents, automation=True,
+        no_logs=given.no_logs, debug=given.debug,
+    )  # fmt: skip
+    rest = {
+        name: getattr(given, name)
+        for name in (
+            "diff",
+            "branch",
+            "pr",
+            "text_only",
+            "format",
+            "fail_on",
+            "max_usd",
+            "previous",
+            "evidence",
+            "dry_run",
+        )
+    }
+    return ReviewOptions(team, output_files=tuple(given.output_files), **rest)
+
+
+def make_parser() -> Parser:
+    parser = _Parser(
+        prog="massgen review",
+        description="Review a change by several models, and have what they find refuted or proven.",
+        epilog=MANUAL,
+        formatter_class=Manual,
+        allow_abbrev=False,
+    )
+    change = parser.add_argument_group("the change")
+    change.add_argument("--diff", metavar="FILE", help="a unified diff; - reads it from standard input")
+    change.add_argument(
+        "--branch", metavar="BASE", help="this working tree since it left BASE; default: the main branch"
+    )
+    change.add_argument("--pr", metavar="N", type=whole_number, help="pull request N of the remote `origin`")
+    change.add_argument(
+        "--text-only", action="store_true", help="show agents no files, and run nothing; so it is with --diff and --pr"
+    )
+    change.add_argument(
+        "--evidence", metavar="FILE", type=Path, help="what was printed where the change was run, such as by its tests"
+    )
+    team = parser.add_argument_group("the team")
+    team.add_argument("--config", metavar="PATH|@examples/NAME", help="the team")
+    team.add_argument(
+        "--models", metavar="MODEL,...", type=model_names, action="extend", default=[], help="one agent per model"
+    )
+    team.add_argument("--num-agents", metavar="N", type=whole_number, help="this many, which take the models in turn")
+    team.add_argument("--max-usd", metavar="USD", type=dollars, help="for all; default: budget.max_usd of the config")
+    output = parser.add_argument_group("output")
+    output.add_argument("--format", choices=get_args(Format), default="markdown", help="of standard output")
+    output.add_argument(
+        "--output-file",
+        metavar="FILE",
+        dest="output_files",
+        type=Path,
+        action="append",
+        default=[],
+        help="also write it here, as .md, .json or .sarif says; may be repeated",
+    )
+    output.add_argument(
+        "--fail-on",
+        choices=get_args(FailOn),
+        default="blocker",
+        help="exit with 1 for what is proven; or also for what is not refuted and as severe; default: blocker",
+    )
+    output.add_argument(
+        "--previous", metavar="FILE", type=Path, help="the last report of this change: what it says is not said again"
+    )
+    output.add_argument("--dry-run", action="store_true", help="say what would be reviewed, and ask nobody")
+    output.add_argument("--no-logs", action="store_true", help="leave nothing on disk but the output files")
+    output.add_argument("--debug", action="store_true", help=argparse.SUPPRESS)
+    return parser

@@ -1,0 +1,201 @@
+"""A review in Markdown, JSON or SARIF. Pure.
+
+Titles and reasons are words of models, which have read the change: in Markdown they can be no markup, link or mention,
+and no line begins with them.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from massgen_mcp import __version__
+from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_FINDINGS, EXIT_OK
+from massgen_mcp.cli.massgen.reviewing.findings import Earlier, Review, Reviewed, anchor, kept, marker
+from massgen_mcp.cli.massgen.reviewing.options import FailOn, Format
+from massgen_mcp.views.plain_text import counted, plain
+from massgen_mcp.views.spent import dollars
+
+HOME = "https://github.com/massgen-mcp/massgen-mcp"
+SARIF = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+VERDICTS: Mapping[int, str] = {EXIT_OK: "pass", EXIT_FINDINGS: "findings", EXIT_EXECUTION: "unclear"}
+_LEVELS = {"blocker": "error", "major": "warning", "minor": "note"}
+_CODE = re.compile(r"(?<!`)(`[^`]+`)(?!`)")
+_MARKUP = re.compile(r"([\\`*_\[\]<>!#|~$&])")
+
+
+def drawn(review: Review, form: Format, fail_on: FailOn) -> str:
+    match form:
+        case "markdown":
+            return "\n".join(_markdown(review, fail_on)) + "\n"
+        case "json":
+            return _document(_json(review, fail_on))
+        case "sarif":
+            return _document(_sarif(review))
+
+
+def shown_finding(number: int, one: Reviewed) -> str:
+    """For those who try to refute it; who found it is not said."""
+    data: dict[str, Any] = {"finding": number, **one.finding.model_dump()}
+    if one.script is not None:
+        data |= {"script": one.script, "prints": one.printed, "was run and printed this": one.shown}
+    return json.dumps(data, ensure_ascii=False, indent=1)
+
+
+def _document(data: Mapping[str, Any]) -> str:
+    return json.dumps(data, indent=1) + "\n"
+
+
+# -- Markdown ---------------------------------------------------------------------------------------------------------
+
+
+def _markdown(review: Review, fail_on: FailOn) -> Iterator[str]:
+    found = [one for one in review.findings if one.status != "refuted"]
+    refuted = [one for one in review.findings if one.status == "refuted"]
+    yield f"## Review: {VERDICTS[review.code(fail_on)]}"
+    yield ""
+    proven = sum(one.status == "proven" for one in found)
+    yield (
+        f"{counted(len(found), 'finding')} ({proven} proven), {len(refuted)} refuted; {review.change.size}; "
+        f"{counted(len(review.agents), 'agent')}, {counted(review.calls, 'call')}, {dollars(review.usd)}."
+    )
+    for why in (*review.unclear, *review.notes):
+        yield f"\n- **Note:** {words(why)}"
+    for one in found:
+        if not one.said_before:
+            yield from _full(one)
+    yield from _listed("Said before, and still there", [_line(one) for one in found if one.said_before])
+    yield from _listed("Said before; its line is there, and nobody found it again", map(_earlier, review.still))
+    yield from _listed("Gone: its line is not in the change any more", map(_earlier, review.gone))
+    yield from _listed("Refuted", [f"{_line(one)}: {words(one.reason)}" for one in refuted])
+    yield ""
+    yield marker(review)
+
+
+def _full(one: Reviewed) -> Iterator[str]:
+    yield f"\n### {words(one.finding.title)}\n"
+    yield f"{_place(one.finding.file, one.finding.line)}, {one.finding.severity}, **{one.status}**\n"
+    yield f"Why: {words(one.finding.detail)}\n"
+    if one.finding.fix:
+        yield f"Fix: {words(one.finding.fix)}\n"
+    if one.script is not None:
+        ran = "A script showed it" if one.shown else "A script was to show it, and did not, or did not run"
+        fence = "`" * (3 + max(map(len, re.findall(r"`+", one.script)), default=0))
+        yield f"{ran}:\n\n{fence}sh\n{one.script.rstrip()}\n{fence}\n"
+    tried = "; nobody else has looked at it"
+    if one.tried_by is not None:
+        tried = f"; {words(one.tried_by)} {'would refute' if one.refuted else 'could not refute'} it"
+        tried += f": {words(one.reason)}" if one.reason else ""
+    yield f"Found by {words(', '.join(one.found_by))}{tried}"
+
+
+def _listed(title: str, lines: Iterable[str]) -> Iterator[str]:
+    if lines := [*lines]:
+        yield f"\n### {title}\n"
+        yield from (f"- {line}" for line in lines)
+
+
+def _line(one: Reviewed) -> str:
+    return f"{_place(one.finding.file, one.finding.line)}: {words(one.finding.title)} ({one.status})"
+
+
+def _earlier(one: Earlier) -> str:
+    return f"{_place(one.file, None)}: {words(one.title)} ({one.severity}, {words(one.status)})"
+
+
+def _place(file: str, line: int | None) -> str:
+    return f"`{plain(file).replace('`', chr(39))}{'' if line is None else f':{line}'}`"
+
+
+def words(text: str) -> str:
+    """On one line, as nothing but words; what stands between backticks stays code."""
+    parts = _CODE.split(" ".join(plain(text).split()))
+    return "".join(part if place % 2 else _inert(part) for place, part in enumerate(parts))
+
+
+def _inert(text: str) -> str:
+    text = _MARKUP.sub(r"\\\1", text).replace("://", ":\\//").replace("@", "@\u200b")
+    return re.sub(r"(?i)\bwww\.", "www\\.", text)
+
+
+# -- JSON -------------------------------------------------------------------------------------------------------------
+
+
+def _json(review: Review, fail_on: FailOn) -> dict[str, Any]:
+    code = review.code(fail_on)
+    return {
+        "verdict": VERDICTS[code],
+        "exit_code": code,
+        "change": {"source": review.change.source, "files": [*review.change.lines]},
+        "findings": [_finding(review, one) for one in review.findings],
+        "still": [one.model_dump() for one in review.still],
+        "gone": [one.model_dump() for one in review.gone],
+        "unclear": [*review.unclear],
+        "notes": [*review.notes],
+        "agents": review.agents,
+        "usd": review.usd,
+        "calls": review.calls,
+        "runs": [*review.runs],
+        "kept": [one.model_dump() for one in kept(review)],
+    }
+
+
+def _finding(review: Review, one: Reviewed) -> dict[str, Any]:
+    return {
+        **one.finding.model_dump(),
+        "status": one.status,
+        "found_by": [*one.found_by],
+        "tried_by": one.tried_by,
+        "reason": one.reason,
+        "script": one.script,
+        "prints": one.printed,
+        "said_before": one.said_before,
+        "fingerprint": anchor(review.change, one.finding),
+    }
+
+
+# -- SARIF 2.1.0 ------------------------------------------------------------------------------------------------------
+
+
+def _sarif(review: Review) -> dict[str, Any]:
+    """What is refuted is no result."""
+    rules = [
+        {"id": severity, "shortDescription": {"text": f"A finding that is {severity}"},
+         "defaultConfiguration": {"level": level}}
+        for severity, level in _LEVELS.items()
+    ]  # fmt: skip
+    notes = [{"level": "warning", "message": {"text": why}} for why in (*review.unclear, *review.notes)]
+    return {
+        "$schema": SARIF,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {"driver": {"name": "massgen", "version": __version__, "informationUri": HOME, "rules": rules}},
+                "invocations": [
+                    {"executionSuccessful": not review.unclear, "toolExecutionNotifications": notes},
+                ],
+                "columnKind": "unicodeCodePoints",
+                "results": [_result(review, one) for one in review.findings if one.status != "refuted"],
+            }
+        ],
+    }
+
+
+def _result(review: Review, one: Reviewed) -> dict[str, Any]:
+    finding = one.finding
+    text = f"{finding.title} ({one.status})\n\n{finding.detail}" + (f"\n\n{finding.fix}" if finding.fix else "")
+    result: dict[str, Any] = {
+        "ruleId": finding.severity,
+        "level": _LEVELS[finding.severity],
+        "message": {"text": text},
+        "partialFingerprints": {"massgen/v1": anchor(review.change, finding)},
+        "baselineState": "unchanged" if one.said_before else "new",
+        "properties": {"status": one.status, "foundBy": [*one.found_by], "triedBy": one.tried_by},
+    }
+    if finding.file in review.change.lines:  # else it is a path that nobody but a model has named
+        place: dict[str, Any] = {"artifactLocation": {"uri": quote(finding.file), "uriBaseId": "%SRCROOT%"}}
+        if finding.line is not None:
+            place["region"] = {"startLine": finding.line}
+        result["locations"] = [{"physicalLocation": place}]
+    return result
