@@ -30,6 +30,7 @@ from massgen_mcp.config.models.ag2 import (
 from massgen_mcp.config.models.backends import (
     AcpBackendConfig,
     ClaudeCodeBackendConfig,
+    InstalledBackendConfig,
     ScriptedBackendConfig,
     ScriptStep,
 )
@@ -292,6 +293,20 @@ agents:
       hosts: [api.example.com:443]
       enclosure: required
       price: { input_usd_per_million: 1, output_usd_per_million: 5 }
+""",
+        shown=False,
+    ),
+    Section(
+        "Adapters",
+        {"": InstalledBackendConfig},
+        "`type: NAME` with the adapter's own keys beside it means this. More: [acp.md](acp.md#a-member-of-your-own).",
+        """
+agents:
+  - backend:
+      type: installed
+      adapter: poet
+      settings: { mood: glad }
+      price: { input_usd_per_million: 0, output_usd_per_million: 0 }
 """,
         shown=False,
     ),

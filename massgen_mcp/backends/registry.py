@@ -11,27 +11,27 @@ from urllib.parse import quote
 
 import anyio
 
+from massgen_mcp.backends.adapter import Adapter
 from massgen_mcp.backends.base import Backend, ModelRequest, Part, prepare, window
 from massgen_mcp.backends.limiter import Destination
 from massgen_mcp.backends.redacted import without_keys
-from massgen_mcp.config import ag2_agents
 from massgen_mcp.config.access import acp_agents
-from massgen_mcp.config.access.agent_clis import find_cli, find_login, how_to_log_in, lack
+from massgen_mcp.config.access.agent_clis import find_cli, find_login, how_to_log_in
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.access.key_hosts import (
-    asked_by,
     describe_refusal,
     find_key,
     key_variables,
     missing_variables,
     provider_for,
-    refused_pair,
 )
+from massgen_mcp.config.access.members import destination, lack, member_of, missing, or_else, refused_keys
 from massgen_mcp.config.models.ag2 import Ag2AgentConfig, Ag2BackendConfig
 from massgen_mcp.config.models.backends import (
     AcpBackendConfig,
     BackendConfig,
     ClaudeCodeBackendConfig,
+    InstalledBackendConfig,
     ScriptedBackendConfig,
 )
 from massgen_mcp.config.models.http_backends import (
@@ -67,46 +67,60 @@ def make_backend(
     Raises `BackendError` if a required key, or something that has to be installed, is missing, or if the key may not go
     where the config wants it, and `MassgenError` for a key that cannot be one.
     """
-    if refused := [pair for asked in asked_by([config]) if (pair := refused_pair(asked, environ))]:
+    if refused := refused_keys([config], environ):
         raise BackendError("auth", describe_refusal(refused))
     redactor = redactor or redactor_for(environ, [config])
     return without_keys(_backend(config, environ, private, redactor), redactor)
 
 
 def _backend(config: BackendConfig, environ: Mapping[str, str], private: Path | None, redactor: Redactor) -> Backend:
-    if isinstance(config, ScriptedBackendConfig):
-        from massgen_mcp.backends.scripted import ScriptedBackend
+    """The only place that knows which code is behind which type."""
+    match config:
+        case ScriptedBackendConfig():
+            from massgen_mcp.backends.scripted import ScriptedBackend
 
-        return ScriptedBackend(config)
-    if isinstance(config, ClaudeCodeBackendConfig):
-        return _claude_code(config, environ, private, redactor)
-    if isinstance(config, AcpBackendConfig):
-        return _acp(config, environ, private, redactor)
-    if isinstance(config, Ag2BackendConfig):
-        return _ag2(config, environ, redactor)
-    return _http_backend(config, environ, redactor)
+            return ScriptedBackend(config)
+        case ClaudeCodeBackendConfig():
+            return _claude_code(config, environ, private, redactor)
+        case AcpBackendConfig():
+            return _acp(config, environ, private, redactor)
+        case Ag2BackendConfig():
+            return _ag2(config, environ, redactor)
+        case InstalledBackendConfig():
+            return _installed(config, environ)
+        case _:
+            return _http_backend(config, environ, redactor)
 
 
 def destination_of(config: BackendConfig, environ: Mapping[str, str]) -> Destination | None:
     """Whom calls of this backend go to, for `limiters`; None if it calls nobody."""
-    if isinstance(config, ScriptedBackendConfig):
-        return None
-    if isinstance(config, ClaudeCodeBackendConfig):
-        login = find_login(config, environ)
-        return Destination("claude_code", login.value if login else "")
-    if isinstance(config, AcpBackendConfig):
-        given = [environ.get(name, "") for name in acp_agents.login_variables(config)]
-        return Destination(f"acp/{acp_agents.shown_name(config)}", "\0".join(given))
-    asked = config.asked[0] if isinstance(config, Ag2BackendConfig) else config
-    return Destination(provider_for(asked, environ).base_url.rstrip("/"), find_key(asked, environ) or "")
+    found = destination(config, environ)
+    return found and Destination(*found)
+
+
+def _require(config: BackendConfig, environ: Mapping[str, str]) -> None:
+    """Raises `BackendError` if something has to be installed, or a key is missing."""
+    if fault := lack(config, environ):
+        raise BackendError("bad_request", fault)
+    for names in missing(config, environ):
+        raise BackendError(
+            "auth", f"{config.type} {config.model} needs {' or '.join(names)} in the environment{or_else(config)}"
+        )
+
+
+def _installed(config: InstalledBackendConfig, environ: Mapping[str, str]) -> Backend:
+    _require(config, environ)
+    adapter, settings = member_of(config)
+    if not isinstance(adapter, Adapter):
+        raise BackendError("bad_request", f"the adapter {config.adapter} says nothing of how it is made")
+    return adapter.make(settings, environ)
 
 
 def _claude_code(
     config: ClaudeCodeBackendConfig, environ: Mapping[str, str], private: Path | None, redactor: Redactor
 ) -> Backend:
+    _require(config, environ)
     login, path = find_login(config, environ), find_cli(environ)
-    if missing := lack(environ):
-        raise BackendError("bad_request", missing)
     if login is None or path is None:
         raise BackendError("auth", f"claude_code is not logged in: {how_to_log_in(config)}")
     from massgen_mcp.backends.frameworks.claude_code import ClaudeCodeBackend, Cli
@@ -127,19 +141,15 @@ def _claude_code(
 
 
 def _acp(config: AcpBackendConfig, environ: Mapping[str, str], private: Path | None, redactor: Redactor) -> Backend:
-    program = acp_agents.find_program(config, environ)
-    if (missing := acp_agents.lack(config, environ)) or program is None:
-        raise BackendError("bad_request", missing or "")
-    for names in acp_agents.missing_login(config, environ):
-        raise BackendError("auth", f"{acp_agents.shown_name(config)} needs {' or '.join(names)} in the environment")
+    _require(config, environ)
     from massgen_mcp.backends.acp.backend import AcpBackend
 
-    return AcpBackend(config, program, environ, private, redactor)
+    return AcpBackend(config, acp_agents.find_program(config, environ) or "", environ, private, redactor)
 
 
 def _ag2(config: Ag2BackendConfig, environ: Mapping[str, str], redactor: Redactor) -> Backend:
-    if missing := ag2_agents.lack():
-        raise BackendError("bad_request", missing)
+    if fault := lack(config, environ):
+        raise BackendError("bad_request", fault)
     for asked in config.asked:
         _check_variables(asked, environ)
     from massgen_mcp.backends.frameworks.ag2_agent import Ag2Backend

@@ -5,12 +5,14 @@ Must not know where a config came from; lines are added by `loader`.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import UnionType
 from typing import Annotated, Literal, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
+from massgen_mcp.config.adapters import MEMBERS, installed
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.yaml_reader import Place, show_key
 from massgen_mcp.nearest import nearest
@@ -36,6 +38,8 @@ _BY_TYPE = {
     "model_attributes_type": "expected a mapping",
     "finite_number": "expected a finite number",
 }
+ADAPTER = "installed"
+"""The type that stands for an adapter, which a file names itself."""
 _ALSO_AT_THE_TOP = ("agent",)
 _ALIKE = 0.7
 """How much a key must be like one that is meant: many begin with the same word, such as `enable_`."""
@@ -72,7 +76,7 @@ def problems_of(error: ValidationError) -> list[Problem]:
             case "extra_forbidden":
                 found.append(Problem(seen.place, _unknown_key(seen)))
             case "union_tag_not_found":
-                missing = f"required key is missing; one of: {', '.join(sorted(seen.kinds))}"
+                missing = f"required key is missing; one of: {', '.join(sorted(seen.kinds.keys() - {ADAPTER}))}"
                 found.append(Problem((*seen.place, "type"), missing))
             case "union_tag_invalid":
                 found.append(Problem((*seen.place, "type"), _unknown_type(str(context.get("tag", "")), seen.kinds)))
@@ -110,6 +114,11 @@ def show_name(name: str) -> str:
     return short if short.isprintable() else ascii(short)
 
 
+def on_one_line(text: str | Path) -> str:
+    """As a person is shown it; nothing that a stranger named can look like a line of ours."""
+    return str(text) if str(text).isprintable() else ascii(str(text))
+
+
 def nearest_or_all(word: str, known: Sequence[str], *, cutoff: float = 0.6) -> str:
     """A clause that helps on: the nearest known word, as `nearest` finds it, or all of them."""
     near = nearest(word, known, cutoff=cutoff)
@@ -128,10 +137,12 @@ def _unknown_key(seen: _Seen) -> str:
 
 
 def _unknown_type(tag: str, kinds: Mapping[str, object]) -> str:
-    types = sorted(kinds)
-    near = nearest(tag, types)
+    adapters = list(installed(MEMBERS)) if ADAPTER in kinds else []
+    types = sorted(kinds.keys() - {ADAPTER})
+    near = nearest(tag, [*types, *adapters])
     hint = f"did you mean '{near}'? " if near else ""
-    return f"unknown type; {hint}valid types: {', '.join(types)}"
+    more = f"; installed adapters: {', '.join(adapters)}" if adapters else ""
+    return f"unknown type; {hint}valid types: {', '.join(types)}{more}"
 
 
 def _expectation(kind: str, message: str, context: Mapping[str, object], place: Place) -> str:

@@ -11,13 +11,11 @@ from types import MappingProxyType
 
 from pydantic import ValidationError
 
-from massgen_mcp.config import ag2_agents, examples
-from massgen_mcp.config.access import acp_agents, agent_clis, key_hosts
+from massgen_mcp.config import examples
+from massgen_mcp.config.access import members
 from massgen_mcp.config.access.acceptances import Pair, user_directory
+from massgen_mcp.config.access.key_hosts import describe_refusal
 from massgen_mcp.config.diagnostics import Problem, likely_types, problems_of, show_name, show_place
-from massgen_mcp.config.installed import OF_MODELS, wrong_versions
-from massgen_mcp.config.models.ag2 import Ag2BackendConfig
-from massgen_mcp.config.models.backends import AcpBackendConfig, ClaudeCodeBackendConfig, ScriptedBackendConfig
 from massgen_mcp.config.models.config import AgentSettings, Config
 from massgen_mcp.config.normalize import shape
 from massgen_mcp.config.to_plain import NotPlainError, plain_data
@@ -146,7 +144,7 @@ def missing_keys(config: Config, environ: Mapping[str, str]) -> list[str]:
 
 def missing_parts(config: Config, environ: Mapping[str, str]) -> list[str]:
     """What this config needs and has not: the names of variables, and what is not installed, in words."""
-    lacks = (not_installed(agent, environ) for agent in config.agents)
+    lacks = (members.lack(agent.backend, environ) for agent in config.agents)
     return [*missing_keys(config, environ), *dict.fromkeys(lack for lack in lacks if lack is not None)]
 
 
@@ -154,21 +152,13 @@ def check_credentials(config: Config, environ: Mapping[str, str]) -> None:
     """Raises `MassgenError("config_invalid")` naming the variable of a key that cannot be one (see `keys.read_key`), or
     of an address with credentials in it.
     """
-    for asked in _asked_by(config):
-        if isinstance(asked, ClaudeCodeBackendConfig):
-            agent_clis.check_credentials(asked, environ)
-        else:
-            key_hosts.check_credentials(asked, environ)
+    for agent in config.agents:
+        members.check_credentials(agent.backend, environ)
 
 
 def refused_keys(config: Config, environ: Mapping[str, str]) -> tuple[Pair, ...]:
     """The keys that this config wants to send to hosts that may not have them."""
-    refused = (key_hosts.refused_pair(asked, environ) for asked in _asked_by(config))
-    return tuple(dict.fromkeys(pair for pair in refused if pair is not None))
-
-
-def _asked_by(config: Config) -> tuple[key_hosts.AskedBackend, ...]:
-    return key_hosts.asked_by(agent.backend for agent in config.agents)
+    return members.refused_keys((agent.backend for agent in config.agents), environ)
 
 
 def require_keys(config: Config, environ: Mapping[str, str]) -> None:
@@ -179,14 +169,14 @@ def require_keys(config: Config, environ: Mapping[str, str]) -> None:
     """
     check_credentials(config, environ)
     if refused := refused_keys(config, environ):
-        raise MassgenError("key_refused", key_hosts.describe_refusal(refused))
+        raise MassgenError("key_refused", describe_refusal(refused))
     for agent in config.agents:
-        if missing := not_installed(agent, environ):
+        if missing := members.lack(agent.backend, environ):
             raise MassgenError("config_invalid", missing)
     without = _without_key(config, environ)
     lacking: dict[str, list[str]] = {}
     for agent, names in without:
-        lacking.setdefault(f"{' or '.join(names)}{_or_a_login(agent)}", []).append(f"'{agent.id}'")
+        lacking.setdefault(f"{' or '.join(names)}{members.or_else(agent.backend)}", []).append(f"'{agent.id}'")
     if lacking:
         listed = [
             f"agent {ids[0]} needs {key}" if len(ids) == 1 else f"agents {', '.join(ids)} need {key}"
@@ -196,39 +186,8 @@ def require_keys(config: Config, environ: Mapping[str, str]) -> None:
         raise MassgenError("missing_key", message)
 
 
-def _or_a_login(agent: AgentSettings) -> str:
-    if isinstance(agent.backend, ClaudeCodeBackendConfig) and agent.backend.api_key_env is None:
-        return " (or your own login to Claude Code, with use_login: true)"
-    return ""
-
-
-def not_installed(agent: AgentSettings, environ: Mapping[str, str]) -> str | None:
-    """What has to be installed, or in another version, before this agent can work here; None: nothing."""
-    match agent.backend:
-        case ClaudeCodeBackendConfig():
-            return agent_clis.lack(environ)
-        case Ag2BackendConfig():
-            return ag2_agents.lack()
-        case AcpBackendConfig():
-            return acp_agents.lack(agent.backend, environ)
-        case ScriptedBackendConfig():
-            return None
-        case _:
-            return "; ".join(map(str, wrong_versions(*OF_MODELS))) or None
-
-
 def _without_key(config: Config, environ: Mapping[str, str]) -> list[tuple[AgentSettings, Sequence[str]]]:
-    lacking: list[tuple[AgentSettings, Sequence[str]]] = []
-    for agent in config.agents:
-        if isinstance(agent.backend, AcpBackendConfig):
-            lacking += [(agent, names) for names in acp_agents.missing_login(agent.backend, environ)]
-        for asked in key_hosts.asked_by([agent.backend]):
-            if isinstance(asked, ClaudeCodeBackendConfig):
-                missing = agent_clis.missing_login(asked, environ)
-            else:
-                missing = key_hosts.missing_variables(asked, environ)
-            lacking += [(agent, names) for names in missing if (agent, names) not in lacking]
-    return lacking
+    return [(agent, names) for agent in config.agents for names in members.missing(agent.backend, environ)]
 
 
 def _parsed(located: Located, environ: Mapping[str, str], base_dir: Path | None) -> ParsedConfig:
@@ -247,6 +206,8 @@ def _parsed(located: Located, environ: Mapping[str, str], base_dir: Path | None)
         raise _invalid(problems, located) from None
     if problems:
         raise _invalid(problems, located)
+    if faults := list(members.faults(config)):
+        raise _invalid([Problem(shaped.as_written(place), fault) for place, fault in faults], located)
     own = config_places(Path(), environ)[1]
     if Path(located.source).absolute() != own and (unconfined := list(_unconfined(config))):
         message = f"it starts a program outside the sandbox, so only your own config ({own}) may have it"
@@ -259,8 +220,8 @@ def _unconfined(config: Config) -> Iterator[Place]:
     if config.notify:
         yield ("notify",)
     for number, agent in enumerate(config.agents):
-        if isinstance(agent.backend, AcpBackendConfig) and agent.backend.enclosure == "off":
-            yield ("agents", number, "backend", "enclosure")
+        if agent.backend.outside:
+            yield ("agents", number, "backend", agent.backend.outside)
 
 
 def _problems_of_likely_types(data: Mapping[str, Plain], error: ValidationError) -> list[Problem]:

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
 from massgen_mcp.config import ag2_agents, mcp_servers
+from massgen_mcp.config.adapters import MEMBERS, installed
 from massgen_mcp.config.diagnostics import Problem
 from massgen_mcp.config.massgen import files as massgen_files
+from massgen_mcp.config.models.backends import LIMITED_TYPES
 from massgen_mcp.config.models.orchestrator import DEFAULT_SKILLS
 from massgen_mcp.config.providers.catalog import PROVIDERS
 from massgen_mcp.config.yaml_reader import Place, Plain
@@ -27,6 +29,7 @@ OF_THE_AGENT = ("commands", "exclude_file_operation_mcps", "mcp_servers", "allow
 OF_CLAUDE_CODE = ("allowed_tools", "exclude_tools")
 """What the Claude Code CLI has a meaning of its own for."""
 MAX_PLACE = 4096
+_OWN_TYPES = {"scripted", *LIMITED_TYPES, *(alias for row in PROVIDERS for alias in row.aliases)}
 _ALIASES = {alias: row.type for row in PROVIDERS for alias in row.aliases}
 
 
@@ -63,6 +66,7 @@ def shape(data: Plain, *, environ: Mapping[str, str], base_dir: Path) -> Shaped:
         return Shaped({}, [Problem((), "expected a mapping with the key 'agents'")])
     shaped = Shaped(dict(data))
     _unite_agents(shaped)
+    _take_adapters(shaped)
     _take_massgens(shaped)
     _shape_agents(shaped, environ)
     _take_switches(shaped)
@@ -89,6 +93,22 @@ def _unite_agents(shaped: Shaped) -> None:
         else:
             shaped.single = True
             data["agents"] = [agent]
+
+
+def _take_adapters(shaped: Shaped) -> None:
+    """`type: NAME` of an installed adapter. Our own types go before others of the same name."""
+    if not isinstance(given := shaped.data.get("agents"), list):
+        return
+    shaped.data["agents"] = agents = [*given]
+    for number, agent in enumerate(agents):
+        if not isinstance(agent, dict) or not isinstance(backend := agent.get("backend"), dict):
+            continue
+        name = backend.get("type")
+        if isinstance(name, str) and name not in _OWN_TYPES and name in installed(MEMBERS):
+            of_all = {key: value for key, value in backend.items() if key in (*OF_THE_AGENT, "price")}
+            settings = {key: value for key, value in backend.items() if key not in ("type", *of_all)}
+            shaped_backend = {"type": "installed", "adapter": name, "settings": settings, **of_all}
+            agents[number] = {**agent, "backend": shaped_backend}
 
 
 def _take_massgens(shaped: Shaped) -> None:

@@ -11,16 +11,12 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from massgen_mcp.config.access.key_hosts import CLAUDE_URL, provider_for
+from massgen_mcp.config.access.key_hosts import provider_for
+from massgen_mcp.config.access.members import asked_by, known
 from massgen_mcp.config.access.prices import Guess, PriceAs, guess_of, price_as_of
-from massgen_mcp.config.models.ag2 import Ag2BackendConfig
-from massgen_mcp.config.models.backends import (
-    AcpBackendConfig,
-    BackendConfig,
-    ClaudeCodeBackendConfig,
-    ScriptedBackendConfig,
-)
+from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.common import Price
+from massgen_mcp.config.models.http_backends import HttpBackend
 from massgen_mcp.config.providers.catalog import MESSAGES_OUTPUT
 from massgen_mcp.events.parts import Cost, PriceSource, Usage
 from massgen_mcp.threads import imported
@@ -98,15 +94,16 @@ def tariff_of(config: BackendConfig, environ: Mapping[str, str]) -> Tariff:
     """The tariff of an agent with this backend. A model on one's own machine has no price but the config's. Raises
     `MassgenError` config_invalid for a `MASSGEN_PRICE_AS` that names no provider.
     """
-    if isinstance(config, ScriptedBackendConfig):
-        return Tariff(config.model, config.price)
-    if isinstance(config, ClaudeCodeBackendConfig):
-        return Tariff(config.model, config.price, CLAUDE_URL, limitable=False)
-    if isinstance(config, AcpBackendConfig):
-        return Tariff(config.model, config.price, limitable=False)
-    if isinstance(config, Ag2BackendConfig):
-        own, *others = (tariff_of(asked, environ) for asked in config.asked)
-        return replace(own, others=tuple(others))
+    own, *others = [_of_model(asked, environ) for asked in asked_by([config])] or [_of_member(config)]
+    return replace(own, others=tuple(others))
+
+
+def _of_member(config: BackendConfig) -> Tariff:
+    member = known(config)
+    return Tariff(config.model, config.price, member.listed_at, limitable=member.limitable)
+
+
+def _of_model(config: HttpBackend, environ: Mapping[str, str]) -> Tariff:
     provider = provider_for(config, environ)
     listed_at = provider.base_url if provider.base_url.lower().startswith("https://") else None
     own = _limits_in(config.extra_body)

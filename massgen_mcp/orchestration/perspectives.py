@@ -28,7 +28,7 @@ def perspectives(agents: Sequence[AgentSettings]) -> list[str | None]:
     """One per agent. None for all where they ask different models or there is one agent, and for each that has
     instructions of its own: whoever wrote those has given it a view.
     """
-    asked = {(agent.backend.type, agent.backend.model) for agent in agents}
+    asked = {agent.asked for agent in agents}
     if len(agents) == 1 or len(asked) > 1:
         return [None] * len(agents)
     texts = list(PERSPECTIVES.values())

@@ -9,9 +9,8 @@ from contextlib import suppress
 from itertools import combinations
 from pathlib import Path
 
-from massgen_mcp.config.access.key_hosts import vendor_of
+from massgen_mcp.config.access.members import lack, vendor_of
 from massgen_mcp.config.diagnostics import show_name
-from massgen_mcp.config.loader import not_installed
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.sandboxes import sandbox_of_checks
@@ -46,7 +45,7 @@ _RUNS_MASSGEN = re.compile(r"(?:^|[\s`'\"(])massgen(?:-mcp)?\s+(?:-|@|[\"']|run\
 
 def hindrances(config: Config, environ: Mapping[str, str]) -> list[str]:
     """A sentence each."""
-    missing = [f"{agent.id}: {lack}." for agent in config.agents if (lack := not_installed(agent, environ))]
+    missing = [f"{agent.id}: {fault}." for agent in config.agents if (fault := lack(agent.backend, environ))]
     return [*dict.fromkeys(missing), *_without_nested_runs(config)]
 
 

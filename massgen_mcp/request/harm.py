@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from massgen_mcp.config.access.acceptances import user_directory
-from massgen_mcp.config.access.key_hosts import address_of, asked_by, host_of, is_own_key
+from massgen_mcp.config.access.key_hosts import host_of, is_own_key
+from massgen_mcp.config.access.members import addresses
 from massgen_mcp.config.adjusted import RequestedLimits, with_limits
+from massgen_mcp.config.diagnostics import on_one_line
 from massgen_mcp.config.examples import example_name
 from massgen_mcp.config.loader import config_places, is_config, load_config
 from massgen_mcp.config.models.config import Config
@@ -22,7 +24,7 @@ from massgen_mcp.config.models.orchestrator import BudgetConfig, ContextPath, De
 from massgen_mcp.config.providers.addresses import is_loopback
 from massgen_mcp.config.providers.catalog import operators_rows, owner_of
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.request.reach import KEY, NETWORK, READS, SANDBOX, SCRIPTS, WRITES, Reach, check_in, on_one_line
+from massgen_mcp.request.reach import KEY, NETWORK, READS, SANDBOX, SCRIPTS, WRITES, Reach, check_in
 
 AZURE = "azure_openai"
 
@@ -115,12 +117,11 @@ def _within(path: Path, directories: Sequence[Path]) -> bool:
 
 def _known(config: Config, reach: Reach, environ: Mapping[str, str]) -> set[str]:
     """The hosts that may be asked, and their own keys: a host only if that holds for every address there is at it."""
-    addresses: defaultdict[str, list[str]] = defaultdict(list)
-    for one in asked_by(agent.backend for agent in config.agents):
-        if url := address_of(one, environ):
-            addresses[host_of(url)].append(url)
-    hosts = {host for host, urls in addresses.items() if all(_is_known(url, environ) for url in urls)}
-    keys = [pair for pair in reach.keys if all(is_own_key(pair.key, url, environ) for url in addresses[pair.host])]
+    known: defaultdict[str, list[str]] = defaultdict(list)
+    for url in addresses((agent.backend for agent in config.agents), environ):
+        known[host_of(url)].append(url)
+    hosts = {host for host, urls in known.items() if all(_is_known(url, environ) for url in urls)}
+    keys = [pair for pair in reach.keys if all(is_own_key(pair.key, url, environ) for url in known[pair.host])]
     return {*(f"host: {host}" for host in hosts), *(f"{KEY}{pair.key} to {pair.host}" for pair in keys)}
 
 

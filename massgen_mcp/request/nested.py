@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from massgen_mcp.config.adjusted import rechecked, without_caller, without_scripts
+from massgen_mcp.config.diagnostics import on_one_line
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.request.reach import Reach, on_one_line, reach_of, scripts_may_run
+from massgen_mcp.request.reach import Reach, reach_of, scripts_may_run
 
 SETS = "sets: "
 

@@ -9,23 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
 
-from massgen_mcp.config.access import acp_agents
+from massgen_mcp.config.access import members
 from massgen_mcp.config.access.acceptances import Pair
-from massgen_mcp.config.access.agent_clis import API_KEY, TOKEN
-from massgen_mcp.config.access.key_hosts import AskedBackend, address_of, asked_by, host_of, key_variables
-from massgen_mcp.config.models.backends import AcpBackendConfig, ClaudeCodeBackendConfig, ScriptedBackendConfig
+from massgen_mcp.config.diagnostics import on_one_line
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.common import ListedBackendConfig
 from massgen_mcp.config.models.config import Config, HttpMcpServer, StdioServer
 from massgen_mcp.config.models.http_backends import HttpBackendConfig
-from massgen_mcp.config.providers.keys import read_key
 from massgen_mcp.config.variables import variables_in
 
 KEY = "key: "
 READS = "reads: "
 WRITES = "writes: "
-CLAUDE_CODE = "the Claude Code CLI"
-AGENT_CLI = "the agent CLI "
 COMMANDS = "agents' commands in "
 CHECKS = "checks in "
 SCRIPTS = "scripts that agents write, in "
@@ -96,16 +91,9 @@ class Reach:
         return "; ".join(parts_with_names) or "no hosts, no keys, writes nothing of yours"
 
 
-def on_one_line(text: str | Path) -> str:
-    """As a person is shown it; nothing that a stranger named can look like a line of ours."""
-    return str(text) if str(text).isprintable() else ascii(str(text))
-
-
 def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach:
     """What a run of this config reaches. `project` is what relative paths start from."""
-    backends = asked_by(agent.backend for agent in config.agents)
-    clis = [agent.backend for agent in config.agents if isinstance(agent.backend, AcpBackendConfig)]
-    of_clis = [host.removesuffix(":443") for cli in clis for host in acp_agents.hosts_of(cli)]
+    backends = [agent.backend for agent in config.agents]
     orchestrator = config.orchestrator
     contexts = orchestrator.context_paths if orchestrator.enable_filesystem else ()
     reads = [(project / context.path).resolve() for context in contexts]
@@ -117,21 +105,14 @@ def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach
         skills = (project / orchestrator.coordination.skills_directory).resolve()
         reads += [skills] if skills.is_dir() else []
     return Reach(
-        hosts=tuple(dict.fromkeys([*(host for backend in backends if (host := _host(backend, environ))), *of_clis])),
-        keys=tuple(
-            dict.fromkeys(
-                [
-                    *(pair for backend in backends for pair in _keys(backend, environ)),
-                    *(pair for cli in clis for pair in acp_agents.pairs_of(cli, environ)),
-                ]
-            )
-        ),
+        hosts=tuple(dict.fromkeys(host for backend in backends for host in members.hosts(backend, environ))),
+        keys=tuple(dict.fromkeys(pair for backend in backends for pair in members.keys(backend, environ))),
         reads=tuple(dict.fromkeys(reads)),
         writes=tuple(dict.fromkeys(writes)),
         commands=tuple(_commands(config)),
         scripts=tuple(_scripts(config, wanted=False)),
         servers=tuple(dict.fromkeys(_servers(config))),
-        settings=tuple(_settings(config)),
+        settings=tuple(_settings(config, environ)),
         max_usd=config.budget.max_usd,
         max_tokens=config.budget.max_tokens,
         max_seconds=config.timeout_settings.orchestrator_timeout_seconds,
@@ -141,26 +122,6 @@ def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach
 def _all_commands(config: Config) -> tuple[CommandsConfig, ...]:
     """What holds for agents' commands, and for checks, which every call can add."""
     return (*config.all_commands, config.orchestrator.commands)
-
-
-def _host(backend: AskedBackend, environ: Mapping[str, str]) -> str | None:
-    url = address_of(backend, environ)
-    return host_of(url) if url else None
-
-
-def _keys(backend: AskedBackend, environ: Mapping[str, str]) -> Iterator[Pair]:
-    """The variable that the config names, else the first that is set of those that may hold the key."""
-    host = _host(backend, environ)
-    names = _variables(backend, environ)
-    if host and names:
-        used = next((name for name in names if read_key(environ, name)), names[0])
-        yield Pair(key=used, host=host)
-
-
-def _variables(backend: AskedBackend, environ: Mapping[str, str]) -> tuple[str, ...]:
-    if isinstance(backend, ClaudeCodeBackendConfig):
-        return (backend.api_key_env,) if backend.api_key_env else (API_KEY, TOKEN)
-    return key_variables(backend, environ)
 
 
 def _servers(config: Config) -> Iterator[str]:
@@ -183,11 +144,7 @@ def _servers(config: Config) -> Iterator[str]:
 
 
 def _commands(config: Config) -> Iterator[str]:
-    clis = [agent.backend for agent in config.agents if isinstance(agent.backend, ClaudeCodeBackendConfig)]
-    for own in dict.fromkeys(cli.use_login for cli in clis):
-        yield f"{CLAUDE_CODE} with your own login" if own else CLAUDE_CODE
-    others = [agent.backend for agent in config.agents if isinstance(agent.backend, AcpBackendConfig)]
-    yield from dict.fromkeys(map(_agent_cli, others))
+    yield from dict.fromkeys(line for agent in config.agents for line in members.starts(agent.backend))
     commands_named = [
         line
         for commands in config.all_commands
@@ -202,15 +159,6 @@ def _commands(config: Config) -> Iterator[str]:
         commands_named.append(f"{CHECKS}{_where(commands)}")
     commands_named += list(_reaches(CHECKS, commands)) if checks or not commands.enabled else []
     yield from dict.fromkeys(commands_named)
-
-
-def _agent_cli(backend: AcpBackendConfig) -> str:
-    preset = acp_agents.preset_of(backend)
-    words = [on_one_line(shlex.join([preset.program, *preset.arguments]))]
-    words += ["with your own login, so your subscription pays"] if backend.login == "own" else []
-    words += [f"given {', '.join(given)}"] if (given := acp_agents.variables_of(backend)) else []
-    words += ["outside the sandbox, with all your rights"] if backend.enclosure == "off" else []
-    return f"{AGENT_CLI}{' '.join(words)}"
 
 
 def scripts_may_run(config: Config) -> bool:
@@ -253,13 +201,13 @@ def _where(commands: CommandsConfig) -> str:
     return where
 
 
-def _settings(config: Config) -> Iterator[str]:
+def _settings(config: Config, environ: Mapping[str, str]) -> Iterator[str]:
     variables = (variable for commands in _all_commands(config) for variable in commands.env.items())
     yield from (on_one_line(f"{name}={value} for commands and checks") for name, value in dict.fromkeys(variables))
     for agent in config.agents:
         backend = agent.backend
-        if isinstance(backend, ScriptedBackendConfig):
-            continue
+        if members.destination(backend, environ) is None:
+            continue  # it calls nobody
         if isinstance(backend, ListedBackendConfig) and backend.price_as is not None:
             yield f"{agent.id}: the prices of {backend.price_as}, by which the money limit counts"
         if backend.price is not None:

@@ -11,12 +11,12 @@ from typing import Any, Literal, assert_never
 
 from massgen_mcp.config.adjusted import without_scripts
 from massgen_mcp.config.default_team import config_from_models
-from massgen_mcp.config.diagnostics import show_name
+from massgen_mcp.config.diagnostics import on_one_line, show_name
 from massgen_mcp.config.loader import config_places, is_config, parse_data
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.harm import Granted
-from massgen_mcp.request.reach import on_one_line, reach_of
+from massgen_mcp.request.reach import reach_of
 from massgen_mcp.request.trust import Consent, Origin, read_file, require_trust
 
 NO_SCRIPTS = (

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Literal, assert_never
 
 from massgen_mcp.config.access.acceptances import PAIRS_VARIABLE, Acceptance, accept, acceptance_of
+from massgen_mcp.config.diagnostics import on_one_line
 from massgen_mcp.config.loader import config_path, config_places, parse_text, read_config_at, refused_keys
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import ErrorCode, MassgenError
 from massgen_mcp.request.digest import digest_of
 from massgen_mcp.request.harm import Granted, beyond, harmful, outside, vouched_for
-from massgen_mcp.request.reach import KEY, READS, WRITES, Reach, on_one_line, reach_of
+from massgen_mcp.request.reach import KEY, READS, WRITES, Reach, reach_of
 
 Origin = Literal["found", "person", "agent"]
 """Who chose the config: a command that looked in the working directory, a person, or an agent that calls a tool."""

@@ -35,7 +35,7 @@ def mode_of(config: Config) -> str:
 def team_box(config: Config, width: int) -> list[Line]:
     """The mode and every agent with its model."""
     labels = ["🤝 Mode:", *(_branch(place, config) + agent.id + ":" for place, agent in enumerate(config.agents))]
-    values = [mode_of(config), *(f"{agent.backend.model} ({agent.backend.type})" for agent in config.agents)]
+    values = [mode_of(config), *(f"{agent.backend.model} ({agent.kind})" for agent in config.agents)]
     column = max(width_of(label) for label in labels) + 4
     rows = [
         (Span("   "), Span(label + " " * (column - width_of(label)), "strong"), Span(value))

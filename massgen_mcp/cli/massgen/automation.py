@@ -81,7 +81,7 @@ class Lines:
 
 
 def _members(config: Config) -> str:
-    models = (f"{agent.backend.type}/{agent.backend.model}" for agent in config.agents)
+    models = (agent.asked for agent in config.agents)
     return ", ".join(f"{public_agent_name(place)} ({model})" for place, model in enumerate(models))
 
 

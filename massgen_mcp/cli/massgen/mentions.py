@@ -31,7 +31,7 @@ def _check(path: Path, config: Config, cwd: Path) -> None:
         message = f"@{path}: only what is in {cwd} can be named so; the config may name more under `context_paths`"
         raise MassgenError("invalid_action", message)
     if path.suffix.lower() in _IMAGES:
-        models = ", ".join(dict.fromkeys(f"{agent.backend.type}/{agent.backend.model}" for agent in config.agents))
+        models = ", ".join(dict.fromkeys(agent.asked for agent in config.agents))
         message = f"@{path.name} is an image, and the models here are sent text alone ({models}); say what it shows"
         raise MassgenError("invalid_action", message)
     if not config.orchestrator.enable_filesystem:

@@ -74,7 +74,7 @@ class Account:
 
 
 def _members(config: Config) -> str:
-    names = [f"{agent.id} ({agent.backend.type}/{agent.backend.model})" for agent in config.agents]
+    names = [f"{agent.id} ({agent.asked})" for agent in config.agents]
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return ", ".join(names[:_MOST_NAMED]) + more
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 VERBS = "massgen_mcp.cli.massgen_mcp.verbs"
 MODULES = {
     **dict.fromkeys(("answer", "cancel", "mark", "raise-budget", "resume"), "controls"),
+    "check-adapter": "check_adapter",
     "uninstall": "install",
     "wait": "status",
 }

@@ -4,6 +4,7 @@ Must not start one. Reads a login file of the user's only for a config that says
 """
 
 import json
+import shlex
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import cast
 from massgen_mcp.config.access.acceptances import Pair
 from massgen_mcp.config.access.acp_presets import PRESETS, Preset
 from massgen_mcp.config.access.key_hosts import is_model_key, is_own_key
+from massgen_mcp.config.diagnostics import on_one_line
 from massgen_mcp.config.models.backends import AcpBackendConfig
 from massgen_mcp.config.providers.keys import is_set
 from massgen_mcp.config.variables import called_a_secret
@@ -71,16 +73,31 @@ def own_login(config: AcpBackendConfig, environ: Mapping[str, str]) -> Path | No
     return file if file.is_file() else None
 
 
-def login_secrets(config: AcpBackendConfig, environ: Mapping[str, str]) -> Iterator[str]:
-    """What must be kept out of everything that is said, of a login that the config uses."""
+def login_secrets(config: AcpBackendConfig, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The login that it uses, to be kept out of everything that is said."""
     file = own_login(config, environ) if config.login == "own" else None
     if file is None:
         return
     try:
         with file.open("rb") as opened:
-            yield from _long_texts(json.loads(opened.read(MAX_LOGIN_BYTES)))
+            texts = [*_long_texts(json.loads(opened.read(MAX_LOGIN_BYTES)))]
     except (OSError, ValueError, RecursionError):
         return
+    yield from ((f"of your login to {shown_name(config)}", text) for text in texts)
+
+
+def starts(config: AcpBackendConfig) -> tuple[str, ...]:
+    preset = preset_of(config)
+    words = ["the agent CLI", on_one_line(shlex.join([preset.program, *preset.arguments]))]
+    words += ["with your own login, so your subscription pays"] if config.login == "own" else []
+    words += [f"given {', '.join(given)}"] if (given := variables_of(config)) else []
+    words += ["outside the sandbox, with all your rights"] if config.outside else []
+    return (" ".join(words),)
+
+
+def destination(config: AcpBackendConfig, environ: Mapping[str, str]) -> tuple[str, str]:
+    given = [environ.get(name, "") for name in login_variables(config)]
+    return f"acp/{shown_name(config)}", "\0".join(given)
 
 
 def _long_texts(value: object) -> Iterator[str]:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
-from massgen_mcp.config.access.key_hosts import CLAUDE_URL_VARIABLE, refused_pair
+from massgen_mcp.config.access.acceptances import Pair
+from massgen_mcp.config.access.key_hosts import CLAUDE_URL, CLAUDE_URL_VARIABLE, refused_pair
 from massgen_mcp.config.models.backends import ClaudeCodeBackendConfig
 from massgen_mcp.config.providers.keys import check_address, is_set, read_key
 
@@ -36,6 +37,41 @@ class Login:
     value: str = field(repr=False)
 
 
+def key_variables(config: ClaudeCodeBackendConfig) -> tuple[str, ...]:
+    """Names of the variables that may hold its key or token."""
+    return (config.api_key_env,) if config.api_key_env else (API_KEY, TOKEN)
+
+
+def address(environ: Mapping[str, str]) -> str:
+    """Whom the CLI asks."""
+    return environ.get(BASE_URL, "").strip() or CLAUDE_URL
+
+
+def refused(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> list[Pair]:
+    """The pair of key and host that it wants and nobody accepted, if there is one."""
+    pair = refused_pair(config.api_key_env, address(environ), environ)
+    return [pair] if pair else []
+
+
+def starts(config: ClaudeCodeBackendConfig) -> tuple[str, ...]:
+    return (f"the Claude Code CLI{' with your own login' if config.use_login else ''}",)
+
+
+def destination(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> tuple[str, str]:
+    login = find_login(config, environ)
+    return "claude_code", login.value if login else ""
+
+
+def login_secrets(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The login that it uses, to be kept out of everything that is said."""
+    token = own_login(environ) if config.use_login else None
+    return [("of your login to Claude Code", token)] if token else []
+
+
+def or_a_login(config: ClaudeCodeBackendConfig) -> str:
+    return "" if config.api_key_env else " (or your own login to Claude Code, with use_login: true)"
+
+
 def find_login(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> Login | None:
     """The key or token in the environment, else, where the config says so, the token of the user's own login to Claude
     Code while it is valid.
@@ -44,7 +80,7 @@ def find_login(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> L
     Raises as `read_key` does.
     """
     if config.api_key_env is not None:
-        key = None if refused_pair(config, environ) else read_key(environ, config.api_key_env)
+        key = None if refused(config, environ) else read_key(environ, config.api_key_env)
         return Login(API_KEY, key) if key else None
     for variable in (API_KEY, TOKEN):
         if value := read_key(environ, variable):
@@ -63,7 +99,7 @@ def how_to_log_in(config: ClaudeCodeBackendConfig) -> str:
 
 def missing_login(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> list[tuple[str, ...]]:
     """What keeps a run with this backend from starting: groups of variables, of each of which one has to be set."""
-    names = (config.api_key_env,) if config.api_key_env else (API_KEY, TOKEN)
+    names = key_variables(config)
     own = config.use_login and config.api_key_env is None and own_login(environ) is not None
     if own or any(is_set(environ, name) for name in names):
         return []

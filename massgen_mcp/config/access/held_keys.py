@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-from massgen_mcp.config.access import acp_agents, agent_clis
-from massgen_mcp.config.access.key_hosts import asked_by
-from massgen_mcp.config.models.backends import AcpBackendConfig, BackendConfig, ClaudeCodeBackendConfig
+from massgen_mcp.config.access import agent_clis, members
+from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.providers.catalog import PROVIDERS
 from massgen_mcp.config.variables import called_a_secret
 from massgen_mcp.redaction import Redactor
@@ -37,9 +36,7 @@ def _values(
 ) -> Iterator[tuple[str, str]]:
     known = {name for row in PROVIDERS for name in row.key_variables}
     known |= {agent_clis.API_KEY, agent_clis.TOKEN}
-    known |= {asked.api_key_env for asked in asked_by(backends) if asked.api_key_env}
     known.update(further)
-    clis = [backend for backend in backends if isinstance(backend, AcpBackendConfig)]
     for name in sorted(known.intersection(environ)):
         yield name, environ[name]
     for name, value in sorted(environ.items()):
@@ -47,12 +44,8 @@ def _values(
             yield name, value
         elif "@" in value and _ADDRESSES.search(name):
             yield from ((name, secret) for secret in _passwords(value))
-    uses_login = any(isinstance(backend, ClaudeCodeBackendConfig) and backend.use_login for backend in backends)
-    if uses_login and (token := agent_clis.own_login(environ)):
-        yield "of your login to Claude Code", token
-    for cli in clis:
-        name = f"of your login to {acp_agents.shown_name(cli)}"
-        yield from ((name, secret) for secret in acp_agents.login_secrets(cli, environ))
+    for backend in backends:
+        yield from members.secrets(backend, environ)
 
 
 def _passwords(address: str) -> Iterator[str]:

@@ -5,20 +5,13 @@ or where a person accepted that very pair of variable and host. What looks like 
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from massgen_mcp.config.access.acceptances import PAIRS_FILE, Pair, accepted_pairs
-from massgen_mcp.config.models.ag2 import Ag2BackendConfig
-from massgen_mcp.config.models.backends import (
-    AcpBackendConfig,
-    BackendConfig,
-    ClaudeCodeBackendConfig,
-    ScriptedBackendConfig,
-)
-from massgen_mcp.config.models.http_backends import AzureBackendConfig, HttpBackend, HttpBackendConfig
+from massgen_mcp.config.models.http_backends import AzureBackendConfig, HttpBackend
 from massgen_mcp.config.providers.addresses import is_loopback, port_in, same_address
 from massgen_mcp.config.providers.catalog import (
     GEMINI_COMPATIBLE,
@@ -91,7 +84,7 @@ def find_key(backend: HttpBackend, environ: Mapping[str, str]) -> str | None:
     """The key to send with this backend's requests. None: there is none, or none may go to that host. Raises as
     `read_key` does.
     """
-    if refused_pair(backend, environ) is not None:
+    if refused(backend, environ):
         return None
     values = (read_key(environ, name) for name in key_variables(backend, environ))
     return next((value for value in values if value), None)
@@ -119,43 +112,22 @@ def missing_variables(backend: HttpBackend, environ: Mapping[str, str]) -> list[
     return missing
 
 
-AskedBackend = HttpBackend | ClaudeCodeBackendConfig
-"""What asks one address with one key."""
-
-
-def asked_by(backends: Iterable[BackendConfig]) -> tuple[AskedBackend, ...]:
-    """Whom these backends ask, for the models of which they ask themselves: nobody, somebody, or several."""
-    return tuple(asked for backend in backends for asked in _asked(backend))
-
-
-def _asked(backend: BackendConfig) -> tuple[AskedBackend, ...]:
-    match backend:
-        case ScriptedBackendConfig() | AcpBackendConfig():  # an agent CLI finds its address and its login itself
-            return ()
-        case Ag2BackendConfig():
-            return backend.asked
-        case _:
-            return (backend,)
-
-
-def address_of(asked: AskedBackend, environ: Mapping[str, str]) -> str | None:
-    """Where it is asked; None if nobody has said where."""
-    if isinstance(asked, ClaudeCodeBackendConfig):
-        return environ.get(CLAUDE_URL_VARIABLE, "").strip() or CLAUDE_URL
-    return provider_for(asked, environ).base_url or None
-
-
-def refused_pair(backend: AskedBackend, environ: Mapping[str, str]) -> Pair | None:
-    """The pair of variable and host that is needed and that nobody accepted."""
-    variable, url = backend.api_key_env, address_of(backend, environ)
-    if variable is None or url is None or may_go(variable, url, environ):
+def refused_pair(variable: str | None, url: str, environ: Mapping[str, str]) -> Pair | None:
+    """The pair of a variable that a config names and of the host that is asked, where nobody accepted it."""
+    if variable is None or not url or may_go(variable, url, environ):
         return None
     return Pair(key=variable, host=host_of(url))
 
 
-def describe_refusal(refused: Sequence[Pair]) -> str:
+def refused(backend: HttpBackend, environ: Mapping[str, str]) -> list[Pair]:
+    """The pair that this backend wants and nobody accepted, if there is one."""
+    pair = refused_pair(backend.api_key_env, provider_for(backend, environ).base_url, environ)
+    return [pair] if pair else []
+
+
+def describe_refusal(pairs: Sequence[Pair]) -> str:
     """What is refused, and who can allow it."""
-    listed = "; ".join(f"{pair.key} to {pair.host}" for pair in refused)
+    listed = "; ".join(f"{pair.key} to {pair.host}" for pair in pairs)
     return (
         f"these keys may not go there: {listed}. A key goes to its own provider, to an address that the environment "
         "sets, or to this machine, unless you accept the pair: `massgen-mcp trust CONFIG`, or a line in "
@@ -209,15 +181,6 @@ def provider_for(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLE
     if owner is None:
         return replace(row, base_url=url, wire=wire, key_variables=(), key_required=False, strong_model=None)
     return replace(owner, base_url=url, wire=wire)
-
-
-def vendor_of(backend: BackendConfig) -> str:
-    """Who makes its model, as far as the provider tells; a scripted agent's is the name of its model."""
-    if isinstance(backend, ScriptedBackendConfig):
-        return backend.model
-    if isinstance(backend, ClaudeCodeBackendConfig):
-        return named_provider("claude").type
-    return provider_for(backend).type if isinstance(backend, HttpBackendConfig) else backend.type
 
 
 def key_variables(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLES) -> tuple[str, ...]:

@@ -163,6 +163,10 @@ class Ag2BackendConfig(ListedBackendConfig, frozen=True):
         return any(agent.code_execution_config is not None for agent in self.agents)
 
     @property
+    def talks_in_a_group(self) -> bool:
+        return self.group_config is not None
+
+    @property
     def asked(self) -> tuple[ProviderBackendConfig, ...]:
         """The models behind it as backends of their own, its main one first: AG2 is no matter for keys, hosts, limits
         and prices.

@@ -83,6 +83,10 @@ class AcpBackendConfig(PricedBackendConfig, frozen=True):
             raise ValueError("reasoning_effort: only codex and claude_code take one")
         return self
 
+    @property
+    def outside(self) -> str | None:
+        return "enclosure" if self.enclosure == "off" else None
+
 
 class ScriptStep(Settings, frozen=True):
     """One model call of a scripted agent. Exactly one of `answer`, `vote`, `say`, `call`, `fail` and `hang` is set."""
@@ -148,6 +152,21 @@ class ScriptedBackendConfig(PricedBackendConfig, frozen=True):
     """Pause between streamed pieces of text, so that a demo looks alive."""
 
 
+class InstalledBackendConfig(PricedBackendConfig, frozen=True):
+    """A member by an adapter that you installed."""
+
+    type: Literal["installed"]
+    """An adapter that you installed."""
+    adapter: PrintableName = Field(min_length=1, max_length=64)
+    """Its name."""
+    settings: dict[str, Any] = Field(default_factory=dict[str, Any])
+    """What it wants to know."""
+
+    @property
+    def model(self) -> str:
+        return str(self.settings.get("model", self.adapter))
+
+
 BackendConfig = Annotated[
     ScriptedBackendConfig
     | ProviderBackendConfig
@@ -156,7 +175,8 @@ BackendConfig = Annotated[
     | AzureBackendConfig
     | ClaudeCodeBackendConfig
     | AcpBackendConfig
-    | Ag2BackendConfig,
+    | Ag2BackendConfig
+    | InstalledBackendConfig,
     Field(discriminator="type"),
 ]
 
@@ -170,6 +190,7 @@ LIMITED_TYPES: tuple[str, ...] = tuple(
         ClaudeCodeBackendConfig,
         AcpBackendConfig,
         Ag2BackendConfig,
+        InstalledBackendConfig,
     )
     for name in get_args(model.model_fields["type"].annotation)
 )

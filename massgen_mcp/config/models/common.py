@@ -125,6 +125,16 @@ class PricedBackendConfig(Settings, frozen=True):
         return False
 
     @property
+    def talks_in_a_group(self) -> bool:
+        """Whether several agents stand behind it, who say among themselves who speaks next."""
+        return False
+
+    @property
+    def outside(self) -> str | None:
+        """The key by which a program is to run with all of the user's rights; None: there is none."""
+        return None
+
+    @property
     def asked_tools(self) -> tuple[NativeTool, ...]:
         """The tools of its own that the provider is asked for."""
         return ()

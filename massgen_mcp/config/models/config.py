@@ -126,6 +126,16 @@ class AgentSettings(Settings, frozen=True):
     commands: CommandsConfig | None = None
     """This agent's own settings of commands, in place of the team's; `true` stands for the team's, `false` for none."""
 
+    @property
+    def kind(self) -> str:
+        """The type of its backend, as files name it."""
+        return self.backend.adapter if self.backend.type == "installed" else self.backend.type
+
+    @property
+    def asked(self) -> str:
+        """Who is asked, as people are shown it."""
+        return f"{self.kind}/{self.backend.model}"
+
 
 MOST_WITHOUT_JUDGE = 2
 """Of so many agents one cannot be the judge of the others' answers."""

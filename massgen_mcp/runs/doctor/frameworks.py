@@ -1,13 +1,17 @@
 """Which agents that are programs or frameworks of their own can work here. Part of the doctor."""
 
 import importlib.metadata
+import os
 from collections.abc import Mapping
+from importlib.metadata import EntryPoint
 
 import anyio
 
 from massgen_mcp.config import ag2_agents
 from massgen_mcp.config.access import acp_agents, agent_clis
 from massgen_mcp.config.access.acp_presets import PRESETS
+from massgen_mcp.config.access.members import adapter_named
+from massgen_mcp.config.adapters import MEMBERS, installed, where_from
 from massgen_mcp.config.models.backends import AcpBackendConfig
 from massgen_mcp.home import known_levels
 from massgen_mcp.runs.doctor.result import DoctorCheck
@@ -18,7 +22,17 @@ VERSION_SECONDS = 20
 
 async def check_frameworks(environ: Mapping[str, str]) -> list[DoctorCheck]:
     """Never raises. Nobody needs them, so what is not there is no fault."""
-    return [await _claude_code(environ), _ag2(), await _acp(environ)]
+    return [await _claude_code(environ), _ag2(), await _acp(environ), *map(_adapter, installed(MEMBERS).values())]
+
+
+def _adapter(entry: EntryPoint) -> DoctorCheck:
+    try:
+        doctor = adapter_named(entry.name).doctor
+        stands = doctor(os.environ) if doctor else "installed"
+    except Exception as error:  # noqa: BLE001 - code of others is asked
+        advice = f"install {where_from(entry)} anew, or remove it"
+        return DoctorCheck(f"Adapter {entry.name}", "warn", str(error)[:500], advice)
+    return DoctorCheck(f"Adapter {entry.name}", "ok", f"{stands}; {where_from(entry)}")
 
 
 async def _claude_code(environ: Mapping[str, str]) -> DoctorCheck:

@@ -51,4 +51,4 @@ def _config(cwd: Path, environ: Mapping[str, str]) -> list[DoctorCheck]:
 
 
 def _agents(config: Config) -> str:
-    return ", ".join(f"{agent.id} ({agent.backend.type}/{agent.backend.model})" for agent in config.agents)
+    return ", ".join(f"{agent.id} ({agent.asked})" for agent in config.agents)

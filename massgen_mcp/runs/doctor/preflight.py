@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 import anyio
 
-from massgen_mcp.config.access.key_hosts import asked_by, find_key, lists_all_models, provider_for
+from massgen_mcp.config.access.key_hosts import find_key, lists_all_models, provider_for
 from massgen_mcp.config.access.local_servers import listed_models, read_reply
+from massgen_mcp.config.access.members import asked_by
 from massgen_mcp.config.access.model_lists import ListedModel, compatible_models, gemini_models
-from massgen_mcp.config.models.backends import ClaudeCodeBackendConfig
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.http_backends import (
     AUTO_MODEL,
@@ -85,7 +85,7 @@ async def require_models(
         (agent.id, backend, address)
         for agent in config.agents
         for backend in asked_by([agent.backend])
-        if not isinstance(backend, ClaudeCodeBackendConfig | AzureBackendConfig)  # they have no list
+        if not isinstance(backend, AzureBackendConfig)  # it has no list
         and backend.model != AUTO_MODEL
         and (address := provider_for(backend, environ).base_url)
     ]

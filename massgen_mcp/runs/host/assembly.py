@@ -8,8 +8,7 @@ from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.limiter import ProviderLimiter
 from massgen_mcp.changes.copies import CopyHistory, known_as
 from massgen_mcp.checks.judge import FileJudge
-from massgen_mcp.config.access.key_hosts import vendor_of
-from massgen_mcp.config.models.ag2 import Ag2BackendConfig
+from massgen_mcp.config.access.members import vendor_of
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.config import AgentSettings
 from massgen_mcp.config.models.orchestrator import CoordinationSettings
@@ -288,7 +287,7 @@ class _TeamParts:
             kept_in = workspace if coordination.task_planning_filesystem_mode else None
             yield from planning_tools(max_tasks=coordination.max_tasks_per_plan, workspace=kept_in)
         yield from skill_tools(self.skills)
-        if isinstance(agent.backend, Ag2BackendConfig) and agent.backend.group_config is not None:
+        if agent.backend.talks_in_a_group:
             yield NextSpeakerTool()
         if self.caller_questions is not None:
             yield QuestionTool(self.caller_questions, name)

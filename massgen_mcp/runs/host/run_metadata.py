@@ -32,7 +32,7 @@ def started_event(
 
 def agent_infos(config: Config) -> tuple[AgentInfo, ...]:
     return tuple(
-        AgentInfo(name=public_agent_name(place), id=agent.id, backend=agent.backend.type, model=agent.backend.model)
+        AgentInfo(name=public_agent_name(place), id=agent.id, backend=agent.kind, model=agent.backend.model)
         for place, agent in enumerate(config.agents)
     )
 

@@ -7,10 +7,8 @@ import hashlib
 import hmac
 from collections.abc import Iterable, Mapping
 
-from massgen_mcp.config.access import acp_agents, agent_clis
-from massgen_mcp.config.access.key_hosts import asked_by
+from massgen_mcp.config.access import agent_clis, members
 from massgen_mcp.config.access.prices import PRICE_AS_VARIABLE
-from massgen_mcp.config.models.backends import AcpBackendConfig
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.providers.catalog import credential_variables
 from massgen_mcp.home import WEBHOOK_SECRET_VARIABLE, WEBHOOKS_VARIABLE, Home
@@ -20,11 +18,8 @@ def variables_of(config: Config) -> tuple[str, ...]:
     """Names of the variables that decide who pays and at whose prices: every known provider's, those that this config
     names itself, and `MASSGEN_PRICE_AS`.
     """
-    asked = asked_by(agent.backend for agent in config.agents)
-    named = {one.api_key_env for one in asked if one.api_key_env}
+    named = {name for agent in config.agents for name in members.variables(agent.backend)}
     named.update(config.server_variables)
-    clis = (agent.backend for agent in config.agents if isinstance(agent.backend, AcpBackendConfig))
-    named.update(name for cli in clis for name in acp_agents.login_variables(cli))
     return tuple(sorted(named.union(credential_variables(), agent_clis.CREDENTIAL_VARIABLES, (PRICE_AS_VARIABLE,))))
 
 

@@ -184,7 +184,7 @@ def id_of(run: RunState, name: str) -> str:
 
 def team_of(config: Config) -> dict[str, str]:
     """Each agent's id, and its model with the provider's name."""
-    return {agent.id: f"{agent.backend.type}/{agent.backend.model}" for agent in config.agents}
+    return {agent.id: agent.asked for agent in config.agents}
 
 
 def team_of_run(run: RunState) -> dict[str, str]:

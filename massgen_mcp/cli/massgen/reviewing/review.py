@@ -18,7 +18,7 @@ from massgen_mcp.cli.massgen.reviewing.options import SUFFIXES, ReviewOptions
 from massgen_mcp.cli.massgen.reviewing.report import drawn, shown_finding
 from massgen_mcp.cli.massgen.team import given_of, look_before
 from massgen_mcp.cli.output import print_error, print_text
-from massgen_mcp.config.access.key_hosts import vendor_of
+from massgen_mcp.config.access.members import vendor_of
 from massgen_mcp.config.adjusted import RequestedLimits, given_path
 from massgen_mcp.config.diagnostics import show_name
 from massgen_mcp.config.findings import unfenced

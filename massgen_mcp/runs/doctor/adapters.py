@@ -1,0 +1,152 @@
+"""Plays an adapter in the situations that a run brings. Part of the doctor.
+
+Whether it behaves is seen in the parts that its backend yields, as a run sees them.
+"""
+
+import json
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+
+import anyio
+from pydantic import BaseModel
+
+from massgen_mcp.backends.adapter import Adapter, Situation
+from massgen_mcp.backends.base import (
+    AssistantMessage,
+    ModelRequest,
+    Part,
+    StopPart,
+    TextPart,
+    ToolCall,
+    ToolCallPart,
+    ToolResultMessage,
+    ToolSpec,
+    UsagePart,
+    UserMessage,
+)
+from massgen_mcp.config.access.members import adapter_named
+from massgen_mcp.errors import BackendError, MassgenError
+from massgen_mcp.runs.doctor.result import DoctorCheck, Level
+
+SECONDS = 20.0
+"""So long one situation may take, and so long one that was cancelled."""
+_TOOL = ToolSpec("look_up", "Looks a word up.", {"type": "object", "properties": {"word": {"type": "string"}}})
+_QUESTION = UserMessage("What is six times seven? Look it up.")
+_TALK = (
+    _QUESTION,
+    AssistantMessage("", (ToolCall("call_1", _TOOL.name, '{"word": "42"}'),)),
+    ToolResultMessage("call_1", _TOOL.name, "The answer to it."),
+)
+_SHOWS: Mapping[Situation, str] = {
+    "answers": "answers with text, and ends its reply",
+    "calls": "calls a tool that it is offered",
+    "refuses": "says that it refuses, and not just something",
+    "hangs": "stops when it is cancelled",
+    "auth": "tells a wrong key",
+    "rate_limited": "tells that it was asked too often",
+    "unreachable": "tells that nobody answers",
+    "crashes": "makes a crash an error, and no short answer",
+}
+
+
+def find_adapter(name: str) -> Adapter[BaseModel]:
+    """Raises `MassgenError` config_invalid for one that is not installed or is none."""
+    try:
+        found = adapter_named(name)
+    except ValueError as error:
+        raise MassgenError("config_invalid", str(error)) from error
+    if not isinstance(found, Adapter):
+        raise MassgenError("config_invalid", f"the adapter {name} says nothing of how it is made")
+    return found
+
+
+async def check_adapter(adapter: Adapter[BaseModel], environ: Mapping[str, str]) -> list[DoctorCheck]:
+    """One line for each situation. What cannot be played is told as such. Never raises."""
+    found = [await _play(adapter, situation, says, environ) for situation, says in _SHOWS.items()]
+    if (config := adapter.rehearse("answers")) is not None:
+        again = await _try(adapter, config, "answers", environ, _TALK)
+        found.append(_line("resumed", "goes on from a conversation that it did not have itself", again))
+    return found
+
+
+def _line(name: str, says: str, fault: str | None) -> DoctorCheck:
+    level: Level = "ok" if fault is None else "fail"
+    return DoctorCheck(name, level, says if fault is None else f"it {says}? No: {fault}"[:500])
+
+
+async def _play(
+    adapter: Adapter[BaseModel], situation: Situation, says: str, environ: Mapping[str, str]
+) -> DoctorCheck:
+    if (config := adapter.rehearse(situation)) is None:
+        return DoctorCheck(situation, "warn", f"not shown that it {says}; `rehearse` has nothing for it")
+    return _line(situation, says, await _try(adapter, config, situation, environ, (_QUESTION,)))
+
+
+async def _try(
+    adapter: Adapter[BaseModel],
+    config: BaseModel,
+    situation: Situation,
+    environ: Mapping[str, str],
+    messages: tuple[UserMessage | AssistantMessage | ToolResultMessage, ...],
+) -> str | None:
+    """What is wrong; None: nothing."""
+    request = ModelRequest("You answer questions.", messages, (_TOOL,) if situation == "calls" else ())
+    parts: list[Part] = []
+    try:
+        with anyio.fail_after(SECONDS):
+            backend = adapter.make(config, environ)
+            try:
+                if situation == "hangs":
+                    return await _cancelled(backend.stream(request))
+                async with aclosing(backend.stream(request)) as stream:
+                    parts.extend([part async for part in stream])
+            finally:
+                await backend.aclose()
+                await backend.aclose()
+    except BackendError as error:
+        return _of_error(error, situation)
+    except TimeoutError:
+        return f"it did not end within {SECONDS:g} s"
+    except Exception as error:  # noqa: BLE001 - code of others is tried
+        return f"{type(error).__name__} instead of a BackendError: {error}"
+    return _of_parts(parts, situation)
+
+
+async def _cancelled(stream: AsyncGenerator[Part]) -> str | None:
+    async with aclosing(stream):
+        with anyio.move_on_after(1) as scope:
+            async for _ in stream:
+                pass
+    return None if scope.cancelled_caught else "it ended by itself"
+
+
+def _of_error(error: BackendError, situation: Situation) -> str | None:
+    if situation == "crashes" or error.reason == situation:
+        return None
+    return f"BackendError of reason {error.reason}: {error}"
+
+
+def _of_parts(parts: list[Part], situation: Situation) -> str | None:
+    last = parts[-1] if parts else None
+    if not isinstance(last, StopPart):
+        return "the last part is no StopPart"
+    if situation == "refuses":
+        return None if last.reason == "refusal" else f"it stopped with {last.reason}"
+    if situation == "calls":
+        return _of_calls([part.call for part in parts if isinstance(part, ToolCallPart)], last)
+    if situation != "answers":
+        return f"it stopped with {last.reason}, as after a reply"
+    if last.reason != "end" or not "".join(part.text for part in parts if isinstance(part, TextPart)).strip():
+        return f"no text, or it stopped with {last.reason}"
+    counted = any(isinstance(part, UsagePart) and part.input_tokens and part.output_tokens for part in parts)
+    return None if counted else "no UsagePart says how many tokens it took and gave"
+
+
+def _of_calls(calls: list[ToolCall], last: StopPart) -> str | None:
+    if [call.name for call in calls] != [_TOOL.name] or last.reason != "tool_calls":
+        return f"it called {[call.name for call in calls]}, and stopped with {last.reason}"
+    try:
+        arguments: object = json.loads(calls[0].arguments)
+    except ValueError:
+        arguments = None
+    return None if isinstance(arguments, dict) else "the arguments are no JSON object"
