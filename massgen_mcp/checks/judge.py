@@ -21,13 +21,14 @@ from massgen_mcp.changes.files import LINK, TreeFile
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
 from massgen_mcp.checks.counting import tests_in
 from massgen_mcp.checks.excerpt import excerpt_of, last_of
-from massgen_mcp.checks.obstacles import hindrance_of
+from massgen_mcp.checks.obstacles import Hindrance, hindrance_of
 from massgen_mcp.checks.protected import Protection
 from massgen_mcp.events.parts import CheckOutcome
 from massgen_mcp.home import write_durably
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.sandbox import (
     NO_TOOLS,
+    UNFIT_FOR_CODE,
     WORKSPACE,
     Image,
     LevelName,
@@ -170,6 +171,11 @@ class FileJudge:
         return self._rules.protection.commands
 
     @property
+    def doubt(self) -> str:
+        """What is to be said of a check that fails on the base, as the sandbox may be the cause; mostly empty."""
+        return UNFIT_FOR_CODE.get(self._rules.level, "")
+
+    @property
     def base(self) -> str:
         """The id of the untouched files."""
         return self._base.tree
@@ -229,8 +235,11 @@ class FileJudge:
             excerpt=last_of(text) if passed else excerpt_of(text),
             tests=tests_in(text),
             obstacle=hindrance and hindrance.obstacle,
-            cure=hindrance.cure if hindrance is not None else "",
+            cure="" if hindrance is None else self._cure(hindrance),
         )
+
+    def _cure(self, hindrance: Hindrance) -> str:
+        return hindrance.cure if hindrance.obstacle == "no_network" else self.doubt or hindrance.cure
 
     def _subject(self, own: TreeId) -> Subject:
         repository = self._repository

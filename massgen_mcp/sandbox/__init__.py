@@ -13,7 +13,7 @@ a few plain variables, never our own. When the block is left, by a cancellation 
 process of the command is gone, whatever it has done to get away.
 """
 
-from massgen_mcp.sandbox.levels import interpreter
+from massgen_mcp.sandbox.levels import UNFIT_FOR_CODE, interpreter
 from massgen_mcp.sandbox.policy import (
     INSTALLED,
     SCRATCH,
@@ -34,6 +34,7 @@ __all__ = [
     "NO_TOOLS",
     "OFFLINE",
     "SCRATCH",
+    "UNFIT_FOR_CODE",
     "WORKSPACE",
     "EndReason",
     "Ended",

@@ -47,8 +47,16 @@ UNUSUAL = {
     "usual_vfork": "programs that start others by vfork or posix_spawn fail: make, and C's system() when called twice",
     "usual_layer": "tools that write beside installed packages (in node_modules, .venv) cannot do that: vitest, pip",
     "usual_real_path": "programs that ask C's realpath() for the real path of a file are told that there is none",
+    "usual_move": "files cannot be moved or linked to another directory",
+    "usual_new_program": "what a linker writes cannot be executed, so checks of Go fail",
 }
 """What is said of a level in which one of these, which commands are used to, does not work."""
+
+UNFIT_FOR_CODE: dict[LevelName, str] = {
+    "sandlock": "it may be the sandbox: in sandlock, what Python environments, Go and Rust need does not work. Install "
+    "bubblewrap (`apt install bubblewrap`)"
+}
+"""What is said where it is the best level of the machine, and of a check that fails in it on the unchanged files."""
 
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
 _PLAIN: dict[str, object] = {

@@ -302,6 +302,21 @@ def usual_real_path() -> bool:
     return call(os.getcwd().encode(), found) == os.getcwd().encode()
 
 
+def usual_move() -> bool:
+    for name in ("moved-from", "moved-to"):
+        os.mkdir(name)
+    _writes("moved-from/file")
+    os.link("moved-from/file", "moved-to/linked")
+    os.rename("moved-from/file", "moved-to/file")
+    return _reads("moved-to/file") and _reads("moved-to/linked")
+
+
+def usual_new_program() -> bool:
+    """As a linker makes it."""
+    os.close(os.open("new-program", os.O_CREAT | os.O_WRONLY, 0o755))
+    return bool(os.stat("new-program").st_mode & 0o100)
+
+
 def usual_layer() -> bool:
     place = plan["layered"]
     return _writes(place + "/new.txt") and _writes(place + "/old.txt") and _reads(place + "/new.txt")
@@ -328,6 +343,8 @@ ATTEMPTS: dict[str, Callable[[], Any]] = {
     "usual_vfork": usual_vfork,
     "usual_real_path": usual_real_path,
     "usual_layer": usual_layer,
+    "usual_move": usual_move,
+    "usual_new_program": usual_new_program,
     # Looks at a name or a size.
     "stat_outside": stat_outside,
     "list_root": lambda: "seen" if {"root", "home"} & set(os.listdir("/")) else "closed",

@@ -25,7 +25,8 @@ from typing import Any
 
 PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 22, 24, 36, 38
 SECCOMP_MODE_FILTER = 2
-LANDLOCK_CREATE_RULESET, LANDLOCK_RESTRICT_SELF, LANDLOCK_MAKE_SOCK = 444, 446, 1 << 9
+LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF, LANDLOCK_PATH_BENEATH = 444, 445, 446, 1
+LANDLOCK_MAKE_SOCK, LANDLOCK_REFER = 1 << 9, 1 << 13
 LOOK_SECONDS = (0.02, 0.1)
 """Between two looks at a command: at least, while it takes more and more, and at most."""
 LOOK_SHARE = 4
@@ -363,14 +364,21 @@ def _filter(program: bytes) -> None:
 
 def _forbid_socket_files() -> None:
     """Where there is a network, sandlock binds sockets for a command with its own rights, and to a path that is a new
-    file anywhere. With this it cannot; the command is below its own rules besides.
+    file anywhere. With this it cannot; the command is below its own rules besides. To move a file to another directory
+    is left to sandlock's rules: ours would refuse it everywhere if they did not name it.
     """
     libc = _libc()
-    handled = ctypes.c_uint64(LANDLOCK_MAKE_SOCK)
+    handled, root = ctypes.c_uint64(LANDLOCK_MAKE_SOCK | LANDLOCK_REFER), os.open("/", os.O_PATH)
     rules = libc.syscall(LANDLOCK_CREATE_RULESET, ctypes.byref(handled), ctypes.c_size_t(8), 0)
-    if rules < 0 or libc.syscall(LANDLOCK_RESTRICT_SELF, rules, 0):
+    anywhere = struct.pack("=Qi", LANDLOCK_REFER, root)
+    if (
+        rules < 0
+        or libc.syscall(LANDLOCK_ADD_RULE, rules, LANDLOCK_PATH_BENEATH, anywhere, 0)
+        or libc.syscall(LANDLOCK_RESTRICT_SELF, rules, 0)
+    ):
         raise OSError(ctypes.get_errno(), "landlock")
     os.close(rules)
+    os.close(root)
 
 
 def _at(number: int, text: str) -> None:

@@ -21,7 +21,7 @@ class TriedCheck:
     how: str = ""
     """How it ended, in words."""
     cure: str = ""
-    """What helps where it is void."""
+    """What helps where it is void, or where the sandbox may have made it fail."""
     excerpt: str = ""
     """The end of its output."""
 

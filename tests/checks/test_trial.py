@@ -1,16 +1,20 @@
 """Checks are tried on the unchanged files before a model is asked, at every door, and what came of it is kept."""
 
 import json
+import shutil
 from pathlib import Path
-from shutil import copytree
 from typing import Any
+
+import pytest
 
 from massgen_mcp.events.agent_work import ModelCallStarted
 from massgen_mcp.events.coordination import FilesChecked
 from massgen_mcp.runs.host.setting_up import try_checks
+from massgen_mcp.sandbox import LevelName
 from tests.checks.project import GOOD, TOLD, environ, evidence, play, project, team_on, write
 from tests.commands import run_command
 from tests.harness import SERVER_MODULE, TempHome, agent, call, home
+from tests.sandbox.table import LEVELS
 from tests.teams import Ended
 from tests.terminal import terminal
 
@@ -70,6 +74,34 @@ async def test_a_dry_run_says_how_checks_stand_and_the_start_after_it_says_it_ag
     assert "Cure the checks that are void" in planned["next_step"]
     assert again["checks"] == planned["checks"]
     assert list((home.path / "checks" / "trials").iterdir()) == []
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_where_the_sandbox_may_be_why_a_check_fails_the_trial_says_so_and_what_to_install(
+    project: Path, environ: dict[str, str], level: LevelName
+) -> None:
+    checks = ["exit 1", "echo '/usr/x: Permission denied'; exit 1", GOOD]
+    config = team_on(project, TELLS, checks=checks, commands={"sandbox": level})
+    tried = await try_checks(config, environ, seconds=60)
+    assert [one.state for one in tried] == ["failed", "void", "passed"]
+    named = [f"{level}, what Python environments" in one.cure and "apt install bubblewrap" in one.cure for one in tried]
+    assert named == ([True, True, False] if level == "sandlock" else [False] * 3)
+
+
+def test_the_doctor_says_what_to_install_where_the_best_sandbox_is_one_in_which_most_tools_fail(
+    home: TempHome, tmp_path: Path
+) -> None:
+    def advice(**variables: str) -> list[str]:
+        done = run_command(home.with_variables(**variables), SERVER_MODULE, "doctor", "--json")
+        told = [one for one in json.loads(done.stdout)["checks"] if one["name"] == "commands of agents"]
+        return [one["advice"] for one in told if "sandlock holds" in one["message"]]
+
+    if "sandlock" not in LEVELS or "bubblewrap" not in LEVELS:
+        pytest.skip("needs both levels")
+    (tmp_path / "git").symlink_to(str(shutil.which("git")))
+    assert advice() == [""], "bubblewrap is there"
+    (told,) = advice(PATH=str(tmp_path))
+    assert "apt install bubblewrap" in told
 
 
 async def test_checks_that_take_longer_than_a_trial_may_are_told_as_unfinished(
@@ -135,7 +167,7 @@ def test_in_the_chat_a_person_is_asked_until_it_agrees(home: TempHome, project: 
 
 
 def test_the_doctor_tries_the_checks_of_a_config_only_if_it_may_run(home: TempHome, project: Path) -> None:
-    copytree(project, home.work, dirs_exist_ok=True)
+    shutil.copytree(project, home.work, dirs_exist_ok=True)
     (home.work / ".massgen").mkdir()
     found = home.work / ".massgen" / "config.yaml"
     settings = {"context_paths": [{"path": str(home.work)}], "checks": [GOOD, MISSING]}

@@ -9,7 +9,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.checkable import hindrances
 from massgen_mcp.request.sandboxes import chosen_sandboxes, sandbox_of_checks, sandboxes_of_servers, server_places
 from massgen_mcp.runs.doctor.result import DoctorCheck
-from massgen_mcp.sandbox import HOW_TO_GET_ONE, LevelReport, SandboxChoice, survey
+from massgen_mcp.sandbox import HOW_TO_GET_ONE, UNFIT_FOR_CODE, LevelReport, SandboxChoice, survey
 
 
 def sandbox_names(choices: Iterable[SandboxChoice]) -> str:
@@ -58,16 +58,20 @@ async def sandbox_checks() -> list[DoctorCheck]:
     if not any(report.holds for report in reports):
         missing = "; ".join(f"{report.level}: {report.why}" for report in reports)
         return [DoctorCheck("commands of agents", "warn", f"no sandbox holds here ({missing})", HOW_TO_GET_ONE)]
-    return [_check(report) for report in reports if report.holds or report.outcomes]
+    best = next(report for report in reports if report.holds)
+    return [_check(report, best) for report in reports if report.holds or report.outcomes]
 
 
-def _check(report: LevelReport) -> DoctorCheck:
+def _check(report: LevelReport, best: LevelReport) -> DoctorCheck:
     if not report.holds:
         return DoctorCheck("commands of agents", "ok", f"{report.level} does not hold, so it is not used: {report.why}")
     tried = len(report.outcomes)
     noted = f"; {'; '.join(report.notes)}" if report.notes else ""
     seen = f"; can be seen: {', '.join(report.seen)}" if report.seen else ""
-    return DoctorCheck("commands of agents", "ok", f"{report.level} holds, {tried} attempts made{seen}{noted}")
+    unfit = UNFIT_FOR_CODE.get(report.level, "") if report is best else ""
+    advice = f"if a check fails, {unfit}." if unfit else ""
+    told = f"{report.level} holds, {tried} attempts made{seen}{noted}"
+    return DoctorCheck("commands of agents", "warn" if advice else "ok", told, advice)
 
 
 async def server_checks(cwd: Path, environ: Mapping[str, str]) -> list[DoctorCheck]:

@@ -247,7 +247,7 @@ async def try_checks(config: Config, environ: Mapping[str, str], *, seconds: flo
                 tried[command] = (
                     replace(judge, command=command)
                     if isinstance(judge, TriedCheck)
-                    else _tried(await judge.check_base(command))
+                    else _tried(await judge.check_base(command), judge.doubt)
                 )
     finally:
         with anyio.CancelScope(shield=True):
@@ -280,10 +280,11 @@ def _prepared(
     return prepare_base(run, config, (find_home(environ).path,)), tools
 
 
-def _tried(outcome: CheckOutcome) -> TriedCheck:
+def _tried(outcome: CheckOutcome, doubt: str = "") -> TriedCheck:
     if outcome.obstacle is not None:
         how = f"{HINDRANCES[outcome.obstacle]}, {outcome.how}"
         return TriedCheck(outcome.command, "void", how, outcome.cure, outcome.excerpt)
     if outcome.result == "not_run":
         return TriedCheck(outcome.command, "void", outcome.how, NO_SANDBOX_CURE)
-    return TriedCheck(outcome.command, outcome.result, outcome.how, excerpt=outcome.excerpt)
+    cure = doubt if outcome.result == "failed" else ""
+    return TriedCheck(outcome.command, outcome.result, outcome.how, cure, outcome.excerpt)

@@ -57,7 +57,7 @@ class BaseCheck(ResultPart):
     how: str | None = None
     """How it ended, in words."""
     cure: str | None = None
-    """What helps where it is void."""
+    """What helps where it is void, or where the sandbox may have made it fail."""
 
     def text(self) -> str:
         how = f" ({self.how})" if self.how is not None else ""
