@@ -1,12 +1,33 @@
-"""A home with programs, caches and logins of every tool chain that has a recipe, and the files that tell of each."""
+"""A home with programs, caches and logins of every tool chain that has a recipe, and the files that tell of each.
+What a recipe names is made from the recipe, so that a new one is tried, too.
+"""
 
+from collections.abc import Iterator
 from pathlib import Path
 
+from massgen_mcp.sandbox.project_tools import TOOL_CHAINS, ToolPlace
+
+_PLACES = tuple(place for chain in TOOL_CHAINS for place in chain.places if place.usual)
+_LOGINS = ("credentials", "credentials.toml", "auth.json", "auth.toml", ".npmrc", "settings.xml", "token", "uv.toml")
+"""Names that logins have, for one beside whatever a recipe shows."""
+
+
+def _shown(place: ToolPlace) -> Iterator[str]:
+    """A file in each directory that a recipe shows."""
+    if place.option != "{each}:":  # it shows what is in each directory there
+        yield from (f"{place.usual}/{name}/x".replace("/./", "/") for name in place.shown)
+
+
+def _beside(place: ToolPlace) -> Iterator[str]:
+    above = place.usual if "." not in place.shown else str(Path(place.usual).parent)
+    yield from ((Path(above) / name).as_posix() for name in _LOGINS)
+
+
 MARKS = (
-    *("Cargo.toml", "go.mod", "pyproject.toml", "package.json", "pom.xml", "build.gradle.kts", "Gemfile"),
-    *("composer.json", "app/app.csproj", ".tool-versions", "deno.json", "build.gradle", "mise.toml"),
+    *(mark.replace("*", "x") for chain in TOOL_CHAINS for mark in chain.marks[:1]),
+    *("build.gradle.kts", "app/app.csproj", "deno.json", "build.gradle", "mise.toml"),
 )
-SEEN = (
+_KNOWN = (
     *(".rustup/toolchains/x", ".cargo/bin/cargo", ".cargo/registry/x", ".cargo/git/x", "go/pkg/mod/x", "go/bin/x"),
     *(".local/bin/uv", ".local/share/pypoetry/x", ".cache/pypoetry/virtualenvs/x", ".local/share/pnpm/x"),
     *(
@@ -23,7 +44,7 @@ SEEN = (
     *(".cargo/config.toml", ".config/mise/config.toml", ".volta/bin/x", ".bun/bin/x", ".jdks/x", ".cache/deno/x"),
     *(".sdkman/candidates/x", ".local/share/fnm/x", ".deno/bin/x", ".gradle/wrapper/y", ".gradle/init.gradle.kts"),
 )
-UNSEEN = (
+_KNOWN_LOGINS = (
     *(".cargo/credentials.toml", ".cargo/config", ".npmrc", ".yarnrc.yml", ".m2/settings.xml"),
     *(".m2/settings-security.xml", ".gradle/gradle.properties", ".netrc", ".pypirc", ".gem/credentials"),
     *(".bundle/config", ".config/composer/auth.json", ".config/pypoetry/auth.toml", ".nuget/NuGet/NuGet.Config"),
@@ -33,7 +54,23 @@ UNSEEN = (
     *(".config/rclone/rclone.conf", ".git-credentials", ".dotnet/corefx/cryptography/x509stores/my/x.pfx"),
     *(".gradle/init.gradle", ".gradle/init.d/x.gradle", ".volta/hooks.json", ".deno/x", ".sdkman/etc/config"),
     *(".config/deno/x", ".local/state/x", ".m2/toolchains.xml", ".yarnrc", ".config/git/credentials", ".condarc"),
-    *(".local/share/keyrings/x", ".config/go/env", ".ssh/id_rsa", ".nvm/.npmrc", "notes.txt"),
+    *(".local/share/keyrings/x", ".config/go/env", ".ssh/id_rsa", ".nvm/.npmrc", "notes.txt", ".aws/credentials"),
+    *(".kube/config", ".azure/x", ".config/gcloud/x", ".terraform.d/credentials.tfrc.json", ".vault-token"),
+    *(".m2/settings.xml~", ".nuget/config/x", ".config/NuGet/NuGet.Config", ".config/uv/credentials.toml"),
+)
+SEEN = tuple(
+    dict.fromkeys(
+        [*_KNOWN, *(name for place in _PLACES for name in _shown(place) if str(Path(name).parent) not in _KNOWN)]
+    )
+)
+_OPEN = tuple(str(Path(name).parent) for name in SEEN)
+UNSEEN = tuple(
+    dict.fromkeys(
+        [
+            *_KNOWN_LOGINS,
+            *(name for place in _PLACES for name in _beside(place) if str(Path(name).parent) not in _OPEN),
+        ]
+    )
 )
 LOGIN = 'token = "planted"\n'
 
