@@ -76,22 +76,32 @@ def telling(base: FilesChecked | None) -> frozenset[str]:
     return frozenset(one.command for one in base.outcomes if one.speaks_against) if base is not None else frozenset()
 
 
-def passes(base: FilesChecked | None, answer: FilesChecked) -> bool:
-    """Whether an answer passes everything that tells on this base, and fails nothing that passes there."""
-    before = {one.command: one.result for one in base.outcomes} if base is not None else {}
-    passed = {one.command for one in answer.outcomes if one.result == "passed" and not one.flaky}
-    broken = (one for one in answer.outcomes if one.result == "failed" and before.get(one.command) == "passed")
-    return telling(base) <= passed and not any(broken)
+def passes(base: FilesChecked | None, answers: Evidence, label: str) -> bool:
+    """Whether an answer passes everything that tells on this base, and breaks nothing that passes there."""
+    return _passes_what_tells(base, answers[label]) and not _broken(base, answers, label)
 
 
 def to_confirm(base: FilesChecked | None, answers: Evidence) -> dict[str, tuple[str, ...]]:
-    """What tells on the base and was passed only once: the commands by label."""
-    found = {
-        label: tuple(one.command for one in answer.outcomes if one.command in telling(base) and one.runs < RUNS)
-        for label, answer in answers.items()
-        if passes(base, answer)
-    }
+    """What decides whether an answer that passes what tells on the base ends the run, and has run only once: the
+    commands by label.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for label, answer in answers.items():
+        if _passes_what_tells(base, answer):
+            deciding = _broken(base, answers, label) or [one for one in answer.outcomes if one.command in telling(base)]
+            found[label] = tuple(one.command for one in deciding if one.runs < RUNS)
     return {label: commands for label, commands in found.items() if commands}
+
+
+def _passes_what_tells(base: FilesChecked | None, answer: FilesChecked) -> bool:
+    return telling(base) <= {one.command for one in answer.outcomes if one.result == "passed" and not one.flaky}
+
+
+def _broken(base: FilesChecked | None, answers: Evidence, label: str) -> list[CheckOutcome]:
+    """What passes on the base, and fails on this answer's files; a flaky check counts for nobody."""
+    whole = {one.command for one in (base.outcomes if base is not None else ()) if one.result == "passed"}
+    whole -= flaky(answers)
+    return [one for one in answers[label].outcomes if one.result == "failed" and one.command in whole]
 
 
 def flaky(answers: Evidence) -> frozenset[str]:

@@ -364,11 +364,11 @@ class Coordination:
         return tuple((tree, goal) for tree in trees if goal and not finished(self.test_outcomes.get(key(tree, goal))))
 
     def passes(self, label: str) -> bool:
-        """Whether a standing answer passes everything that tells, and fails nothing that passes on the base."""
+        """Whether a standing answer passes everything that tells, and breaks nothing that passes on the base."""
         tree, goal = self.changed_tree(label), self.goal
         outcome = self.test_outcomes.get(key(tree, goal)) if tree is not None and goal is not None else None
         reached = goal is None or (outcome is not None and outcome.result == "passed" and not outcome.flaky)
-        return reached and (self.rules.checks is None or passes(self.base_checks, self.evidence[label]))
+        return reached and (self.rules.checks is None or passes(self.base_checks, self._standing_evidence, label))
 
     @property
     def most_asked(self) -> int:

@@ -122,6 +122,21 @@ async def test_a_check_that_is_passed_once_and_then_failed_ends_nothing(
     assert end(ended) == ("second", "checked", 2, 2)
 
 
+@pytest.mark.parametrize(("first", "asked_agents"), [("01", ["first"]), ("00", ["first", "second"])])
+async def test_a_check_that_fails_once_and_then_passes_breaks_nothing(
+    tmp_path: Path, project: Path, environ: dict[str, str], first: str, asked_agents: list[str]
+) -> None:
+    flaky = Tosses(tmp_path / "others", {"base": "1", "first": first, "second": "1"})
+    (project / "who").write_text("base\n")
+    commit(project)
+    scripts = [agent(name, RIGHT, write("who", f"{name}\n")) for name in ("first", "second")]
+    ended = await asked(
+        tmp_path, project, environ, *scripts, checks=[TOLD, flaky.check], commands={"readable": [str(flaky.place)]}
+    )
+    flaky.close()
+    assert end(ended) == (asked_agents[-1], "checked", len(asked_agents), 2)
+
+
 async def test_where_nobody_passes_the_team_decides_with_the_answers_there_are(
     tmp_path: Path, project: Path, environ: dict[str, str]
 ) -> None:

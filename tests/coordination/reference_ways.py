@@ -206,7 +206,12 @@ class Ways(Reference):
         if self.plan.required and any(check in apart for _, check in once):
             return True
         tells = self._failing()
-        return any(self._passes_checks(label) and check in tells for label, check in once)
+        nearly = {
+            label
+            for label in self.standing
+            if self._tells() and all(self.checked.get(label, {}).get(check) == "passed" for check in tells)
+        }
+        return any(label in nearly and check in (self._broken(label) or tells) for label, check in once)
 
     def _flaky(self) -> set[str]:
         return {
@@ -272,8 +277,12 @@ class Ways(Reference):
 
     def _passes_checks(self, label: Label) -> bool:
         results = self.checked.get(label, {})
-        broken = any(one in ("failed", "flaky") and self.base.get(check) == "passed" for check, one in results.items())
-        return not broken and all(results.get(check) == "passed" for check in self._failing())
+        return not self._broken(label) and all(results.get(check) == "passed" for check in self._failing())
+
+    def _broken(self, label: Label) -> set[str]:
+        """What passes on the base and fails for an answer; what is flaky for anybody does not count."""
+        failed = {check for check, one in self.checked.get(label, {}).items() if one == "failed"}
+        return {check for check in failed - self._flaky() if self.base.get(check) == "passed"}
 
     def _passes(self, label: Label) -> bool:
         """Whether an answer passes all that failed on the base, and fails nothing that passed."""

@@ -273,10 +273,11 @@ def test_where_a_check_tells_one_agent_works_at_a_time_until_one_passes_it(plays
         for state, _ in prefixes(play):
             assert len(state.unanswered) <= 1 or not state.stages, f"seed {play.seed}"
         winner = play.state.winner
-        passing = [label for label, found in play.state.evidence.items() if passes(play.state.base_checks, found)]
+        evidence = play.state.evidence
+        passing = [label for label in evidence if passes(play.state.base_checks, evidence, label)]
         if winner is not None and winner.outcome == "checked" and play.rules.decide == "vote":
             passed += 1
-            assert passing == [winner.label], f"seed {play.seed}"
+            assert winner.label in passing, f"seed {play.seed}"  # others if a check was found flaky since
             assert all(
                 outcome.runs == 2
                 for outcome in play.state.evidence[winner.label].outcomes
@@ -284,7 +285,7 @@ def test_where_a_check_tells_one_agent_works_at_a_time_until_one_passes_it(plays
             )
             assert not any(isinstance(event, VoteCast) for event in play.events), f"seed {play.seed}"
         elif winner is not None and winner.outcome != "best_so_far":
-            assert not passing or play.rules.decide != "vote", f"seed {play.seed}"
+            assert len(passing) != 1 or play.rules.decide != "vote", f"seed {play.seed}"
     assert passed > SEEDS // 40
 
 
