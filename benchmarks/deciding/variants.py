@@ -127,7 +127,7 @@ class _Changed(ast.NodeTransformer):
         return node
 
 
-def _sources(source: str) -> Iterator[str]:
+def versions_of(source: str) -> Iterator[str]:
     """The source, and each of its changes."""
     tree = ast.parse(source)
     yield source
@@ -189,7 +189,7 @@ def _main(seed: str) -> None:
     for name, function in inspect.getmembers(functions, inspect.isfunction):
         calls = _calls(function, Random(f"{seed}/{name}"))
         versions: list[dict[str, object]] = []
-        for source in _sources(inspect.getsource(function)):
+        for source in versions_of(inspect.getsource(function)):
             out = _returned(source, name, calls)
             versions.append({"source": source, "seen": out[:INPUTS], "hidden": out[INPUTS:]})
         run += len(versions) - 1

@@ -115,8 +115,10 @@ def merged(first: Sequence[Reviewed], each: Mapping[str, Sequence[Finding]]) -> 
     """
     found = [*first]
     for agent, findings in each.items():
+        others = range(len(found))  # two findings of one reviewer are two, however near they are
         for finding in findings:
-            place = next((at for at, one in enumerate(found) if same_place(one.finding, finding)), None)
+            far = {at: away for at in others if (away := _away(found[at].finding, finding)) is not None}
+            place = min(far, key=far.__getitem__, default=None)
             if place is None:
                 found.append(Reviewed(finding, (agent,)))
             elif agent not in found[place].found_by:
@@ -124,10 +126,13 @@ def merged(first: Sequence[Reviewed], each: Mapping[str, Sequence[Finding]]) -> 
     return tuple(sorted(found, key=lambda one: SEVERITIES.index(one.finding.severity)))
 
 
-def same_place(one: Finding, other: Finding) -> bool:
-    if one.file != other.file or one.line is None or other.line is None:
-        return one.file == other.file and one.line == other.line and _words(one.title) == _words(other.title)
-    return abs(one.line - other.line) <= NEAR
+def _away(one: Finding, other: Finding) -> int | None:
+    """How many lines lie between two findings. None: they are not about the same."""
+    if one.file != other.file:
+        return None
+    if one.line is None or other.line is None:
+        return 0 if one.line == other.line and _words(one.title) == _words(other.title) else None
+    return away if (away := abs(one.line - other.line)) <= NEAR else None
 
 
 def _joined(known: Reviewed, other: Finding, agent: str, *, keep_words: bool) -> Reviewed:
