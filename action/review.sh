@@ -2,6 +2,7 @@
 # With keys: reviews the pull request as text. Nothing of it is checked out, and nothing of it is run. Texts of models go
 # into files, never to the log, where a line could be a command of the runner.
 set -euo pipefail
+trap 'exit 2' ERR # whatever fails here has reviewed nothing
 collected="$RUNNER_TEMP/massgen-review" report="$RUNNER_TEMP/massgen-report"
 api="repos/$GITHUB_REPOSITORY"
 mkdir -p "$report"

@@ -1,7 +1,6 @@
 """docs/clients.md: its programs start our command and call our tools with arguments that these have."""
 
 import ast
-import json
 import re
 from collections.abc import Iterator
 from typing import cast
@@ -40,8 +39,3 @@ async def test_a_program_calls_what_is_there(home: TempHome, framework: str) -> 
     assert "start_run" in said
     assert arguments.keys() <= tools["start_run"].input_schema["properties"].keys()
     assert arguments["team"] in {example.name for example in list_examples()}
-
-
-def test_the_entry_of_opencode_starts_our_command() -> None:
-    (block,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
-    assert json.loads(block)["mcp"]["massgen"]["command"] == ["massgen-mcp"]

@@ -25,14 +25,27 @@ FILES = {
     "vscode": ".config/Code/User/mcp.json",
     "windsurf": ".codeium/windsurf/mcp_config.json",
     "zed": ".config/zed/settings.json",
+    "opencode": ".config/opencode/opencode.json",
+    "copilot": ".copilot/mcp-config.json",
+    "agy": ".gemini/antigravity-cli/mcp_config.json",
+    "jetbrains": ".junie/mcp/mcp.json",
+    "amp": ".config/amp/settings.json",
 }
-SECTIONS = {"codex": "mcp_servers", "vscode": "servers", "zed": "context_servers"}
+SECTIONS = {
+    "codex": "mcp_servers",
+    "vscode": "servers",
+    "zed": "context_servers",
+    "opencode": "mcp",
+    "amp": "amp.mcpServers",
+}
 REFERENCES = {
     "claude-code": "${OPENAI_API_KEY:-}",
     "gemini": "${OPENAI_API_KEY:-}",
     "cursor": "${env:OPENAI_API_KEY}",
     "vscode": "${env:OPENAI_API_KEY}",
     "windsurf": "${env:OPENAI_API_KEY}",
+    "copilot": "${OPENAI_API_KEY:-}",
+    "agy": "$OPENAI_API_KEY",
 }
 KEY = "sk-never-to-be-written-0123456789"
 
@@ -93,8 +106,9 @@ def test_a_fresh_home_gets_an_entry_with_absolute_paths_and_names_of_keys_that_c
     assert "OPENAI_API_KEY" in told
     assert "Next: " in told
     ours = entry(person, client)
-    assert Path(ours["command"]).is_absolute()
-    assert os.access(ours["command"], os.X_OK)
+    command = ours["command"][0] if client == "opencode" else ours["command"]
+    assert Path(command).is_absolute()
+    assert os.access(command, os.X_OK)
     assert KEY not in file.read_text()
     if client == "codex":
         assert "OPENAI_API_KEY" in ours["env_vars"]
@@ -188,6 +202,11 @@ BEFORE = {
     "vscode": '// mine\n{"servers": {"other": {"command": "x"}},}\n',
     "windsurf": "",
     "zed": COMMENTED,
+    "opencode": '{"$schema": "x", "mcp": {"other": {"type": "local", "command": ["x"]}}}\n',
+    "copilot": '{"mcpServers": {}}\n',
+    "agy": '{"mcpServers": {"other": {"serverUrl": "https://x.example"}}}',
+    "jetbrains": "{}\n",
+    "amp": '{"amp.mcpServers": {}, "amp": {"mcpServers": 1}}\n',
 }
 
 
@@ -225,12 +244,12 @@ def test_an_entry_that_others_use_names_no_path_of_this_machine(person: TempHome
 def test_the_doctor_starts_what_a_client_would_start_and_nothing_that_a_project_names(
     person: TempHome, tmp_path: Path
 ) -> None:
-    person = replace(with_programs(person, tmp_path, "claude", "codex", "gemini"), starts_anew=True)
+    person = replace(with_programs(person, tmp_path, "claude", "codex", "gemini", "opencode"), starts_anew=True)
     moved, silent, started = tmp_path / "moved/massgen-mcp", tmp_path / "silent/massgen-mcp", person.work / "started"
     program(silent, "exit 3")
     program(person.work / "massgen-mcp", f"touch {started}")
     (person.work / ".mcp.json").write_text(json.dumps({"mcpServers": {"massgen": {"command": "./massgen-mcp"}}}))
-    for client, command in (("claude-code", None), ("codex", moved), ("gemini", silent)):
+    for client, command in (("claude-code", None), ("codex", moved), ("gemini", silent), ("opencode", None)):
         install(person, client)
         if command is not None:
             file = settings(person, client)
@@ -238,6 +257,7 @@ def test_the_doctor_starts_what_a_client_would_start_and_nothing_that_a_project_
 
     told = run_command(person, SERVER_MODULE, "doctor").stdout
     assert "ok    client: Claude Code: massgen-mcp is in person/.claude.json, .mcp.json\n" in told
+    assert "ok    client: opencode: massgen-mcp is in person/.config/opencode/opencode.json\n" in told
     assert not started.exists(), "whoever wrote the project is not the person who asks"
     cannot = "cannot start massgen-mcp; person/"
     assert f"warn  client: Codex {cannot}.codex/config.toml: there is no program {moved}\n" in told

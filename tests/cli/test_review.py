@@ -136,6 +136,17 @@ async def test_where_nothing_is_found_or_changed_it_passes(home: TempHome) -> No
         assert len(double.requests) == asked, "nothing is paid for no change"
 
 
+async def test_a_file_is_named_as_the_change_names_it_and_what_is_no_change_is_no_pass(home: TempHome) -> None:
+    deleted = "diff --git a/b/x.py b/b/x.py\n--- a/b/x.py\n+++ /dev/null\n@@ -1 +0,0 @@\n---- x\n"
+    async with reviewing(home, ada=Reviewer(), bo=Reviewer()) as (config, _):
+        report = await reviewed(home, "--config", config, diff=deleted, code=0)
+    assert report["change"]["files"] == ["b/x.py"]
+    (home.work / "change.diff").write_text('{"message": "Not Found"}')
+    done = await anyio.to_thread.run_sync(lambda: run_command(home, COMMAND_MODULE, "review", "--diff", "change.diff"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "this is no unified diff" in done.stderr
+
+
 async def test_where_nobody_is_left_or_nobody_decides_it_is_unclear(home: TempHome) -> None:
     async with reviewing(home, ada=Reviewer(fails=True), bo=Reviewer(fails=True)) as (config, _):
         report = await reviewed(home, "--config", config, code=2)

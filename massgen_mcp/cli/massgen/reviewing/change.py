@@ -63,14 +63,17 @@ def _files(lines: Sequence[str]) -> Iterator[tuple[str, dict[int, str]]]:
             before = lines[place - 1].removeprefix("--- ") if place else ""
             path = before if line == "+++ /dev/null" else line.removeprefix("+++ ")
             shown = {}
-            yield path.partition("\t")[0].removeprefix("a/").removeprefix("b/"), shown
+            yield re.sub("^[ab]/", "", path.partition("\t")[0]), shown
 
 
 def change_of(diff: str | None, branch: str | None, pr: int | None, cwd: Path) -> ReviewedChange:
     """Raises `MassgenError` invalid_arguments."""
     try:
         if diff is not None:
-            return ReviewedChange("standard input" if diff == "-" else diff, _read(diff))
+            given = ReviewedChange("standard input" if diff == "-" else diff, _read(diff))
+            if given.diff.strip() and not given.lines and not given.diff.startswith("diff --git "):
+                raise MassgenError("invalid_arguments", f"--diff {show_name(diff)}: this is no unified diff")
+            return given
         user = UserRepository.around(cwd)
         if user is None:
             raise MassgenError("invalid_arguments", "this directory is in no git repository; give the change as --diff")

@@ -132,9 +132,9 @@ async def review(options: ReviewOptions) -> int:
             print_error(f"Note: {note}")
         found = await _reviewed(_Asked(given, team, options.max_usd or team.config.budget.max_usd), change)
     found = compared(found, earlier)
+    print_text(drawn(found, options.format, options.fail_on))
     for file in files:
         file.write(drawn(found, SUFFIXES[file.path.suffix], options.fail_on).encode("utf-8", "replace"))
-    print_text(drawn(found, options.format, options.fail_on))
     return found.code(options.fail_on)
 
 

@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import cast
 
 from massgen_mcp.cli.massgen_mcp.install import jsonc, toml_tables
-from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS, SCOPES, SERVER, STARTUP_SECONDS, Client, Scope, is_ours
+from massgen_mcp.cli.massgen_mcp.install.clients import (
+    CLIENTS,
+    SCOPES,
+    SERVER,
+    STARTUP_SECONDS,
+    Client,
+    Scope,
+    is_ours,
+    started_by,
+)
 from massgen_mcp.cli.massgen_mcp.install.ours import own_command
 from massgen_mcp.runs.doctor.result import DoctorCheck
 
@@ -80,8 +89,8 @@ def _found(client: Client, cwd: Path, environ: Mapping[str, str]) -> tuple[list[
         shown = _shown(file, home, cwd)
         knowing.append(shown)
         for entry in _entries(_parsed(file, text), client.section):
-            arguments = tuple(map(str, cast("list[object]", entry.get("args") or [])))
-            entries.append(_Entry(str(entry.get("command")), arguments, shown, scope))
+            command, *arguments = started_by(entry)
+            entries.append(_Entry(command, tuple(arguments), shown, scope))
     return knowing, entries
 
 

@@ -66,13 +66,13 @@ def _stdio(command: ServerCommand) -> Entry:
     return {"command": command.path, "args": list(command.arguments)}
 
 
-def _referring(form: str, *, typed: bool = False, **settings: object) -> Callable[[ServerCommand], Entry]:
+def _referring(form: str, *, kind: str = "", **settings: object) -> Callable[[ServerCommand], Entry]:
     """An entry whose `env` refers to variables, by `form` with NAME in it."""
 
     def entry(command: ServerCommand) -> Entry:
         env = {name: form.replace("NAME", name) for name in command.passed_on}
-        kind: Entry = {"type": "stdio"} if typed else {}
-        return {**kind, **_stdio(command), **({"env": env} if env else {}), **settings}
+        typed: Entry = {"type": kind} if kind else {}
+        return {**typed, **_stdio(command), **({"env": env} if env else {}), **settings}
 
     return entry
 
@@ -91,6 +91,16 @@ def _codex(command: ServerCommand) -> Entry:
 def _zed(command: ServerCommand) -> Entry:
     """Zed hands its whole environment on, and knows no reference to a variable."""
     return {"source": "custom", **_stdio(command), "env": {}}
+
+
+def _opencode(command: ServerCommand) -> Entry:
+    """opencode hands its whole environment on; `timeout` is for the start."""
+    words = [command.path, *command.arguments]
+    return {"type": "local", "command": words, "enabled": True, "timeout": STARTUP_SECONDS * 1000}
+
+
+def _below_config(path: str) -> Callable[[Environ], str]:
+    return lambda environ: str(Path(environ.get("XDG_CONFIG_HOME") or ".config", path))
 
 
 def _vscode_file(environ: Environ) -> str:
@@ -114,7 +124,7 @@ CLIENTS: Mapping[str, Client] = {
             "mcpServers",
             lambda environ: str(Path(environ.get("CLAUDE_CONFIG_DIR") or "", ".claude.json")),
             ".mcp.json",
-            _referring("${NAME:-}", typed=True, timeout=CALL_SECONDS * 1000),
+            _referring("${NAME:-}", kind="stdio", timeout=CALL_SECONDS * 1000),
             "Start Claude Code anew; /mcp shows the server.",
         ),
         Client(
@@ -144,7 +154,7 @@ CLIENTS: Mapping[str, Client] = {
             "mcpServers",
             lambda _: ".cursor/mcp.json",
             ".cursor/mcp.json",
-            _referring("${env:NAME}", typed=True),
+            _referring("${env:NAME}", kind="stdio"),
             "Switch the server on in Cursor's settings under MCP, or start Cursor anew.",
         ),
         Client(
@@ -154,7 +164,7 @@ CLIENTS: Mapping[str, Client] = {
             "servers",
             _vscode_file,
             ".vscode/mcp.json",
-            _referring("${env:NAME}", typed=True),
+            _referring("${env:NAME}", kind="stdio"),
             "Run 'MCP: List Servers' in VS Code and start the server.",
         ),
         Client(
@@ -177,15 +187,69 @@ CLIENTS: Mapping[str, Client] = {
             _zed,
             "Zed starts the server by itself; the settings of its agent panel show it.",
         ),
+        Client(
+            "opencode",
+            "opencode",
+            "opencode",
+            "mcp",
+            _below_config("opencode/opencode.json"),
+            "opencode.json",
+            _opencode,
+            "Start opencode anew; /mcp shows the server. Nothing wakes its session: have it call wait_run.",
+        ),
+        Client(
+            "copilot",
+            "Copilot CLI",
+            "copilot",
+            "mcpServers",
+            lambda _: ".copilot/mcp-config.json",
+            ".github/mcp.json",
+            _referring("${NAME:-}", kind="local", tools=["*"]),
+            "Start Copilot CLI anew; /mcp show lists the server.",
+        ),
+        Client(
+            "agy",
+            "Antigravity CLI",
+            "agy",
+            "mcpServers",
+            lambda _: ".gemini/antigravity-cli/mcp_config.json",
+            ".agents/mcp_config.json",
+            _referring("$NAME"),
+            "Start agy anew; /mcp shows the server.",
+        ),
+        Client(
+            "jetbrains",
+            "JetBrains Junie",
+            "junie",
+            "mcpServers",
+            lambda _: ".junie/mcp/mcp.json",
+            ".junie/mcp/mcp.json",
+            _stdio,
+            "Junie's settings show the server under MCP. Start the IDE where the keys are set.",
+        ),
+        Client(
+            "amp",
+            "Amp",
+            "amp",
+            "amp.mcpServers",
+            _below_config("amp/settings.json"),
+            ".amp/settings.json",
+            _stdio,
+            "Start Amp anew, where the keys are set; a server of a project has to be approved first.",
+        ),
     )
 }
 
 
+def started_by(entry: object) -> list[str]:
+    """The program that an entry starts, and its arguments, as far as it can be read."""
+    fields = cast("Entry", entry) if isinstance(entry, dict) else {}
+    words: list[str] = []
+    for part in (fields.get("command"), fields.get("args")):
+        words += map(str, cast("list[object]", part)) if isinstance(part, list) else [str(part)] if part else []
+    return words
+
+
 def is_ours(entry: object) -> bool:
     """Whether an entry starts this program, in whatever way."""
-    if not isinstance(entry, dict):
-        return False
-    fields = cast("Entry", entry)
-    arguments = fields.get("args")
-    words = [fields.get("command"), *(cast("list[object]", arguments) if isinstance(arguments, list) else [])]
-    return any(Path(str(word)).name == SERVER or str(word).startswith(MODULE) for word in words)
+    return any(Path(word).name == SERVER or word.startswith(MODULE) for word in started_by(entry))

@@ -108,7 +108,7 @@ def _edited(file: Path, before: str, section: str, name: str, entry: Entry | Non
 
 def _renewed(old: Entry, new: Entry) -> Entry:
     """The new entry, with what somebody added to the old one or set differently there."""
-    started = {field: new[field] for field in ("command", "args")}
+    started = {field: new[field] for field in ("command", "args") if field in new}
     renewed = {**new, **old, **started}
     kept, now = old.get("env"), new.get("env")
     if isinstance(kept, dict) and isinstance(now, dict):
