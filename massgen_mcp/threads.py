@@ -1,18 +1,34 @@
-"""Blocking work that nobody has to wait for longer than they want: imports that take their time, files that never come.
+"""Blocking work beside an event loop: in a worker thread, to its end; or on a thread of its own, where nobody has to
+wait for longer than they want, as for imports that take their time and files that never come.
 
-A caller whose time is up, or that is cancelled, goes on at once. The work is left to its thread, which holds up neither
-the process when it leaves nor the worker threads that write journals. Not for work that must not be repeated or lost.
+A caller of the second kind whose time is up, or that is cancelled, goes on at once. The work is left to its thread,
+which holds up neither the process when it leaves nor the worker threads that write journals. Not for work that must not
+be repeated or lost.
 """
 
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
-from functools import cache
+from functools import cache, partial, wraps
 from importlib import import_module
 from threading import Thread
-from typing import TypeVar
+from types import CoroutineType
+from typing import Any, ParamSpec, TypeVar
 
+import anyio.to_thread
+
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def in_thread(work: Callable[P, T]) -> "Callable[P, CoroutineType[Any, Any, T]]":
+    """Makes a function that blocks one to be awaited: its whole body runs in a worker thread."""
+
+    @wraps(work)
+    async def done(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await anyio.to_thread.run_sync(partial(work, *args, **kwargs))
+
+    return done
 
 
 async def abandonable(work: Callable[[], T]) -> T:

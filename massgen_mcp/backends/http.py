@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import ClassVar, Generic, Literal, Protocol, Self, TypeVar, cast
 
-import anyio
 import anyio.lowlevel
 import httpx2
 

@@ -40,6 +40,7 @@ from massgen_mcp.sandbox import (
     spawn,
 )
 from massgen_mcp.sandbox.output import Output, how_ended, take
+from massgen_mcp.threads import in_thread
 from massgen_mcp.workspace.snapshot import remove_tree
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -180,10 +181,6 @@ class FileJudge:
         """The id of the untouched files."""
         return self._base.tree
 
-    async def subject(self, tree: str) -> Subject:
-        """The files of an answer, whose own tree this is, as they are judged."""
-        return await anyio.to_thread.run_sync(self._subject, TreeId(tree))
-
     async def check_base(self, command: str) -> CheckOutcome:
         """Run one check on the untouched files, unless it is known what comes of that."""
         if self._kept is None:
@@ -241,8 +238,10 @@ class FileJudge:
     def _cure(self, hindrance: Hindrance) -> str:
         return hindrance.cure if hindrance.obstacle == "no_network" else self.doubt or hindrance.cure
 
-    def _subject(self, own: TreeId) -> Subject:
-        repository = self._repository
+    @in_thread
+    def subject(self, tree: str) -> Subject:
+        """The files of an answer, whose own tree this is, as they are judged."""
+        repository, own = self._repository, TreeId(tree)
         base, answer = _parts(repository.files(self._base.id)), _parts(repository.files(own))
         judged, restored = dict[bytes, TreeFile](), list[bytes]()
         with repository.reading() as content:

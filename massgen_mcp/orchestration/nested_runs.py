@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-import anyio
 import anyio.abc
 
 from massgen_mcp.config.models.orchestrator import NestedConfig

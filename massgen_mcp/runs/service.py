@@ -5,15 +5,13 @@ know MCP, command lines or models.
 """
 
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-import anyio
 import anyio.to_thread
 
 from massgen_mcp.config.access.held_keys import redactor_for
@@ -39,6 +37,7 @@ from massgen_mcp.runs.view.run_view import KeptWatches, RunView, RunWatch
 from massgen_mcp.statistics.digest import Mark, RunDigest, Verdict, digest_of
 from massgen_mcp.statistics.sums import Statistics, StatisticsFilter, statistics_of
 from massgen_mcp.statistics.usual import usual_time
+from massgen_mcp.threads import in_thread
 from massgen_mcp.workspace.guard import safe_id
 
 if TYPE_CHECKING:
@@ -112,32 +111,26 @@ class RunService:
             await anyio.to_thread.run_sync(self._liveness.announce, added.replaced, self._files.of(added.replaced))
         return replace(view, note=history.note), added.reused
 
-    async def told_start(self, request: RunRequest) -> str:
+    @in_thread
+    def told_start(self, request: RunRequest) -> str:
         """Whose changes the run would begin with, in words. Raises as `with_earlier_changes`."""
+        ended = self.sessions.ended(request.given.session_id)
+        begins = with_earlier_changes(FrozenRequest(request.question, request.config), request, ended)
+        return told_start(begins.begins_with)
 
-        def told() -> str:
-            ended = self.sessions.ended(request.given.session_id)
-            begins = with_earlier_changes(FrozenRequest(request.question, request.config), request, ended)
-            return told_start(begins.begins_with)
-
-        return await anyio.to_thread.run_sync(told)
-
-    async def look(self, run_id: str) -> RunView:
+    @in_thread
+    def look(self, run_id: str) -> RunView:
         """The run as it is now; if its runner was lost, another one is started. Raises `MassgenError` unknown_run,
         expired, store_unavailable.
         """
-        watch = self._watches.of(run_id)
+        view = self._watches.of(run_id).look()
+        self._dispatch.care_for(view)
+        return view
 
-        def looked() -> RunView:
-            view = watch.look()
-            self._dispatch.care_for(view)
-            return view
-
-        return await anyio.to_thread.run_sync(looked)
-
-    async def find(self, beginning: str, *, to_change: bool = False) -> str:
+    @in_thread
+    def find(self, beginning: str, *, to_change: bool = False) -> str:
         """The id of the run that is meant by the beginning of an id. Raises as `find_run`."""
-        return await anyio.to_thread.run_sync(partial(find_run, self._store, beginning, to_change=to_change))
+        return find_run(self._store, beginning, to_change=to_change)
 
     async def wait(self, run_id: str, *, until: Until, seconds: float, cursor: int | None) -> RunView:
         """Wait until the run has ended (`terminal`), its state or phase has changed (`phase`), or anything happened
@@ -274,18 +267,17 @@ class RunService:
 
         return await anyio.to_thread.run_sync(done)
 
-    async def page(self, view: RunView, *, redacted: bool = False) -> "RunPage":
+    @in_thread
+    def page(self, view: RunView, *, redacted: bool = False) -> "RunPage":
         """What the page of a run shows, as the run stands in `view`. `redacted`: nothing that anybody wrote is in it.
         Raises `MassgenError` store_unavailable.
         """
         from massgen_mcp.runs.view.reporting import page_of  # no server starts with it
 
-        def made() -> "RunPage":
-            return page_of(view.directory, view.snapshot, self._files_of, self._environ, redacted=redacted)
+        return page_of(view.directory, view.snapshot, self._files_of, self._environ, redacted=redacted)
 
-        return await anyio.to_thread.run_sync(made)
-
-    async def page_that_fits(
+    @in_thread
+    def page_that_fits(
         self, view: RunView, sizes: Iterable["Most"], taken: Callable[["RunPage"], T | None]
     ) -> T | None:
         """What `taken`, which is called in a thread, makes of the page in the first of these sizes of which it makes
@@ -293,11 +285,8 @@ class RunService:
         """
         from massgen_mcp.runs.view.reporting import smaller_pages_of  # no server starts with it
 
-        def made() -> T | None:
-            pages = smaller_pages_of(view.directory, view.snapshot, self._files_of, self._environ, sizes)
-            return next((found for page in pages if (found := taken(page)) is not None), None)
-
-        return await anyio.to_thread.run_sync(made)
+        pages = smaller_pages_of(view.directory, view.snapshot, self._files_of, self._environ, sizes)
+        return next((found for page in pages if (found := taken(page)) is not None), None)
 
     async def pages(self, run_id: str) -> AsyncGenerator[tuple["RunPage", float]]:
         """The page of the run as it is now, with what agents are writing, and again whenever there is something new,
@@ -318,61 +307,50 @@ class RunService:
             view = await self.look(run_id)
             yield _noted(await self.page(view), view), 0.0
 
-    async def statistics(self, wanted: StatisticsFilter) -> Statistics:
+    @in_thread
+    def statistics(self, wanted: StatisticsFilter) -> Statistics:
         """What the runs that have ended come to. Raises `MassgenError` disk_full, store_unavailable."""
+        runs, unread = counted_runs(self._engine, since=wanted.since, config=wanted.config)
+        return statistics_of([run for run in runs if wanted.fits(run)], filters=wanted.filters, unread=unread)
 
-        def counted() -> Statistics:
-            runs, unread = counted_runs(self._engine, since=wanted.since, config=wanted.config)
-            return statistics_of([run for run in runs if wanted.fits(run)], filters=wanted.filters, unread=unread)
-
-        return await anyio.to_thread.run_sync(counted)
-
-    async def digests(self, views: Sequence[RunView]) -> dict[str, RunDigest]:
+    @in_thread
+    def digests(self, views: Sequence[RunView]) -> dict[str, RunDigest]:
         """What statistics know of each of these runs, by id, of one that goes on as it stands; of one that was never
         begun, or of which no record is left, there is nothing.
         """
+        ended = [view.row.run_id for view in views if view.ended]
+        found = {run.run_id: run.digest for run in counted_runs(self._engine, run_ids=ended)[0]}
+        going = ((view.row.run_id, digest_of(view.snapshot)) for view in views if not view.ended)
+        return found | {run_id: digest for run_id, digest in going if digest is not None}
 
-        def known() -> dict[str, RunDigest]:
-            ended = [view.row.run_id for view in views if view.ended]
-            found = {run.run_id: run.digest for run in counted_runs(self._engine, run_ids=ended)[0]}
-            going = ((view.row.run_id, digest_of(view.snapshot)) for view in views if not view.ended)
-            return found | {run_id: digest for run_id, digest in going if digest is not None}
-
-        return await anyio.to_thread.run_sync(known)
-
-    async def usual_time(self, run_id: str) -> str:
+    @in_thread
+    def usual_time(self, run_id: str) -> str:
         """What runs of this one's team usually take, in words; empty where too few have ended, or none can be read."""
-
-        def told() -> str:
+        with suppress(MassgenError):
             row = self._store.get(run_id)
             models = [agent.backend.model for agent in self._files.of(row).read_request().config.agents]
             return usual_time(counted_runs(self._engine, config=row.config)[0], models)
-
-        with suppress(MassgenError):
-            return await anyio.to_thread.run_sync(told)
         return ""
 
-    async def mark(self, run_id: str, verdict: Verdict | None, *, agent: str | None = None, note: str = "") -> None:
+    @in_thread
+    def mark(self, run_id: str, verdict: Verdict | None, *, agent: str | None = None, note: str = "") -> None:
         """Note that the answer of a run, or what one of its agents said, proved right or wrong; None: nothing any more.
         It is no event of the run, and stays, without the note, when the run's results are gone.
 
         Raises `MassgenError` unknown_run, not_finished, invalid_arguments, disk_full, store_unavailable.
         """
+        row = self._watches.of(run_id).row()
+        runs, _ = counted_runs(self._engine, run_ids=[row.run_id])
+        check_mark(row, runs[0] if runs else None, agent, note)
+        backends: list[BackendConfig] = []
+        with suppress(MassgenError):  # it has expired
+            backends = [one.backend for one in self._files.of(row).read_request().config.agents]
+        kept = redactor_for(self._environ, backends).text(note)
+        mark = None if verdict is None else Mark(verdict=verdict, note=kept, at=time.time())
+        self._store.mark(row.run_id, agent or "", mark)
 
-        def marked() -> None:
-            row = self._watches.of(run_id).row()
-            runs, _ = counted_runs(self._engine, run_ids=[row.run_id])
-            check_mark(row, runs[0] if runs else None, agent, note)
-            backends: list[BackendConfig] = []
-            with suppress(MassgenError):  # it has expired
-                backends = [one.backend for one in self._files.of(row).read_request().config.agents]
-            kept = redactor_for(self._environ, backends).text(note)
-            mark = None if verdict is None else Mark(verdict=verdict, note=kept, at=time.time())
-            self._store.mark(row.run_id, agent or "", mark)
-
-        await anyio.to_thread.run_sync(marked)
-
-    async def recent(
+    @in_thread
+    def recent(
         self,
         *,
         state: RunStatus | None = None,
@@ -388,51 +366,38 @@ class RunService:
         """
         if session_id is not None:
             check_text("session_id", session_id)
-
         known = "running" if state == "input_required" else state  # the store does not tell these two apart
+        views, last = list[RunView](), before
+        at_once = limit if keep is None else max(limit, SEARCHED_AT_ONCE)
+        while len(views) < limit and (
+            found := self._store.recent(state=known, session_id=session_id, since=since, before=last, limit=at_once)
+        ):
+            seen = map(self._look_or_row, found if keep is None else filter(keep, found))
+            wanted = (view for view in seen if known != "running" or view.state == state)
+            views += islice(wanted, limit - len(views))
+            last = found[-1].number
+        return views
 
-        def rows() -> list[RunView]:
-            views, last = list[RunView](), before
-            at_once = limit if keep is None else max(limit, SEARCHED_AT_ONCE)
-            while len(views) < limit and (
-                found := self._store.recent(state=known, session_id=session_id, since=since, before=last, limit=at_once)
-            ):
-                seen = map(self._look_or_row, found if keep is None else filter(keep, found))
-                wanted = (view for view in seen if known != "running" or view.state == state)
-                views += islice(wanted, limit - len(views))
-                last = found[-1].number
-            return views
-
-        return await anyio.to_thread.run_sync(rows)
-
-    async def interrupted_below(self, directory: Path) -> list[RunView]:
+    @in_thread
+    def interrupted_below(self, directory: Path) -> list[RunView]:
         """The runs below this directory whose process is gone and that can be continued, newest first."""
-
-        def found() -> Iterator[RunView]:
-            for row in self._store.unfinished_below(directory):
-                with suppress(MassgenError):  # its files are gone, or cannot be read
-                    yield self._watches.of(row.run_id).look()
-
-        views = await anyio.to_thread.run_sync(lambda: list(found()))
+        views: list[RunView] = []
+        for row in self._store.unfinished_below(directory):
+            with suppress(MassgenError):  # its files are gone, or cannot be read
+                views.append(self._watches.of(row.run_id).look())
         return [view for view in views if view.state == "interrupted" and not (view.damage or view.newer)]
 
-    async def prune(self, *, dry_run: bool = False, older_than: float | None = None) -> Pruned:
+    @in_thread
+    def prune(self, *, dry_run: bool = False, older_than: float | None = None) -> Pruned:
         """Delete workspaces and results that are older than the limits (see `retention.prune`)."""
+        self._engine.home.ensure()
+        return prune(self._engine, dry_run=dry_run, older_than=older_than)
 
-        def pruned() -> Pruned:
-            self._engine.home.ensure()
-            return prune(self._engine, dry_run=dry_run, older_than=older_than)
-
-        return await anyio.to_thread.run_sync(pruned)
-
-    async def prune_named(self, run_ids: Sequence[str], *, dry_run: bool = False) -> Pruned:
+    @in_thread
+    def prune_named(self, run_ids: Sequence[str], *, dry_run: bool = False) -> Pruned:
         """Delete everything of these runs (see `retention.prune_named`). Raises `MassgenError` unknown_run."""
-
-        def pruned() -> Pruned:
-            rows = [self._watches.of(run_id).row() for run_id in run_ids]
-            return prune_named(self._engine, rows, dry_run=dry_run)
-
-        return await anyio.to_thread.run_sync(pruned)
+        rows = [self._watches.of(run_id).row() for run_id in run_ids]
+        return prune_named(self._engine, rows, dry_run=dry_run)
 
     # -- plumbing -------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import anyio
 import anyio.to_thread
 
 from massgen_mcp.sandbox.policy import GIB, Image, ImageRefused, Policy, ResourceLimits, VisiblePath

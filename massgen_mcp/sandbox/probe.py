@@ -18,7 +18,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
-import anyio
 import anyio.to_thread
 from pydantic import TypeAdapter
 

@@ -8,7 +8,6 @@ of ours; what counts, what the kernel bounds, and what sandlock needs are loaded
 """
 
 import ctypes
-import importlib
 import importlib.util
 import json
 import math

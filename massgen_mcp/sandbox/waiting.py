@@ -6,7 +6,6 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-import anyio
 import anyio.to_thread
 
 from massgen_mcp.sandbox.output import Output

@@ -4,7 +4,6 @@ line each on standard error, which some clients show to people.
 Nothing of it goes to a client as an MCP message.
 """
 
-import logging
 import logging.handlers
 from contextlib import suppress
 from pathlib import Path

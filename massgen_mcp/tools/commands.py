@@ -14,7 +14,6 @@ from itertools import count
 from pathlib import Path
 from typing import Annotated
 
-import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 from pydantic import AfterValidator, Field

@@ -13,7 +13,6 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
-import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 from mcp import Client

@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import anyio.to_thread
 from starlette.types import ASGIApp
 
 from massgen_mcp.home import Home
@@ -22,6 +21,7 @@ from massgen_mcp.server.http.connections import LimitedConfig, Strangers
 from massgen_mcp.server.http.gate import Gate
 from massgen_mcp.server.http.serving import LOOPBACK, HttpServer, HttpSettings, bound, names
 from massgen_mcp.server.http.tokens import Tokens
+from massgen_mcp.threads import in_thread
 from massgen_mcp.web.app import API, api, pages
 
 OPENER = "web-address.html"
@@ -66,17 +66,14 @@ def web_gate(app: ASGIApp, token: str, hosts: Sequence[str], strangers: Stranger
     )
 
 
-async def open_browser(home: Home, address: str) -> bool:
+@in_thread
+def open_browser(home: Home, address: str) -> bool:
     """Show the page. The address goes through a file of this user alone, because everybody on the machine sees the
     command line of a browser; it is deleted when the server ends. False: no browser could be started.
     """
     file = home.path / OPENER
     html = f'<!doctype html><title>massgen</title><meta http-equiv="refresh" content="0;url={address}">'
-
-    def opened() -> bool:
-        file.unlink(missing_ok=True)
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as written:
-            written.write(html)
-        return webbrowser.open(Path(file).as_uri())
-
-    return await anyio.to_thread.run_sync(opened)
+    file.unlink(missing_ok=True)
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as written:
+        written.write(html)
+    return webbrowser.open(Path(file).as_uri())

@@ -12,7 +12,6 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any, Literal
 
-import anyio
 import anyio.to_thread
 
 from massgen_mcp import __version__

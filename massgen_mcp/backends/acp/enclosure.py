@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import anyio
 import anyio.to_thread
 from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 

@@ -15,7 +15,6 @@ from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import Any
 
-import anyio
 import anyio.abc
 import anyio.to_thread
 

@@ -3,8 +3,6 @@
 import shutil
 from pathlib import Path
 
-import anyio.to_thread
-
 from massgen_mcp.changes.git import GitFailed
 from massgen_mcp.changes.patch_parts import beginnings
 from massgen_mcp.changes.run_changes import PATCH
@@ -14,6 +12,7 @@ from massgen_mcp.orchestration.live_run import StoredAnswer
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.host.working_copies import WorkingCopies
 from massgen_mcp.runs.store.directory import timestamp
+from massgen_mcp.threads import in_thread
 from massgen_mcp.workspace.directory import Workspace
 from massgen_mcp.workspace.snapshot import remove_tree, take_snapshot
 
@@ -27,23 +26,6 @@ class AnswerGallery:
         self._run = run
         self._copies = copies
 
-    async def keep(self, attempt: int, agent: str, content: str, workspace: Workspace | None) -> StoredAnswer:
-        return await anyio.to_thread.run_sync(self._keep, attempt, agent, content, workspace)
-
-    async def keep_patch(self, agent: str, workspace: Workspace | None) -> Changes | None:
-        if self._copies is None or workspace is None:
-            return None
-        return await anyio.to_thread.run_sync(self._keep_patch, self._copies, agent)
-
-    async def restore(self, agent: str, changes: Changes) -> None:
-        if self._copies is not None:
-            await anyio.to_thread.run_sync(self._copies.restore, agent, changes)
-
-    async def keep_final(
-        self, agent: str, content: str, workspace: Workspace | None, changes: Changes | None
-    ) -> Changes | None:
-        return await anyio.to_thread.run_sync(self._keep_final, agent, content, workspace, changes)
-
     def files(self, path: str) -> Path | None:
         directory = self._run.path / path / "workspace"
         return directory if directory.is_dir() else None
@@ -53,12 +35,21 @@ class AnswerGallery:
             return ""
         return beginnings(self._run.path / changes.patch, most).decode(errors="replace")
 
-    def _keep_patch(self, copies: WorkingCopies, agent: str) -> Changes:
+    @in_thread
+    def keep_patch(self, agent: str, workspace: Workspace | None) -> Changes | None:
+        if self._copies is None or workspace is None:
+            return None
         directory = self._run.final_of(agent)
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return copies.write_patch(copies.changes(agent), directory / PATCH)
+        return self._copies.write_patch(self._copies.changes(agent), directory / PATCH)
 
-    def _keep_final(
+    @in_thread
+    def restore(self, agent: str, changes: Changes) -> None:
+        if self._copies is not None:
+            self._copies.restore(agent, changes)
+
+    @in_thread
+    def keep_final(
         self, agent: str, content: str, workspace: Workspace | None, changes: Changes | None
     ) -> Changes | None:
         directory = self._run.final_of(agent)
@@ -70,7 +61,8 @@ class AnswerGallery:
             self._take_snapshot(workspace, directory / "workspace", changes)
         return changes
 
-    def _keep(self, attempt: int, agent: str, content: str, workspace: Workspace | None) -> StoredAnswer:
+    @in_thread
+    def keep(self, attempt: int, agent: str, content: str, workspace: Workspace | None) -> StoredAnswer:
         parent = self._run.attempt_of(attempt) / agent
         parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         directory = _new_directory(parent)

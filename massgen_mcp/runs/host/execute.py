@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-import anyio
 import anyio.abc
 import anyio.to_thread
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-import anyio
 import anyio.to_thread
 
 from massgen_mcp.errors import MassgenError

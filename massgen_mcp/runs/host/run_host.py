@@ -29,6 +29,7 @@ from massgen_mcp.runs.host.execute import RunHandle, execute_run
 from massgen_mcp.runs.host.failing import break_off
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.starting import Dispatch
+from massgen_mcp.threads import in_thread
 
 logger = logging.getLogger("massgen_mcp.run")
 
@@ -195,10 +196,8 @@ class NestedRunHost:
         self._request = request
         self._dispatch = Dispatch(engine, environ)
 
-    async def prepare(self, wanted: NestedRunRequest, caps: Caps, seconds: float, key: str) -> PreparedNestedRun:
-        return await anyio.to_thread.run_sync(self._prepare, wanted, caps, seconds, key)
-
-    def _prepare(self, wanted: NestedRunRequest, caps: Caps, seconds: float, key: str) -> PreparedNestedRun:
+    @in_thread
+    def prepare(self, wanted: NestedRunRequest, caps: Caps, seconds: float, key: str) -> PreparedNestedRun:
         """Its row is there from now on, not admitted: it is found again by its key, and pruning leaves it alone."""
         check_question(wanted.question)
         own, source = self._named(wanted)
@@ -237,11 +236,12 @@ class NestedRunHost:
         orchestrator = config.orchestrator.model_copy(update={"context_paths": ()})
         return config.model_copy(update={"orchestrator": orchestrator}), source
 
-    async def prepared(self, run_id: str) -> PreparedNestedRun:
-        row = await anyio.to_thread.run_sync(self._engine.store.get, run_id)
+    @in_thread
+    def prepared(self, run_id: str) -> PreparedNestedRun:
+        row = self._engine.store.get(run_id)
         if row.parent != self._run_id:
             raise MassgenError("nesting_refused", f"{run_id} was not started inside {self._run_id}")
-        return await anyio.to_thread.run_sync(self._prepared, row)
+        return self._prepared(row)
 
     def _prepared(self, row: RunRow) -> PreparedNestedRun:
         request = self._engine.files.of(row).read_request()

@@ -19,7 +19,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, suppress
 
-import anyio
 import anyio.abc
 import anyio.to_thread
 

@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-import anyio
 import anyio.to_thread
 from pydantic import ValidationError
 

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-import anyio
 import anyio.to_thread
 
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_error

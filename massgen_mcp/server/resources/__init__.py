@@ -6,19 +6,18 @@ Everything is bounded: what is longer comes in pages, or is refused with a sente
 import json
 from typing import Annotated
 
-import anyio.to_thread
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 from mcp.types import CallToolResult, InputRequiredResult, Resource, TextContent
 from pydantic import Field
 
 from massgen_mcp.config.examples import Example, example_path, list_examples
-from massgen_mcp.events.record import LogRecord
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.engine import RunRow
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.addresses import SCHEME, artifact_uri, config_uri, run_uri
 from massgen_mcp.server.app import MassgenServer
+from massgen_mcp.threads import in_thread
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.workspace.guard import DirectoryListing, PathMissing, PathRefused, Root, parts_of, shown
 
@@ -110,25 +109,17 @@ PAGE_BYTES = 50_000
 EVENTS_AT_ONCE = 200
 
 
-async def event_page(view: RunView, after: int) -> str:
+@in_thread
+def event_page(view: RunView, after: int) -> str:
     """The events whose number is above `after`, as JSON. One event that is longer than a page is a page of its own.
     Raises `MassgenError` run_damaged, store_unavailable.
     """
-    return await anyio.to_thread.run_sync(_event_page, view, after)
-
-
-async def log_page(view: RunView, offset: int | None) -> str:
-    """The lines from byte `offset` on, or the last ones that fit; a line in brackets says how to read the others."""
-    return await anyio.to_thread.run_sync(_log_page, view, offset)
-
-
-def _event_page(view: RunView, after: int) -> str:
     reader = view.directory.event_log.follow(after)
     shown: list[str] = []
     room, last, more = PAGE_BYTES, after, False
     while not more and (records := reader.read(EVENTS_AT_ONCE)):
         for record in records:
-            line = _line(record)
+            line = record.model_dump_json(exclude={"v", "unread"})
             more = bool(shown) and len(line.encode()) > room
             if more:
                 break
@@ -139,11 +130,9 @@ def _event_page(view: RunView, after: int) -> str:
     return f'{{"events":[{",".join(shown)}],"last":{last},"more":{json.dumps(more)},"next":{following}}}'
 
 
-def _line(record: LogRecord) -> str:
-    return record.model_dump_json(exclude={"v", "unread"})
-
-
-def _log_page(view: RunView, offset: int | None) -> str:
+@in_thread
+def log_page(view: RunView, offset: int | None) -> str:
+    """The lines from byte `offset` on, or the last ones that fit; a line in brackets says how to read the others."""
     log = view.directory.log
     try:
         with Root.open(log.parent, "") as root, root.open_file(log.name) as file:
@@ -174,12 +163,9 @@ ROOTS = ("final", "turn_1")
 """The directories whose files can be read. The others are of no use to a caller, or change while agents work."""
 
 
-async def artifact(view: RunView, path: str) -> str | bytes:
+@in_thread
+def artifact(view: RunView, path: str) -> str | bytes:
     """A file as it is, or a directory's entries with their addresses, as JSON. Raises `PathRefused`."""
-    return await anyio.to_thread.run_sync(_artifact, view, path)
-
-
-def _artifact(view: RunView, path: str) -> str | bytes:
     parts = parts_of(path)
     with Root.open(view.directory.path, "", above=()) as root:
         if not parts:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 

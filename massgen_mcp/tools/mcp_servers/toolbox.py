@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-import anyio
 import anyio.to_thread
 
 from massgen_mcp.backends.base import JsonObject, JsonValue, ToolSpec
