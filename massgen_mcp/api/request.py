@@ -5,10 +5,11 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
 
 from massgen_mcp.agents.given_keys import with_given_keys
-from massgen_mcp.api.arguments import check_types
 from massgen_mcp.api.options import RunArguments, RunOptions
 from massgen_mcp.api.sessions import SESSIONS, kept_turns, new_session_id
 from massgen_mcp.config.adjusted import RequestedLimits
@@ -179,3 +180,33 @@ def turns_of(messages: Sequence[Mapping[str, str]]) -> tuple[EarlierTurn, ...]:
     if asked_so_far:
         raise MassgenError("invalid_arguments", "the conversation ends with the user; put that into the question")
     return tuple(turns)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Whether what a Python caller passed is of the types that `run` takes.
+
+
+_TYPES: dict[str, Any] = {
+    **{name: kind for name, kind in get_type_hints(RunArguments).items() if kind is not bool},
+    "question": str,
+    "models": str | Sequence[str] | None,
+    "config_dict": Mapping[Any, Any] | None,
+    "context_paths": str | Sequence[str | Mapping[str, Any]] | None,
+    "conversation_history": Sequence[Mapping[Any, Any]] | None,
+    "decide": GivenDecide | None,
+}
+"""Those of `RunArguments`, wider where a fault is told better later on."""
+
+
+def check_types(arguments: Mapping[str, object]) -> None:
+    """Raises `MassgenError` invalid_arguments that names every argument of a wrong type, without its value."""
+    problems: list[str] = []
+    for name, value in arguments.items():
+        try:
+            TypeAdapter[Any](_TYPES.get(name, object)).validate_python(value, strict=True)
+        except ValidationError as error:
+            not_unicode = error.errors(include_input=False)[0]["type"] == "string_unicode"
+            fault = "not valid Unicode text; give it in UTF-8" if not_unicode else "of a type that is not taken there"
+            problems.append(f"{name} is {fault}")
+    if problems:
+        raise MassgenError("invalid_arguments", "; ".join(problems))

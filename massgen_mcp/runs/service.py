@@ -35,8 +35,7 @@ from massgen_mcp.runs.store.retention import Pruned, prune, prune_named
 from massgen_mcp.runs.view.looking import looks
 from massgen_mcp.runs.view.run_view import KeptWatches, RunView, RunWatch
 from massgen_mcp.statistics.digest import Mark, RunDigest, Verdict, digest_of
-from massgen_mcp.statistics.sums import Statistics, StatisticsFilter, statistics_of
-from massgen_mcp.statistics.usual import usual_time
+from massgen_mcp.statistics.sums import Statistics, StatisticsFilter, statistics_of, usual_time
 from massgen_mcp.threads import in_thread
 from massgen_mcp.workspace.guard import safe_id
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from massgen_mcp.cli.massgen.chat_commands import KEYS, MEANINGS
+from massgen_mcp.cli.massgen.chat import KEYS, MEANINGS
 from tests.harness import COMMAND_MODULE, ROOT, TempHome, agent, events_of, happened, poll_until
 from tests.terminal import Terminal, only_child, terminal
 

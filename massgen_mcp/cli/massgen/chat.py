@@ -4,17 +4,17 @@ A person at a terminal gets a line editor and the live view, a pipe gets plain l
 """
 
 import os
+import re
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from massgen_mcp.cli.asking import on_terminal, person_at_terminal
 from massgen_mcp.cli.exits import EXIT_OK, exit_of_foreground
 from massgen_mcp.cli.live.telling import Telling
 from massgen_mcp.cli.massgen.applying import apply_at_end, decides
-from massgen_mcp.cli.massgen.chat_commands import COMMANDS, KEYS, MEANINGS, Action, order_of
 from massgen_mcp.cli.massgen.chat_input import PipeReader, Reader
 from massgen_mcp.cli.massgen.earlier_runs import describe_interrupted, interrupted_here, run_to_continue
 from massgen_mcp.cli.massgen.editor import edit, editable
@@ -29,6 +29,7 @@ from massgen_mcp.cli.output import print_line, print_text
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.models.config import AgentSettings
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.nearest import nearest
 from massgen_mcp.request.build import build_request
 from massgen_mcp.request.team import Team, describe_start
 from massgen_mcp.run_state.state import RunState
@@ -45,6 +46,57 @@ from massgen_mcp.views.coordination_record import coordination_table
 from massgen_mcp.views.ending import RemainingFiles
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.styled import Line, Span, text_of
+
+Action = Literal["help", "status", "config", "reset", "resume", "change", "quit", "history"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChatCommand:
+    names: tuple[str, ...]
+    action: Action
+    meaning: str
+    argument: bool = False
+    """Whether one word may follow the name."""
+
+
+COMMANDS = (
+    ChatCommand(("/help", "/h"), "help", "show the commands"),
+    ChatCommand(("/status",), "status", "show agents, mode, conversation and config"),
+    ChatCommand(("/config",), "config", "open the config in your editor, then take it over"),
+    ChatCommand(("/clear", "/reset"), "reset", "forget the conversation and start afresh"),
+    ChatCommand(("/resume",), "resume", "go on with an interrupted run: the newest here, or /resume ID", argument=True),
+    ChatCommand(
+        ("/change",), "change", "begin the next turn with what the winner, or /change AGENT, changed", argument=True
+    ),
+    ChatCommand(("/quit", "/exit", "/q"), "quit", "leave"),
+)
+KEYS = (
+    ("r", "the coordination history: while a turn goes on, or of the last one"),
+    ("Ctrl+C", "while a turn goes on: cancel it, again: leave; at the prompt: leave"),
+    ("Alt+Enter", "a new line in the question"),
+    ("@path", "lets the agents read a file or a directory"),
+)
+MEANINGS = {name: command.meaning for command in COMMANDS for name in command.names}
+
+
+def order_of(text: str) -> tuple[Action, str] | None:
+    """What a line asks for, and the word after it; None if it is a question.
+
+    Raises `MassgenError` invalid_action for an unknown command.
+    """
+    if text == "r":
+        return "history", ""
+    name, _, argument = text.partition(" ")
+    for command in COMMANDS:
+        if name.lower() in command.names and (not argument or (command.argument and len(argument.split()) == 1)):
+            return command.action, argument.strip()
+    if not re.fullmatch(r"/[A-Za-z_?-]*", text):
+        return None
+    begun = (name for name in MEANINGS if len(text) > 1 and name.startswith(text.lower()))
+    near = next(begun, None) or nearest(text, MEANINGS)
+    hint = f"did you mean {near}?" if near else "/help lists them"
+    raise MassgenError("invalid_action", f"no command {text}; {hint}")
+
 
 if TYPE_CHECKING:
     from massgen_mcp.cli.live.terminal import Terminal

@@ -68,7 +68,7 @@ def _do(options: "Options") -> int:
 
         return _run(resume_run, options)
     if options.select:
-        from massgen_mcp.cli.massgen.choosing import choose_config
+        from massgen_mcp.cli.massgen.setup import choose_config
 
         options = replace(options, config=choose_config(cwd=Path.cwd(), environ=os.environ))
     if options.init or _first_run(options):

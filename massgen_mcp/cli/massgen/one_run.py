@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
@@ -28,7 +29,6 @@ from massgen_mcp.cli.massgen.mentions import mentioned_paths
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.massgen.own_terminal import OwnTerminal
 from massgen_mcp.cli.massgen.people import Account
-from massgen_mcp.cli.massgen.questions import whole_question
 from massgen_mcp.cli.massgen.sessions import open_session
 from massgen_mcp.cli.massgen.team import given_of, look_before, output_file
 from massgen_mcp.cli.massgen.trying import agreed_to_checks
@@ -38,6 +38,7 @@ from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.request.build import adjusted_team, build_request
+from massgen_mcp.request.question import MAX_QUESTION_CHARACTERS
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.request.team import describe_start
 from massgen_mcp.run_state.state import RunState
@@ -241,3 +242,25 @@ async def _refreshed(display: Display) -> None:
         with suppress(Exception):
             display.close()
         print_error(f"the display failed ({type(error).__name__}: {plain(str(error))}); the run continues")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Where the question of a command line comes from: an argument, or standard input.
+
+
+STANDARD_INPUT = "-"
+
+
+def whole_question(given: str) -> str:
+    """Raises `MassgenError` invalid_arguments for what is no text."""
+    if given != STANDARD_INPUT:
+        return given
+    data = sys.stdin.buffer.read(4 * MAX_QUESTION_CHARACTERS + 1)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        if error.reason == "unexpected end of data" and len(data) > 4 * MAX_QUESTION_CHARACTERS:
+            return data.decode(errors="ignore")  # far too long in any case, and refused for that
+        raise MassgenError(
+            "invalid_arguments", "the question on standard input is not valid UTF-8; convert it with `iconv -t UTF-8`"
+        ) from None

@@ -7,8 +7,7 @@ answer whose author has a model of the judge's vendor. If one answer is left it 
 
 from massgen_mcp.coordination.count import lot
 from massgen_mcp.coordination.deciding import decision, won
-from massgen_mcp.coordination.procedures.by_votes import vote_on
-from massgen_mcp.coordination.procedures.procedure import NextStep
+from massgen_mcp.coordination.procedures.by_votes import NextStep, vote_on
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.events.coordination import StageOpened
 

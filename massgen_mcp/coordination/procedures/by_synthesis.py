@@ -6,8 +6,7 @@ agents vote. What it claims is tried where a script can show it, and stands what
 
 from massgen_mcp.coordination.count import drawn
 from massgen_mcp.coordination.deciding import best_so_far, decision, won
-from massgen_mcp.coordination.procedures.by_votes import vote_on
-from massgen_mcp.coordination.procedures.procedure import NextStep
+from massgen_mcp.coordination.procedures.by_votes import NextStep, vote_on
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.coordination.testing import due_runs
 from massgen_mcp.events.coordination import StageOpened

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 
 from massgen_mcp.coordination.count import drawn
 from massgen_mcp.coordination.deciding import best_so_far, decision, won
-from massgen_mcp.coordination.procedures.by_votes import vote_on
-from massgen_mcp.coordination.procedures.procedure import NextStep
+from massgen_mcp.coordination.procedures.by_votes import NextStep, vote_on
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.coordination.testing import best_of, chosen, due_runs, tests_of
 from massgen_mcp.events.coordination import StageOpened

@@ -1,13 +1,21 @@
 """Votes find the winner: see `deciding`. Pure."""
 
 from collections.abc import Iterable
+from typing import Protocol
 
 from massgen_mcp.coordination.deciding import decision
-from massgen_mcp.coordination.procedures.procedure import NextStep
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.coordination.testing import files_of
-from massgen_mcp.events.coordination import StageOpened
+from massgen_mcp.events.coordination import StageOpened, WinnerChosen
 from massgen_mcp.events.parts import StageReason
+
+NextStep = StageOpened | WinnerChosen | None
+
+
+class Procedure(Protocol):
+    def next(self, state: Coordination) -> NextStep:
+        """What is due in this state, in which some answer stands and no winner is chosen."""
+        ...
 
 
 class DecideByVotes:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from massgen_mcp.coordination.challenge import mended_passes, objections, proven, ran
 from massgen_mcp.coordination.count import drawn
-from massgen_mcp.coordination.procedures.procedure import NextStep
+from massgen_mcp.coordination.procedures.by_votes import NextStep
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.coordination.testing import due_runs
 from massgen_mcp.events.coordination import StageOpened, WinnerChosen

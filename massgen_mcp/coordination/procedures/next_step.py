@@ -6,10 +6,9 @@ from massgen_mcp.coordination.effort import next_asked
 from massgen_mcp.coordination.procedures.by_judge import DecideByJudge
 from massgen_mcp.coordination.procedures.by_synthesis import DecideBySynthesis
 from massgen_mcp.coordination.procedures.by_tests import DecideByTests, DecideByTestsOrVotes
-from massgen_mcp.coordination.procedures.by_votes import DecideByVotes
+from massgen_mcp.coordination.procedures.by_votes import DecideByVotes, NextStep, Procedure
 from massgen_mcp.coordination.procedures.challenge import challenged, next_against
 from massgen_mcp.coordination.procedures.failing_test import before_answers
-from massgen_mcp.coordination.procedures.procedure import NextStep, Procedure
 from massgen_mcp.coordination.state import Coordination, Decide
 from massgen_mcp.events.coordination import WinnerChosen
 

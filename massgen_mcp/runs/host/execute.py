@@ -3,9 +3,12 @@
 The composition root of a run; the runner, the command line and Python all come through here.
 """
 
+import logging
 import math
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import AsyncExitStack
+import sys
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,6 +16,7 @@ from pathlib import Path
 import anyio.abc
 import anyio.to_thread
 
+from massgen_mcp import __version__
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.limiter import ProviderLimiters
 from massgen_mcp.backends.registry import UnusableBackend, destination_of, make_backend
@@ -21,11 +25,11 @@ from massgen_mcp.config.access.limits import limits_of
 from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.errors import MassgenError, storage_fault
+from massgen_mcp.errors import FailureReason, JournalNewer, MassgenError, storage_fault
 from massgen_mcp.events.coordination import FilesChecked
-from massgen_mcp.events.parts import public_agent_name
+from massgen_mcp.events.parts import AgentInfo, public_agent_name
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.events.run import TERMINAL, BaseTaken, SetupFinished
+from massgen_mcp.events.run import TERMINAL, BaseTaken, RunFailed, RunStarted, SetupFinished
 from massgen_mcp.home import find_home, inside_run
 from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.orchestration.conduct import Conductor
@@ -35,13 +39,12 @@ from massgen_mcp.orchestration.team import Member, RunSpec
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.request.sandboxes import chosen_sandboxes, server_places
 from massgen_mcp.run_state.state import RunState, folded
+from massgen_mcp.runs.doctor.command_sandbox import sandbox_names
 from massgen_mcp.runs.engine import Action, Control, EventWriter, FrozenRequest, RunFiles
 from massgen_mcp.runs.host.agent_servers import ServerLosses, opened_servers
 from massgen_mcp.runs.host.assembly import CommandAccess, ModelAccess, RunResources, assemble
-from massgen_mcp.runs.host.failing import failure_of
 from massgen_mcp.runs.host.judging import Judging, prepare_judging
 from massgen_mcp.runs.host.publishing import Publisher, RunLog, guarded, logged_in, write_status
-from massgen_mcp.runs.host.run_metadata import agent_infos, run_metadata, started_event
 from massgen_mcp.runs.host.setting_up import failed_setup, hand_on_setup, set_up_copies
 from massgen_mcp.runs.host.tracing import trace_of
 from massgen_mcp.runs.host.working_copies import WorkingCopies, prepare_copies
@@ -336,3 +339,102 @@ def _models(
         limiter = destination and cleanup.enter_context(limiters.limiter(destination, limits))
         models.append(ModelAccess(backend, limiter, tariff_of(agent.backend, environ)))
     return tuple(models)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What a run says of itself when it begins: its first event, and `execution_metadata.yaml`.
+
+
+def started_event(
+    run_id: str, request: FrozenRequest, choices: Mapping[CommandsConfig, SandboxChoice], servers: tuple[str, ...]
+) -> RunStarted:
+    config = request.config
+    return RunStarted(
+        run_id=run_id,
+        question=request.question,
+        parent=request.nesting.parent if request.nesting else None,
+        agents=agent_infos(config),
+        max_usd=config.budget.max_usd,
+        max_tokens=config.budget.max_tokens,
+        sandbox=sandbox_names(choices.values()),
+        servers=servers,
+    )
+
+
+def agent_infos(config: Config) -> tuple[AgentInfo, ...]:
+    return tuple(
+        AgentInfo(name=public_agent_name(place), id=agent.id, backend=agent.kind, model=agent.backend.model)
+        for place, agent in enumerate(config.agents)
+    )
+
+
+def run_metadata(
+    run_id: str, request: FrozenRequest, choices: Mapping[CommandsConfig, SandboxChoice], servers: tuple[str, ...]
+) -> dict[str, object]:
+    nesting = {"parent_run_id": request.nesting.parent, "depth": request.nesting.depth} if request.nesting else {}
+    sandbox = {"sandbox": _sandbox(choices.values())} if choices else {}
+    return {
+        **sandbox,
+        **({"mcp_servers": [*servers]} if servers else {}),
+        "run_id": run_id,
+        **nesting,
+        "query": request.question,
+        "timestamp": time.time(),
+        "massgen_mcp_version": __version__,
+        "python_version": sys.version.split()[0],
+        "config": request.config.model_dump(mode="json", exclude_defaults=True),
+    }
+
+
+def _sandbox(choices: Collection[SandboxChoice]) -> dict[str, object]:
+    """What the agents' commands run in; of several sandboxes all that is to be said."""
+    return {
+        "level": ", ".join(dict.fromkeys(choice.level for choice in choices if choice.level)) or None,
+        "why": "; ".join(dict.fromkeys(choice.why for choice in choices if choice.why)),
+        "notes": [*dict.fromkeys(note for choice in choices for note in choice.notes)],
+    }
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The end of a run that cannot go on: failed, by no fault of its team, with the best answer that can still be had.
+
+
+logger = logging.getLogger("massgen_mcp.run")
+
+
+def failure_of(state: RunState, message: str, reason: FailureReason = "internal") -> RunFailed:
+    """The event of that end."""
+    winner = answer = None
+    with suppress(Exception):
+        winner, answer = state.best()
+    return RunFailed(reason=reason, message=message, winner=winner, answer=answer)
+
+
+async def break_off(directory: RunFiles, reason: FailureReason, message: str, environ: Mapping[str, str]) -> RunState:
+    """End a run that nobody executes, in its journal too if that can still be written.
+
+    Raises `JournalNewer`.
+    """
+    state = RunState()
+
+    def fold() -> None:
+        for record in directory.event_log.read_to_continue():
+            state.apply(record)
+
+    try:
+        await anyio.to_thread.run_sync(fold)
+        if state.end is None:
+            journal = directory.event_log.append(redactor=redactor_for(environ))
+            journal.listen(state.apply)
+            try:
+                journal.record(failure_of(state, message, reason))
+                await journal.settle()
+            finally:
+                journal.close()
+    except JournalNewer:
+        raise
+    except Exception as further:  # noqa: BLE001 - what broke the run may break its fold, too; whoever runs it goes on
+        logger.warning("the journal of a broken run cannot be written: %s", further)
+    if state.end is None:
+        state.end_with(RunFailed(reason=reason, message=message))
+    return state

@@ -18,8 +18,7 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.engine import NewsHost, RunFiles, RunRow
 from massgen_mcp.runs.host.beats import next_beat
-from massgen_mcp.runs.host.execute import RunHandle
-from massgen_mcp.runs.host.failing import break_off
+from massgen_mcp.runs.host.execute import RunHandle, break_off
 from massgen_mcp.runs.host.run_host import RunHost
 from massgen_mcp.runs.patches.application import Application
 from massgen_mcp.runs.patches.applying import apply_patch, with_checks

@@ -25,8 +25,7 @@ from massgen_mcp.request.nested import NestedRunLimits, nested_config
 from massgen_mcp.request.question import check_question
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import Engine, FrozenRequest, NewRun, NewsHost, RunFiles, RunRow, new_run_id
-from massgen_mcp.runs.host.execute import RunHandle, execute_run
-from massgen_mcp.runs.host.failing import break_off
+from massgen_mcp.runs.host.execute import RunHandle, break_off, execute_run
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.starting import Dispatch
 from massgen_mcp.threads import in_thread

@@ -30,8 +30,7 @@ from massgen_mcp.redaction import redacted_output
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import Engine, NewsHost, RunFiles, RunRow, Waking
 from massgen_mcp.runs.host.capacity import Capacity, Load
-from massgen_mcp.runs.host.execute import RunHandle
-from massgen_mcp.runs.host.failing import break_off
+from massgen_mcp.runs.host.execute import RunHandle, break_off
 from massgen_mcp.runs.host.notifying import notify
 from massgen_mcp.runs.host.run_host import ExecutedRun, RunHost, StoredRuns
 from massgen_mcp.runs.host.webhooks import Webhooks

@@ -43,13 +43,17 @@ REQUEST_KEYS = {"v", "question", "config", "history", "nesting", "begins_with", 
 
 
 class RunDirectory:
-    """See `engine.RunFiles`. `create` a new one or name an existing one."""
+    """The files of one run, on the machine that executes it. `create` a new one or name an existing one."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        """The directory that holds all of them."""
         self.status = path / "status.json"
+        """`status.json`, for whoever automates."""
         self.log = path / "massgen.log"
+        """What is told of the run, for people."""
         self.report = path / "report.html"
+        """`report.html`, the page of the run; there a moment after the end."""
         self.event_log = JournalLog(path)
         self.request = path / "config.json"
 
@@ -93,6 +97,9 @@ class RunDirectory:
         return run
 
     def read_request(self) -> FrozenRequest:
+        """The request as it was frozen. Raises `MassgenError` run_damaged, store_unavailable, and `JournalNewer`
+        for one that is whole and holds what this version does not know.
+        """
         with self._request_read() as document:
             history = tuple(EarlierTurn.model_validate(turn) for turn in document["history"])
             nesting = Nesting(**document["nesting"]) if "nesting" in document else None
@@ -101,6 +108,7 @@ class RunDirectory:
             return FrozenRequest(str(document["question"]), config, history, nesting, earlier)
 
     def read_entry(self) -> NewRun:
+        """What the store was told of the run when it was started, as far as it is here. Raises as `read_request`."""
         with self._request_read() as document:
             entry = dict.fromkeys(("config", "fingerprint", "request_hash"), "") | document.get("entry", {})
             nesting = document.get("nesting", {})
@@ -132,19 +140,23 @@ class RunDirectory:
         return self.path / "workspaces" / agent
 
     def scratch_of(self, agent: str) -> Path:
+        """For temporary files of the agent's commands; it goes with its workspace."""
         return self.path / "workspaces" / f".{agent}.scratch"
 
     @property
     def changes(self) -> Path:
+        """For the base of the caller's directories, and what answers make of it."""
         return self.path / "changes"
 
     def private_of(self, agent: str) -> Path:
+        """For an agent that is a program of its own: its home, while it works."""
         return self.path / "private" / agent
 
     def final_of(self, agent: str) -> Path:
         return self.path / "final" / agent
 
     def write_final(self, agent: str, answer: str) -> Path:
+        """`final/<agent>/answer.txt`; returns its path."""
         directory = self.final_of(agent)
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         target = directory / "answer.txt"
@@ -155,6 +167,7 @@ class RunDirectory:
         replace_file(self.status, json.dumps(status, indent=2).encode())
 
     def write_record(self, events: dict[str, Any], table: str) -> None:
+        """`coordination_events.json` and `coordination_table.txt`."""
         replace_file(self.path / "coordination_events.json", json.dumps(events, indent=2).encode())
         replace_file(self.path / "coordination_table.txt", table.encode("utf-8", "replace"))
 
@@ -162,6 +175,7 @@ class RunDirectory:
         replace_file(self.report, html)
 
     def write_metadata(self, metadata: dict[str, Any]) -> None:
+        """`execution_metadata.yaml`: what ran, for people who compare runs."""
         import yaml  # the server process never writes it
 
         quickest = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # not every platform has libyaml
@@ -169,6 +183,7 @@ class RunDirectory:
         replace_file(self.path / "execution_metadata.yaml", text.encode())
 
     def probe(self) -> None:
+        """Raises `OSError` if the run could not write now."""
         file = self.path / ".room"
         try:
             write_durably(file, bytes(PROBE_BYTES))
@@ -195,7 +210,10 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 class LocalFiles:
-    """See `engine.FileStore`: `runs/<run id>` below the home, or where the program that executed the run wanted it."""
+    """The files of all runs.
+
+    `runs/<run id>` below the home, or where the program that executed the run wanted it.
+    """
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -207,22 +225,30 @@ class LocalFiles:
         redactor: Redactor,
         entry: NewRun | None = None,
     ) -> RunDirectory:
+        """Freeze the request of a new run, durably; `redactor` takes keys out before. `entry`: what the store is told,
+        so that it can be told again. Raises `MassgenError` disk_full
+        or store_unavailable.
+        """
         return RunDirectory.create(self._home.runs / run_id, request, redactor, entry)
 
     def created(self, run_id: str) -> bool:
+        """Whether the request of a run that was to be created is there: it may be in spite of an error."""
         return RunDirectory(self._home.runs / run_id).request.exists()
 
     def discard(self, run_id: str) -> None:
+        """Forget a run that was created here and is in no store. Raises `OSError`."""
         remove_tree(self._home.runs / run_id)
 
     def of(self, row: RunRow | WorkRow) -> RunDirectory:
         return RunDirectory(Path(row.directory) if row.directory else self._home.runs / row.run_id)
 
     def making(self) -> AbstractContextManager[None]:
+        """Held while a new run has files and no row yet. As long as it is held, no files without a row are deleted."""
         return _locked(self._home.path / "making.lock", shared=True, patience=math.inf)
 
     @contextmanager
     def pruning(self) -> Generator[None]:
+        """Held while old files are deleted, by one process at a time. Raises `BlockingIOError` if that is another."""
         with _locked(self._home.path / "prune.lock"):
             yield
             _make_reserve(self._reserve)
@@ -232,6 +258,7 @@ class LocalFiles:
         return self._home.path / "reserve"
 
     def free_reserve(self) -> bool:
+        """Give up the room that is kept for pruning a full disk, until the next pruning; False if there is none."""
         try:
             self._reserve.unlink()
         except FileNotFoundError:
@@ -239,9 +266,11 @@ class LocalFiles:
         return True
 
     def size(self, row: RunRow, part: Expirable) -> int:
+        """In bytes."""
         return sum(map(_size, self._paths(row, part)))
 
     def awaits_apply(self, row: RunRow) -> bool:
+        """Whether the run has a patch that may be applied, and was not yet."""
         run = self.of(row)
         with suppress(GitFailed, MassgenError):
             base = RunChanges(run.changes).base()
@@ -251,6 +280,7 @@ class LocalFiles:
         return False
 
     def remove(self, row: RunRow, part: Expirable) -> None:
+        """Safe to repeat. Raises `OSError`."""
         for path in self._paths(row, part):
             remove_tree(path)
 
@@ -260,7 +290,10 @@ class LocalFiles:
         return [run] if part == "results" else [run / "workspaces", *run.glob("turn_*/attempt_*/*/*/workspace")]
 
     def remove_leftovers(self, known: Callable[[Collection[str]], set[str]], *, dry_run: bool) -> list[tuple[str, int]]:
-        """A directory with a journal had a row once. If the store does not know it, the store was lost, and the run is
+        """Delete the files of starts that were never acknowledged: no row, nobody making them, and no event. Returns
+        run ids and bytes. `known` says which of some runs have a row.
+
+        A directory with a journal had a row once. If the store does not know it, the store was lost, and the run is
         not ours to delete.
         """
         removed: list[tuple[str, int]] = []
@@ -277,10 +310,12 @@ class LocalFiles:
         return removed
 
     def begun(self) -> list[RunFiles]:
+        """Of all runs below the home that have a request or events, whether a store knows them or not."""
         found = (RunDirectory(path) for path in sorted(self._home.runs.iterdir()) if RUN_ID.fullmatch(path.name))
         return [run for run in found if run.request.exists() or has_events(run.path)]
 
     def with_events(self) -> list[str]:
+        """Ids of the runs that have events, whether a store knows them or not."""
         return sorted(path.name for path in self._home.runs.glob("*") if has_events(path))
 
 

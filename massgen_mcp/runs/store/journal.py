@@ -25,21 +25,35 @@ READ_BYTES = 256 * 1024
 
 
 class JournalLog:
-    """See `engine.EventLog`. `directory`: the run's."""
+    """The events of one run: one writer, any number of readers in any process. `seq` counts from 1 without a gap.
+
+    An event that was not wholly written never happened; one that was changed or is missing is damage; what a newer
+    version wrote is neither.
+
+    `directory`: the run's.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / JOURNAL
 
     def append(self, *, redactor: Redactor = NO_KEYS) -> "JournalWriter":
+        """Goes on after the last whole event. Raises `OSError`."""
         return JournalWriter(self._path, redactor)
 
     def follow(self, after: int = 0, *, text: bool = True) -> "JournalReader":
+        """Gives the events whose `seq` is above `after`. Without `text` those of streamed text are left out, which are
+        for display only, but for the last record of a read: how far the log goes is known.
+        """
         return JournalReader(self._path, after, text=text)
 
     def read(self, *, text: bool = True) -> list[LogRecord]:
+        """Every record there is now; `text` as in `follow`. Raises as `EventReader.read` does."""
         return self.follow(text=text).read()
 
     def read_to_continue(self) -> list[LogRecord]:
+        """Every record, for whoever continues or ends the run; streamed text is left out as in `follow`. Raises as
+        `EventReader.read` does, and `JournalNewer` where a newer version wrote a part.
+        """
         reader = self.follow(text=False)
         records = reader.read()
         if reader.newer is not None:
@@ -48,7 +62,11 @@ class JournalLog:
 
 
 class JournalWriter:
-    """See `engine.EventWriter`."""
+    """Appends to the log, for the process that executes the run.
+
+    `record` fixes an event's place at once and hands it to the listeners; it is durable after `settle`, and most likely
+    soon anyway. No key passes: what is recorded and what the listeners hear holds none.
+    """
 
     def __init__(self, path: Path, redactor: Redactor = NO_KEYS) -> None:
         self._redactor = redactor
@@ -67,9 +85,11 @@ class JournalWriter:
         self._listeners: list[Callable[[LogRecord], None]] = []
 
     def listen(self, listener: Callable[[LogRecord], None]) -> None:
+        """Call `listener` with every record from now on, in order, before anything else happens."""
         self._listeners.append(listener)
 
     def record(self, event: EventT) -> EventT:
+        """Returns the event as it is recorded: without keys."""
         record = self._next(event)
         line = record.model_dump_json(warnings=False)
         if self._redactor.finds(line):
@@ -92,6 +112,10 @@ class JournalWriter:
         )
 
     async def settle(self) -> None:
+        """Everything recorded before this call survives a power cut. Concurrent calls share one write.
+
+        Raises `MassgenError` disk_full or store_unavailable; nothing is lost then, and the next call tries again.
+        """
         wanted = self._recorded
         async with self._writing:
             if self._settled >= wanted:
@@ -106,10 +130,12 @@ class JournalWriter:
             self._settled = last
 
     async def drain(self) -> None:
+        """Write what is pending, for readers in other processes."""
         if self._pending:
             await self.settle()
 
     def close(self) -> None:
+        """What was not settled may be lost."""
         if self._fd >= 0:
             with suppress(OSError):
                 self._forget_failed_write()
@@ -171,7 +197,10 @@ def _opened(path: Path) -> tuple[int, bool]:
 
 
 class JournalReader:
-    """See `engine.EventReader`. Also what is not given is read, and must be whole."""
+    """Follows a log that others write; each `read` gives what is new since the last one.
+
+    Also what is not given is read, and must be whole.
+    """
 
     def __init__(self, path: Path, after: int = 0, *, text: bool = True) -> None:
         self._path = path
@@ -182,8 +211,13 @@ class JournalReader:
         self._offset = 0
         self._seq = 0
         self.newer: JournalNewer | None = None
+        """Why nobody here may go on with the run, once a record of a newer version was read."""
 
     def read(self, most: int | None = None) -> list[LogRecord]:
+        """New whole records, at most that many. A log that is not there yet has none.
+
+        Raises `DamagedJournal` (run_damaged), again at every call, or `MassgenError` store_unavailable.
+        """
         records: list[LogRecord] = []
         try:
             with self._path.open("rb", buffering=READ_BYTES) as file:

@@ -37,7 +37,11 @@ ADDRESS = ".news"
 
 
 class SocketNewsHost:
-    """See `engine.NewsHost`: followers find it under `name` in `directory`."""
+    """How a process that executes runs tells those who wait for one that there is something new: not what it is, which
+    stands in the store and the event log.
+
+    Followers find it under `name` in `directory`.
+    """
 
     def __init__(self, directory: Path, name: str, environ: Mapping[str, str]) -> None:
         self._directory, self._name, self._environ = directory, name, environ
@@ -46,15 +50,18 @@ class SocketNewsHost:
         self._woken = anyio.Event()
 
     def tell(self, run_id: str, *, milestone: bool = True) -> None:
+        """There is something new of this run. `milestone`: its state or phase may have changed."""
         for follower, hears_everything in self._followers.get(run_id, {}).items():
             if milestone or hears_everything:
                 _send(follower)
 
     async def woken(self) -> None:
+        """Return as soon as somebody has called `Liveness.announce` for a run of this host since the last time."""
         await self._woken.wait()
         self._woken = anyio.Event()
 
     async def serve(self) -> None:
+        """Let followers attach, until it is cancelled. Where that is impossible it returns, and nobody is told."""
         if (listener := _listener(self._environ)) is None:
             return
         path = Path(listener.getsockname())
@@ -227,6 +234,9 @@ class SocketFollower:
         self._connection = connection
 
     async def changed(self) -> bool:
+        """Return as soon as there is news since the last call; the first call returns at once. False: the host has
+        gone, and there will be no more.
+        """
         try:
             return bool(await _received(self._connection))
         except OSError:

@@ -32,19 +32,22 @@ LOOKING_SECONDS = 0.5
 
 
 class WakeUpPipe:
-    """The reading end of the FIFO: readable when somebody woke us."""
+    """What a runner hears while it listens. The reading end of the FIFO: readable when somebody woke us."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
     async def woken(self) -> None:
+        """Return as soon as somebody has woken the runner since the last call."""
         await anyio.wait_readable(self._descriptor)
         with suppress(BlockingIOError):
             os.read(self._descriptor, 65536)
 
 
 class LocalLiveness:
-    """See `engine.Liveness`."""
+    """Who works now, seen without delay: one that ends in whatever way is gone at once. Per fingerprint of credentials
+    there is at most one runner.
+    """
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -56,10 +59,12 @@ class LocalLiveness:
         return is_held(self._of(fingerprint, "lock"))
 
     def runners(self) -> set[str]:
+        """Fingerprints that have or had a runner here."""
         directory = self._home.runners
         return {path.stem for path in directory.glob("*.lock")} if directory.is_dir() else set()
 
     def wake(self, fingerprint: str) -> bool:
+        """Let the runner look at its queue; False if there is none that listens."""
         try:
             descriptor = os.open(self._of(fingerprint, "wake"), os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
@@ -77,7 +82,12 @@ class LocalLiveness:
         return True
 
     def ensure_runner(self, fingerprint: str, environ: Mapping[str, str]) -> None:
-        """One that is just starting listens before it looks at the queue, so it finds what was queued before this."""
+        """Make sure that a runner looks at the queue; a new one gets `environ`. The queued run must be stored already.
+
+        Raises `MassgenError` store_unavailable.
+
+        One that is just starting listens before it looks at the queue, so it finds what was queued before this.
+        """
         if self.wake(fingerprint) or (lock := acquire(self._of(fingerprint, "starting"))) is None:
             return
         try:
@@ -88,6 +98,9 @@ class LocalLiveness:
 
     @contextmanager
     def hold(self, fingerprint: str) -> Generator[bool]:
+        """Be the runner for as long as the context lasts. A predecessor that is just leaving is waited for; False if
+        there is another one.
+        """
         deadline = time.monotonic() + LEAVING_SECONDS
         while (descriptor := acquire(self._of(fingerprint, "lock"))) is None:
             if time.monotonic() >= deadline or self.wake(fingerprint):
@@ -101,6 +114,7 @@ class LocalLiveness:
 
     @contextmanager
     def listen(self, fingerprint: str) -> Generator[WakeUpPipe]:
+        """Hear wakers for as long as the context lasts. Only for who holds; wakers are refused before and after."""
         fifo = self._of(fingerprint, "wake")
         with suppress(FileExistsError):
             os.mkfifo(fifo, 0o600)
@@ -113,10 +127,14 @@ class LocalLiveness:
             os.close(reader)
 
     def foreground_alive(self, run: RunFiles) -> bool:
+        """Whether a process that is no runner executes the run."""
         return is_held(_foreground_lock(run))
 
     @contextmanager
     def hold_foreground(self, run: RunFiles) -> Generator[bool]:
+        """Execute the run in this process for as long as the context lasts; False if another process does. Raises
+        `MassgenError` disk_full or store_unavailable.
+        """
         try:
             lock = acquire(_foreground_lock(run), patience=LOOKING_SECONDS)
         except OSError as error:
@@ -128,17 +146,24 @@ class LocalLiveness:
                 os.close(lock)
 
     def runner_news(self, fingerprint: str, environ: Mapping[str, str]) -> SocketNewsHost:
+        """For the runner: tells of its own runs and of those that wait for it."""
         return SocketNewsHost(self._home.runners, fingerprint, environ)
 
     def foreground_news(self, run: RunFiles, run_id: str, environ: Mapping[str, str]) -> SocketNewsHost:
+        """For the process that executes this run in the foreground."""
         return SocketNewsHost(run.path, run_id, environ)
 
     def following(
         self, row: RunRow, run: RunFiles, *, milestones: bool = False
     ) -> AbstractContextManager[SocketFollower | None]:
+        """Follow a run, for as long as the context lasts, at whoever executes it or should; None if nobody there tells
+        news. Who attaches first and then looks misses nothing. `milestones`: hear only of what may have changed the
+        run's state or phase.
+        """
         return following(*self._host(row, run), row.run_id, milestones=milestones)
 
     def announce(self, row: RunRow, run: RunFiles) -> None:
+        """Somebody else has changed what the store says of a run: whoever executes it and whoever follows it looks."""
         wake(*self._host(row, run), row.run_id)
 
     def _host(self, row: RunRow, run: RunFiles) -> tuple[Path, str]:

@@ -8,25 +8,30 @@ import sqlite3
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import JOURNAL_VERSION
 from massgen_mcp.request.run_request import OnConflict
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.run_state.status import RunStatus
+from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.engine import Added, Control, EndedRow, Kept, LostRun, NewRun, RunRow, Wish, WorkRow
 from massgen_mcp.runs.store.sqlite import sql
 from massgen_mcp.runs.store.sqlite.claiming import check_alone, check_queue, check_session, claim, reusable_run
 from massgen_mcp.runs.store.sqlite.database import SCHEMA_VERSION, Database, examine, put_away_broken
-from massgen_mcp.runs.store.sqlite.digests import ended_rows, forget_notes, keep_digests, set_mark
-from massgen_mcp.runs.store.sqlite.restoring import restore
-from massgen_mcp.statistics.digest import Mark, RunDigest, digest_of
+from massgen_mcp.statistics.digest import DIGEST_VERSION, Mark, RunDigest, as_kept, digest_of, from_kept
 from massgen_mcp.views.firmness import firmness
 
 
 class Store:
-    """See `engine.RunStore`. The file is opened, and made, when it is first needed."""
+    """The rows of all runs: state, credentials, open controls, and the order of the queue.
+
+    A row's state is an index over the run's event log. Every write is durable before the call returns, and safe among
+    many processes. Methods may be called from any thread. All raise `MassgenError` disk_full or store_unavailable.
+
+    The file is opened, and made, when it is first needed.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -38,6 +43,13 @@ class Store:
     # -- starting -------------------------------------------------------------------------------------------------
 
     def add(self, run: NewRun, *, on_conflict: OnConflict = "use_existing", max_queued: int | None = None) -> Added:
+        """Queue a run, unless its idempotency key is taken.
+
+        A taken key: `use_existing` gives the run of that key if it is the same request; `cancel_existing` cancels that
+        run, whatever it was, and gives the key to the new one. Raises `MassgenError` idempotency_conflict otherwise,
+        session_busy while another turn of the session goes on (one that was interrupted in the foreground does not),
+        queue_full; `SessionMoved`. A nested run needs no room in the queue.
+        """
         with self._database.transaction() as db:
             earlier = (
                 sql.one(db, "idempotency_key = ?", run.idempotency_key) if run.idempotency_key is not None else None
@@ -55,6 +67,9 @@ class Store:
             return Added(sql.existing(db, run.run_id), replaced=earlier)
 
     def add_foreground(self, run: NewRun, directory: Path) -> None:
+        """Note a run that the calling process executes itself, in a directory of its own choice. Raises `MassgenError`
+        session_busy; `SessionMoved`.
+        """
         with self._database.transaction() as db:
             if run.session_id is not None:
                 check_session(db, run, leaving=None)
@@ -62,6 +77,9 @@ class Store:
             sql.insert(db, run, state="running", created=now, started=now, directory=str(directory), foreground=1)
 
     def take_foreground(self, run_id: str, fingerprint: str) -> bool:
+        """Let the calling process continue an interrupted run itself; False if somebody was faster. Raises
+        `MassgenError` session_busy.
+        """
         with self._database.transaction() as db:
             check_alone(db, run_id)
             found = db.execute(
@@ -72,6 +90,10 @@ class Store:
             return found.rowcount == 1
 
     def reusable(self, run: NewRun, on_conflict: OnConflict) -> Added | None:
+        """What `add` would give for a taken key, without adding anything; None if it would add the run.
+
+        Raises `MassgenError` idempotency_conflict.
+        """
         if run.idempotency_key is None or on_conflict == "cancel_existing":
             return None
         with self._database.reading() as db:
@@ -81,6 +103,7 @@ class Store:
     # -- looking --------------------------------------------------------------------------------------------------
 
     def get(self, run_id: str) -> RunRow:
+        """Raises `MassgenError` unknown_run."""
         with self._database.reading() as db:
             return sql.existing(db, run_id)
 
@@ -93,6 +116,7 @@ class Store:
         before: int | None = None,
         limit: int,
     ) -> list[RunRow]:
+        """Newest first. `since`: started then or later; `before`: the `number` of the last row already seen."""
         with self._database.reading() as db:
             return sql.every(
                 db,
@@ -106,6 +130,7 @@ class Store:
             )
 
     def unfinished_below(self, directory: Path) -> list[RunRow]:
+        """Foreground runs below this directory that have not ended and that this version may execute, newest first."""
         beginning = f"{directory}/"
         condition = (
             "foreground = 1 AND state IN ('running', 'interrupted') AND kept = 'all'"
@@ -115,6 +140,7 @@ class Store:
             return sql.every(db, condition, len(beginning), beginning)
 
     def ahead(self, row: RunRow) -> int:
+        """How many runs that came before this one wait for a runner, too."""
         with self._database.reading() as db:
             others = "1" if row.held_back_by else "held_back_by IS NULL"
             if row.parent is not None:
@@ -122,11 +148,13 @@ class Store:
             return sql.count(db, f"{sql.WAITING} AND {sql.NEEDS_A_PLACE} AND {others} AND number < ?", row.number)
 
     def known(self, run_ids: Collection[str]) -> set[str]:
+        """Those of these ids that are runs, expired ones included."""
         with self._database.reading() as db:
             query = "SELECT run_id FROM runs WHERE run_id IN (SELECT value FROM json_each(?))"
             return {run_id for (run_id,) in db.execute(query, (json.dumps(list(run_ids)),))}
 
     def beginning_with(self, prefix: str, limit: int) -> list[str]:
+        """Ids of at most `limit` runs that begin so."""
         with self._database.reading() as db:
             query = "SELECT run_id FROM runs WHERE substr(run_id, 1, ?) = ? LIMIT ?"
             return [run_id for (run_id,) in db.execute(query, (len(prefix), prefix, limit))]
@@ -144,21 +172,35 @@ class Store:
         held_back: Mapping[str, str] | None = None,
     ) -> list[RunRow]:
         # What a power cut takes back is claimed again, and goes on from its journal.
+        """Take the queued or interrupted runs whose turn it is (see `fair_queue`) and that this runner's credentials
+        fit, oldest first. `runner`: its id.
+
+        At most `max_running` runs are running then, of all runners together, besides nested ones, which work in the
+        place of the run that they are nested in and are all taken. Nothing is held free for the fingerprints
+        in `absent`, which have no runner. `among`: ids of the only runs that may be taken; None: any. `held_back`: by
+        id, what else those wait for that their runner leaves in the queue, in words (`RunRow.held_back_by`); no place
+        is held free for them either.
+        """
         with self._database.hasty_transaction() as db:
             return claim(db, fingerprint, runner, max_running, absent, among, held_back or {})
 
     def queue(self, fingerprint: str) -> list[WorkRow]:
+        """The runs that a runner with these credentials could take, oldest first."""
         order = f"({sql.NEEDS_A_PLACE}), number"
         query = f"SELECT {sql.WORK_COLUMNS} FROM runs WHERE {sql.WAITING} AND fingerprint = ? ORDER BY {order}"
         with self._database.reading() as db:
             return [WorkRow(*values) for values in db.execute(query, (fingerprint,))]
 
     def at_work(self) -> list[tuple[str, RunStatus, str | None]]:
+        """Fingerprint, state and runner of everything that waits for a runner or has one, without repetition."""
         with self._database.reading() as db:
             query = f"SELECT DISTINCT fingerprint, state, runner FROM runs WHERE {sql.RUNNING} OR {sql.WAITING}"
             return db.execute(query).fetchall()
 
     def end(self, run_id: str, end: RunState) -> None:
+        """Index how a run ended, so that lists need no journal, and a journal that was cut off later is noticed. Runs
+        nested in it that go on are to be cancelled then.
+        """
         winner = end.winner.agent if end.winner else None
         winner = end.agents[winner].info.id if winner in end.agents else winner
         with self._database.transaction() as db:
@@ -173,36 +215,48 @@ class Store:
     def ended(
         self, *, since: float | None = None, config: str | None = None, run_ids: Collection[str] | None = None
     ) -> list[EndedRow]:
+        """Runs that have ended and that are not nested in others, oldest first, expired ones included. `since`: started
+        then or later; `config`: with a team from there; `run_ids`: these runs alone, nested or not.
+        """
         with self._database.reading() as db:
             return ended_rows(db, since, config, run_ids)
 
     def keep_digests(self, digests: Mapping[int, RunDigest | None]) -> None:
+        """What was read of the records of ended runs, by number; None: nothing is left of it. `end` does it, too."""
         with self._database.transaction() as db:
             keep_digests(db, digests)
 
     def mark(self, run_id: str, agent: str, mark: Mark | None) -> None:
+        """What the user says of an agent, by its id, or, with an empty one, of the run's answer; None: nothing more. It
+        outlives the run's results, without its note.
+        """
         with self._database.transaction() as db:
             set_mark(db, sql.existing(db, run_id).number, agent, mark)
 
     def admit(self, run_id: str) -> None:
+        """Let a nested run begin that was not admitted when it was added."""
         with self._database.transaction() as db:
             db.execute("UPDATE runs SET admitted = 1 WHERE run_id = ?", (run_id,))
 
     def interrupt(self, fingerprint: str, *, of_runner: str | None = None) -> list[str]:
+        """Mark the running runs of lost runners, or of this one that was lost. Returns their ids."""
         with self._database.transaction() as db:
             return sql.interrupt(
                 db, f"{sql.RUNNING} AND fingerprint = ?2 AND (?3 IS NULL OR runner = ?3)", fingerprint, of_runner
             )
 
     def lose(self, run_id: str) -> None:
+        """Mark a run as interrupted whose foreground process is gone."""
         with self._database.transaction() as db:
             sql.interrupt(db, "state = 'running' AND foreground = 1 AND run_id = ?2", run_id)
 
     def pause(self, run_id: str, runner: str) -> None:
+        """Let a run of this runner wait for one again, as if its own had been lost."""
         with self._database.transaction() as db:
             sql.interrupt(db, "state = 'running' AND run_id = ?2 AND runner = ?3", run_id, runner)
 
     def set_aside(self, run_id: str) -> None:
+        """Let a run that has not ended lie until a version looks that writes newer journals than this one."""
         with self._database.transaction() as db:
             query = (
                 "UPDATE runs SET state = 'interrupted', ended = ?, journal_version = ? WHERE run_id = ?"
@@ -211,6 +265,7 @@ class Store:
             db.execute(query, (time.time(), JOURNAL_VERSION + 1, run_id, *sql.BUSY))
 
     def controls(self, run_ids: list[str]) -> list[Control]:
+        """The open controls of these runs, oldest first. One stays open until it is `done`, or the run ends."""
         with self._database.reading() as db:
             rows = db.execute(
                 "SELECT number, run_id, action, message FROM controls"
@@ -220,12 +275,16 @@ class Store:
         return [Control(*row) for row in rows]
 
     def done(self, numbers: list[int]) -> None:
+        """These controls are part of their runs' journals now."""
         with self._database.transaction() as db:
             db.execute("DELETE FROM controls WHERE number IN (SELECT value FROM json_each(?))", (json.dumps(numbers),))
 
     # -- what people want -----------------------------------------------------------------------------------------
 
     def want(self, run_id: str, action: Wish, message: str = "") -> RunRow:
+        """Ask for something to be done with a run; one that nobody works on is cancelled right here, and what is nested
+        in it. Returns the row after that.
+        """
         with self._database.transaction() as db:
             return self._want(db, sql.existing(db, run_id), action, message)
 
@@ -247,6 +306,9 @@ class Store:
             self._want(db, row, "cancel")
 
     def adopt(self, run_id: str, fingerprint: str) -> None:
+        """Let runners with these credentials take an interrupted run, whoever started it and with which ones. Raises
+        `MassgenError` session_busy.
+        """
         with self._database.transaction() as db:
             check_alone(db, run_id)
             db.execute(
@@ -258,6 +320,7 @@ class Store:
     # -- retention ------------------------------------------------------------------------------------------------
 
     def start_ageing(self, age: float) -> None:
+        """Runs that have ended age from the first time that this is called after their end; `age` is the clock's."""
         with self._database.transaction() as db:
             db.execute(
                 f"UPDATE runs SET aged_from = ? WHERE aged_from IS NULL AND {sql.among('state', sql.OVER)}",
@@ -265,6 +328,9 @@ class Store:
             )
 
     def old(self, aged_from: float, kept: Collection[Kept], *, interrupted: bool) -> list[RunRow]:
+        """Runs that have ended at that age or before and of which so much is kept, oldest first. Runs in directories of
+        their own lie in their user's projects: they never become too old.
+        """
         states, kept = (sql.OVER if interrupted else sql.ENDED), tuple(kept)
         with self._database.reading() as db:
             condition = (
@@ -274,6 +340,10 @@ class Store:
             return sql.every(db, condition, aged_from, *states, *kept)
 
     def keep(self, row: RunRow, kept: Kept) -> bool:
+        """Change what is kept of a run. False, and no change, if it goes on again or another process has changed it.
+
+        The idempotency key of an expired run is free again.
+        """
         with self._database.transaction() as db:
             found = db.execute(
                 f"UPDATE runs SET kept = ? WHERE number = ? AND kept = ? AND {sql.among('state', sql.OVER)}",
@@ -288,6 +358,7 @@ class Store:
             return found.rowcount == 1
 
     def clock(self) -> tuple[float, float, str, float] | None:
+        """The retention clock as it was left: its age, and wall clock, boot and uptime when it had that age."""
         with self._database.reading() as db:
             return db.execute("SELECT age, wall, boot, uptime FROM retention_clock").fetchone()
 
@@ -296,25 +367,35 @@ class Store:
             db.execute("INSERT OR REPLACE INTO retention_clock VALUES (1, ?, ?, ?, ?)", (age, wall, boot, uptime))
 
     def restore(self, lost: Sequence[LostRun]) -> list[str]:
+        """Enter those of these runs that have no row, in this order. Returns their ids. A key that another run has is
+        that run's; of two of these the later one has it. They are kept as if they had ended now.
+        """
         with self._database.transaction() as db:
             return restore(db, lost)
 
     def put_away_broken(self) -> Path | None:
+        """Move a store away that is damaged; returns where it is then. None, and nothing is done, for one that is
+        whole, missing, locked or of a newer version.
+        """
         self._database.close()
         return put_away_broken(self._path)
 
     # -- for the doctor -------------------------------------------------------------------------------------------
 
     def exists(self) -> bool:
+        """Whether there is a store at all."""
         return self._path.exists()
 
     def described(self) -> str:
+        """Which store this program would use, and which version of its schema."""
         return f"SQLite {sqlite3.sqlite_version}, store schema {SCHEMA_VERSION}"
 
     def examine(self) -> str | None:
+        """What is wrong with the store, and what to do; None if nothing."""
         return examine(self._path)
 
     def overview(self) -> list[WorkRow]:
+        """Every run, as far as it tells who should work on it. None where there is no store."""
         if not self.exists():
             return []
         query = f"SELECT {sql.WORK_COLUMNS} FROM runs"
@@ -325,3 +406,91 @@ class Store:
                 return [WorkRow(*values) for values in db.execute(query)]
         except sqlite3.Error as error:
             raise MassgenError("store_unavailable", str(error)) from error
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Runs are entered again whose rows were lost.
+
+
+def restore(db: sqlite3.Connection, lost: Sequence[LostRun]) -> list[str]:
+    """See `engine.RunStore.restore`."""
+    entered: list[str] = []
+    for one in lost:
+        if sql.one(db, "run_id = ?", one.run.run_id) is not None:
+            continue
+        if (key := one.run.idempotency_key) is not None:
+            holder = sql.one(db, "idempotency_key = ?", key)
+            if holder is not None and holder.run_id in entered:
+                db.execute("UPDATE runs SET idempotency_key = NULL WHERE number = ?", (holder.number,))
+            elif holder is not None:
+                one = replace(one, run=replace(one.run, idempotency_key=None))  # noqa: PLW2901
+        _enter(db, one)
+        entered.append(one.run.run_id)
+    return entered
+
+
+def _enter(db: sqlite3.Connection, lost: LostRun) -> None:
+    record = lost.record
+    over = lost.state in TERMINAL_STATES
+    winner = record.winner.agent if over and record.winner else None
+    sql.insert(
+        db,
+        lost.run,
+        state=lost.state,
+        created=lost.created,
+        started=record.started_at,
+        ended=(record.ended_at or time.time()) if lost.state != "queued" else None,
+        outcome=record.outcome if over else None,
+        weak=" ".join(firmness(record).weak) if over else "",
+        winner=record.agents[winner].info.id if winner in record.agents else winner,
+        events=record.seq if record.end else None,
+        foreground=int(lost.alone),
+        journal_version=JOURNAL_VERSION + 1 if lost.newer else 0,
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What statistics know of ended runs, and what their users said of them afterwards, in SQL.
+
+
+def ended_rows(
+    db: sqlite3.Connection, since: float | None, config: str | None, run_ids: Collection[str] | None
+) -> list[EndedRow]:
+    """See `RunStore.ended`."""
+    digest = f"(SELECT digest FROM digests WHERE number = runs.number AND version = {DIGEST_VERSION:d})"
+    query = (
+        f"SELECT {sql.COLUMNS}, {digest} FROM runs WHERE {sql.among('state', sql.ENDED)}"
+        " AND CASE WHEN ? IS NULL THEN parent IS NULL ELSE run_id IN (SELECT value FROM json_each(?)) END"
+        " AND (? IS NULL OR created >= ?) AND (? IS NULL OR config = ?) ORDER BY number"
+    )
+    among = None if run_ids is None else json.dumps([*run_ids])
+    rows = db.execute(query, (*sql.ENDED, among, among, since, since, config, config)).fetchall()
+    marks: dict[int, dict[str, Mark]] = {}
+    for number, agent, verdict, note, at in db.execute("SELECT number, agent, verdict, note, at FROM marks"):
+        marks.setdefault(number, {})[agent] = Mark(verdict=verdict, note=note, at=at)
+    return [
+        EndedRow(
+            row := sql.row_of(values),
+            kept is not None,
+            from_kept(kept) if kept else None,
+            marks.get(row.number, {}),
+        )
+        for *values, kept in rows
+    ]
+
+
+def keep_digests(db: sqlite3.Connection, digests: Mapping[int, RunDigest | None]) -> None:
+    rows = [(number, DIGEST_VERSION, as_kept(digest) if digest else "") for number, digest in digests.items()]
+    db.executemany("INSERT OR REPLACE INTO digests (number, version, digest) VALUES (?, ?, ?)", rows)
+
+
+def set_mark(db: sqlite3.Connection, number: int, agent: str, mark: Mark | None) -> None:
+    """None: nothing is said any more."""
+    db.execute("DELETE FROM marks WHERE number = ? AND agent = ?", (number, agent))
+    if mark is not None:
+        values = (number, agent, mark.verdict, mark.note, mark.at)
+        db.execute("INSERT INTO marks (number, agent, verdict, note, at) VALUES (?, ?, ?, ?, ?)", values)
+
+
+def forget_notes(db: sqlite3.Connection, number: int) -> None:
+    db.execute("UPDATE marks SET note = '' WHERE number = ?", (number,))
