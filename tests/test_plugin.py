@@ -1,4 +1,4 @@
-"""The Claude Code plugin says the truth: its version, its hooks, and the tools that it names."""
+"""The plugin says the truth: its version, its hooks, and the tools that it names."""
 
 import json
 import re
@@ -7,7 +7,11 @@ from typing import Any
 import pytest
 
 from massgen_mcp import __version__
+from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS, SERVER, ServerCommand
 from massgen_mcp.cli.massgen_mcp.options import parse
+from massgen_mcp.config.access.prices import PRICE_AS_VARIABLE
+from massgen_mcp.config.providers.catalog import credential_variables
+from massgen_mcp.home import HOME_VARIABLE
 from tests.commands import ROOT
 from tests.harness import TempHome, home
 
@@ -30,6 +34,21 @@ def test_the_marketplace_offers_the_plugin_in_the_version_of_the_package() -> No
     assert (ROOT / offered["source"]).resolve() == PLUGIN
     assert (offered["name"], offered["description"]) == (manifest["name"], manifest["description"])
     assert manifest["version"] == __version__
+
+
+@pytest.mark.parametrize("client", ["codex", "cursor"])
+def test_other_clients_get_the_same_skill_and_server_and_none_of_the_hooks_of_claude_code(client: str) -> None:
+    own, theirs = read(".claude-plugin/plugin.json"), read(f".{client}-plugin/plugin.json")
+    assert {name: theirs[name] for name in own} == own
+    assert (theirs["skills"], theirs["hooks"]) == ("./skills/", {})
+    names = [*credential_variables(), PRICE_AS_VARIABLE, HOME_VARIABLE]
+    installed = {"massgen": CLIENTS["codex"].entry(ServerCommand(SERVER, (), names))}
+    assert theirs["mcpServers"] == (installed if client == "codex" else "./.mcp.json"), "Codex hands nothing else on"
+    assert [*(PLUGIN / theirs["skills"]).rglob("SKILL.md")]
+    place = {"codex": ".agents/plugins", "cursor": ".cursor-plugin"}[client]
+    (offered,) = json.loads((ROOT / place / "marketplace.json").read_text())["plugins"]
+    source = offered["source"]["path"] if client == "codex" else offered["source"]
+    assert (offered["name"], (ROOT / source).resolve()) == (own["name"], PLUGIN)
 
 
 def test_every_hook_and_the_server_are_commands_that_we_have() -> None:
