@@ -8,6 +8,7 @@ from massgen_mcp.coordination.guidance import Violation, Work
 from massgen_mcp.coordination.procedures.next_step import next_step
 from massgen_mcp.coordination.state import Coordination, Decide, Effort, Rules
 from massgen_mcp.coordination.testing import shares_of
+from massgen_mcp.coordination.written_tests import DECIDING_RUNS
 from massgen_mcp.events.agent_work import RoundStarted
 from massgen_mcp.events.coordination import AnswerSubmitted, CheckFinished, StageOpened, WinnerChosen
 from massgen_mcp.events.parts import Changes, CheckOutcome, WrittenTest
@@ -89,7 +90,12 @@ class Play:
                 assert changes is not None
                 result = "passed" if self.passes(one, agent) else "failed"
                 outcome = CheckOutcome(
-                    command=test.script, expected=test.expected, result=result, how="", seconds=0, runs=2
+                    command=test.script,
+                    expected=test.expected,
+                    result=result,
+                    how="",
+                    seconds=0,
+                    runs=DECIDING_RUNS,
                 )
                 self.happen(CheckFinished(tree=changes.tree, outcome=outcome))
         submitted = self.state.submit_tests(name, written)

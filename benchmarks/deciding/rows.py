@@ -142,8 +142,8 @@ def _second(trial: Trial) -> int | None:
     reference.stages = [Stage("tests", labels, tuple(agents))]
     for author in agents:
         reference.tests[author] = [
-            OneTest(author, {str((agent, 1)): (passed := trial.passes(test, agent), passed) for agent in agents})
-            for test in trial.tests(author)
+            OneTest(author, {str((agent, 1)): (trial.passes(test, agent),) for agent in agents}, f"{author} {number}")
+            for number, test in enumerate(trial.tests(author))
         ]
     chosen = reference.chosen_by_tests()
     return None if chosen is None else chosen[0]

@@ -146,8 +146,11 @@ def _better(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
 
 
 def merged(first: CheckOutcome, second: CheckOutcome) -> CheckOutcome:
-    """What two runs of a check on the same files come to: flaky if they differ. One that could not run adds nothing."""
+    """What one more run of a check on the same files comes to: flaky if it differs. One that could not run adds
+    nothing.
+    """
+    runs = first.runs + second.runs
     if second.result == "not_run":
-        return first.model_copy(update={"runs": RUNS})
+        return first.model_copy(update={"runs": runs})
     worse = first if first.result == "failed" else second
-    return worse.model_copy(update={"runs": RUNS, "flaky": first.result != second.result})
+    return worse.model_copy(update={"runs": runs, "flaky": first.flaky or first.result != second.result})

@@ -6,18 +6,20 @@ from typing import NamedTuple
 
 from massgen_mcp.coordination.challenge import runs_of_challenge
 from massgen_mcp.coordination.count import drawn
+from massgen_mcp.coordination.evidence import RUNS
 from massgen_mcp.coordination.state import Coordination
-from massgen_mcp.coordination.written_tests import CLEAR, JudgedTest, finished, judged, key, shares
+from massgen_mcp.coordination.written_tests import CLEAR, DECIDING_RUNS, JudgedTest, finished, judged, key, shares
+from massgen_mcp.events.coordination import StageOpened
 from massgen_mcp.events.parts import CheckOutcome, WrittenTest
 
 
 class TestRun(NamedTuple):
-    """One run of a test on the files `tree`. `first`: how it came out there before, if it ran once."""
+    """One run of a test on the files `tree`. `before`: how it came out there so far, if it ran."""
 
     __test__ = False
     tree: str
     test: WrittenTest
-    first: CheckOutcome | None
+    before: CheckOutcome | None
 
 
 def files_of(state: Coordination) -> dict[str, str]:
@@ -37,11 +39,30 @@ def tests_of(state: Coordination) -> list[tuple[str, WrittenTest]]:
 
 
 def due_runs(state: Coordination) -> list[TestRun]:
-    """What has to run twice, on which files, before the stage that is open can end."""
-    known = state.test_outcomes
+    """What has to run once more, on which files, before the stage that is open can end."""
     wanted = (*_first_wanted(state), *_wanted(state))
-    runs = (TestRun(tree, test, known.get(key(tree, test))) for tree, test in dict.fromkeys(wanted))
-    return [run for run in runs if not finished(run.first)]
+    return _due(state, wanted, RUNS) or _due(state, _deciding(state), DECIDING_RUNS)
+
+
+def _due(state: Coordination, wanted: Iterable[tuple[str, WrittenTest]], runs: int) -> list[TestRun]:
+    known = state.test_outcomes
+    due = (TestRun(tree, test, known.get(key(tree, test))) for tree, test in dict.fromkeys(wanted))
+    return [run for run in due if not finished(run.before, runs)]
+
+
+def awaited_writers(state: Coordination, stage: StageOpened) -> list[str]:
+    """The agents that have yet to write their tests."""
+    return [agent for agent in stage.agents if agent in state.live and state.seats[agent].tests is None]
+
+
+def _deciding(state: Coordination) -> Iterable[tuple[str, WrittenTest]]:
+    """The tests that count, on the files of every answer, once all are there and choose one of them."""
+    stage = state.stage
+    if stage is None or stage.kind != "test" or state.closing or awaited_writers(state, stage):
+        return ()
+    if chosen(state) is None:
+        return ()
+    return ((tree, one.test) for one in judged_tests(state) if one.void is None for tree in files_of(state).values())
 
 
 def _first_wanted(state: Coordination) -> Iterable[tuple[str, WrittenTest]]:

@@ -1,7 +1,8 @@
 """What the tests that a team wrote say of its answers: which of them count, and what share each answer passes. Pure.
 
-Every test runs twice on the base and on the files of every answer. It counts if it passes for some answers and fails
-for others, comes out alike both times, and does not pass for its author's answer alone. A test never judges its
+Every test runs twice on the base and on the files of every answer; where tests choose one, those that count run three
+times more on these files. A test counts if it passes for some answers and fails for others, comes out alike every time,
+and does not pass for its author's answer alone. A test never judges its
 author's own answer. An answer's *share* is the mean, over the other authors, of the part of their counting tests that
 it passes: so whoever writes more tests has no more weight. Where no other author has any, it is the mean of the shares
 of the answers for which there are some. Shares are exact fractions.
@@ -15,6 +16,8 @@ from typing import Literal
 from massgen_mcp.coordination.evidence import RUNS
 from massgen_mcp.events.parts import CheckOutcome, WrittenTest
 
+DECIDING_RUNS = 5
+"""Of a test that helps to choose an answer: one that comes out by chance passes two runs too often."""
 CLEAR = Fraction(2, 3)
 """An answer that passes at least this share of the others' tests can win by them."""
 
@@ -71,9 +74,9 @@ def key(tree: str, test: WrittenTest) -> TestKey:
     return tree, test.script, test.expected
 
 
-def finished(outcome: CheckOutcome | None) -> bool:
-    """Whether a test needs no further run on these files."""
-    return outcome is not None and (outcome.runs >= RUNS or outcome.result == "not_run")
+def finished(outcome: CheckOutcome | None, runs: int = RUNS) -> bool:
+    """Whether a test needs no further run on these files, of so many."""
+    return outcome is not None and (outcome.runs >= runs or outcome.result == "not_run")
 
 
 def shown_by_script(

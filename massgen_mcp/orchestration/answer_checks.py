@@ -124,9 +124,10 @@ class AnswerChecks:
         except Exception as error:  # noqa: BLE001 - a test that we cannot run is nobody's fault
             how = f"did not run: {self._problem(error)}"
             outcome = CheckOutcome(command=script, expected=expected, result="not_run", how=how, seconds=0)
-        if run.first is not None:
-            outcome = merged(run.first, outcome)
-        self._live_run.record(CheckFinished(tree=run.tree, outcome=outcome))
+        if run.before is not None:
+            outcome = merged(run.before, outcome)
+        if run in due_runs(self._live_run.coordination):
+            self._live_run.record(CheckFinished(tree=run.tree, outcome=outcome))
 
     async def _repeated(self, work: _Work, changes: Changes | None) -> FilesChecked:
         """What is known of the answer, with these checks run once more on the same files."""

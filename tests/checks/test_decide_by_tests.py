@@ -1,5 +1,6 @@
 """`decide: checks`: agents write tests that tell their answers apart, and what the tests show decides."""
 
+from collections import Counter
 from pathlib import Path
 
 from massgen_mcp.events.agent_work import ModelCallStarted
@@ -42,7 +43,7 @@ async def test_the_answer_that_passes_the_tests_of_the_others_wins_without_a_vot
     assert end.changes.tree == standing.tree  # what was tested
 
 
-async def test_every_test_runs_twice_on_the_base_and_on_each_answer(
+async def test_a_test_runs_twice_on_the_base_and_on_each_answer_and_three_times_more_on_these_if_it_decides(
     tmp_path: Path, doubling: Path, environ: dict[str, str]
 ) -> None:
     ended = await decided(
@@ -50,8 +51,7 @@ async def test_every_test_runs_twice_on_the_base_and_on_each_answer(
         agent(ADDS_TWO, "adds", tests(test_of(3, 6))), agent(SQUARES, "squares"), agent(DOUBLE, "doubles"),
     )  # fmt: skip
     ran = [(event.tree, event.outcome.runs, event.outcome.result) for event in ended.of(CheckFinished)]
-    assert len(ran) == 8
-    assert sorted(runs for _, runs, _ in ran) == [1] * 4 + [2] * 4
+    assert Counter(runs for _, runs, _ in ran) == {1: 4, 2: 4, 3: 3, 4: 3, 5: 3}
     assert [result for _, runs, result in ran if runs == 2].count("passed") == 1
 
 

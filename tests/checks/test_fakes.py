@@ -99,9 +99,9 @@ async def test_a_fake_counts_for_nobody_or_is_outvoted(
     assert [because for _, because, _ in stages(ended)] == ["differ", *(["tests_tell_nothing"] if fake.void else [])]
 
 
-@pytest.fixture
-def tosses(tmp_path: Path) -> Iterator[Tosses]:
-    made = Tosses(tmp_path / "tosses", {"adds": "01", "other": "1"})
+@pytest.fixture(params=["01", "0001"], ids=["at its second run", "once it would decide"])
+def tosses(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Tosses]:
+    made = Tosses(tmp_path / "tosses", {"adds": request.param, "other": "1"})
     yield made
     made.close()
 

@@ -5,6 +5,7 @@ holds the state machine against it. Agents are places in the config, from 0; a l
 answer, from 1.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -66,10 +67,11 @@ class Stage:
 
 @dataclass(frozen=True)
 class OneTest:
-    """A test of the team, and whether it passed on both runs, by files; None for those on which it could not run."""
+    """A test of the team, and whether it passes, run by run, by files; None for those on which it cannot run."""
 
     author: int
-    passes: Mapping[str, tuple[bool, bool] | None]
+    passes: Mapping[str, tuple[bool, ...] | None]
+    name: str
 
 
 @dataclass
@@ -84,6 +86,8 @@ class Reference:
     votes: list[CastVote] = field(default_factory=list[CastVote])
     run_off_votes: list[CastVote] = field(default_factory=list[CastVote])
     tests: dict[int, list[OneTest]] = field(default_factory=dict[int, list[OneTest]])
+    further_runs: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    """How often a test ran on files, by its name and these, beyond the two runs of all tests."""
     dropped: set[int] = field(default_factory=set[int])
     shown: dict[int, frozenset[Label]] = field(default_factory=dict[int, frozenset[Label]])
     first_answers_closed: bool = False
@@ -344,8 +348,9 @@ class Reference:
         return Stage("tests" if tell else "vote", tuple(left), agents)
 
     def _after_tests(self, stage: Stage) -> Won | Stage | None:
-        writing = [agent for agent in stage.agents if agent in self.live and agent not in self.tests]
-        if writing and not self.budget_reached:
+        if self._writing(stage) and not self.budget_reached:
+            return None
+        if self.to_run_again():
             return None
         if (label := self.chosen_by_tests()) is not None:
             return Won(label, "tested")
@@ -355,6 +360,19 @@ class Reference:
             "vote", tuple(self._best_by_tests() or stage.about), tuple(a for a in stage.agents if a in self.live)
         )
 
+    def _writing(self, stage: Stage) -> list[int]:
+        return [agent for agent in stage.agents if agent in self.live and agent not in self.tests]
+
+    def to_run_again(self) -> set[tuple[str, str]]:
+        """Tests, by name, and files: where tests choose an answer, those that count run five times on all answers."""
+        if not self.stages or self.stages[-1].asked != "tests" or self._writing(self.stages[-1]):
+            return set()
+        if self.finish or self.budget_reached or self.chosen_by_tests() is None:
+            return set()
+        files = [self.files[label] for label in self.stages[-1].about]
+        counting = [test.name for tests in self._counting().values() for test, _ in tests]
+        return {(test, one) for test in counting for one in files if 2 + self.further_runs[test, one] < 5}
+
     def chosen_by_tests(self) -> Label | None:
         best = self._best_by_tests()
         return self.lot(best) if len({self.files[label] for label in best}) == 1 else None
@@ -362,19 +380,11 @@ class Reference:
     def _best_by_tests(self) -> list[Label]:
         """The answers with the largest share of the others' tests, if that is two thirds."""
         about = next((stage.about for stage in self.stages if stage.asked == "tests"), ())
-        counting: dict[int, list[set[Label]]] = {}
-        for author, tests in sorted(self.tests.items()):
-            for test in tests:
-                verdicts = {label: test.passes[self.files[label]] for label in about}
-                steady = all(verdict in ((True, True), (False, False)) for verdict in verdicts.values())
-                passing = {label for label, verdict in verdicts.items() if verdict == (True, True)}
-                if steady and 0 < len(passing) < len(about) and {label[0] for label in passing} != {author}:
-                    counting.setdefault(author, []).append(passing)
         shares: dict[Label, Fraction] = {}
         for label in about:
             parts = [
-                Fraction(sum(label in passing for passing in tests), len(tests))
-                for author, tests in counting.items()
+                Fraction(sum(label in passing for _, passing in tests), len(tests))
+                for author, tests in self._counting().items()
                 if author != label[0]
             ]
             if parts:
@@ -382,6 +392,23 @@ class Reference:
         mean = sum(shares.values(), Fraction()) / len(shares) if shares else Fraction()
         best = most(about, lambda label: shares.get(label, mean))
         return best if best and shares.get(best[0], mean) >= Fraction(2, 3) else []
+
+    def _counting(self) -> dict[int, list[tuple[OneTest, set[Label]]]]:
+        """The tests that count, by author, each with the answers that pass it."""
+        about = next((stage.about for stage in self.stages if stage.asked == "tests"), ())
+        counting: dict[int, list[tuple[OneTest, set[Label]]]] = {}
+        for author, tests in sorted(self.tests.items()):
+            for test in tests:
+                verdicts = {label: self._verdict(test, self.files[label]) for label in about}
+                passing = {label for label, verdict in verdicts.items() if verdict == {True}}
+                steady = all(verdict in ({True}, {False}) for verdict in verdicts.values())
+                if steady and 0 < len(passing) < len(about) and {label[0] for label in passing} != {author}:
+                    counting.setdefault(author, []).append((test, passing))
+        return counting
+
+    def _verdict(self, test: OneTest, files: str) -> set[bool]:
+        """What the runs so far say."""
+        return {*(test.passes[files] or ())[: 2 + self.further_runs[test.name, files]]}
 
 
 def most(of: Iterable[T], worth: Callable[[T], int | Fraction]) -> list[T]:

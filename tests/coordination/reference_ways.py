@@ -472,12 +472,19 @@ class Ways(Reference):
         if (writing and not self.budget_reached) or awaited:
             return []
         if (label := self.chosen_by_tests()) is not None:
-            return [Won(label, "tested")]
+            return [] if self._ran_too_seldom(stage) and not self.budget_reached else [Won(label, "tested")]
         if self.budget_reached:
             return [self._cut_short()]
         if not self.live:
             return self._voting(stage)
         return self.vote_on(tuple(self._best_by_tests() or stage.about))
+
+    def _ran_too_seldom(self, stage: Opened) -> bool:
+        """Whether one of the tests that count has not run five times on all answers."""
+        files = {self.files[label] for label in stage.about}
+        scripts = {test.name for tests in self._counting().values() for test, _ in tests}
+        ran = [times for (tree, script, _), (_, times, _) in self.runs.items() if tree in files and script in scripts]
+        return min(ran) < 5
 
     def _by_one_text(self, stage: Opened | None) -> list[Next]:
         if not self.live:

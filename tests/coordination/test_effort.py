@@ -191,7 +191,7 @@ class Play:
                 self.happen(self.state.evidence[label].model_copy(update={"outcomes": outcomes}))
             elif due := due_runs(self.state):
                 outcome = outcome_of(due[0].test.script, self.random.choice(("passed", "failed")), expected="x")
-                outcome = outcome.model_copy(update={"runs": 1 if due[0].first is None else 2})
+                outcome = outcome if due[0].before is None else merged(due[0].before, outcome)
                 self.happen(CheckFinished(tree=due[0].tree, outcome=outcome))
             else:
                 return

@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from massgen_mcp.coordination.evidence import merged
 from massgen_mcp.coordination.failing_test import BEFORE_ANSWERS
 from massgen_mcp.coordination.guidance import Violation, Wait, Work
 from massgen_mcp.coordination.procedures.next_step import next_step
@@ -110,9 +111,8 @@ class Play(Staged):
             result = "passed" if self.random.random() < luck else "failed"
             result = "not_run" if self.random.random() < 0.03 else result
             outcome = outcome_of(run.test.script, result, expected=run.test.expected)
-            flaky = run.first is not None and run.first.result != result
-            runs = 1 if run.first is None else 2
-            self.happen(CheckFinished(tree=run.tree, outcome=outcome.model_copy(update={"runs": runs, "flaky": flaky})))
+            outcome = outcome if run.before is None else merged(run.before, outcome)
+            self.happen(CheckFinished(tree=run.tree, outcome=outcome))
         else:
             super()._check()
 

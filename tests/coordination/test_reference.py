@@ -263,13 +263,13 @@ class History:
         luck = self.random.random()
         outcomes: list[CheckFinished] = []
         for test in written:
-            passes: dict[str, tuple[bool, bool] | None] = {}
+            passes: dict[str, tuple[bool, ...] | None] = {}
             for tree in trees:
                 first = self.random.random() < luck
-                again = first if self.random.random() < 0.95 else not first
-                passes[tree] = (first, again) if self.random.random() < 0.97 else None
+                runs = tuple(first if self.random.random() < 0.95 else not first for _ in range(4))
+                passes[tree] = (first, *runs) if self.random.random() < 0.97 else None
                 outcomes.append(self._outcome(tree, test, passes[tree]))
-            tests.append(OneTest(place, passes))
+            tests.append(OneTest(place, passes, test.script))
         verdict = self.state.submit_tests(agent, written)
         self.told.append(f"{agent} writes {tests}")
         assert self.reference.write_tests(place, tests) == (not isinstance(verdict, Violation)), self.said(f"{verdict}")
@@ -279,8 +279,9 @@ class History:
                 self._record(event)
             self.happen(verdict)
 
-    def _outcome(self, tree: str, test: WrittenTest, passes: tuple[bool, bool] | None) -> CheckFinished:
-        result = "not_run" if passes is None else "passed" if all(passes) else "failed"
+    def _outcome(self, tree: str, test: WrittenTest, passes: tuple[bool, ...] | None, runs: int = 2) -> CheckFinished:
+        known = {*(passes or ())[:runs]}
+        result = "not_run" if passes is None else "passed" if known == {True} else "failed"
         outcome = CheckOutcome.model_validate(
             {
                 "command": test.script,
@@ -288,14 +289,28 @@ class History:
                 "result": result,
                 "how": "",
                 "seconds": 1,
-                "runs": 2,
-                "flaky": passes is not None and passes[0] != passes[1],
+                "runs": runs,
+                "flaky": len(known) == 2,
             }
         )
         return CheckFinished(tree=tree, outcome=outcome)
 
     def _something_runs(self) -> bool:
-        assert not due_runs(self.state), self.said("a test has not run that has")
+        due = due_runs(self.state)
+        expected = self.reference.to_run_again()
+        assert {(run.test.script, run.tree) for run in due} == expected, self.said("other tests have to run again")
+        if due and self.reference.live and self.random.random() < self.mischief:
+            self._mischief(self.random.choice(self.reference.live))
+            return True
+        if due:
+            run = self.random.choice(due)
+            tests = [test for written in self.reference.tests.values() for test in written]
+            passes = next(test.passes[run.tree] for test in tests if test.name == run.test.script)
+            self.reference.further_runs[run.test.script, run.tree] += 1
+            runs = 2 + self.reference.further_runs[run.test.script, run.tree]
+            self.told.append(f"{run.test.script} runs on {run.tree} for the {runs}th time")
+            self.happen(self._outcome(run.tree, run.test, passes, runs))
+            return True
         if not self.settings.checks or not self.state.checking:
             return False
         self._check()

@@ -165,7 +165,9 @@ class Listener:
         for (stage, author), scripts in ways.said.items():
             if stage == number:
                 ran = [one for one in scripts if all(ways.ran(tree, one) for tree in about)]
-                ways.tests[author] = [OneTest(author, {tree: self._twice(tree, one) for tree in about}) for one in ran]
+                ways.tests[author] = [
+                    OneTest(author, {tree: self._twice(tree, one) for tree in about}, one.script) for one in ran
+                ]
 
     def _twice(self, tree: str, test: Script) -> tuple[bool, bool] | None:
         result, _, differs = self.ways.runs[tree, test.script, test.expected]

@@ -12,7 +12,7 @@ from massgen_mcp.coordination.count import drawn
 from massgen_mcp.coordination.deciding import best_so_far, decision, won
 from massgen_mcp.coordination.procedures.by_votes import NextStep, vote_on
 from massgen_mcp.coordination.state import Coordination
-from massgen_mcp.coordination.testing import best_of, chosen, due_runs, tests_of
+from massgen_mcp.coordination.testing import awaited_writers, best_of, chosen, due_runs, tests_of
 from massgen_mcp.events.coordination import StageOpened
 from massgen_mcp.events.parts import LEAST_ANSWERS
 
@@ -67,8 +67,7 @@ def _first_step(state: Coordination) -> NextStep:
 
 
 def _by_tests(state: Coordination, stage: StageOpened) -> NextStep:
-    awaited = [agent for agent in stage.agents if agent in state.live and state.seats[agent].tests is None]
-    if (awaited and not state.closing) or due_runs(state):
+    if (awaited_writers(state, stage) and not state.closing) or due_runs(state):
         return None
     if (label := chosen(state)) is not None:
         return won(state, state.author(label), "tested")
