@@ -7,8 +7,7 @@ from typing import NamedTuple
 from genai_prices.data import providers as priced
 
 from docs.markdown import WRITTEN, code, table
-from massgen_mcp.config.providers.catalog import PROVIDERS, Provider, Wire
-from massgen_mcp.config.providers.native_tools import native_tools_of
+from massgen_mcp.config.providers.catalog import PROVIDERS, Provider, Wire, native_tools_of
 from tests.wires.rows import ROWS
 
 

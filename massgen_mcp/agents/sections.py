@@ -15,9 +15,14 @@ from massgen_mcp.agents.settings import UnsupportedSettingError, mapping
 from massgen_mcp.config.massgen import claude_code_agents
 from massgen_mcp.config.massgen.backends import SYSTEM_KEYS
 from massgen_mcp.config.models.common import VARIABLE_PATTERN, Settings
-from massgen_mcp.config.providers.catalog import credential_variables, named_provider
+from massgen_mcp.config.providers.catalog import (
+    BY_HOST,
+    NativeTool,
+    credential_variables,
+    named_provider,
+    native_tools_of,
+)
 from massgen_mcp.config.providers.model_names import detect_backend
-from massgen_mcp.config.providers.native_tools import BY_HOST, NativeTool, native_tools_of
 from massgen_mcp.errors import MassgenError
 
 CLAUDE_CODE = "claude_code"

@@ -17,8 +17,7 @@ from massgen_mcp.backends.base import JsonObject, JsonValue
 from massgen_mcp.backends.event_stream import MAX_EVENT_BYTES, EventDecoder, ServerEvent
 from massgen_mcp.backends.sending import heard_by
 from massgen_mcp.backends.wire_values import fields_or_none, parsed
-from massgen_mcp.config.providers.catalog import CostField
-from massgen_mcp.config.providers.native_tools import NativeTool
+from massgen_mcp.config.providers.catalog import CostField, NativeTool
 from massgen_mcp.errors import BackendError
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.threads import abandonable, imported

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from massgen_mcp.backends.base import ModelRequest, Part
 from massgen_mcp.backends.drafts import Drafts
 from massgen_mcp.backends.failures import translated
-from massgen_mcp.backends.http import Endpoint, LazyClient, SdkClient
+from massgen_mcp.backends.http import ClientT, Endpoint, LazyClient
 from massgen_mcp.backends.wire_values import CallIds
 
 
@@ -34,7 +34,6 @@ class WireReply(ABC):
         """What is known only at the end. Raises `BackendError` if the model did not come to one."""
 
 
-ClientT = TypeVar("ClientT", bound=SdkClient)
 ReplyT = TypeVar("ReplyT", bound=WireReply)
 
 

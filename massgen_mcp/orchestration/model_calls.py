@@ -1,12 +1,25 @@
 """One model call of one agent, with everything about it in the journal."""
 
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TypedDict, TypeVar
+from typing import TypedDict, TypeVar, assert_never
 
 import anyio
 
-from massgen_mcp.backends.base import ModelRequest, Part, prepare
+from massgen_mcp.backends.abilities import Abilities
+from massgen_mcp.backends.base import (
+    AssistantMessage,
+    JsonObject,
+    JsonValue,
+    Message,
+    ModelRequest,
+    Part,
+    ToolResultMessage,
+    ToolSpec,
+    UserMessage,
+    prepare,
+)
 from massgen_mcp.backends.calling import CallHooks, ModelReply, call_model
 from massgen_mcp.backends.metering import Meter
 from massgen_mcp.errors import BackendError
@@ -30,7 +43,6 @@ from massgen_mcp.orchestration.admission import admit, share_of
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.team import Member, TeamLimits
 from massgen_mcp.orchestration.window import abilities_of
-from massgen_mcp.orchestration.without_tools import fitted
 from massgen_mcp.orchestration.written_calls import read_calls, shown_texts
 
 DELTA_CHARACTERS = 400
@@ -306,3 +318,62 @@ class _Deltas:
         self._pieces.clear()
         self._size = 0
         self._flushed = time.monotonic()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# A request for a server that refuses tools: they are described in the text, and so are calls and results. Pure.
+
+
+def fitted(request: ModelRequest, abilities: Abilities) -> ModelRequest:
+    """The same request, as far as the model takes it."""
+    if not abilities.takes_tools and request.tools:
+        return _in_text(request)
+    return request if abilities.can_be_forced else replace(request, must_call_tool=False)
+
+
+def _in_text(request: ModelRequest) -> ModelRequest:
+    system = f"{request.system}\n\n{prompts.tools_as_text(request.tools)}"
+    return replace(
+        request,
+        system=system,
+        messages=tuple(_joined(request.messages)),
+        tools=(),
+        must_call_tool=False,
+        reply_schema=_call_schema(request.tools) if request.must_call_tool else None,
+    )
+
+
+def _call_schema(tools: Iterable[ToolSpec]) -> JsonObject:
+    """Of one call of these tools, as `written_calls` reads it."""
+    calls: list[JsonValue] = [
+        {
+            "type": "object",
+            "properties": {"name": {"const": tool.name}, "arguments": tool.parameters},
+            "required": ["name", "arguments"],
+            "additionalProperties": False,
+        }
+        for tool in tools
+    ]
+    return {"anyOf": calls}
+
+
+def _joined(messages: Iterable[Message]) -> Iterator[Message]:
+    """Without calls and results, and with turns that alternate: templates of small models refuse anything else."""
+    pending: str | None = None
+    for message in messages:
+        match message:
+            case AssistantMessage():
+                if pending is not None:
+                    yield UserMessage(pending)
+                calls = [prompts.written_call(call.name, call.arguments) for call in message.tool_calls]
+                yield AssistantMessage("\n".join([*([message.text] if message.text else []), *calls]))
+                pending = None
+            case UserMessage() | ToolResultMessage():
+                text = message.text
+                if isinstance(message, ToolResultMessage):
+                    text = prompts.written_result(message.name, text)
+                pending = text if pending is None else f"{pending}\n\n{text}"
+            case _:
+                assert_never(message)
+    if pending is not None:
+        yield UserMessage(pending)

@@ -24,7 +24,7 @@ MomentKind = Literal["answer", "vote", "failure", "steering", "step"]
 Tone = Literal["good", "bad", "busy"]
 """How a state is to be taken."""
 
-Action = Literal["answer", "steer", "raise_budget", "finish_now", "cancel", "resume", "apply"]
+CallerAction = Literal["answer", "steer", "raise_budget", "finish_now", "cancel", "resume", "apply"]
 """What a caller can do with a run: by `control_run`, and by `apply_result`."""
 
 
@@ -301,7 +301,7 @@ class RunPage(PagePart):
     state: RunStatus
     tone: Tone
     ended: bool
-    actions: tuple[Action, ...]
+    actions: tuple[CallerAction, ...]
     """What its caller can do with it as it stands, in this order."""
     max_usd: float | None
     """The cap of its cost as it stands; None where it has none."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from massgen_mcp.events.run import RunFailed, RunTimedOut
-from massgen_mcp.page.data import Action, Tone
+from massgen_mcp.page.data import CallerAction, Tone
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.views.firmness import firmness, shortly
@@ -36,7 +36,7 @@ TONES: dict[RunStatus, Tone] = {
 }
 
 
-def actions(run: RunState) -> Iterator[Action]:
+def actions(run: RunState) -> Iterator[CallerAction]:
     """What `runs/checks.py` and `runs/patches/applying.py` would not refuse, and what would not be in vain."""
     if run.state in TERMINAL_STATES:
         made = (run.best_changes, *(one.latest_changes for one in run.agents.values()))

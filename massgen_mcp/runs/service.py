@@ -40,8 +40,8 @@ from massgen_mcp.threads import in_thread
 from massgen_mcp.workspace.guard import safe_id
 
 if TYPE_CHECKING:
+    from massgen_mcp.page.build import GrowingPage
     from massgen_mcp.page.data import RunPage
-    from massgen_mcp.page.growing import GrowingPage
     from massgen_mcp.page.texts import Most
 
 T = TypeVar("T")

@@ -9,9 +9,7 @@ from typing import cast
 from mcp.types import Tool
 from pydantic import BaseModel
 
-from massgen_mcp.server.results import ToolReply
-
-Json = dict[str, object]
+from massgen_mcp.server.results.reply import Json, ToolReply
 
 
 def compacted(tool: Tool) -> Tool:

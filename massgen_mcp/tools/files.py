@@ -7,14 +7,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Generic
 
 from anyio import to_thread
 from pydantic import Field
 
 from massgen_mcp.backends.base import JsonObject, ToolSpec
 from massgen_mcp.threads import abandonable
-from massgen_mcp.tools.base import Arguments, Text, Tool, ToolRefused, ToolResult, parse_arguments, tool_spec
+from massgen_mcp.tools.base import (
+    Arguments,
+    ArgumentsT,
+    Text,
+    Tool,
+    ToolRefused,
+    ToolResult,
+    parse_arguments,
+    tool_spec,
+)
 from massgen_mcp.tools.file_search import ListFiles, SearchFiles, list_files, search_files
 from massgen_mcp.tools.file_text import MAX_FILE_BYTES, lines_of, read_data, read_text
 from massgen_mcp.tools.near_lines import near_lines
@@ -56,9 +65,6 @@ class MoveFile(Arguments):
 
 class DeleteFile(Arguments):
     path: str
-
-
-ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from itertools import count
-from typing import Annotated, Generic, Literal, TypeVar
+from typing import Annotated, Generic, Literal
 
 from anyio import to_thread
 from pydantic import WithJsonSchema
 
 from massgen_mcp.backends.base import JsonObject, ToolSpec
-from massgen_mcp.tools.base import Arguments, Text, Tool, ToolRefused, ToolResult, parse_arguments, tool_spec
+from massgen_mcp.tools.base import (
+    Arguments,
+    ArgumentsT,
+    Text,
+    Tool,
+    ToolRefused,
+    ToolResult,
+    parse_arguments,
+    tool_spec,
+)
 from massgen_mcp.workspace.directory import Workspace
 from massgen_mcp.workspace.guard import PathRefused
 
@@ -113,9 +122,6 @@ class TaskPlan:
         begun = [other.id for other in self.tasks if task.id in other.depends_on and other.status != "pending"]
         if status != "done" and begun:
             raise ToolRefused(f"task {task.id} stays done: {', '.join(begun)} began on it; make that pending first")
-
-
-ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
 
 
 @dataclass(slots=True)

@@ -61,8 +61,8 @@ class Synthesis(Arguments):
     claims: Annotated[tuple[ClaimArguments, ...], Field(max_length=200)]
 
 
-Action = NewAnswer | VoteArguments | SubmittedTests | SubmittedOutputs | Synthesis
-_ACTIONS: Mapping[str, type[Action]] = {
+WorkflowCall = NewAnswer | VoteArguments | SubmittedTests | SubmittedOutputs | Synthesis
+_ACTIONS: Mapping[str, type[WorkflowCall]] = {
     "new_answer": NewAnswer,
     "vote": VoteArguments,
     "submit_tests": SubmittedTests,
@@ -71,6 +71,6 @@ _ACTIONS: Mapping[str, type[Action]] = {
 }
 
 
-def parse_action(call: ToolCall) -> Action:
+def parse_action(call: ToolCall) -> WorkflowCall:
     """A call of one of `WORKFLOW_TOOLS`. Raises `ToolRefused` in words for the model."""
     return parse_arguments(_ACTIONS[call.name], decoded(call))

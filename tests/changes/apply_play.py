@@ -17,8 +17,7 @@ from massgen_mcp.changes.choosing import Patch
 from massgen_mcp.changes.run_changes import RunChanges
 from massgen_mcp.home import Home
 from massgen_mcp.runs.patches.application import Application
-from massgen_mcp.runs.patches.applying import apply_patch, undo_patch
-from massgen_mcp.runs.patches.run_patch import RunPatch
+from massgen_mcp.runs.patches.applying import RunPatch, apply_patch, undo_patch
 from tests.changes.apply_cases import TEMPLATE, Case
 
 ENVIRON = {

@@ -21,9 +21,15 @@ from massgen_mcp.config.models.http_backends import (
     ProviderBackendConfig,
 )
 from massgen_mcp.config.providers.addresses import is_loopback
-from massgen_mcp.config.providers.catalog import PROVIDERS, credential_variables, named_provider
+from massgen_mcp.config.providers.catalog import (
+    NATIVE_TOOLS,
+    PROVIDERS,
+    NativeTool,
+    credential_variables,
+    named_provider,
+    native_tools_of,
+)
 from massgen_mcp.config.providers.model_names import detect_backend
-from massgen_mcp.config.providers.native_tools import NATIVE_TOOLS, NativeTool, native_tools_of
 from massgen_mcp.errors import MassgenError
 
 HTTP_MODELS = (ProviderBackendConfig, LocalBackendConfig, OllamaBackendConfig, AzureBackendConfig)

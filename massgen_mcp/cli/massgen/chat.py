@@ -5,10 +5,14 @@ A person at a terminal gets a line editor and the live view, a pipe gets plain l
 
 import os
 import re
-from collections.abc import Sequence
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING, Literal
 
 from massgen_mcp.cli.asking import on_terminal, person_at_terminal
@@ -17,7 +21,6 @@ from massgen_mcp.cli.live.telling import Telling
 from massgen_mcp.cli.massgen.applying import apply_at_end, decides
 from massgen_mcp.cli.massgen.chat_input import PipeReader, Reader
 from massgen_mcp.cli.massgen.earlier_runs import describe_interrupted, interrupted_here, run_to_continue
-from massgen_mcp.cli.massgen.editor import edit, editable
 from massgen_mcp.cli.massgen.mentions import mentioned_paths
 from massgen_mcp.cli.massgen.one_run import execute_shown, tell_end, write_answer
 from massgen_mcp.cli.massgen.options import Options
@@ -27,6 +30,7 @@ from massgen_mcp.cli.massgen.team import find_team, given_of, look_before, outpu
 from massgen_mcp.cli.massgen.trying import agreed_to_checks
 from massgen_mcp.cli.output import print_line, print_text
 from massgen_mcp.config.access.held_keys import redactor_for
+from massgen_mcp.config.examples import example_name
 from massgen_mcp.config.models.config import AgentSettings
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.nearest import nearest
@@ -38,7 +42,7 @@ from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.host.foreground import continue_here, run_here, temporary_project
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
 from massgen_mcp.runs.patches.earlier_changes import WINNER
-from massgen_mcp.runs.sessions.project import CHAT_HISTORY, own_place
+from massgen_mcp.runs.sessions.project import CHAT_HISTORY, PROJECT_FILES, own_place
 from massgen_mcp.runs.sessions.session_records import SessionRecords, SessionTurn
 from massgen_mcp.views.answer_text import outcome_line
 from massgen_mcp.views.banner import banner, mode_of, team_box
@@ -47,13 +51,13 @@ from massgen_mcp.views.ending import RemainingFiles
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.styled import Line, Span, text_of
 
-Action = Literal["help", "status", "config", "reset", "resume", "change", "quit", "history"]
+ChatAction = Literal["help", "status", "config", "reset", "resume", "change", "quit", "history"]
 
 
 @dataclass(frozen=True, slots=True)
 class ChatCommand:
     names: tuple[str, ...]
-    action: Action
+    action: ChatAction
     meaning: str
     argument: bool = False
     """Whether one word may follow the name."""
@@ -79,7 +83,7 @@ KEYS = (
 MEANINGS = {name: command.meaning for command in COMMANDS for name in command.names}
 
 
-def order_of(text: str) -> tuple[Action, str] | None:
+def order_of(text: str) -> tuple[ChatAction, str] | None:
     """What a line asks for, and the word after it; None if it is a question.
 
     Raises `MassgenError` invalid_action for an unknown command.
@@ -240,7 +244,7 @@ class _Conversation:
 
     # -- commands -----------------------------------------------------------------------------------------------------
 
-    async def _do(self, action: Action, argument: str) -> None:
+    async def _do(self, action: ChatAction, argument: str) -> None:
         match action:
             case "help":
                 self._show(_help())
@@ -360,3 +364,49 @@ def _turns(count: int) -> str:
 def _help() -> list[Line]:
     commands = [(", ".join(command.names), command.meaning) for command in COMMANDS]
     return [(Span(f"{names:<18}", "strong"), Span(meaning)) for names, meaning in (*commands, *KEYS)]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# A file in the person's own editor.
+
+
+def editable(team: Team, cwd: Path) -> Path:
+    """The config to open. A packaged one is copied into the project first, so that an update does not undo the edit.
+
+    Raises `MassgenError` invalid_action if the team came from no file, store_unavailable if it cannot be copied.
+    """
+    if team.path is None:
+        raise MassgenError("invalid_action", f"there is no config to open; the team is {team.source}")
+    name = example_name(team.path)
+    if name is None:
+        return team.path
+    copy = own_place(cwd, PROJECT_FILES / f"{name.replace('/', '-')}.yaml")
+    try:
+        if not copy.exists():
+            copy.parent.mkdir(mode=0o700, exist_ok=True)
+            copy.write_bytes(team.path.read_bytes())
+    except OSError as error:
+        raise MassgenError("store_unavailable", f"cannot copy {name} to {copy}: {error.strerror}") from error
+    return copy
+
+
+def edit(path: Path, environ: Mapping[str, str]) -> None:
+    """Open the file and wait until the person is done. Raises `MassgenError` invalid_action if there is no editor."""
+    command = _editor(environ)
+    if command is None:
+        raise MassgenError("invalid_action", f"no editor found; set EDITOR, or edit {path} yourself and type /config")
+    try:
+        subprocess.run([*command, str(path)], check=False)  # noqa: S603 - the person's own command
+    except OSError as error:
+        raise MassgenError("invalid_action", f"cannot start {command[0]}: {error.strerror}; set EDITOR") from error
+
+
+def _editor(environ: Mapping[str, str]) -> list[str] | None:
+    """VISUAL, EDITOR, else what the operating system offers."""
+    for name in ("VISUAL", "EDITOR"):
+        if chosen := environ.get(name, "").strip():
+            return shlex.split(chosen)
+    defaults = {"darwin": ["open -W -t"], "win32": ["notepad"]}.get(
+        sys.platform, ["sensible-editor", "editor", "nano", "vim", "vi"]
+    )
+    return next((shlex.split(name) for name in defaults if which(shlex.split(name)[0])), None)

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 import anyio
 
@@ -15,7 +14,7 @@ from massgen_mcp.cli.asking import on_terminal
 from massgen_mcp.cli.exits import EXIT_INTERRUPTED, EXIT_OK, exit_of_foreground
 from massgen_mcp.cli.live.attention import draw_attention
 from massgen_mcp.cli.live.display import LET_GO, Display
-from massgen_mcp.cli.massgen.applying import ApplyLine, apply_at_end, decides
+from massgen_mcp.cli.massgen.applying import apply_at_end, decides
 from massgen_mcp.cli.massgen.automation import Lines
 from massgen_mcp.cli.massgen.display import DebugLog, choose_display, shown_live
 from massgen_mcp.cli.massgen.earlier_runs import (
@@ -34,7 +33,6 @@ from massgen_mcp.cli.massgen.team import given_of, look_before, output_file
 from massgen_mcp.cli.massgen.trying import agreed_to_checks
 from massgen_mcp.cli.output import print_error, print_line
 from massgen_mcp.cli.run_service import run_service
-from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.request.build import adjusted_team, build_request
@@ -49,21 +47,8 @@ from massgen_mcp.runs.host.foreground_run import ForegroundRun
 from massgen_mcp.runs.host.notifying import notify
 from massgen_mcp.views.plain_text import plain
 
-
-class Reporter(Protocol):
-    """What is printed before and after a run."""
-
-    def begin(self, run: ForegroundRun, question: str, config: Config, team: str, notes: list[str]) -> None:
-        """`team`: where it comes from and what it reaches; `notes`: what a person should know of the config."""
-        ...
-
-    def aside(self, text: str) -> None:
-        """Something that a person should know."""
-        ...
-
-    def end(self, run: RunState, made: ForegroundRun, applied: list[ApplyLine]) -> None:
-        """How the run ended. `applied`: what became of the files that it changed."""
-        ...
+Reporter = Lines | Account
+"""What prints before and after a run: for programs, or for people."""
 
 
 async def run_once(options: Options) -> int:

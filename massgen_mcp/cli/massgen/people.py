@@ -35,7 +35,9 @@ class Account:
         self._telling = Telling(terminal, _print_nothing if options.quiet else print_error)
 
     def begin(self, run: ForegroundRun, question: str, config: Config, team: str, notes: list[str]) -> None:  # noqa: ARG002 - as of `Lines`
-        """The team in one line: who, from where, what it reaches, and what it may cost at most."""
+        """The team in one line: who, from where and what it reaches (`team`), and what it may cost at most; then what a
+        person should know of the config (`notes`).
+        """
         self.aside(f"Team: {_members(config)}; {team}; {at_most(config)}")
         for note in notes:
             self.aside(f"Note: {note}")
@@ -45,10 +47,11 @@ class Account:
             self.aside("It ends if this terminal is closed, because nothing of it is kept.")
 
     def aside(self, text: str) -> None:
+        """Something that a person should know."""
         self._telling.aside(text)
 
     def end(self, run: RunState, made: ForegroundRun, applied: list[ApplyLine]) -> None:
-        """The answer, and around it how the run ended."""
+        """The answer, and around it how the run ended. `applied`: what became of the files that it changed."""
         self._ending(run, made)
         for outcome in applied:
             if not self._options.quiet:

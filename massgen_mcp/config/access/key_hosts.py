@@ -14,6 +14,7 @@ from massgen_mcp.config.access.acceptances import PAIRS_FILE, Pair, accepted_pai
 from massgen_mcp.config.models.http_backends import AzureBackendConfig, HttpBackend
 from massgen_mcp.config.providers.addresses import is_loopback, port_in, same_address
 from massgen_mcp.config.providers.catalog import (
+    BY_HOST,
     GEMINI_COMPATIBLE,
     PROVIDERS,
     Provider,
@@ -24,7 +25,6 @@ from massgen_mcp.config.providers.catalog import (
     wire_at,
 )
 from massgen_mcp.config.providers.keys import check_address, is_set, read_key
-from massgen_mcp.config.providers.native_tools import BY_HOST
 
 CLAUDE_URL = "https://api.anthropic.com"
 """Whom the Claude Code CLI asks."""

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from massgen_mcp.config.models.provider_types import LISTED_TYPES
+from massgen_mcp.config.providers.catalog import NativeTool
 from massgen_mcp.config.providers.keys import holds_credentials
-from massgen_mcp.config.providers.native_tools import NativeTool
 from massgen_mcp.nearest import nearest
 
 

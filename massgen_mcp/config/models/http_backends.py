@@ -6,8 +6,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from massgen_mcp.config.models.common import VARIABLE_PATTERN, Address, ListedBackendConfig, ModelName
 from massgen_mcp.config.models.provider_types import ProviderType
-from massgen_mcp.config.providers.catalog import tools_at
-from massgen_mcp.config.providers.native_tools import BY_HOST, NativeTool, flags_text, refusal
+from massgen_mcp.config.providers.catalog import BY_HOST, NativeTool, flags_text, refusal, tools_at
 
 AUTO_MODEL = "auto"
 """As `model` of a local server: whatever it serves."""

@@ -21,8 +21,7 @@ from massgen_mcp.runs.host.beats import next_beat
 from massgen_mcp.runs.host.execute import RunHandle, break_off
 from massgen_mcp.runs.host.run_host import RunHost
 from massgen_mcp.runs.patches.application import Application
-from massgen_mcp.runs.patches.applying import apply_patch, with_checks
-from massgen_mcp.runs.patches.run_patch import RunPatch
+from massgen_mcp.runs.patches.applying import RunPatch, apply_patch, with_checks
 from massgen_mcp.runs.sessions.session_records import SessionRecords
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.workspace.snapshot import remove_tree

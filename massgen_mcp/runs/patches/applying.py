@@ -5,6 +5,7 @@ Before anything else, what a process that ended in the middle has left behind is
 
 import os
 import secrets
+import tempfile
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
@@ -14,23 +15,70 @@ from pathlib import Path
 from massgen_mcp.changes.applied import AppliedRecord, AppliedRecords, permissions_of_removed
 from massgen_mcp.changes.apply import ApplyPlan, make_branch, plan, plan_branch
 from massgen_mcp.changes.base import path_text
+from massgen_mcp.changes.choosing import Patch
 from massgen_mcp.changes.files import TooLarge
 from massgen_mcp.changes.git import GitFailed, GitUnusable
 from massgen_mcp.changes.intent import Intent, IntentPart
 from massgen_mcp.changes.obstacles import Obstacle
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
+from massgen_mcp.changes.run_changes import RunChanges
 from massgen_mcp.changes.transaction import ChangedMeanwhile, Settled, Unsettled, perform, settle
 from massgen_mcp.errors import MassgenError, storage_error
+from massgen_mcp.events.parts import Changes
 from massgen_mcp.home import Home
 from massgen_mcp.run_state.agents import find_agent
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.patches.application import Application, State, note_on
 from massgen_mcp.runs.patches.by_hand import patch_command
-from massgen_mcp.runs.patches.run_patch import RunPatch
 from massgen_mcp.runs.store.locks import acquire
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.views.checks import checks_state, state_of_unfinished
 from massgen_mcp.views.plain_text import preview
+
+
+@dataclass(frozen=True, slots=True)
+class RunPatch:
+    """What an answer of a run makes of the directories that it was given."""
+
+    run_id: str
+    changes: RunChanges
+    patch: Patch
+
+    @classmethod
+    def of(cls, run_id: str, files: RunFiles, made: Changes | None) -> "RunPatch | None":
+        """None if it changes nothing. Raises `MassgenError` run_damaged."""
+        changes = RunChanges(files.changes)
+        try:
+            base = changes.base()
+        except GitFailed as damage:
+            raise MassgenError("run_damaged", str(damage)) from damage
+        if made is None or base is None or not made.count:
+            return None
+        return cls(run_id, changes, Patch(base.directories, base.id, TreeId(made.tree)))
+
+    @property
+    def applicable(self) -> bool:
+        """Whether any of it may be applied."""
+        return bool(self.patch.writable)
+
+    def difference(self, planned: Application, most_bytes: int) -> tuple[bytes, int]:
+        """The first bytes of what an application changes, as a patch, and the size of the whole. Raises `MassgenError`
+        store_unavailable, disk_full.
+        """
+        if planned.before is None or planned.after is None:
+            return b"", 0
+        try:
+            with tempfile.TemporaryDirectory(prefix="shown.", dir=self.changes.directory) as directory:
+                file = Path(directory) / "patch"
+                size = self.changes.repository.write_patch(planned.before, planned.after, file)
+                with file.open("rb") as patch:
+                    return patch.read(most_bytes), size
+        except GitFailed as error:
+            raise MassgenError("store_unavailable", f"the changes cannot be shown: {error}") from error
+        except OSError as error:
+            raise storage_error("the changes cannot be shown", error) from error
+
 
 PATIENCE_SECONDS = 20.0
 """So long an apply waits for another one to end."""

@@ -17,8 +17,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.run_state.agents import find_agent
 from massgen_mcp.runs.engine import EarlierChanges, FrozenRequest
-from massgen_mcp.runs.patches.applying import faults_as_errors
-from massgen_mcp.runs.patches.run_patch import RunPatch
+from massgen_mcp.runs.patches.applying import RunPatch, faults_as_errors
 from massgen_mcp.runs.view.run_view import RunView
 
 WINNER = "winner"

@@ -15,10 +15,9 @@ from massgen_mcp.config.models.orchestrator import ChecksPolicy
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import Changes
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.page.build import NestedRuns, ReportedRun, run_page, smaller_pages
+from massgen_mcp.page.build import GrowingPage, NestedRuns, ReportedRun, run_page, smaller_pages
 from massgen_mcp.page.data import RunPage
 from massgen_mcp.page.document import report
-from massgen_mcp.page.growing import GrowingPage
 from massgen_mcp.page.texts import Most
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import DamagedJournal, EventReader, RunFiles
