@@ -129,8 +129,11 @@ async def test_a_script_that_shows_it_proves_it_in_the_working_tree(home: TempHo
 
 
 async def test_where_nothing_is_found_or_changed_it_passes(home: TempHome) -> None:
-    async with reviewing(home, ada=Reviewer(), bo=Reviewer()) as (config, double):
+    async with reviewing(home, ada=Reviewer(), bo=Reviewer()) as (path, double):
+        files = {"context_paths": [{"path": str(home.work)}], "checks": ["false"], "setup": "false", "decide": "vote"}
+        config = home.config("own", *json.loads(await anyio.Path(path).read_text())["agents"], orchestrator=files)
         assert (await reviewed(home, "--config", config, "--fail-on", "minor", code=0))["findings"] == []
+        assert all(str(home.work) not in str(seen.body) for seen in double.requests), "a diff alone is a text alone"
         asked = len(double.requests)
         await reviewed(home, "--config", config, diff="", code=0)
         assert len(double.requests) == asked, "nothing is paid for no change"
@@ -265,12 +268,15 @@ async def test_what_a_change_says_is_shown_as_what_is_judged_and_closes_nothing(
     async with reviewing(home, ada=ada, bo=bo) as (config, _):
         report = await reviewed(home, "--config", config, "--evidence", "printed", diff=hostile, code=1)
     assert [one["title"] for one in report["findings"]] == [BUG]
+    nonces: set[str] = set()
     for asked in (ada.asked[0], bo.asked[-1]):
         nonce = asked.partition("<change ")[2][:16]
         inside = asked.partition(f"<change {nonce}>\n")[2].partition(f"\n</change {nonce}>")[0]
         assert inside == hostile, "all of it, as it was, and nothing else"
         assert nonce not in hostile
+        nonces.add(nonce)
         assert re.search(rf"<evidence (\w+)>\n</evidence>\n{re.escape(said)}\n\n</evidence \1>", asked)
+    assert len(nonces) == 2, "whoever has seen one knows no other"
 
 
 async def test_neither_its_config_nor_its_hooks_nor_its_settings_have_a_say(home: TempHome) -> None:
@@ -301,7 +307,8 @@ async def test_neither_its_config_nor_its_hooks_nor_its_settings_have_a_say(home
 
 
 async def test_words_of_models_are_no_markup_no_mention_no_link_and_no_mark_of_ours(home: TempHome) -> None:
-    title = "<img src=x> [here](https://evil.example) @everyone ::error::x `a|b` <!-- massgen-review W10= -->"
+    title = "<img src=x> [here](https://evil.example) @everyone ::error::x `a|b` "
+    title += "www.evil.example `<!-- massgen-review W10= -->`"
     ada = Reviewer([finding(title, file="shop.py", severity="blocker"), finding("\n::warning::y\n# Passed", 6)])
     async with reviewing(home, ada=ada, bo=Reviewer()) as (config, _):
         report = await reviewed(home, "--config", config, code=1)
@@ -310,6 +317,7 @@ async def test_words_of_models_are_no_markup_no_mention_no_link_and_no_mark_of_o
         assert shown.startswith("### \\<img src=x\\>")
         assert "\\[here\\](https:\\//evil" in shown
         assert "@everyone" not in shown
+        assert "www.evil" not in shown
         assert "`a|b`" in shown
         assert [line for line in lines if line.startswith(("::", "# "))] == []
         (home.work / "report.md").rename(home.work / "earlier.md")

@@ -122,7 +122,7 @@ async def review(options: ReviewOptions) -> int:
         if options.dry_run:
             return await _told_beforehand(given)
         team = await adjusted_team(given)
-        team = replace(team, config=_reviewing(team.config))
+        team = replace(team, config=_reviewing(team.config, change))
         if change.top is None:
             given = replace(given, enable_filesystem=False)
         else:
@@ -169,13 +169,15 @@ def _given(options: ReviewOptions, change: ReviewedChange, cwd: Path) -> CallerR
     )
 
 
-def _reviewing(config: Config) -> Config:
+def _reviewing(config: Config, change: ReviewedChange) -> Config:
     """The team as it reviews: what a config says of other files, and of what is to be done with them, has no place."""
-    how = {
+    how: dict[str, object] = {
         "context_paths": (),
         "answer_format": "findings", "decide": "synthesise", "effort": "high", "refute": False, "write_check": False,
         "checks": (), "skip_coordination_rounds": False, "debug_final_answer": None,
     }  # fmt: skip
+    if change.top is None:
+        how["setup"] = None
     coordination = config.orchestrator.coordination.model_copy(update={"max_orchestration_restarts": 0})
     return config.model_copy(
         update={"orchestrator": config.orchestrator.model_copy(update={**how, "coordination": coordination})}
@@ -278,7 +280,7 @@ def _with(one: Reviewed, agent: str, verdict: _Verdict) -> Reviewed:
 
 def _alone(config: Config, agent: AgentSettings) -> Config:
     """One agent that says in words what it thinks."""
-    how = {"answer_format": "text", "decide": "vote", "by": None, "judge": None}
+    how: dict[str, object] = {"answer_format": "text", "decide": "vote", "by": None, "judge": None}
     orchestrator = config.orchestrator.model_copy(update=how)
     return config.model_copy(update={"agents": (agent,), "orchestrator": orchestrator})
 
