@@ -40,6 +40,7 @@ from massgen_mcp.config.models.config import (
     AgentSettings,
     AgentTexts,
     Config,
+    CustomTool,
     HttpMcpServer,
     McpServerSettings,
     StdioServer,
@@ -153,8 +154,8 @@ notify: [notify-send, massgen has ended]  # in your own config alone
     ),
     Section(
         "Agents",
-        {"An agent": AgentSettings, "Texts in place of ours": AgentTexts},
-        "Entries of `agents`, up to ten; `message_templates` is a mapping in one.",
+        {"An agent": AgentSettings, "Texts in place of ours": AgentTexts, "A function as a tool": CustomTool},
+        "Entries of `agents`, up to ten; `message_templates` is a mapping in one, `custom_tools` a list.",
         """
 agents:
   - id: reviewer
@@ -168,6 +169,8 @@ agents:
       model: gpt-5
       mcp_servers:
         tickets: { command: tickets-server }
+      custom_tools:
+        - { name: weigh, path: scales.py, function: weigh, description: Weighs., preset_args: { unit: g } }
       allowed_tools: [find_ticket, read_ticket, delete_ticket]
       exclude_tools: [delete_ticket]
       exclude_file_operation_mcps: false
@@ -578,6 +581,7 @@ def load_example(text: str) -> Config:
             (base / name).mkdir()
         for name in ("notes.md", "image.tar"):
             (base / name).touch()
+        (base / "scales.py").write_text("def weigh(item, unit): ...")
         _, own = config_places(base, {})
         return parse_config(text.replace(ELSEWHERE, "image.tar"), str(own), {}, base_dir=base)
 

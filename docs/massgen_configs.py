@@ -45,6 +45,7 @@ TAKEN = (
         "`cwd`, `snapshot_storage`, `agent_temporary_workspace`",
         "every run has a tree of its own; a place outside of it is refused",
     ),
+    ("`custom_tools`", "[functions as tools](commands.md#functions-as-tools)"),
     ("keys of `claude_code` and of `ag2`", "see [Claude Code](claude-code.md) and [AG2](ag2.md)"),
     (
         "`initial_round_timeout_seconds`, `subsequent_round_timeout_seconds`",

@@ -11,9 +11,10 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePath
 
-from massgen_mcp.config import ag2_agents, mcp_servers
+from massgen_mcp.config import ag2_agents, custom_tools, mcp_servers
 from massgen_mcp.config.adapters import MEMBERS, installed
 from massgen_mcp.config.diagnostics import Problem
 from massgen_mcp.config.massgen import files as massgen_files
@@ -24,7 +25,10 @@ from massgen_mcp.config.yaml_reader import Place, Plain
 
 _VARIABLE = re.compile(r"\$\{([A-Z_][A-Z0-9_]*)\}")
 STORAGE_KEYS = ("snapshot_storage", "agent_temporary_workspace")
-OF_THE_AGENT = ("commands", "exclude_file_operation_mcps", "mcp_servers", "allowed_tools", "exclude_tools")
+OF_THE_AGENT = (
+    *("commands", "custom_tools", "exclude_file_operation_mcps"),
+    *("mcp_servers", "allowed_tools", "exclude_tools"),
+)
 """What stands under `backend` in a file, and is no matter of the backend."""
 OF_CLAUDE_CODE = ("allowed_tools", "exclude_tools")
 """What the Claude Code CLI has a meaning of its own for."""
@@ -45,6 +49,7 @@ class Shaped:
     """Where the user wrote what has another name in `data`."""
     note: str | None = None
     """What was ignored, and why."""
+    base_dir: Path = field(default_factory=Path)
     worked_on: list[str] = field(default_factory=list[str])
     """Directories that agents are to work on."""
 
@@ -64,7 +69,7 @@ def shape(data: Plain, *, environ: Mapping[str, str], base_dir: Path) -> Shaped:
     """
     if not isinstance(data, dict):
         return Shaped({}, [Problem((), "expected a mapping with the key 'agents'")])
-    shaped = Shaped(dict(data))
+    shaped = Shaped(dict(data), base_dir=base_dir)
     _unite_agents(shaped)
     _take_adapters(shaped)
     _take_massgens(shaped)
@@ -145,6 +150,11 @@ def _shaped_agent(agent: Plain, number: int, shaped: Shaped, environ: Mapping[st
                     shaped.problems.append(Problem((*place, key), "written twice for this agent; leave one out"))
                 named[key] = under
                 shaped.moved[("agents", number, key)] = ("agents", number, "backend", key)
+        if "custom_tools" in named:
+            find = partial(_existing, environ=environ, base_dir=shaped.base_dir)
+            named["custom_tools"] = custom_tools.shape(
+                named["custom_tools"], (*place, "custom_tools"), find, shaped.problems
+            )
         if "mcp_servers" in named:
             named["mcp_servers"] = mcp_servers.shape(named["mcp_servers"], (*place, "mcp_servers"), shaped.problems)
     return named

@@ -14,7 +14,7 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from massgen_mcp.config.models.common import PricedBackendConfig, Settings
-from massgen_mcp.config.models.config import AgentSettings, Config
+from massgen_mcp.config.models.config import AgentSettings, Config, CustomTool
 from massgen_mcp.config.normalize import OF_THE_AGENT
 from massgen_mcp.config.providers.catalog import PROVIDERS
 
@@ -95,6 +95,9 @@ def _as_in_files(schema: Json, parts: Json) -> None:
     """What a file may write in another place or way than the models have it (see `normalize`)."""
     agent: Json = parts[AgentSettings.__name__]
     agent["properties"]["commands"]["anyOf"].append({"type": "boolean"})
+    tools: Json = agent["properties"]["custom_tools"]
+    tools["items"] = {"anyOf": [tools["items"], {"type": "string"}]}
+    parts[CustomTool.__name__]["required"] = []
     moved = {name: agent["properties"][name] for name in OF_THE_AGENT}
     aliases = {row.type: list(row.aliases) for row in PROVIDERS if row.aliases}
     for kind in subclasses(PricedBackendConfig):

@@ -98,6 +98,7 @@ def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach
     contexts = orchestrator.context_paths if orchestrator.enable_filesystem else ()
     reads = [(project / context.path).resolve() for context in contexts]
     writes = [(project / context.path).resolve() for context in contexts if context.permission == "write"]
+    reads += [Path(tool.path).resolve() for agent in config.agents for tool in agent.custom_tools]
     for commands in _all_commands(config):
         reads += [Path(path).resolve() for path in commands.readable]
         reads += [Path(commands.image_archive).resolve()] if commands.image_archive else []

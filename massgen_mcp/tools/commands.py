@@ -4,11 +4,12 @@ A command runs in the sandbox, in the agent's workspace, and nowhere else: where
 not know how a level of the sandbox works.
 """
 
+import json
 import os
 import secrets
 from collections.abc import AsyncGenerator, Iterable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -23,7 +24,16 @@ from massgen_mcp.sandbox import SCRATCH, Ended, Policy, SandboxedProcess, Sandbo
 from massgen_mcp.sandbox.levels import CONTAINERS
 from massgen_mcp.sandbox.output import Output, how_ended, take
 from massgen_mcp.sandbox.waiting import MISSED_TERMINAL, until_it_waits
-from massgen_mcp.tools.base import Arguments, Text, Tool, ToolRefused, ToolResult, parse_arguments, tool_spec
+from massgen_mcp.tools.base import (
+    Arguments,
+    Text,
+    Tool,
+    ToolRefused,
+    ToolResult,
+    parse_arguments,
+    tool_spec,
+    well_formed,
+)
 from massgen_mcp.tools.command_policy import CommandRules, policy_now
 from massgen_mcp.workspace import openat
 from massgen_mcp.workspace.directory import Workspace
@@ -37,6 +47,8 @@ NO_TERMINAL = (
     "There is no terminal, and nothing on standard input. Give the program what it asks for by its options, a file or "
     "a pipe; with `background` a command may wait."
 )
+MARKS = 2
+"""Around a result."""
 KEPT_BYTES = 4 * 1024 * 1024
 """Of the beginning of an output, for that file."""
 
@@ -134,18 +146,34 @@ class AgentCommands:
             await anyio.to_thread.run_sync(self._rules.check, wanted.command)
 
     async def run(self, wanted: RunCommand) -> ToolResult:
-        seconds = min(wanted.timeout_seconds or self._rules.usual_seconds, self._rules.most_seconds)
+        return await self._run(wanted.command, wanted.timeout_seconds)
+
+    async def run_script(self, script: str, mark: str) -> ToolResult:
+        """Run Python, and return the JSON text that it prints between two `mark`s; without them, all that it prints."""
+        await self._policy(0)  # makes the scratch directory
+        name = await anyio.to_thread.run_sync(_kept, self._scratch, script)
+        try:
+            return await self._run(f"exec python3 {SCRATCH}/{name}", 0, mark)
+        finally:
+            await anyio.to_thread.run_sync(_removed, self._scratch, name)
+
+    async def _run(self, command: str, wanted_seconds: float, mark: str = "") -> ToolResult:
+        seconds = min(wanted_seconds or self._rules.usual_seconds, self._rules.most_seconds)
         policy, notes = await self._policy(seconds)
         output = Output(KEPT_BYTES)
-        async with spawn(_shell(wanted.command), policy, self._rules.level) as process:
+        async with spawn(_shell(command), policy, self._rules.level) as process:
             waits, too_much = await self._take(process, output)
             ended = await process.wait()
+        parts = output.text().split(mark) if mark else []
+        if len(parts) > MARKS and not ended.code and (said := _text_in(parts[-MARKS])) is not None:
+            return ToolResult(await anyio.to_thread.run_sync(self._shortened, said), foreign=True)
         text = await anyio.to_thread.run_sync(self._shortened, output.text())
         if waits:
             notes.append(f"[It waited for somebody. {NO_TERMINAL}]")
         elif ended.code and MISSED_TERMINAL.search(text):
             notes.append(f"[{NO_TERMINAL}]")
-        return _finished(ended, text, notes, limit=seconds, too_much=too_much)
+        finished = _finished(ended, text, notes, limit=seconds, too_much=too_much)
+        return replace(finished, is_error=True) if mark else finished
 
     async def _take(self, process: SandboxedProcess, output: Output) -> tuple[bool, bool]:
         """Whether it was ended because it waits for somebody, and because it printed too much."""
@@ -313,6 +341,18 @@ def _kept(directory: Path, text: str) -> str:
         with os.fdopen(os.open(name, flags, 0o644, dir_fd=place), "w", encoding="utf-8", errors="replace") as file:
             file.write(text)
     return name
+
+
+def _removed(directory: Path, name: str) -> None:
+    with suppress(OSError), openat.closing(os.open(directory, openat.DIRECTORY_FLAGS)) as place:
+        os.unlink(name, dir_fd=place)
+
+
+def _text_in(document: str) -> str | None:
+    with suppress(ValueError):
+        said: object = json.loads(document)
+        return well_formed(said) if isinstance(said, str) else None
+    return None
 
 
 def _shell(command: str) -> list[str]:

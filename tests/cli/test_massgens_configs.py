@@ -32,13 +32,13 @@ def test_a_check_says_once_what_is_ignored(home: TempHome) -> None:
 
 
 def test_what_we_have_not_is_refused_in_groups_with_the_way_out(home: TempHome) -> None:
-    asking = {"custom_tools": ["tools.py"], "enable_image_generation": True}
+    asking = {"auto_discover_custom_tools": True, "enable_image_generation": True}
     backends = [{"id": name, "backend": {"type": "openai", "model": "gpt-5", **asking}} for name in ("a", "b")]
     code, lines = massgen(home, "--validate", home.config("team", *backends, **MASSGENS))
     assert code == 1
     assert len(lines) == 2, lines
-    assert "agents[0].backend.custom_tools: code of a config is not loaded into a run" in lines[0]
-    assert lines[0].endswith("(also agents[1].backend.custom_tools)")
+    assert "agents[0].backend.auto_discover_custom_tools: code is not looked for, and hooks are not run" in lines[0]
+    assert lines[0].endswith("(also agents[1].backend.auto_discover_custom_tools)")
     assert "agents[0].backend.enable_image_generation: agents read and write text only" in lines[1]
 
 

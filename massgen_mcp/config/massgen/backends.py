@@ -16,6 +16,7 @@ LENGTH_KEYS = ("max_tokens", "max_completion_tokens")
 TO_THE_PROVIDER = (
     *("top_k", "min_p", "seed", "stop", "frequency_penalty", "presence_penalty", "repetition_penalty", "logit_bias"),
     *("service_tier", "parallel_tool_calls", "thinking", "metadata", "user", "store"),
+    "chat_template_kwargs",
 )
 """Settings of providers that MassGen hands on as they are; here `extra_body` does."""
 _NO_KEY = frozenset(
@@ -71,6 +72,9 @@ def _take_system_message(backend: dict[str, Plain], spelled: Spelled) -> None:
 
 def _take_claude_code(backend: dict[str, Plain], place: Place, spelled: Spelled) -> None:
     plain, problems = claude_code_agents.translated(backend)
+    allowed = backend.get("allowed_tools")
+    if isinstance(allowed, list) and (names := [name for name in claude_code_agents.WITHOUT if name in allowed]):
+        spelled.ignored.append((f"{', '.join(names)}: {_CONFINED}", (*place, "allowed_tools")))
     for key in claude_code_agents.KEYS:
         if key in backend and key not in problems and key != "allowed_tools":
             spelled.ignored.append((_CONFINED, (*place, key)))

@@ -11,6 +11,8 @@ from typing import Any, cast
 BASH = "Bash"
 FILES = ("Read", "Glob", "Grep", "Write", "Edit")
 """The CLI's names for what the team's file tools do."""
+WITHOUT = ("LS", "WebSearch")
+"""What it has elsewhere: the team's file tools list directories, and nothing searches the web."""
 
 THINKING_TOKENS = 8000
 """MassGen's default."""
@@ -69,7 +71,7 @@ def _disallowed(patterns: list[str]) -> str | None:
 def _allowed(patterns: list[str]) -> str | None:
     names = {_name(pattern) for pattern in patterns}
     offered = f"Claude Code has {', '.join(FILES)} and {BASH} here, as the team's tools"
-    if beyond := sorted(names.difference(FILES, (BASH,))):
+    if beyond := sorted(names.difference(FILES, WITHOUT, (BASH,))):
         return f"{', '.join(beyond)}: not available. {offered}"
     if BASH not in names and (lacking := sorted(set(FILES) - names)):
         return f"{', '.join(lacking)}: {_COME_TOGETHER}; leave the list out. {offered}"

@@ -43,11 +43,10 @@ MEMORY = Feature(
 FEATURES = (
     Feature(
         "code",
-        "code of a config is not loaded into a run; leave this out. Put files that agents should read under "
-        "orchestrator.context_paths, and instructions into skills",
+        "code is not looked for, and hooks are not run; name each function under custom_tools, as FILE.py:FUNCTION",
         {
             "config": "hooks",
-            "backend": "custom_tools auto_discover_custom_tools enable_code_based_tools custom_tools_path "
+            "backend": "auto_discover_custom_tools enable_code_based_tools custom_tools_path "
             "shared_tools_directory hooks",
         },
         {"backend": "exclude_custom_tools direct_mcp_servers"},
@@ -212,6 +211,10 @@ NEEDLESS = (
             "backend": "enable_rate_limit rate_limit circuit_breaker max_retries stream websocket_mode "
             "concurrent_tool_execution max_concurrent_tools debug_delay_seconds debug_delay_after_n_tools",
         },
+    ),
+    Needless(
+        "an API's features that are tried out are not asked for",
+        {"backend": "betas"},
     ),
     Needless(
         "agents have no tools that would need a permission",

@@ -27,6 +27,7 @@ _SWITCHED_INSIDE = frozenset({"persona_generator", "evaluation_criteria_generato
 _NOT_SWITCHED_ON = "nothing in this file switches on what they belong to"
 _OF_THE_TEAM = "one voting_sensitivity holds for the whole team; it stands under orchestrator"
 _SHARED_OUT = "shared out among the agents as max_new_answers_per_agent"
+_SANDBOXED = "MCP servers run in the sandbox, whatever they are"
 _NO_MEMORY_SETTINGS = "the turns of a session are kept and read without settings"
 MAX_NOTE = 2_000
 
@@ -163,17 +164,36 @@ def _agent(agent: Plain, place: Place, taken: Taken) -> Plain:
     if plain.get("voting_sensitivity") is not None:
         taken.ignore(_OF_THE_TEAM, (*place, "voting_sensitivity"))
     plain.pop("voting_sensitivity", None)
+    if isinstance(text := plain.get("append_system_prompt"), str):
+        del plain["append_system_prompt"]
+        _add_instructions(plain, text, place, taken)
     if isinstance(backend := plain.get("backend"), dict):
         plain["backend"] = settings = dict(backend)
         spelled = massgen_backends.take(settings, (*place, "backend"))
         _take_commands(plain, settings, place, taken)
         _sift(settings, "backend", (*place, "backend"), taken)
+        _take_security(settings, (*place, "backend", "mcp_servers"), taken)
         if spelled.system_message is not None:
             _add_instructions(plain, spelled.system_message, place, taken)
         taken.ignored += spelled.ignored
         taken.problems += spelled.problems
         taken.moved |= spelled.moved
     return plain
+
+
+def _take_security(backend: dict[str, Plain], place: Place, taken: Taken) -> None:
+    """MassGen judges the commands of MCP servers by it; here the sandbox confines them."""
+    servers = backend.get("mcp_servers")
+    if not isinstance(servers, dict | list):
+        return
+    places = [*servers] if isinstance(servers, dict) else [*range(len(servers))]
+    kept: list[Plain] = []
+    for key, server in zip(places, servers.values() if isinstance(servers, dict) else servers, strict=True):
+        if isinstance(server, dict) and "security" in server:
+            taken.ignore(_SANDBOXED, (*place, key, "security"))
+            server = {name: value for name, value in server.items() if name != "security"}  # noqa: PLW2901
+        kept.append(server)
+    backend["mcp_servers"] = dict(zip(servers, kept, strict=True)) if isinstance(servers, dict) else kept
 
 
 def _add_instructions(agent: dict[str, Plain], text: str, place: Place, taken: Taken) -> None:

@@ -1,6 +1,6 @@
 """The whole of a config, and what holds between its parts."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
@@ -90,6 +90,21 @@ class HttpMcpServer(McpServerSettings, frozen=True):
 McpServer = Annotated[StdioServer | HttpMcpServer, Field(discriminator="type")]
 
 
+class CustomTool(Settings, frozen=True):
+    """A Python function as a tool. Each call runs in the sandbox, as a command of the agent."""
+
+    name: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")
+    """What models call it. Default: the function's name."""
+    path: str = Field(min_length=1, max_length=4096)
+    """The file; left out, `name` is an entry point of the group `massgen_mcp.tools`. Absolute after loading."""
+    function: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")
+    """A function of the file, plain or `async`. Its signature and docstring describe the tool."""
+    description: str | None = Field(default=None, min_length=1, max_length=4_000)
+    """What models are told. Default: the docstring's first paragraph."""
+    preset_args: dict[str, Any] = Field(default_factory=dict[str, Any])
+    """Arguments that are always given, and of which models are not told."""
+
+
 AGENT_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 
 
@@ -121,6 +136,8 @@ class AgentSettings(Settings, frozen=True):
     """Of all servers together: the only tools that are offered."""
     exclude_tools: ToolNames = ()
     """Of all servers together: tools that are not offered."""
+    custom_tools: tuple[CustomTool, ...] = Field(default=(), max_length=50)
+    """Python functions as tools, run in the sandbox. In a file also under `backend`, and as MassGen writes them."""
     exclude_file_operation_mcps: bool = False
     """True: this agent has no file tools, and no workspace unless it runs commands."""
     commands: CommandsConfig | None = None
@@ -180,12 +197,16 @@ class Config(Settings, frozen=True):
                 raise ValueError(f"coordination.{key} keeps files, but enable_filesystem is false")
         return orchestrator
 
+    def runs_commands(self, agent: AgentSettings) -> bool:
+        """Whether the agent itself may say what is run, and not only call the functions that it has as tools."""
+        return (agent.commands or self.orchestrator.commands).enabled or agent.backend.runs_code
+
     def commands_of(self, agent: AgentSettings) -> CommandsConfig:
         """What holds for the commands of this agent."""
         if agent.commands is not None:
             return agent.commands
         team = self.orchestrator.commands
-        if team.enabled or not agent.backend.runs_code:
+        if team.enabled or not (agent.backend.runs_code or agent.custom_tools):
             return team
         return team.model_copy(update={"enabled": True})
 
@@ -212,6 +233,8 @@ class Config(Settings, frozen=True):
     def _a_workspace_for_commands(self) -> Self:
         if self.all_commands and not self.orchestrator.enable_filesystem:
             raise ValueError("commands run in the agents' workspaces, but enable_filesystem is false")
+        if forbidden := [one.id for one in self.agents if one.custom_tools and not self.commands_of(one).enabled]:
+            raise ValueError(f"custom_tools run as commands, but commands is false for {', '.join(forbidden)}")
         return self
 
     @model_validator(mode="after")

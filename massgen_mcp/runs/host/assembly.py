@@ -30,6 +30,7 @@ from massgen_mcp.sandbox import NO_TOOLS, Image, LevelName, ProjectTools, Sandbo
 from massgen_mcp.tools.base import Tool
 from massgen_mcp.tools.command_policy import CommandRules
 from massgen_mcp.tools.commands import AgentCommands, CommandHost
+from massgen_mcp.tools.custom import function_tool
 from massgen_mcp.tools.files import file_tools
 from massgen_mcp.tools.group_chat import NextSpeakerTool
 from massgen_mcp.tools.memory import MemoryBoard, memory_tools
@@ -237,7 +238,8 @@ class _TeamParts:
         if workspace is not None and not agent.exclude_file_operation_mcps:
             tools += file_tools(workspace)
         if commands is not None:
-            tools += commands.tools()
+            tools += commands.tools() if self.request.config.runs_commands(agent) else ()
+            tools += [function_tool(one, commands) for one in agent.custom_tools]
         tools += self._aids(name, agent, workspace)
         toolbox = None
         if self.resources.servers is not None:

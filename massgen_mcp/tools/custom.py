@@ -1,0 +1,105 @@
+"""Python functions of the user's as tools. Each call is a process in the sandbox, as a command is, and reaches no more.
+
+What a function returns stands on its standard output between two marks; whatever else it prints does no harm.
+"""
+
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field, create_model
+
+from massgen_mcp.backends.base import JsonObject, ToolSpec
+from massgen_mcp.config.custom_tools import Parameter, described
+from massgen_mcp.config.models.config import CustomTool
+from massgen_mcp.sandbox import SandboxFailed
+from massgen_mcp.tools.base import Arguments, ToolRefused, ToolResult, parse_arguments, tool_spec
+from massgen_mcp.tools.commands import MAX_SHOWN, AgentCommands
+from massgen_mcp.workspace.guard import PathRefused
+
+_SCRIPT = """\
+import asyncio, inspect, json, sys, types
+
+source, file, function, arguments, mark = json.loads({given!r})
+
+
+class Block:
+    def __init__(self, data="", **more):
+        self.data = data
+
+
+class Result:
+    def __init__(self, output_blocks=(), **more):
+        self.output_blocks = output_blocks
+
+
+for name in ("massgen", "massgen.tool", "massgen.tool._result"):
+    module = sys.modules[name] = types.ModuleType(name)
+    module.__path__ = []
+    module.ExecutionResult = Result
+    module.TextContent = module.ImageContent = module.AudioContent = Block
+
+
+def text_of(value):
+    if hasattr(value, "output_blocks"):
+        return "\\n".join(str(block.data) for block in value.output_blocks)
+    return value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+
+
+async def result_of(value):
+    if inspect.isasyncgen(value):
+        return "\\n".join([text_of(one) async for one in value])
+    if inspect.isgenerator(value):
+        return "\\n".join(map(text_of, value))
+    return text_of(await value if inspect.isawaitable(value) else value)
+
+
+module = sys.modules["own_tools"] = types.ModuleType("own_tools")
+module.__file__ = file
+exec(compile(source, file, "exec"), module.__dict__)
+text = asyncio.run(result_of(getattr(module, function)(**arguments)))
+sys.stdout.flush()
+print("\\n" + mark + json.dumps(text) + mark, flush=True)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionTool:
+    commands: AgentCommands
+    tool: CustomTool
+    spec: ToolSpec
+    kind: type[Arguments]
+    source: str
+    side_effects: bool = True
+    keeps_state: bool = False
+
+    def shown(self, arguments: JsonObject) -> str:
+        return f"{self.tool.name} {json.dumps(arguments)}"[:MAX_SHOWN]
+
+    async def run(self, arguments: JsonObject) -> ToolResult:
+        mark = secrets.token_hex(16)
+        try:
+            wanted = parse_arguments(self.kind, arguments).model_dump(mode="json", exclude_unset=True)
+            given = [self.source, self.tool.path, self.tool.function, {**wanted, **self.tool.preset_args}, mark]
+            return await self.commands.run_script(_SCRIPT.format(given=json.dumps(given)), mark)
+        except (ToolRefused, PathRefused) as refused:
+            return ToolResult(str(refused), is_error=True)
+        except SandboxFailed as failed:
+            return ToolResult(f"The sandbox could not be started, so nothing ran: {failed}", is_error=True)
+
+
+def function_tool(tool: CustomTool, commands: AgentCommands) -> FunctionTool:
+    """Raises `ValueError` where the function is no longer there."""
+    found = described(tool.path, tool.function)
+    open_to_models = {name: one for name, one in found.parameters.items() if name not in tool.preset_args}
+    kind = create_model("OfAFunction", __base__=Arguments, **_fields(open_to_models))
+    return FunctionTool(commands, tool, tool_spec(tool.name, tool.description or found.about, kind), kind, found.source)
+
+
+def _fields(parameters: Mapping[str, Parameter]) -> dict[str, Any]:
+    return {
+        name: (one.type, Field(default=... if one.required else None, description=one.about or None))
+        for name, one in parameters.items()
+    }
