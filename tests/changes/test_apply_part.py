@@ -155,8 +155,10 @@ def test_hunks_one_after_the_other_come_to_the_same_as_all_together(private: Pri
             assert not found.refused
             now = found.after
         assert now == made.theirs
-        whole = choose(private, made, [f"project/it#{number}" for number in numbers])
-        assert whole.theirs == made.theirs
+        *most, last = [f"project/it#{number}" for number in numbers]
+        assert choose(private, made, [*most, last]).theirs == made.theirs
+        most_of_it = merged(private, made.base, choose(private, made, most)).after
+        assert merged(private, most_of_it, choose(private, made, [last])).after == made.theirs
 
 
 # -- what runs by itself ----------------------------------------------------------------------------------------------
