@@ -43,7 +43,8 @@ def poet(name: str, **settings: object) -> dict[str, object]:
 
 
 def test_a_member_of_ones_own_answers_votes_and_wins_beside_another(with_poet: TempHome) -> None:
-    config = with_poet.config("team", poet("p", model="sonnet"), agent("s", {"answer": "prose"}, {"vote": "sonnet"}))
+    others = (agent(name, {"answer": f"prose of {name}"}, {"vote": "sonnet"}) for name in ("s", "t"))
+    config = with_poet.config("team", poet("p", model="sonnet"), *others)
     done = run_command(with_poet, COMMAND_MODULE, "--config", config, "--automation", "Write a poem")
     assert done.returncode == 0, done.stderr
     assert "WINNER: agent_a" in done.stdout
