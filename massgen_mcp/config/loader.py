@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from massgen_mcp.config import examples
 from massgen_mcp.config.access import members
@@ -137,6 +137,28 @@ def is_config(place: Path) -> bool:
         return False
 
 
+def is_team(place: Path) -> bool:
+    """Whether a config lies there that names a team, or tries to: one of `notify` alone is none."""
+    try:
+        return is_config(place) and _only_notice(read_yaml(read_config(place), str(place))) is None
+    except MassgenError:
+        return True  # whoever takes it is told what is wrong
+
+
+def load_notify(own: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The program that the user's own config names, with a team or without. Raises `MassgenError("config_invalid")`."""
+    if not is_config(own):
+        return ()
+    located = read_yaml(read_config(own), str(own))
+    if (notice := _only_notice(located)) is None:
+        return _parsed(located, environ, None).config.notify
+    try:
+        return TypeAdapter(tuple[str, ...]).validate_json(json.dumps(notice[0]), strict=True)
+    except ValidationError as error:
+        faults = [Problem(("notify", *problem.place), problem.message) for problem in problems_of(error)]
+        raise _invalid(faults, located) from None
+
+
 def missing_keys(config: Config, environ: Mapping[str, str]) -> list[str]:
     """Names of the variables, keys above all, that this config needs and that are not set."""
     return list(dict.fromkeys(variables[0] for _, variables in _without_key(config, environ)))
@@ -222,6 +244,12 @@ def _unconfined(config: Config) -> Iterator[Place]:
     for number, agent in enumerate(config.agents):
         if agent.backend.outside:
             yield ("agents", number, "backend", agent.backend.outside)
+
+
+def _only_notice(located: Located) -> tuple[Plain] | None:
+    """What `notify` is, where the config has nothing else."""
+    data = located.data
+    return (data["notify"],) if isinstance(data, dict) and data.keys() == {"notify"} else None
 
 
 def _problems_of_likely_types(data: Mapping[str, Plain], error: ValidationError) -> list[Problem]:

@@ -18,7 +18,7 @@ from massgen_mcp.config.access.members import addresses
 from massgen_mcp.config.adjusted import RequestedLimits, with_limits
 from massgen_mcp.config.diagnostics import on_one_line
 from massgen_mcp.config.examples import example_name
-from massgen_mcp.config.loader import config_places, is_config, load_config
+from massgen_mcp.config.loader import config_places, is_team, load_config
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.orchestrator import BudgetConfig, ContextPath, Decide, TimeoutSettings
 from massgen_mcp.config.providers.addresses import is_loopback
@@ -142,7 +142,7 @@ def _own_limits(project: Path, environ: Mapping[str, str]) -> tuple[BudgetConfig
     """The user's own, else our defaults."""
     _, own = config_places(project, environ)
     with suppress(MassgenError):
-        if is_config(own):
+        if is_team(own):
             config = load_config(own, environ=environ, base_dir=project)
             return config.budget, config.timeout_settings
     return BudgetConfig(), TimeoutSettings()

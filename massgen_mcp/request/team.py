@@ -12,7 +12,7 @@ from typing import Any, Literal, assert_never
 from massgen_mcp.config.adjusted import without_scripts
 from massgen_mcp.config.default_team import config_from_models
 from massgen_mcp.config.diagnostics import on_one_line, show_name
-from massgen_mcp.config.loader import config_places, is_config, parse_data
+from massgen_mcp.config.loader import config_places, is_config, is_team, parse_data
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.harm import Granted
@@ -82,7 +82,7 @@ async def choose_team(
     if named.searches_directory and is_config(project):
         return _from_file(str(project), "found", f"the project's config {project}", cwd, environ, consent, granted)
     unused = unused_config(cwd, _door(named, consent))
-    if is_config(own):
+    if is_team(own):
         team = _from_file(str(own), "person", f"your own config {own}", cwd, environ, consent, granted)
         return replace(team, note=" ".join(filter(None, (team.note, unused))) or None)
     from massgen_mcp.config.default_team import default_team  # here: a server starts without it

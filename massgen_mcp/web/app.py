@@ -436,6 +436,7 @@ def _known(digest: RunDigest | None) -> dict[str, Any]:
         return {}
     return {
         "seconds": digest.seconds,
+        "usd": digest.spent.usd,
         "cost": money_text(money_of([[digest.spent]])) if digest.spent.calls else None,
         "dissent": len(digest.dissenters) if digest.camp is not None else 0,
         "voted": sum(agent.voted is not None for agent in digest.agents),

@@ -153,6 +153,13 @@ LEFT_OVER = {
     "place": (parse_verb, "--json runs", "--json goes after the verb: massgen-mcp runs --json"),
     "missing": (parse_verb, "status", "ID is missing\n`massgen-mcp status --help` shows what there is."),
     "rest": (parse_verb, "runs all", "there is no place for all\n`massgen-mcp runs --help` shows what there is."),
+    "config": (
+        parse,
+        "--trust nothing.yaml 'Is it sound?'",
+        "nothing.yaml is a config and no question: massgen --config nothing.yaml --trust 'Is it sound?'",
+    ),
+    "config alone": (parse, "@examples/scripted", 'massgen --config @examples/scripted "your question"'),
+    "digest": (parse, "--trust sha256:abc q", "--trust: expected sha256: and 64 hexadecimal digits, or no value"),
     "both": (parse_verb, "result x --view votes --agent a", "--agent shows the answer of one agent"),
 }
 

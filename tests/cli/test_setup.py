@@ -128,6 +128,27 @@ def test_the_first_question_at_a_terminal_sets_up_and_is_then_asked(home: TempHo
     assert project_config(home).is_file()
 
 
+def test_a_conversation_without_a_config_begins_with_what_is_here_or_sets_up_another_team(keyed: TempHome) -> None:
+    with at_terminal(keyed) as person:
+        person.expect("There is no config yet, and none is needed.\n")
+        person.expect("Models that are here: openai/")
+        person.expect("1. Begin now, with the default team of the key that is set: openai/")
+        person.answer("Which [1]: ", "")
+        person.expect("Team: default team of the key that is set")
+        person.type("\x04")
+        assert person.leave() == 0
+    assert not project_config(keyed).exists()
+    with at_terminal(keyed) as person:
+        person.answer("Which [1]: ", "another")
+        person.expect("Set up a team for massgen.")
+        person.answer("Which [1]: ", "")
+        person.answer("Which [1]: ", "")
+        person.expect("Saved ")
+        person.type("\x04")
+        assert person.leave() == 0
+    assert project_config(keyed).exists()
+
+
 def test_without_a_terminal_the_error_names_the_ways_out(home: TempHome) -> None:
     for arguments, hint in ((["q"], "massgen --init"), (["--init"], "terminal"), (["--select", "q"], "--config")):
         done = run_command(home, COMMAND_MODULE, *arguments)

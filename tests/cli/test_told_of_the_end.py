@@ -12,6 +12,7 @@ import pytest
 
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, agent, call, poll_until
+from tests.planted import PLANTED
 from tests.terminal import terminal
 
 TEAM = ["--config", "@examples/scripted"]
@@ -141,6 +142,20 @@ def test_the_program_of_your_own_config_hears_of_every_run_whichever_team_it_has
     assert run_command(home, COMMAND_MODULE, *how, *TEAM, "What now?").returncode == 0
     poll_until(lambda: told.exists() and told.read_text().endswith("}"))
     assert "'MASSGEN_STATE': 'completed'" in told.read_text()
+
+
+def test_your_own_config_needs_no_team_to_name_the_program(home: TempHome) -> None:
+    told = home.work / "told"
+    own = home.own_configs / "config.yaml"
+    own.parent.mkdir(parents=True, exist_ok=True)
+    own.write_text(json.dumps({"notify": teller(told)}))
+    assert run_command(home, COMMAND_MODULE, *TEAM, "What now?").returncode == 0
+    assert "'MASSGEN_STATE': 'completed'" in told.read_text()
+    keyless = home.with_variables(**dict.fromkeys(PLANTED, ""))
+    assert "ERROR no_default_team" in run_command(keyless, COMMAND_MODULE, "What now?").stderr, "it is no team"
+    own.write_text("notify: [3]\n")
+    done = run_command(home, COMMAND_MODULE, *TEAM, "What now?")
+    assert (done.returncode, f"notify: {own}:1: notify" in done.stderr) == (0, True), done.stderr
 
 
 @pytest.mark.parametrize("found", [True, False])

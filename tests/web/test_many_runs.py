@@ -9,7 +9,7 @@ from tests.browser import Browser, Tab
 from tests.harness import TempHome, agent
 from tests.needs import needs
 from tests.web.pages import pages
-from tests.web.person import arrived, fine, rows
+from tests.web.person import arrived, fine, press, rows
 
 pytestmark = needs("chromium")
 
@@ -116,6 +116,39 @@ def test_runs_are_gone_through_by_the_arrow_keys_opened_by_enter_and_two_of_them
         assert tab.violations_of_accessibility() == []
 
 
+def test_the_list_is_sorted_by_a_column_with_the_mouse_and_by_keys_also_after_it_is_opened_again(
+    browser: Browser, home: TempHome
+) -> None:
+    with pages(home) as served, browser.tab(served.address) as tab:
+        for question, votes in (("Cheap", ["Rewrite"]), ("Split", [*SPLIT]), ("Agreed", ["Mend"] * 3)):
+            served.tool("start_run", question=question, config=team(home, question, *votes), wait_seconds=50)
+        tab.open(f"{served.base}/")
+        rows(tab, "Agreed", "Split", "Cheap")
+        press(tab, "Cost")
+        rows(tab, "Split", "Agreed", "Cheap")
+        fine(tab)
+        tab.press("Enter", 13, text="\r")
+        rows(tab, "Cheap", "Agreed", "Split")
+        tab.press("Tab", 9)
+        tab.press("Tab", 9)
+        assert tab.js("document.activeElement.innerText") == "Started"
+        assert tab.js("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+        tab.press("Enter", 13, text="\r")
+        tab.press("Enter", 13, text="\r")
+        rows(tab, "Cheap", "Split", "Agreed")
+        press(tab, "Against")
+        tab.settled("document.querySelector('.runs a').innerText === 'Split'")
+        tab.open(tab.js("location.href"))
+        tab.settled("document.querySelector('.runs a')?.innerText === 'Split'")
+        press(tab, "Time")
+        tab.settled("document.querySelector('.heads [aria-pressed=true]').textContent === 'Time ▾, highest first'")
+        taken: Any = tab.js(
+            "[...document.querySelectorAll('.runs li')].map(one => parseFloat(one.children[5].lastChild.data))"
+        )
+        assert taken == sorted(taken, reverse=True)
+        fine(tab)
+
+
 def test_with_five_hundred_runs_a_page_shows_few_and_nothing_is_drawn_again_that_is_as_it_was(
     browser: Browser, home: TempHome
 ) -> None:
@@ -138,6 +171,11 @@ def test_with_five_hundred_runs_a_page_shows_few_and_nothing_is_drawn_again_that
             tab.js(f"{more}.click()")
             tab.settled(f"{listed} > {before} && !{more}.disabled")
         assert tab.js(listed) == MANY
+        tab.open(f"{served.base}/?sort=-Started")
+        tab.settled(f"{listed} === {MANY}")
+        assert tab.js("document.querySelector('.runs a').innerText") == "Question 0", "of all, not of the first page"
+        tab.js("document.querySelector('.heads [aria-pressed=true]').click()")
+        tab.settled(f"document.querySelector('.runs a').innerText === 'Question {MANY - 1}'")
         tab.js(
             "window.drawn = 0;"
             "new MutationObserver(changes => drawn += changes.length)"

@@ -72,12 +72,12 @@ def _do(options: "Options") -> int:
 
         options = replace(options, config=choose_config(cwd=Path.cwd(), environ=os.environ))
     if options.init or _first_run(options):
-        from massgen_mcp.cli.massgen.setup import set_up
+        from massgen_mcp.cli.massgen.setup import begin, set_up
 
-        config = set_up(cwd=Path.cwd(), environ=os.environ)
+        config = (set_up if options.init else begin)(cwd=Path.cwd(), environ=os.environ)
         if options.init and options.question is None:
             return EXIT_OK
-        options = replace(options, config=str(config))
+        options = replace(options, config=config and str(config))
     if options.batch:
         from massgen_mcp.cli.massgen.batching import ask_batch
 
@@ -119,9 +119,9 @@ def _first_run(options: "Options") -> bool:
     from pathlib import Path
 
     from massgen_mcp.cli.asking import on_terminal
-    from massgen_mcp.config.loader import config_places, is_config
+    from massgen_mcp.config.loader import config_places, is_team
 
-    return on_terminal() and not any(is_config(place) for place in config_places(Path.cwd(), os.environ))
+    return on_terminal() and not any(is_team(place) for place in config_places(Path.cwd(), os.environ))
 
 
 def _run(work: Callable[["Options"], Awaitable[int]], options: "Options") -> int:

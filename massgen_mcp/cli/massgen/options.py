@@ -24,6 +24,7 @@ AS_IT_IS = "as it is"
 """As `Options.trust`: whatever the config is now, and remember it."""
 CONCURRENCY = 4
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_NAMES_CONFIG = re.compile(r"@examples/\S+|\S+\.(ya?ml|json)")
 
 MANUAL = """
 Without --config or a model the team is that of .massgen/config.yaml, else that of your own config.yaml (see files), \
@@ -138,7 +139,15 @@ class _Parser(Parser):
     quoted = "question"
 
     def fault(self, given: argparse.Namespace, rest: Sequence[str]) -> str | None:
-        """Also a verb of the other program in place of a question: nobody is to pay for that."""
+        """Also a verb of the other program, or a config, in place of a question: nobody is to pay for that."""
+        only_words = not any(word.startswith("-") for word in rest)
+        if only_words and not (given.config or given.batch) and _NAMES_CONFIG.fullmatch(given.question or ""):
+            option = " --trust" if given.trust else ""
+            question = shlex.quote(" ".join(rest)) if rest else '"your question"'
+            return (
+                f"{given.question} is a config and no question: "
+                f"{self.prog} --config {shlex.quote(given.question)}{option} {question}"
+            )
         if given.question in VERBS:
             return f"{given.question} is a verb of massgen-mcp: {' '.join(['massgen-mcp', given.question, *rest])}"
         if given.question in ("help", "version"):
@@ -226,10 +235,12 @@ def _changes_the_run(given: argparse.Namespace) -> bool:
 
 
 def _with_whole_trust(arguments: Sequence[str]) -> list[str]:
-    """The command line with `--trust` alone as `--trust=…`: only a digest that follows it is its value."""
+    """The command line with `--trust` alone as `--trust=…`: only sha256:... that follows it is its value."""
     options = arguments.index("--") if "--" in arguments else len(arguments)
     return [
-        f"--trust={AS_IT_IS}" if place < options and argument == "--trust" and not _DIGEST.match(after) else argument
+        f"--trust={AS_IT_IS}"
+        if place < options and argument == "--trust" and not after.startswith("sha256:")
+        else argument
         for place, (argument, after) in enumerate(pairwise([*arguments, ""]))
     ]
 

@@ -11,7 +11,13 @@ import yaml
 from massgen_mcp.cli.asking import ask, choose, confirm, on_terminal
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.config.access.local_servers import LocalServer, described, find_local_servers
-from massgen_mcp.config.default_team import chosen_models, config_from_models, team_of_keys, team_of_server
+from massgen_mcp.config.default_team import (
+    chosen_models,
+    config_from_models,
+    default_team,
+    team_of_keys,
+    team_of_server,
+)
 from massgen_mcp.config.examples import example_path, list_examples
 from massgen_mcp.config.loader import EXAMPLE_PREFIX, config_places, is_config, load_config, missing_keys, parse_config
 from massgen_mcp.config.models.config import Config
@@ -23,6 +29,19 @@ from massgen_mcp.request.team import unused_config
 from massgen_mcp.request.trust import read_file, remember
 
 HEADER = "# Made by `massgen --init`. Keys come from the environment, never from here.\n\n"
+
+
+def begin(*, cwd: Path, environ: Mapping[str, str]) -> Path | None:
+    """For somebody who has no config: offer the default team before any set-up. None: that one is to be asked."""
+    try:
+        team = anyio.run(default_team, environ)
+    except MassgenError:
+        return set_up(cwd=cwd, environ=environ)
+    print_line("There is no config yet, and none is needed.")
+    asked = ", ".join(dict.fromkeys(agent.asked for agent in team.config.agents))
+    offers = [f"Begin now, with the {team.description}", "Set up another team first; `massgen --init` does it later"]
+    print_line(f"Models that are here: {asked}")
+    return set_up(cwd=cwd, environ=environ) if choose("Which", offers) else None
 
 
 def set_up(*, cwd: Path, environ: Mapping[str, str]) -> Path:

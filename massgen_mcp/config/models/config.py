@@ -175,7 +175,7 @@ class Config(Settings, frozen=True):
     """Whether agents may start runs, and how many; None: they may not."""
     notify: tuple[str, ...] = ()
     """Program and arguments, started whenever a run has ended. Only in your own config, the one that is used where none
-    is named.
+    is named; it may have this alone, without a team.
     """
 
     @field_validator("limits")

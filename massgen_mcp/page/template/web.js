@@ -17,6 +17,9 @@ const doing = (button, where, work) => async event => {
   if (held && document.activeElement === document.body) (button.checkVisibility() ? button : where).focus();  // whoever works by keyboard stays there
 };
 
+const COLUMNS = {Against: run => run.dissent || 0, Cost: run => run.usd, Time: run => run.seconds, Started: run => run.started};
+const MOST_SORTED = 1000;
+
 function list() {
   document.title = 'Runs · massgen';
   const query = new URLSearchParams(location.search), names = ['text', 'team', 'state', 'since', 'before'];
@@ -26,9 +29,10 @@ function list() {
   const form = h('form', {role: 'search', onsubmit: event => { event.preventDefault(); begin(); }},
     field('Question or id', input('text', {type: 'search'})), field('Team', input('team', {type: 'search'})), field('State', state),
     field('From', input('since', {type: 'date'})), field('To', input('before', {type: 'date'})));
-  const rows = h('ul', {class: 'runs'}), note = told(), both = h('p', {class: 'both', role: 'status'}), drawn = new Map();
+  const rows = h('ul', {class: 'runs'}), note = told(), heads = h('div', {class: 'heads', role: 'group', 'aria-label': 'Sort by'}), both = h('p', {class: 'both', role: 'status'}), drawn = new Map();
   const more = h('button', {type: 'button', hidden: true}, 'More');
-  let runs = [], next = null, timer = null, asked = 0, chosen = query.getAll('compare').slice(-1);
+  const [, first, sorted] = /^(-?)(.*)$/.exec(query.get('sort') || '');
+  let by = COLUMNS[sorted] ? sorted : 'Started', up = first === '-', runs = [], next = null, timer = null, asked = 0, chosen = query.getAll('compare').slice(-1);
   function later() { clearTimeout(timer); timer = setTimeout(begin, 250); }
   function wanted(extra) {
     const values = new URLSearchParams(), shown = new URLSearchParams();
@@ -40,6 +44,7 @@ function list() {
       if (name === 'before') date.setDate(date.getDate() + 1);
       values.set(name, name === 'since' || name === 'before' ? date / 1000 : value);
     }
+    if (up || by !== 'Started') shown.set('sort', (up ? '-' : '') + by);
     for (const id of query.getAll('compare')) shown.append('compare', id);
     history.replaceState(null, '', shown.size ? `?${shown}` : location.pathname);
     for (const [name, value] of Object.entries(extra)) values.set(name, value);
@@ -47,13 +52,31 @@ function list() {
   }
   async function load(extra, joined) {
     const mine = ++asked, got = await (await ask(wanted(extra))).json();
-    if (mine !== asked) return;
+    if (mine !== asked) return false;
     [runs, next] = joined(got.runs, got.next_cursor || null);
     more.hidden = !next;
     say(note, runs.length ? '' : names.some(name => form.elements[name].value) ? 'No run is like that.' : 'There are no runs yet.');
-    merge(rows, runs.map(row));
+    draw();
+    return true;
+  }
+  function draw() {
+    const value = COLUMNS[by], known = runs.filter(run => Number.isFinite(value(run))), rest = runs.filter(run => !Number.isFinite(value(run)));
+    merge(rows, [...known.sort((a, b) => (up ? 1 : -1) * (value(a) - value(b))), ...rest].map(row));
+    merge(heads, [...['', 'Question', 'Outcome'].map(head => h('span', {'aria-hidden': 'true'}, head)), ...Object.keys(COLUMNS).map(name => h('button', {type: 'button', key: name, value: name, 'aria-pressed': String(name === by)},
+      name, name === by ? [h('span', {'aria-hidden': 'true'}, up ? ' ▴' : ' ▾'), h('span', {class: 'sr'}, up ? ', lowest first' : ', highest first')] : null))]);
+    if (next && (up || by !== 'Started')) say(note, `Sorted are the newest ${runs.length} runs.`);
     choose();
   }
+  // What is sorted otherwise than it comes has to be here first; whoever asks for something else meanwhile goes on with that.
+  const fill = async () => { while ((up || by !== 'Started') && next && runs.length < MOST_SORTED && await load({cursor: next, limit: known.most_runs}, (found, after) => [[...runs, ...found], after])); };
+  heads.addEventListener('click', event => {
+    const button = event.target.closest('button');
+    if (!button) return;
+    [by, up] = [button.value, by === button.value && !up];
+    wanted({});
+    draw();
+    fill().catch(error => failed(note, error));
+  });
   // The same element as before, where nothing is new: with many runs on the page little is drawn again.
   function row(run) {
     const told = JSON.stringify(run), before = drawn.get(run.run_id);
@@ -87,15 +110,15 @@ function list() {
     event.preventDefault();
     all[to].focus();
   });
-  const begin = () => load({limit: known.runs}, (found, after) => [found, after]).catch(error => failed(note, error));
+  const begin = () => load({limit: known.runs}, (found, after) => [found, after]).then(fill).catch(error => failed(note, error));
   // The newest ones anew; those below them stay as they are.
   const again = () => load({limit: Math.min(known.most_runs, Math.max(known.runs, runs.length))}, (found, after) => {
     const last = runs.findIndex(run => run.run_id === (found.at(-1) || {}).run_id), rest = after && last >= 0 ? runs.slice(last + 1) : [];
     return [[...found, ...rest], rest.length ? next : after];
-  }).catch(error => failed(note, error));
+  }).then(fill).catch(error => failed(note, error));
   more.addEventListener('click', doing(more, note, () => load({cursor: next, limit: known.most_runs}, (found, after) => [[...runs, ...found], after])));
   place.replaceChildren(h('nav', {}, anchor('/new', 'Start a run'), anchor('/statistics', 'Statistics')), h('h1', {}, 'Runs'), h('section', {}, form),
-    h('section', {}, both, h('div', {class: 'heads', 'aria-hidden': 'true'}, ['', 'Question', 'Outcome', 'Against', 'Cost', 'Time', 'Started'].map(head => h('span', {}, head))), rows, note, more));
+    h('section', {}, both, heads, rows, note, more));
   begin();
   setInterval(() => { if (!document.hidden && !more.disabled && !out.isConnected) again(); }, 5000);
 }

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from massgen_mcp.config.loader import config_places, is_config, load_config
+from massgen_mcp.config.loader import config_places, is_team, load_config
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.checkable import hindrances
@@ -76,7 +76,7 @@ def _check(report: LevelReport, best: LevelReport) -> DoctorCheck:
 
 async def server_checks(cwd: Path, environ: Mapping[str, str]) -> list[DoctorCheck]:
     """For `doctor`: where the MCP servers of the project's config run, or of the user's own, or why they cannot."""
-    for path in filter(is_config, config_places(cwd, environ)):
+    for path in filter(is_team, config_places(cwd, environ)):
         try:
             config = load_config(path, environ=environ, base_dir=cwd)
         except MassgenError:

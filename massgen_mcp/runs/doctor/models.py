@@ -5,7 +5,7 @@ from pathlib import Path
 
 from massgen_mcp.config.access.local_servers import LocalServer, described, find_local_servers, local_places
 from massgen_mcp.config.default_team import team_of
-from massgen_mcp.config.loader import config_places, is_config, load_config, missing_keys
+from massgen_mcp.config.loader import config_places, is_team, load_config, missing_keys
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.runs.doctor.result import DoctorCheck
@@ -38,7 +38,7 @@ def _team(servers: list[LocalServer], environ: Mapping[str, str]) -> DoctorCheck
 
 def _config(cwd: Path, environ: Mapping[str, str]) -> list[DoctorCheck]:
     """The config that is found from `cwd`, whose team is asked in place of the default one."""
-    path = next(filter(is_config, config_places(cwd, environ)), None)
+    path = next(filter(is_team, config_places(cwd, environ)), None)
     if path is None:
         return []
     try:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import anyio
 
-from massgen_mcp.config.loader import config_places, is_config, load_config
+from massgen_mcp.config.loader import config_places, load_notify
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.spent import cost_of
@@ -30,17 +30,12 @@ async def notify(run_id: str, run: RunState, environ: Mapping[str, str], command
     """
     cwd = None if command else "/"
     try:
-        command = command or _of_own_config(environ)
+        command = command or load_notify(config_places(Path(), environ)[1], environ)
         return await _told(command, cwd, run_id, run, environ) if command else None
     except MassgenError as error:
         return f"notify: {error}"
     except (OSError, ValueError) as error:
         return f"notify: {command[0]}: {getattr(error, 'strerror', None) or error}"
-
-
-def _of_own_config(environ: Mapping[str, str]) -> tuple[str, ...]:
-    _, own = config_places(Path(), environ)
-    return load_config(own, environ=environ).notify if is_config(own) else ()
 
 
 async def _told(

@@ -11,7 +11,7 @@ import anyio.to_thread
 from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
 from massgen_mcp.cli.massgen_mcp.install.check import check_clients
 from massgen_mcp.cli.output import print_line
-from massgen_mcp.config.loader import config_places, is_config
+from massgen_mcp.config.loader import config_places, is_team
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import find_home
 from massgen_mcp.request.build import adjusted_team
@@ -58,7 +58,7 @@ async def _tried(named: str | None, cwd: Path) -> list[DoctorCheck]:
     """How the checks of the config stand on the files as they are: of the one that is named, else of the one that is
     found. That one may run commands only if a person accepted it.
     """
-    if named is None and not any(is_config(place) for place in config_places(cwd, os.environ)):
+    if named is None and not any(is_team(place) for place in config_places(cwd, os.environ)):
         return []
     given = CallerRequest("", NamedTeam(config=named), cwd=cwd, environ=os.environ, checked=cwd, only_plan=True)
     try:
