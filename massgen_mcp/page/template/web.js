@@ -61,7 +61,7 @@ function list() {
   }
   function draw() {
     const value = COLUMNS[by], known = runs.filter(run => Number.isFinite(value(run))), rest = runs.filter(run => !Number.isFinite(value(run)));
-    merge(rows, [...known.sort((a, b) => 0), ...rest].map(row));
+    merge(rows, [...known.sort((a, b) => (up ? 1 : -1) * (value(a) - value(b))), ...rest].map(row));
     merge(heads, [...['', 'Question', 'Outcome'].map(head => h('span', {'aria-hidden': 'true'}, head)), ...Object.keys(COLUMNS).map(name => h('button', {type: 'button', key: name, value: name, 'aria-pressed': String(name === by)},
       name, name === by ? [h('span', {'aria-hidden': 'true'}, up ? ' ▴' : ' ▾'), h('span', {class: 'sr'}, up ? ', lowest first' : ', highest first')] : null))]);
     if (next && (up || by !== 'Started')) say(note, `Sorted are the newest ${runs.length} runs.`);
