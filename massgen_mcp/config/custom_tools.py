@@ -89,7 +89,10 @@ def _type_of(node: ast.expr | None) -> Any:  # noqa: ANN401 - a type that is onl
         case ast.Constant(value=None):
             return None
         case ast.Constant(value=str(text)):
-            return _type_of(ast.parse(text, mode="eval").body)
+            try:
+                return _type_of(ast.parse(text, mode="eval").body)
+            except (SyntaxError, ValueError):
+                return Any
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
             return Union[_type_of(left), _type_of(right)]  # noqa: UP007 - as above
         case ast.Subscript(value=ast.Name(id=name) | ast.Attribute(attr=name), slice=inner):
@@ -100,8 +103,10 @@ def _type_of(node: ast.expr | None) -> Any:  # noqa: ANN401 - a type that is onl
 
 def _subscripted(name: str, parts: list[ast.expr]) -> Any:  # noqa: ANN401 - as above
     if name == "Literal":
-        return Literal[tuple(part.value for part in parts if isinstance(part, ast.Constant))]
-    types = tuple(map(_type_of, parts))
+        values = tuple(part.value for part in parts if isinstance(part, ast.Constant))
+        plain = len(values) == len(parts) and all(isinstance(one, str | int | None) for one in values)
+        return Literal[values] if plain else Any
+    types = tuple(map(_type_of, parts)) or (Any,)
     if name in ("Optional", "Union"):
         return Union[(*types, None)] if name == "Optional" else Union[types]  # noqa: UP007 - as above
     if name in _LISTS:

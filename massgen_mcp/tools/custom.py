@@ -81,7 +81,7 @@ class FunctionTool:
     async def run(self, arguments: JsonObject) -> ToolResult:
         mark = secrets.token_hex(16)
         try:
-            wanted = parse_arguments(self.kind, arguments).model_dump(mode="json", exclude_unset=True)
+            wanted = parse_arguments(self.kind, arguments).model_dump(mode="json", by_alias=True, exclude_unset=True)
             given = [self.source, self.tool.path, self.tool.function, {**wanted, **self.tool.preset_args}, mark]
             return await self.commands.run_script(_SCRIPT.format(given=json.dumps(given)), mark)
         except (ToolRefused, PathRefused) as refused:
@@ -99,7 +99,11 @@ def function_tool(tool: CustomTool, commands: AgentCommands) -> FunctionTool:
 
 
 def _fields(parameters: Mapping[str, Parameter]) -> dict[str, Any]:
+    """Named by number: a name of the function's own may be one that pydantic's models have."""
     return {
-        name: (one.type, Field(default=... if one.required else None, description=one.about or None))
-        for name, one in parameters.items()
+        f"of_{number}": (
+            one.type,
+            Field(default=... if one.required else None, alias=name, description=one.about or None),
+        )
+        for number, (name, one) in enumerate(parameters.items())
     }

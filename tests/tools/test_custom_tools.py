@@ -50,6 +50,10 @@ def table() -> dict:
     return {"a": [1, 2]}
 
 
+def odd(json: str, schema: "no type", copy: Literal[...] = 1, model_config: list[()] = ()):
+    return f"{json} {schema} {copy}"
+
+
 def broken():
     raise RuntimeError("no such weight")
 
@@ -89,20 +93,23 @@ def test_functions_are_called_in_the_sandbox_and_only_what_they_return_is_told(h
         {"call": "count_up", "arguments": {"start": 4}},
         {"call": "table"},
         {"call": "two_num_tool", "arguments": {"x": 123, "y": 456}},
+        {"call": "odd", "arguments": {"json": "of", "schema": ["any"], "copy": "kind"}},
         {"call": "run_command", "arguments": {"command": "ls"}},
         tools=[
             "tools.py:weigh",
+            "tools.py:odd",
             {"name": ["count_up", "table"], "path": "tools.py", "function": ["counted", "table"], "category": "x"},
             {"name": "two_num_tool", "function": "two_num_tool"},
         ],
     )
-    assert [one["result"] for one in told[:4]] == [
+    assert [one["result"] for one in told[:5]] == [
         "moon: 5 fast ['a']",
         "4\n5\n6",
         '{"a": [1, 2]}',
         "The sum of 123 and 456 is 579",
+        "of ['any'] kind",
     ]
-    assert "no tool named 'run_command'" in told[4]["result"], "functions alone are no commands"
+    assert "no tool named 'run_command'" in told[5]["result"], "functions alone are no commands"
 
 
 def test_wrong_arguments_and_failures_go_back_to_the_model(home: TempHome) -> None:
