@@ -141,17 +141,21 @@ class _Parser(Parser):
     def fault(self, given: argparse.Namespace, rest: Sequence[str]) -> str | None:
         """Also a verb of the other program, or a config, in place of a question: nobody is to pay for that."""
         only_words = not any(word.startswith("-") for word in rest)
+        asked = shlex.quote(" ".join(rest)) if rest else '"your question"'
         if only_words and not (given.config or given.batch) and _NAMES_CONFIG.fullmatch(given.question or ""):
             option = " --trust" if given.trust else ""
-            question = shlex.quote(" ".join(rest)) if rest else '"your question"'
             return (
                 f"{given.question} is a config and no question: "
-                f"{self.prog} --config {shlex.quote(given.question)}{option} {question}"
+                f"{self.prog} --config {shlex.quote(given.question)}{option} {asked}"
             )
         if given.question in VERBS:
             return f"{given.question} is a verb of massgen-mcp: {' '.join(['massgen-mcp', given.question, *rest])}"
         if given.question in ("help", "version"):
             return f"{given.question} is an option: {self.prog} --{given.question}"
+        if given.question in ("ask", "run", "start"):
+            return f"{given.question} is not needed: {self.prog} {asked}"
+        if given.question == "batch":
+            return f"batch needs a file of questions: {self.prog} batch QUESTIONS.jsonl"
         return super().fault(given, rest)
 
 
