@@ -15,8 +15,6 @@ from threading import Thread
 from types import CoroutineType
 from typing import Any, ParamSpec, TypeVar
 
-import anyio.to_thread
-
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -26,6 +24,8 @@ def in_thread(work: Callable[P, T]) -> "Callable[P, CoroutineType[Any, Any, T]]"
 
     @wraps(work)
     async def done(*args: P.args, **kwargs: P.kwargs) -> T:
+        import anyio.to_thread  # whoever only names `run` needs none of it
+
         return await anyio.to_thread.run_sync(partial(work, *args, **kwargs))
 
     return done
