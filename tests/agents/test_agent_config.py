@@ -479,8 +479,8 @@ def test_a_file_tool_of_claude_code_cannot_be_taken_away_alone() -> None:
 @pytest.mark.filterwarnings("ignore:allowed_tools is deprecated")
 def test_claude_code_gets_no_tool_that_is_not_offered() -> None:
     assert code(allowed_tools=["Read", "Write", "Edit", "Bash"])["commands"] is True
-    with pytest.raises(UnsupportedSettingError, match="allowed_tools: WebSearch: not available"):
-        code(allowed_tools=["Read", "Write", "Edit", "WebSearch"])
+    with pytest.raises(UnsupportedSettingError, match="allowed_tools: Task: not available"):
+        code(allowed_tools=["Read", "Write", "Edit", "Task"])
     with pytest.raises(UnsupportedSettingError, match="allowed_tools: Edit, Write: the file tools come together"):
         code(allowed_tools=["Read", "Glob", "Grep"])
     with pytest.raises(UnsupportedSettingError, match="allowed_tools: expected a list"):

@@ -35,18 +35,22 @@ class AnswerGallery:
             return ""
         return beginnings(self._run.path / changes.patch, most).decode(errors="replace")
 
-    @in_thread
-    def keep_patch(self, agent: str, workspace: Workspace | None) -> Changes | None:
+    async def keep_patch(self, agent: str, workspace: Workspace | None) -> Changes | None:
         if self._copies is None or workspace is None:
-            return None
-        directory = self._run.final_of(agent)
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return self._copies.write_patch(self._copies.changes(agent), directory / PATCH)
+            return (
+                None  # at once: the run may end while a thread works, and whoever is dropped has to be in its journal
+            )
+        return await self._keep_patch(self._copies, agent)
 
     @in_thread
-    def restore(self, agent: str, changes: Changes) -> None:
+    def _keep_patch(self, copies: WorkingCopies, agent: str) -> Changes:
+        directory = self._run.final_of(agent)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return copies.write_patch(copies.changes(agent), directory / PATCH)
+
+    async def restore(self, agent: str, changes: Changes) -> None:
         if self._copies is not None:
-            self._copies.restore(agent, changes)
+            await in_thread(self._copies.restore)(agent, changes)
 
     @in_thread
     def keep_final(
