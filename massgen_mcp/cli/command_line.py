@@ -10,7 +10,7 @@ _PLAINER = (
     (r"argument (\S+): expected (?:at least )?one argument", r"\1 needs a value"),
     (r"argument (\S+): ignored explicit argument .*", r"\1 takes no value"),
     (r"argument (\S+): not allowed with argument (\S+)", r"\1 does not go with \2"),
-    (r"the following arguments are required: ID(.*)", r"ID\1 is missing; `massgen-mcp runs` lists the ids of runs"),
+    (r"the following arguments are required: (ID.*)", r"needs \1; `massgen-mcp runs` lists the ids of runs"),
     (r"the following arguments are required: (.*)", r"\1 is missing"),
     (r"argument (\S+: .*)", r"\1"),
 )

@@ -30,7 +30,7 @@ class Block:
         self.data = data
 
 
-class Result:
+class Returned:
     def __init__(self, output_blocks=(), **more):
         self.output_blocks = output_blocks
 
@@ -38,7 +38,7 @@ class Result:
 for name in ("massgen", "massgen.tool", "massgen.tool._result"):
     module = sys.modules[name] = types.ModuleType(name)
     module.__path__ = []
-    module.ExecutionResult = Result
+    module.ExecutionResult = Returned
     module.TextContent = module.ImageContent = module.AudioContent = Block
 
 

@@ -154,7 +154,7 @@ LEFT_OVER = {
     "server": (parse_verb, "serve", "`massgen-mcp` alone serves over stdio, --transport http over HTTP"),
     "question": (parse_verb, "'what is x'", "massgen 'what is x' asks a team"),
     "place": (parse_verb, "--json runs", "--json goes after the verb: massgen-mcp runs --json"),
-    "missing": (parse_verb, "status", "ID is missing; `massgen-mcp runs` lists the ids of runs\n"),
+    "missing": (parse_verb, "status", "needs ID; `massgen-mcp runs` lists the ids of runs\n"),
     "rest": (parse_verb, "runs all", "there is no place for all\n`massgen-mcp runs --help` shows what there is."),
     "config": (
         parse,

@@ -14,6 +14,7 @@ from massgen_mcp.cli.massgen.reviewing.change import ReviewedChange
 from massgen_mcp.cli.massgen.reviewing.options import FailOn
 from massgen_mcp.config.findings import Finding
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.events.parts import Spent
 
 Status = Literal["proven", "unproven", "refuted"]
 SEVERITIES = ("blocker", "major", "minor")
@@ -86,8 +87,7 @@ class Review:
     notes: tuple[str, ...] = ()
     agents: Mapping[str, str] = field(default_factory=dict[str, str])
     """The model of each agent."""
-    usd: float = 0.0
-    calls: int = 0
+    spent: Spent = field(default_factory=Spent)
     runs: tuple[str, ...] = ()
 
     def code(self, fail_on: FailOn) -> int:

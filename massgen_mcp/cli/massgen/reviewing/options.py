@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -77,22 +77,8 @@ def parse(arguments: Sequence[str]) -> ReviewOptions:
         config=given.config, models=tuple(given.models), num_agents=given.num_agents, automation=True,
         no_logs=given.no_logs, debug=given.debug,
     )  # fmt: skip
-    rest = {
-        name: getattr(given, name)
-        for name in (
-            "diff",
-            "branch",
-            "pr",
-            "text_only",
-            "format",
-            "fail_on",
-            "max_usd",
-            "previous",
-            "evidence",
-            "dry_run",
-        )
-    }
-    return ReviewOptions(team, output_files=tuple(given.output_files), **rest)
+    given.output_files = tuple(given.output_files)
+    return ReviewOptions(team, **{one.name: getattr(given, one.name) for one in fields(ReviewOptions)[1:]})
 
 
 def make_parser() -> Parser:

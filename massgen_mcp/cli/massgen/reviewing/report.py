@@ -15,7 +15,7 @@ from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_FINDINGS, EXIT_OK
 from massgen_mcp.cli.massgen.reviewing.findings import Earlier, Review, Reviewed, anchor, kept, marker
 from massgen_mcp.cli.massgen.reviewing.options import FailOn, Format
 from massgen_mcp.views.plain_text import counted, plain
-from massgen_mcp.views.spent import dollars
+from massgen_mcp.views.spent import spent_text
 
 HOME = "https://github.com/massgen-mcp/massgen-mcp"
 SARIF = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -58,7 +58,7 @@ def _markdown(review: Review, fail_on: FailOn) -> Iterator[str]:
     proven = sum(one.status == "proven" for one in found)
     yield (
         f"{counted(len(found), 'finding')} ({proven} proven), {len(refuted)} refuted; {review.change.size}; "
-        f"{counted(len(review.agents), 'agent')}, {counted(review.calls, 'call')}, {dollars(review.usd)}."
+        f"{counted(len(review.agents), 'agent')}, {spent_text(review.spent)}."
     )
     for why in (*review.unclear, *review.notes):
         yield f"\n- **Note:** {words(why)}"
@@ -134,8 +134,8 @@ def _json(review: Review, fail_on: FailOn) -> dict[str, Any]:
         "unclear": [*review.unclear],
         "notes": [*review.notes],
         "agents": review.agents,
-        "usd": review.usd,
-        "calls": review.calls,
+        "usd": review.spent.rounded_usd,
+        "calls": review.spent.calls,
         "runs": [*review.runs],
         "kept": [one.model_dump() for one in kept(review)],
     }

@@ -25,7 +25,7 @@ from massgen_mcp.config.findings import unfenced
 from massgen_mcp.config.loader import config_path
 from massgen_mcp.config.models.config import AgentSettings, Config
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events.parts import public_agent_name
+from massgen_mcp.events.parts import Spent, public_agent_name
 from massgen_mcp.events.run import RunFailed, RunTimedOut
 from massgen_mcp.markers import draw_nonce, marked
 from massgen_mcp.request.build import CallerRequest, adjusted_team, build_request
@@ -89,8 +89,7 @@ class _Asked:
     team: Team
     """As it reviews."""
     max_usd: float
-    usd: float = 0.0
-    calls: int = 0
+    spent: Spent = field(default_factory=Spent)
     runs: list[str] = field(default_factory=list[str])
 
     async def run(self, question: str, config: Config, max_usd: float) -> RunState:
@@ -99,8 +98,7 @@ class _Asked:
         request = await build_request(replace(self.given, question=question, team=team))
         with run_here(request) as run:
             ended = await run.execute()
-        self.usd += ended.spent.known_usd or 0.0
-        self.calls += ended.spent.calls
+        self.spent += ended.spent
         self.runs.append(run.run_id)
         return ended
 
@@ -211,8 +209,7 @@ async def _reviewed(asked: _Asked, change: ReviewedChange) -> Review:
         unclear=unclear,
         notes=tuple(notes),
         agents={agent.id: getattr(agent.backend, "model", None) or agent.backend.type for agent in config.agents},
-        usd=asked.usd,
-        calls=asked.calls,
+        spent=asked.spent,
         runs=tuple(asked.runs),
     )
 
@@ -239,7 +236,7 @@ class _Refuting:
         found = [*findings]
         while True:
             dealt = self._dealt(found, vendors)
-            left = self.asked.max_usd - self.asked.usd
+            left = self.asked.max_usd - self.asked.spent.usd
             if not dealt or left <= 0:
                 return tuple(found)
             said: dict[str, dict[int, _Verdict]] = {}
