@@ -10,14 +10,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from docs.events_schema import type_of
-from docs.markdown import WRITTEN, block, code, table
+from docs.markdown import WRITTEN, block, table
 from docs.steady import as_json, steady
 from massgen_mcp.config.schema import meanings
-from massgen_mcp.events.agent_work import AgentEvent
-from massgen_mcp.events.coordination import CoordinationEvent
 from massgen_mcp.events.record import JOURNAL_VERSION, LogRecord
-from massgen_mcp.events.run import RunEvent
 from massgen_mcp.run_state.status import AgentStatus
 from tests.teams import Ended, run_team, team
 
@@ -146,8 +142,6 @@ VERSIONS = f"""
   `run_damaged`.
 """
 
-GROUPS = {"The run": RunEvent, "One agent's work": AgentEvent, "The coordination": CoordinationEvent}
-
 
 async def page() -> str:
     with tempfile.TemporaryDirectory() as directory:
@@ -159,8 +153,6 @@ async def page() -> str:
                 HEAD,
                 "".join(f"| `{name}` | {whom} | {what} |\n" for name, (whom, what) in FILES.items()),
                 *(_status(usual, places), _journal(usual, places)),
-                "\n### The events\n\n",
-                *(_group(title) for title in GROUPS),
             ]
         )
 
@@ -216,10 +208,6 @@ def _journal(run: Ended, places: Mapping[str, str]) -> str:
     members = table(["member", "meaning"], [*fields, ["`crc`", "Checksum of the line."]])
     example = block("json", json.dumps(steady(line, places)))
     return f"{EVENTS_HEAD}{members}\n{example}{VERSIONS}"
-
-
-def _group(title: str) -> str:
-    return f"- {title}: {code(*(type_of(event) for event in get_args(GROUPS[title])))}\n"
 
 
 # -- runs -------------------------------------------------------------------------------------------------------------

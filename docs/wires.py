@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from docs.markdown import table
-from tests.model_servers import LISTINGS
 from tests.wire_double import Aimock, running_aimock
 from tests.wires.checks import CHECKS, Check
 from tests.wires.ends import ENDS, fewer_cells, play_ends
@@ -24,11 +23,8 @@ HEAD = """\
 <!-- Written by `make docs` from a run of tests/wires; do not edit. -->
 
 A wire is a protocol in which models are asked. Here is the outcome of every check and fault on every wire, played
-against local doubles of the providers, as the tests do on every change. No real provider was asked. Every request was
-valid by the types of the provider's SDK, or by the rules of its API. Ollama's double follows `api/types.go`.
-
-Chat Completions stands for every server with an OpenAI-compatible API. Google's compatible endpoint, Azure and
-OpenRouter speak it in ways of their own, and xAI the Responses API.
+against local doubles of the providers. No real provider was asked. Every request was valid by the types of the
+provider's SDK, or by the rules of its API.
 
 ## What every wire does
 
@@ -56,39 +52,17 @@ add to them (`backends/ends.py` names which). After a refusal nothing is asked a
 `cancelled`, `error`, none at all) is an error that is tried again, and so is an unknown one, unless it ends tool calls
 whose arguments are whole. A wrong usage costs no reply: the tokens are estimated.
 
-A run of each cell gets its first answer with that end, then a good one, and every try to write the final answer with
-that end again. `python -m tests.wires.ends` plays every end with every usage and every text.
-
 """
 
 
 MANNERS_HEAD = """
 ## How a model may act
 
-Not every model calls tools as it is asked to. So these doubles act over Chat Completions: in a team of three, in one
-with file tools, and alone. A refused request is no call: it is sent again without what was refused, which is remembered
-for the address and the model as long as the process lives.
-
-A first word that takes 150 seconds is waited for with `call_timeout_seconds: 300`, in one call, on every wire
-(`make soak ONLY=slow-first-word`; the tests play it with a shorter silence).
-
-Refused tools, a refused `tool_choice`, too small a context and a content filter are recognized by the words of real
-servers. They are in `massgen_mcp/backends/refusals.py`, each with its source.
+Not every model calls tools as it is asked to. These doubles do not, over Chat Completions. A refused request is no
+call: it is sent again without what was refused, which is remembered as long as the process lives. Refusals are
+recognized by the words of real servers (`massgen_mcp/backends/refusals.py`).
 
 """
-
-
-SERVERS_HEAD = """
-## What model servers say they have
-
-Your own servers are asked for their models ([local-models.md](local-models.md)); embedding models are left out.
-
-"""
-
-
-async def _servers() -> str:
-    lines = [await listing.play() for listing in LISTINGS]
-    return SERVERS_HEAD + table(["server", "type", "asked", "found"], lines)
 
 
 async def _manners() -> tuple[str, int]:
@@ -129,7 +103,6 @@ async def page() -> str:
     failed, text = failed + wrong, text + ends
     manners, wrong = await _manners()
     failed, text = failed + wrong, text + manners
-    text += await _servers()
     if failed:
         sys.stderr.write(f"{failed} cells of docs/wires.md FAILED\n")
     return text + FAULTS_HEAD + by_wire("fault", faults)

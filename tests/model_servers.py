@@ -8,13 +8,12 @@ documentation of `/api/v1/models` and `/api/v0/models`.
 import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import anyio
 from anyio.abc import SocketAttribute
 
-from massgen_mcp.config.access.local_servers import LocalServer, find_local_servers
+from massgen_mcp.config.access.local_servers import LocalServer
 from massgen_mcp.config.providers.catalog import PROVIDERS
 from tests.ollama_double import GB, OllamaModel, about_models, json_reply, not_found, serving_ollama
 from tests.raw_double import RawDouble, Seen, answering, reply
@@ -138,50 +137,6 @@ OLLAMA = (
     OllamaModel("gemma3:12b", "12.2B", 8 * GB, ("completion", "vision")),
     OllamaModel("llama3.3:70b", "70.6B", 43 * GB),
     OllamaModel("mistral-nemo:latest", "12.2B", 7 * GB),
-)
-
-
-@dataclass(frozen=True)
-class Listing:
-    """One server, as docs/wires.md tells of it. `lists` by path; None: Ollama's own API."""
-
-    title: str
-    kind: str
-    lists: dict[str, Any] | None
-
-    async def play(self) -> list[str]:
-        """Its row: what it is called, what it was asked, and what was found."""
-
-        def respond(seen: Seen, number: int) -> bytes:
-            del number
-            told = self.lists.get(seen.path) if self.lists is not None else None
-            about = about_models(seen, OLLAMA) if self.lists is None else None
-            return about or (json_reply(told) if told else json_reply({"error": "not found"}, "404 Not Found"))
-
-        async with answering(respond) as server:
-            found = await find_local_servers({}, [LocalServer(self.kind, server.url)], seconds=PATIENT)
-        asked = ", ".join(f"`{path}`" for path in dict.fromkeys(seen.path for seen in server.requests))
-        models = ", ".join(f"`{model.name}`" for one in found for model in one.models)
-        return [self.title, f"`{self.kind}`", asked, models or "nobody"]
-
-
-LISTINGS = (
-    Listing("Ollama", "ollama", None),
-    Listing("LM Studio", "lmstudio", LISTS["lmstudio"]),
-    Listing(
-        "LM Studio before 0.4",
-        "lmstudio",
-        {"/api/v1/models": UNKNOWN_TO_LM_STUDIO, "/api/v0/models": lm_studio_of_2025(**{"llama-3.1-8b": "loaded"})},
-    ),
-    Listing("vLLM", "vllm", LISTS["vllm"]),
-    Listing("SGLang", "sglang", LISTS["sglang"]),
-    Listing("llama.cpp", "llamacpp", LISTS["llamacpp"]),
-    Listing(
-        "llama.cpp as a router",
-        "llamacpp",
-        {"/v1/models": llama_cpp_router(**{"qwen3-8b": "loaded", "gemma-27b": "unloaded"})},
-    ),
-    Listing("a gateway to OpenAI at vLLM's port", "vllm", {"/v1/models": vllm("gpt-5", owner="openai")}),
 )
 
 
