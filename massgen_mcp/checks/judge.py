@@ -184,14 +184,17 @@ class FileJudge:
         return self._base.tree
 
     async def check_base(self, command: str) -> CheckOutcome:
-        """Run one check on the untouched files, unless it is known what comes of that."""
-        if self._kept is None:
-            return await self.check(self.base, command)
-        known = await anyio.to_thread.run_sync(self._kept.known, command)
+        """Run one check on the untouched files, unless it is known what comes of that. One that fails for their sake
+        runs once more: if it passes then, it is flaky, and no answer mends it.
+        """
+        known = None if self._kept is None else await anyio.to_thread.run_sync(self._kept.known, command)
         if known is not None:
             return known
         outcome = await self.check(self.base, command)
-        await anyio.to_thread.run_sync(self._kept.note, outcome)
+        if outcome.speaks_against:
+            outcome = outcome.with_another_run(await self.check(self.base, command))
+        if self._kept is not None:
+            await anyio.to_thread.run_sync(self._kept.note, outcome)
         return outcome
 
     async def check(self, tree: str, command: str, expected: str | None = None) -> CheckOutcome:

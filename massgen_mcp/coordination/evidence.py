@@ -143,14 +143,3 @@ def _better(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
     """Whether `one` passes a check that `other` fails, and each that it passes."""
     passes_more = any(result == "failed" and one.get(command) == "passed" for command, result in other.items())
     return passes_more and all(result != "passed" or one.get(command) == "passed" for command, result in other.items())
-
-
-def merged(first: CheckOutcome, second: CheckOutcome) -> CheckOutcome:
-    """What one more run of a check on the same files comes to: flaky if it differs. One that could not run adds
-    nothing.
-    """
-    runs = first.runs + second.runs
-    if second.result == "not_run":
-        return first.model_copy(update={"runs": runs})
-    worse = first if first.result == "failed" else second
-    return worse.model_copy(update={"runs": runs, "flaky": first.flaky or first.result != second.result})

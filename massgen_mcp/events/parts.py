@@ -252,6 +252,14 @@ class CheckOutcome(Event):
         """Whether it fails for the files' sake, and steadily."""
         return self.result == "failed" and not self.flaky and self.obstacle is None
 
+    def with_another_run(self, second: "CheckOutcome") -> "CheckOutcome":
+        """What one more run on the same files makes of it: flaky if it differs. One that could not run adds nothing."""
+        runs = self.runs + second.runs
+        if second.result == "not_run":
+            return self.model_copy(update={"runs": runs})
+        worse = self if self.result == "failed" else second
+        return worse.model_copy(update={"runs": runs, "flaky": self.flaky or self.result != second.result})
+
 
 class Usage(Event):
     """Tokens of one model call. Cached and cache-written ones are part of the input, reasoning of the output."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import anyio
 
 from massgen_mcp.checks.judge import FileJudge
-from massgen_mcp.coordination.evidence import RUNS, merged
+from massgen_mcp.coordination.evidence import RUNS
 from massgen_mcp.coordination.testing import TestRun, due_runs
 from massgen_mcp.events.coordination import CheckFinished, FilesChecked
 from massgen_mcp.events.parts import Changes, CheckOutcome
@@ -125,7 +125,7 @@ class AnswerChecks:
             how = f"did not run: {self._problem(error)}"
             outcome = CheckOutcome(command=script, expected=expected, result="not_run", how=how, seconds=0)
         if run.before is not None:
-            outcome = merged(run.before, outcome)
+            outcome = run.before.with_another_run(outcome)
         if run in due_runs(self._live_run.coordination):
             self._live_run.record(CheckFinished(tree=run.tree, outcome=outcome))
 
@@ -196,7 +196,7 @@ class AnswerChecks:
                 untouched = tree == self._judge.base and again is None
                 outcome = await (self._judge.check_base(command) if untouched else self._judge.check(tree, command))
             if again is not None:
-                outcome = merged(again, outcome)
+                outcome = again.with_another_run(outcome)
             if outcome.result == "not_run":
                 return outcome
             return self._live_run.record(CheckFinished(tree=tree, outcome=outcome)).outcome

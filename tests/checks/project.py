@@ -63,8 +63,10 @@ async def play(
 
 def team_on(project: Path, *scripts: list[dict[str, Any]], **orchestrator: Any) -> Config:
     settings = {"context_paths": [{"path": str(project)}], "checks": [GOOD], **orchestrator}
-    agents = [{"backend": {"type": "scripted", "script": script}} for script in scripts]
-    return config_from_data({"agents": agents, "orchestrator": settings}, "test", environ={})
+    price, budget = settings.pop("price", None), settings.pop("budget", {})
+    priced = {} if price is None else {"price": price}
+    agents = [{"backend": {"type": "scripted", "script": script, **priced}} for script in scripts]
+    return config_from_data({"agents": agents, "orchestrator": settings, "budget": budget}, "test", environ={})
 
 
 def evidence(ended: Ended, of: str) -> FilesChecked:

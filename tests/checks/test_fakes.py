@@ -1,6 +1,7 @@
 """Tests and answers that would win by deceit or luck, each in the real sandbox: void, outvoted, or told as a limit."""
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from massgen_mcp.events.agent_work import ModelReplied
-from massgen_mcp.events.coordination import CheckFinished, StageOpened, WrittenTestsSubmitted
+from massgen_mcp.events.coordination import AgentDropped, CheckFinished, StageOpened, WrittenTestsSubmitted
 from massgen_mcp.events.run import RunCompleted
 from massgen_mcp.runs.engine import Action
 from massgen_mcp.runs.host.execute import execute_run
@@ -31,7 +32,8 @@ from tests.checks.writers import (
     voids,
     winner,
 )
-from tests.teams import Act, Ended
+from tests.needs import found, needs
+from tests.teams import Act, Ended, upon
 
 __all__ = ["doubling", "environ"]
 
@@ -200,6 +202,40 @@ async def test_tests_that_are_complete_decide_when_the_run_is_cut_short(
     assert ended.snapshot.best_answer == "doubles"
     assert ended.snapshot.state == ("completed" if control == "finish_now" else "cancelled")
     assert len(ended.of(StageOpened)) == 1
+
+
+async def test_tests_that_are_complete_decide_when_the_budget_is_reached_while_others_are_written(
+    tmp_path: Path, doubling: Path, environ: dict[str, str]
+) -> None:
+    dear = {"say": "x" * 100_000, **upon(tmp_path / "play", "written_tests_submitted")}
+    ended = await decided(
+        tmp_path / "play", doubling, environ,
+        agent(ADDS_TWO, "adds", HONEST), agent(SQUARES, "squares", dear), agent(DOUBLE, "doubles", dear),
+        budget={"max_usd": 1.14}, price={"input_usd_per_million": 0, "output_usd_per_million": 20},
+    )  # fmt: skip
+    assert Counter(drop.reason for drop in ended.of(AgentDropped)) == {"budget": 2}
+    assert [event.agent for event in ended.of(WrittenTestsSubmitted)] == ["agent_a"]
+    assert winner(ended) == ("doubles", "tested")
+
+
+@needs("bwrap")
+async def test_agents_vote_when_the_sandbox_is_lost_before_tests_have_run(
+    tmp_path: Path, doubling: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    lost = 'case "$*" in *"sh double.sh"*) echo "no namespace" >&2; exit 1;; esac'
+    (programs / "bwrap").write_text(f'#!/bin/sh\n{lost}\nexec {found("bwrap")} "$@"\n')
+    (programs / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
+    ended = await decided(
+        tmp_path, doubling, {"MASSGEN_MCP_HOME": str(tmp_path / "home")},
+        agent(ADDS_TWO, "adds", HONEST, VOTE), agent(SQUARES, "squares", HONEST, VOTE),
+        agent(DOUBLE, "doubles", HONEST, VOTE),
+    )  # fmt: skip
+    assert {event.outcome.result for event in ended.of(CheckFinished)} == {"not_run"}
+    assert [because for _, because, _ in stages(ended)] == ["differ", "tests_tell_nothing"]
+    assert winner(ended) == ("doubles", "plurality")
 
 
 CUTS = ("stage_opened", "written_tests_submitted", "check_finished", "vote_cast", "winner_chosen")

@@ -11,7 +11,7 @@ from massgen_mcp.events.coordination import AnswerSubmitted, FilesChecked, Stage
 from massgen_mcp.events.run import RunCompleted
 from massgen_mcp.runs.host.execute import execute_run
 from massgen_mcp.runs.store.directory import RunDirectory
-from tests.checks.project import GOOD, TOLD, commit, environ, project, team_on, write
+from tests.checks.project import GOOD, TOLD, commit, environ, evidence, project, team_on, write
 from tests.checks.tosses import Tosses
 from tests.teams import Act, Ended, run_team
 
@@ -120,6 +120,21 @@ async def test_a_check_that_is_passed_once_and_then_failed_ends_nothing(
         tmp_path, project, environ, *scripts, checks=[tosses.check], commands={"readable": [str(tosses.place)]}
     )
     assert end(ended) == ("second", "checked", 2, 2)
+
+
+async def test_a_check_that_fails_once_on_the_base_and_then_passes_tells_nothing(
+    tmp_path: Path, project: Path, environ: dict[str, str]
+) -> None:
+    flaky = Tosses(tmp_path / "others", {"base": "01", "first": "1", "second": "1", "third": "1"})
+    (project / "who").write_text("base\n")
+    commit(project)
+    scripts = [agent(name, write("who", f"{name}\n")) for name in ("first", "second", "third")]
+    ended = await asked(
+        tmp_path, project, environ, *scripts, checks=[flaky.check], commands={"readable": [str(flaky.place)]}
+    )
+    flaky.close()
+    assert end(ended) == ("third", "consensus", None, None)
+    assert [outcome.flaky for outcome in evidence(ended, "base").outcomes] == [True]
 
 
 @pytest.mark.parametrize(("first", "asked_agents"), [("01", ["first"]), ("00", ["first", "second"])])

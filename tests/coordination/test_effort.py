@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from massgen_mcp.coordination.effort import batch, enough, overturn
-from massgen_mcp.coordination.evidence import ChecksPolicy, merged, passes
+from massgen_mcp.coordination.evidence import ChecksPolicy, passes
 from massgen_mcp.coordination.guidance import Violation, Work
 from massgen_mcp.coordination.procedures.next_step import next_step
 from massgen_mcp.coordination.state import Coordination, Rules
@@ -191,14 +191,14 @@ class Play:
                 self.happen(self.state.evidence[label].model_copy(update={"outcomes": outcomes}))
             elif due := due_runs(self.state):
                 outcome = outcome_of(due[0].test.script, self.random.choice(("passed", "failed")), expected="x")
-                outcome = outcome if due[0].before is None else merged(due[0].before, outcome)
+                outcome = outcome if due[0].before is None else due[0].before.with_another_run(outcome)
                 self.happen(CheckFinished(tree=due[0].tree, outcome=outcome))
             else:
                 return
 
     def _second_run(self, first: CheckOutcome) -> CheckOutcome:
         differs = self.random.random() < 0.2
-        return merged(first, first.model_copy(update={"result": "failed" if differs else first.result}))
+        return first.with_another_run(first.model_copy(update={"result": "failed" if differs else first.result}))
 
     def _outcomes(self) -> tuple[CheckOutcome, ...]:
         return tuple(outcome_of(f"check {n}", self.random.choice(("passed", "failed", "failed"))) for n in range(2))

@@ -9,7 +9,6 @@ from random import Random
 
 import pytest
 
-from massgen_mcp.coordination.evidence import merged
 from massgen_mcp.coordination.failing_test import BEFORE_ANSWERS
 from massgen_mcp.coordination.guidance import Violation, Wait, Work
 from massgen_mcp.coordination.procedures.next_step import next_step
@@ -111,7 +110,7 @@ class Play(Staged):
             result = "passed" if self.random.random() < luck else "failed"
             result = "not_run" if self.random.random() < 0.03 else result
             outcome = outcome_of(run.test.script, result, expected=run.test.expected)
-            outcome = outcome if run.before is None else merged(run.before, outcome)
+            outcome = outcome if run.before is None else run.before.with_another_run(outcome)
             self.happen(CheckFinished(tree=run.tree, outcome=outcome))
         else:
             super()._check()

@@ -285,5 +285,6 @@ def _tried(outcome: CheckOutcome, doubt: str = "") -> TriedCheck:
         return TriedCheck(outcome.command, "void", how, outcome.cure, outcome.excerpt)
     if outcome.result == "not_run":
         return TriedCheck(outcome.command, "void", outcome.how, NO_SANDBOX_CURE)
-    cure = doubt if outcome.result == "failed" else ""
-    return TriedCheck(outcome.command, outcome.result, outcome.how, cure, outcome.excerpt)
+    how = "flaky: it passed and failed on the same files" if outcome.flaky else outcome.how
+    cure = doubt if outcome.speaks_against else ""
+    return TriedCheck(outcome.command, outcome.result, how, cure, outcome.excerpt)
