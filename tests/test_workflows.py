@@ -58,9 +58,11 @@ def test_what_may_publish_runs_nothing_of_the_repository() -> None:
     assert all(jobs_of(release)[name]["if"] == "github.ref_type == 'tag'" for name in publishing)
 
 
-def test_ci_runs_the_same_script_as_everybody_and_weekly_the_real_clients_too() -> None:
+def test_ci_runs_the_same_script_as_everybody_weekly_the_real_clients_too_and_no_release_is_without_coverage() -> None:
     ran = {path.stem: [step.get("run", "") for _, step in steps_of(path)] for path in WORKFLOWS}
     assert ".ci/run" in ran["ci"]
-    assert {".ci/run", "make clients"} <= set(ran["weekly"])
-    assert "make release-check" in ran["release"]
+    assert {".ci/run", "make coverage", "make clients"} <= set(ran["weekly"])
+    assert {"make release-check", "make coverage"} <= set(ran["release"])
+    release = jobs_of(ROOT / ".github/workflows/release.yml")
+    assert all("coverage" in release[name]["needs"] for name in ("pypi", "image"))
     assert "make release-check" in (ROOT / ".ci/run").read_text()
