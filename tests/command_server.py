@@ -36,19 +36,29 @@ from tests.launch import MAX_DESCRIPTORS
 
 PRELOADED = (
     "anyio._backends._asyncio",
+    "anyio._core._signals",
     "genai_prices.data",
+    "massgen_mcp.backends.scripted",
     "massgen_mcp.cli.boundary",
+    "massgen_mcp.cli.massgen_mcp.install",
     "massgen_mcp.cli.massgen_mcp.main",
+    "massgen_mcp.cli.massgen_mcp.options",
     "massgen_mcp.cli.massgen.main",
     "massgen_mcp.cli.massgen.one_run",
+    "massgen_mcp.cli.massgen_mcp.verbs.result",
     "massgen_mcp.cli.massgen_mcp.verbs.serve",
+    "massgen_mcp.cli.massgen_mcp.verbs.watch",
     "massgen_mcp.config.loader",
+    "massgen_mcp.runs.host.capacity",
     "massgen_mcp.runs.host.execute",
     "massgen_mcp.runs.service",
     "massgen_mcp.runs.store.retention",
+    "massgen_mcp.runs.view.reporting",
     "massgen_mcp.server.http.serving",
     "massgen_mcp.server.results",
     "massgen_mcp.server.stdio",
+    "rich.console",
+    "rich.logging",
 )
 FOR_INTERPRETERS = re.compile(r"PYTHON|LC_|LANG")
 """Names of variables that change an interpreter when it starts."""

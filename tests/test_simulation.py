@@ -70,20 +70,20 @@ def test_a_judge_without_skill_among_two_is_right_as_often_as_one_agent() -> Non
     ids=str,
 )
 async def test_the_majority_is_right_as_often_as_the_jury_theorem_says(cell: Cell) -> None:
-    assert abs((await accuracy(cell, 250)).deviation) < BAND
+    assert abs((await accuracy(cell, 100)).deviation) < BAND
 
 
 @pytest.mark.parametrize("authors", [False, True])
 @pytest.mark.parametrize("votes", [False, True])
 async def test_judges_decide_as_often_right_and_tied_and_at_one_as_they_should(*, authors: bool, votes: bool) -> None:
     cell = bench_of_judges(Judging(0.75, authors, votes))
-    for figure in figures(cell, await run_cell(cell, 200, SEED)):
+    for figure in figures(cell, await run_cell(cell, 100, SEED)):
         assert abs(figure.deviation) < BAND
 
 
 async def test_every_agent_is_asked_for_an_answer_and_a_vote_and_the_winner_for_the_presentation() -> None:
     for agents in (2, 3, 5):
-        trials = await run_cell(jury(agents, 0.6, choices=4), 20, SEED)
+        trials = await run_cell(jury(agents, 0.6, choices=4), 10, SEED)
         assert {trial.model_calls for trial in trials if not trial.tied} == {2 * agents + 1}
         assert all(2 * agents + 1 < trial.model_calls <= 3 * agents + 1 for trial in trials if trial.tied)
     assert {trial.model_calls for trial in await run_cell(jury(1, 0.6), 5, SEED)} == {1}
@@ -91,23 +91,23 @@ async def test_every_agent_is_asked_for_an_answer_and_a_vote_and_the_winner_for_
 
 async def test_a_seed_decides_everything() -> None:
     cell = bench_of_judges(Judging(0.6, authors_shown=True, votes_visible=True))
-    once = await run_cell(cell, 40, SEED)
-    assert once == await run_cell(cell, 40, SEED)
-    assert once != await run_cell(cell, 40, "another")
+    once = await run_cell(cell, 10, SEED)
+    assert once == await run_cell(cell, 10, SEED)
+    assert once != await run_cell(cell, 10, "another")
 
 
 # -- what voting cannot do, and what openness costs the simulated voters -----------------------------------------------
 
 
 async def test_errors_with_a_common_cause_take_the_teams_advantage_away() -> None:
-    independent, correlated = await accuracy(jury(5, 0.7), 200), await accuracy(jury(5, 0.7, rho=0.9), 200)
+    independent, correlated = await accuracy(jury(5, 0.7), 100), await accuracy(jury(5, 0.7, rho=0.9), 100)
     assert independent.simulated > correlated.simulated + 0.05
 
 
 async def test_shown_authors_raise_the_votes_for_oneself_and_shown_votes_unanimity() -> None:
-    hidden = await run_cell(bench_of_judges(Judging(0.75)), 150, SEED)
-    authors = await run_cell(bench_of_judges(Judging(0.75, authors_shown=True)), 150, SEED)
-    votes = await run_cell(bench_of_judges(Judging(0.75, votes_visible=True, herding=0.8)), 150, SEED)
+    hidden = await run_cell(bench_of_judges(Judging(0.75)), 75, SEED)
+    authors = await run_cell(bench_of_judges(Judging(0.75, authors_shown=True)), 75, SEED)
+    votes = await run_cell(bench_of_judges(Judging(0.75, votes_visible=True, herding=0.8)), 75, SEED)
     assert fmean(trial.self_share for trial in authors) > fmean(trial.self_share for trial in hidden) + 0.15
     assert fmean(trial.unanimous for trial in votes) > fmean(trial.unanimous for trial in hidden) + 0.2
 
@@ -116,8 +116,8 @@ async def test_shown_authors_raise_the_votes_for_oneself_and_shown_votes_unanimi
 
 
 async def test_what_is_said_of_sameness_spares_run_offs_and_costs_no_call() -> None:
-    plain = await run_cell(substance.judges(5, None), 60, SEED, questions="the same")
-    pooled = await run_cell(substance.judges(5, 0.0), 60, SEED, questions="the same")
+    plain = await run_cell(substance.judges(5, None), 30, SEED, questions="the same")
+    pooled = await run_cell(substance.judges(5, 0.0), 30, SEED, questions="the same")
     assert [trial.right_by_wording for trial in plain] == [trial.right_by_wording for trial in pooled]
     assert sum(trial.tied for trial in pooled) < sum(trial.tied for trial in plain) / 2
     assert fmean(trial.model_calls for trial in pooled) < fmean(trial.model_calls for trial in plain)
@@ -125,9 +125,9 @@ async def test_what_is_said_of_sameness_spares_run_offs_and_costs_no_call() -> N
 
 
 async def test_by_default_no_decision_is_early_because_everybody_may_still_answer() -> None:
-    default = await run_cell(substance.judges(5, 0.05), 40, SEED, rules=Rules())
+    default = await run_cell(substance.judges(5, 0.05), 10, SEED, rules=Rules())
     assert not any(trial.winner.early for trial in default)
-    limited = await run_cell(substance.judges(5, 0.05), 40, SEED, rules=Rules(max_answers=1))
+    limited = await run_cell(substance.judges(5, 0.05), 20, SEED, rules=Rules(max_answers=1))
     assert any(trial.winner.early for trial in limited)
 
 
@@ -143,7 +143,7 @@ async def test_two_agents_that_vote_for_themselves_are_decided_by_a_lot_that_is_
 
 
 async def by(setting: Setting, way: Way) -> list[Result]:
-    return [await run_one(setting, 3, way, f"{SEED}/{number}") for number in range(40)]
+    return [await run_one(setting, 3, way, f"{SEED}/{number}") for number in range(20)]
 
 
 async def test_tests_that_are_right_find_more_right_answers_than_votes_and_misread_ones_do_not() -> None:
@@ -166,7 +166,7 @@ async def test_votes_credited_to_a_random_answer_fall_out_of_the_band(monkeypatc
         return random.choice(ballot.entries).label
 
     monkeypatch.setattr(Ballot, "label_of", at_random)
-    assert (await accuracy(jury(7, 0.7), 200)).deviation < -BAND
+    assert (await accuracy(jury(7, 0.7), 150)).deviation < -BAND
 
 
 async def test_names_read_as_places_in_the_config_fall_out_of_the_band(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,4 +176,4 @@ async def test_names_read_as_places_in_the_config_fall_out_of_the_band(monkeypat
         return f"{name}.1"
 
     monkeypatch.setattr(Ballot, "label_of", by_place)
-    assert (await accuracy(jury(7, 0.7), 200)).deviation < -BAND
+    assert (await accuracy(jury(7, 0.7), 80)).deviation < -BAND

@@ -4,6 +4,7 @@ No schema says `X or null`: an argument that is not given is left out, and so is
 """
 
 import inspect
+from functools import cache
 from typing import cast
 
 from mcp.types import Tool
@@ -26,12 +27,16 @@ def reply_schema(reply: type[ToolReply]) -> Json:
     own, *others = reply.schema_sources()
     members, required = _properties(own), _required(own)
     if others:
-        first = _properties(others[0])
-        members |= {name: kind for name, kind in first.items() if all(name in _properties(each) for each in others)}
+        members = members | {
+            name: kind
+            for name, kind in _properties(others[0]).items()
+            if all(name in each.model_fields for each in others)
+        }
         required += [name for name in _required(others[0]) if all(name in _required(each) for each in others)]
     return {"type": "object", "properties": {name: _kind(each) for name, each in members.items()}, "required": required}
 
 
+@cache  # several tools reply with the same, and a server's client waits for the first list of tools
 def _properties(model: type[BaseModel]) -> Json:
     return cast("Json", model.model_json_schema(mode="serialization")["properties"])
 
