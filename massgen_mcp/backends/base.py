@@ -11,7 +11,8 @@ JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, J
 JsonObject: TypeAlias = dict[str, JsonValue]
 
 
-WORKFLOW_TOOLS = ("new_answer", "vote", "submit_tests", "submit_synthesis", "submit_outputs")
+VOTE = "vote"
+WORKFLOW_TOOLS = ("new_answer", VOTE, "submit_tests", "submit_synthesis", "submit_outputs")
 """The tools whose calls are actions of the coordination."""
 NEXT_SPEAKER = "next_speaker"
 """The tool that a group of agents behind one backend calls between its turns."""
@@ -209,6 +210,21 @@ class Sized(Protocol):
 async def window(backend: "Backend") -> int | None:
     """How many tokens the model reads in one call, as its server says; None where there is none to ask."""
     return await backend.window() if isinstance(backend, Sized) else None
+
+
+@runtime_checkable
+class Resting(Protocol):
+    """A backend that keeps something ready for the next request of a conversation."""
+
+    async def rest(self) -> None:
+        """There will be none. Never raises `BackendError`."""
+        ...
+
+
+async def rest(backend: "Backend") -> None:
+    """Nobody goes on with the conversation that this backend had last."""
+    if isinstance(backend, Resting):
+        await backend.rest()
 
 
 class Backend(Protocol):

@@ -22,7 +22,6 @@ from massgen_mcp.backends.base import (
     ToolCall,
     ToolCallPart,
     ToolResultMessage,
-    UsagePart,
     UserMessage,
 )
 from massgen_mcp.backends.drafts import Draft
@@ -41,11 +40,11 @@ from massgen_mcp.backends.http import (
 from massgen_mcp.backends.streamed import HttpBackend, WireReply
 from massgen_mcp.backends.wire_values import (
     Fields,
+    MessagesUsage,
     arguments_object,
     citation,
     clean,
     clean_object,
-    count,
     fields_of,
     json_object,
     member,
@@ -54,7 +53,6 @@ from massgen_mcp.backends.wire_values import (
     parsed,
     text_in,
     tool_name,
-    usage_part,
 )
 from massgen_mcp.config.providers.catalog import MESSAGES_OUTPUT
 from massgen_mcp.errors import BackendError
@@ -219,11 +217,7 @@ class MessagesReply(WireReply):
         self._sequence: object = None
         """The stop sequence that the reply ended with, where it did."""
         self._stopped = False
-        self._spent: UsagePart | None = None
-        """Of the requests before a pause."""
-        self._counts: dict[str, int] = {}
-        """By the API's own names, as they were told last."""
-        self._model: object = None
+        self._usage = MessagesUsage()
         self._citations: list[Citation] = []
 
     def read(self, sent: ServerEvent) -> Iterator[Part]:
@@ -234,8 +228,8 @@ class MessagesReply(WireReply):
         event = fields_of(parsed(sent.data), "an event")
         match event.get("type"):
             case "message_start":
-                self._model = member(event, "message", "model")
-                self._count(member(event, "message", "usage"))
+                self._usage.model = member(event, "message", "model")
+                self._usage.hear(member(event, "message", "usage"))
             case "content_block_start":
                 yield from self._start(
                     needed_int(event, "index"), fields_of(event.get("content_block"), "content_block")
@@ -248,7 +242,7 @@ class MessagesReply(WireReply):
                 delta = fields_of(event.get("delta"), "delta")
                 self._stop_reason = delta.get("stop_reason") or self._stop_reason
                 self._sequence = delta.get("stop_sequence") or self._sequence
-                self._count(event.get("usage"))
+                self._usage.hear(event.get("usage"))
             case "message_stop":
                 self._stopped = True
             case _:
@@ -268,7 +262,8 @@ class MessagesReply(WireReply):
 
     def resume(self) -> list[JsonObject]:
         """Get ready for the rest of a paused reply; returns the blocks that are there."""
-        self._spent, self._counts, self._stopped, self._stop_reason = self._total(), {}, False, None
+        self._usage.next_request()
+        self._stopped, self._stop_reason = False, None
         return list(self._blocks)
 
     def finish(self) -> Iterator[Part]:
@@ -278,7 +273,7 @@ class MessagesReply(WireReply):
             yield from self._close(self._open.pop(index))
         if self._citations:
             yield CitationsPart(tuple(self._citations))
-        yield self._total()
+        yield self._usage.total()
         if self.paused:
             message = f"{self._base_url} paused the reply more than {MAX_PAUSES} times"
             raise failure("bad_reply", message, self._endpoint)
@@ -352,43 +347,3 @@ class MessagesReply(WireReply):
             self._blocks.append({**served, "input": given})
         elif kind.endswith("_tool_result"):
             self._blocks.append(clean_object(json_object(block)))
-
-    def _total(self) -> UsagePart:
-        """Everything since the first of the reply's requests."""
-        counts, before = self._counts, self._spent or UsagePart(0, 0, 0, 0)
-        uncached, cached = counts.get("input_tokens"), counts.get("cache_read_input_tokens", 0)
-        cache_written = counts.get("cache_creation_input_tokens", 0)
-        # The API counts cached input apart, we do not.
-        read = None if uncached is None else uncached + cached + cache_written
-        return usage_part(
-            self._model or before.model,
-            read=_sum(before.input_tokens, read),
-            written=_sum(before.output_tokens, counts.get("output_tokens")),
-            cached=before.cached_input_tokens + cached,
-            cache_written=before.cache_write_tokens + cache_written,
-            reasoning=before.reasoning_tokens + counts.get("thinking_tokens", 0),
-            searches=before.web_searches + counts.get("web_search_requests", 0),
-        )
-
-    def _count(self, usage: object) -> None:
-        """Counts are running totals; some servers set back to 0 what they have told."""
-        for path in _COUNTS:
-            if number := count(member(usage, *path)):
-                self._counts[path[-1]] = number
-            elif number == 0:
-                self._counts.setdefault(path[-1], 0)
-
-
-_COUNTS = (
-    ("input_tokens",),
-    ("cache_read_input_tokens",),
-    ("cache_creation_input_tokens",),
-    ("output_tokens",),
-    ("output_tokens_details", "thinking_tokens"),
-    ("server_tool_use", "web_search_requests"),
-)
-
-
-def _sum(one: int | None, other: int | None) -> int | None:
-    """Unknown where a part is."""
-    return None if one is None or other is None else one + other

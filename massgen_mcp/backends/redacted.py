@@ -23,6 +23,7 @@ from massgen_mcp.backends.base import (
     ToolCallPart,
     UsagePart,
     prepare,
+    rest,
     window,
 )
 from massgen_mcp.errors import BackendError
@@ -55,6 +56,9 @@ class _RedactedBackend:
 
     async def window(self) -> int | None:
         return await window(self._backend)
+
+    async def rest(self) -> None:
+        await rest(self._backend)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
         reply = _Reply(self._redactor)

@@ -123,21 +123,9 @@ def _claude_code(
     login, path = find_login(config, environ), find_cli(environ)
     if login is None or path is None:
         raise BackendError("auth", f"claude_code is not logged in: {how_to_log_in(config)}")
-    from massgen_mcp.backends.frameworks.claude_code import ClaudeCodeBackend, Cli
+    from massgen_mcp.backends.frameworks.claude_code import ClaudeCodeBackend
 
-    return ClaudeCodeBackend(
-        Cli(
-            path=path,
-            model=config.model,
-            login=login,
-            environ=environ,
-            effort=config.reasoning_effort,
-            max_thinking_tokens=config.max_thinking_tokens,
-            max_turns=config.max_turns,
-            private=private,
-            redactor=redactor,
-        )
-    )
+    return ClaudeCodeBackend(config, path, login, environ, private, redactor)
 
 
 def _acp(config: AcpBackendConfig, environ: Mapping[str, str], private: Path | None, redactor: Redactor) -> Backend:

@@ -239,6 +239,60 @@ def usage_part(
     )
 
 
+class MessagesUsage:
+    """What the Messages API counts in a reply that comes piece by piece, in one request or more."""
+
+    def __init__(self) -> None:
+        self.model: object = None
+        self._before: UsagePart | None = None
+        """Of the requests before this one."""
+        self._counts: dict[str, int] = {}
+        """By the API's own names, as they were told last."""
+
+    def hear(self, usage: object) -> None:
+        """Counts are running totals; some servers set back to 0 what they have told."""
+        for path in _MESSAGES_COUNTS:
+            if number := count(member(usage, *path)):
+                self._counts[path[-1]] = number
+            elif number == 0:
+                self._counts.setdefault(path[-1], 0)
+
+    def next_request(self) -> None:
+        self._before, self._counts = self.total(), {}
+
+    def total(self) -> UsagePart:
+        """Everything since the first of the reply's requests."""
+        counts, before = self._counts, self._before or UsagePart(0, 0, 0, 0)
+        uncached, cached = counts.get("input_tokens"), counts.get("cache_read_input_tokens", 0)
+        cache_written = counts.get("cache_creation_input_tokens", 0)
+        # The API counts cached input apart, we do not.
+        read = None if uncached is None else uncached + cached + cache_written
+        return usage_part(
+            self.model or before.model,
+            read=_sum(before.input_tokens, read),
+            written=_sum(before.output_tokens, counts.get("output_tokens")),
+            cached=before.cached_input_tokens + cached,
+            cache_written=before.cache_write_tokens + cache_written,
+            reasoning=before.reasoning_tokens + counts.get("thinking_tokens", 0),
+            searches=before.web_searches + counts.get("web_search_requests", 0),
+        )
+
+
+_MESSAGES_COUNTS = (
+    ("input_tokens",),
+    ("cache_read_input_tokens",),
+    ("cache_creation_input_tokens",),
+    ("output_tokens",),
+    ("output_tokens_details", "thinking_tokens"),
+    ("server_tool_use", "web_search_requests"),
+)
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    """Unknown where a part is."""
+    return None if one is None or other is None else one + other
+
+
 def chat_usage(usage: object, model: object, cost_field: CostField | None) -> UsagePart:
     """The usage of Chat Completions."""
     read = count(member(usage, "prompt_tokens"))

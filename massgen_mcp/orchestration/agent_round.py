@@ -9,7 +9,7 @@ from typing import assert_never
 
 import anyio
 
-from massgen_mcp.backends.base import WORKFLOW_TOOLS, ToolCall, ToolSpec
+from massgen_mcp.backends.base import WORKFLOW_TOOLS, ToolCall, ToolSpec, rest
 from massgen_mcp.backends.thoughts import thoughts_apart
 from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.coordination.guidance import Violation, Work
@@ -139,6 +139,7 @@ class Round:
             await self._catch_up()
             await self._member.ready()
             await self._step()
+        await rest(self._member.backend)
 
     @property
     def _overtaken(self) -> bool:

@@ -1,14 +1,15 @@
 """An agent CLI over ACP: what one conversation is to it, and how it goes wrong. The CLI is a fake one."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from massgen_mcp.backends.base import ReasoningPart, StopPart, ToolCallPart, UsagePart
+from massgen_mcp.backends.base import ReasoningPart, StopPart, ToolCallPart, UsagePart, UserMessage
 from massgen_mcp.backends.calling import CallHooks, RetryPolicy, call_model
 from massgen_mcp.errors import BackendError
-from tests.acp.acting import Acting, after, is_alive, question, reply, text_of
+from tests.acp.acting import LOOK, Acting, after, is_alive, question, reply, text_of
 from tests.harness import wait_until
 
 KEY = "sk-secret-0123456789abcdef"
@@ -53,16 +54,27 @@ async def test_another_conversation_is_another_session_of_the_same_process(tmp_p
     await acting.backend.aclose()
 
 
-async def test_other_tools_are_another_session_that_is_told_the_conversation(tmp_path: Path) -> None:
+async def test_a_tool_more_is_another_session_that_is_told_the_conversation(tmp_path: Path) -> None:
     acting = Acting(tmp_path, [CALL], [{"say": "Anew."}])
     first = question()
     second = after(first, await reply(acting.backend, first), "seen")
-    fewer = type(second)(second.system, second.messages, second.tools[:1])
-    await reply(acting.backend, fewer)
-    assert acting.told("tools") == [["look", "vote"], ["look"]]
+    more = replace(second, tools=(*second.tools, replace(LOOK, name="listen")))
+    await reply(acting.backend, more)
+    assert acting.told("tools") == [["look", "vote"], ["look", "vote", "listen"]]
     prompts = [params["prompt"][0]["text"] for params in acting.told("params") if "prompt" in params]
     assert "You are one of a team." in prompts[1]
     assert "Result of look:\nseen" in prompts[1]
+    await acting.backend.aclose()
+
+
+async def test_tools_stay_and_words_for_one_call_alone_do_not(tmp_path: Path) -> None:
+    acting = Acting(tmp_path, [CALL, CALL, {"say": "Done."}])
+    first = question()
+    warned = replace(first, messages=(*first.messages, UserMessage("Five steps are left.")))
+    second = after(first, await reply(acting.backend, warned), "seen")
+    third = after(second, await reply(acting.backend, replace(second, tools=second.tools[:1])), "seen")
+    assert text_of(await reply(acting.backend, third)) == "Done."
+    assert acting.told("tools") == [["look", "vote"]]
     await acting.backend.aclose()
 
 

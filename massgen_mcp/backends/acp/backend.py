@@ -1,38 +1,35 @@
-"""An agent CLI as a model, over the Agent Client Protocol: one process of an agent, one session for each conversation.
+"""An agent CLI over the Agent Client Protocol: one process of an agent, one session for each conversation.
 
-The tools of a request are an MCP server that the CLI calls. A call is held until its result is known: the next request
-of the same conversation answers it, and the CLI's turn goes on. Another conversation is another session, and the turn
-that was held is cancelled. See docs/decisions.md.
+The tools of a request are an MCP server that the CLI calls. A turn that is held when its conversation is over is
+cancelled. See docs/decisions.md.
 """
 
 import asyncio
 import tempfile
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
 import anyio.to_thread
 
 from massgen_mcp import __version__
-from massgen_mcp.backends.acp.enclosure import RELAY, SHARED, TEAM_SOCKET, Place, Running, started
-from massgen_mcp.backends.acp.json_rpc import AgentRefused, Wire, WireBroken
+from massgen_mcp.backends.acp.enclosure import RELAY, SHARED, TEAM_SOCKET, Place, started
+from massgen_mcp.backends.acp.json_rpc import AgentRefused, Wire
 from massgen_mcp.backends.acp.permits import Permits
-from massgen_mcp.backends.acp.team_server import HeldCall, TeamServer
+from massgen_mcp.backends.acp.team_server import TeamServer
 from massgen_mcp.backends.base import (
-    AssistantMessage,
     JsonObject,
     ModelRequest,
-    Part,
     ReasoningPart,
     StopPart,
     TextPart,
-    ToolCallPart,
-    ToolResultMessage,
+    ToolCall,
     UsagePart,
-    UserMessage,
 )
 from massgen_mcp.backends.frameworks.agent_cli import fields, render
+from massgen_mcp.backends.frameworks.agent_process import WireBroken
+from massgen_mcp.backends.frameworks.own_loop import CANCEL_SECONDS, HeldCall, OwnLoop, Session
 from massgen_mcp.backends.wire_values import clean, usage_part
 from massgen_mcp.config.access.acp_agents import preset_of, shown_name
 from massgen_mcp.config.access.acp_presets import TEAM
@@ -40,15 +37,10 @@ from massgen_mcp.config.models.backends import AcpBackendConfig
 from massgen_mcp.errors import BackendError, DropReason
 from massgen_mcp.home import known_levels
 from massgen_mcp.redaction import Redactor
-from massgen_mcp.sandbox import SandboxFailed, Wishes, choose, interpreter
+from massgen_mcp.sandbox import Wishes, choose, interpreter
 
 PROTOCOL = 1
 START_SECONDS = 120.0
-CANCEL_SECONDS = 2.0
-MAX_QUEUED = 8 * 1024 * 1024
-"""Characters that may come while nobody listens."""
-LAST_WORDS_BYTES = 2000
-MAX_DETAIL = 500
 _LOGIN_NEEDED = -32000
 
 _TOOLS_NOTE = (
@@ -60,39 +52,19 @@ _TOOLS_NOTE = (
 Ended = StopPart | BackendError
 
 
-class Session:
-    """One conversation. `coming`: what the CLI says and wants, in order, and how its turn ended."""
-
+class AcpSession(Session):
     def __init__(self, request: ModelRequest, permits: Permits) -> None:
+        super().__init__(request)
         self.id = self.word = ""
         self.permits = permits
-        self.coming: asyncio.Queue[Part | HeldCall | Ended] = asyncio.Queue()
-        self.held: HeldCall | None = None
         self.turn: asyncio.Task[None] | None = None
-        self.steps = 0
-        """Of the turn."""
-        self.queued = 0
-        self.take(request)
 
-    def take(self, request: ModelRequest) -> None:
-        self.system, self.tools, self.messages = request.system, request.tools, request.messages
-
-    def said_next(self, request: ModelRequest) -> tuple[list[ToolResultMessage], str] | None:
-        """The results and the further words of a request that goes on with this conversation; None: it is another."""
-        known = len(self.messages)
-        reply, *rest = request.messages[known:] or (None,)
-        if (request.system, request.tools, request.messages[:known]) != (self.system, self.tools, self.messages):
-            return None
-        if not isinstance(reply, AssistantMessage) or any(isinstance(one, AssistantMessage) for one in rest):
-            return None
-        results = [one for one in rest if isinstance(one, ToolResultMessage)]
-        held = [] if self.held is None else [self.held.call.id]
-        if [one.call_id for one in results] != held or (self.held is not None and self.held.gone):
-            return None
-        return results, "\n\n".join(one.text for one in rest if isinstance(one, UserMessage))
+    async def called(self, call: ToolCall, held: HeldCall) -> None:
+        await self.hold(held)
+        self.hand_over([call])
 
 
-class AcpBackend:
+class AcpBackend(OwnLoop[AcpSession, Wire]):
     """`program` is the CLI's path; `private` as `make_backend` has it."""
 
     def __init__(
@@ -103,52 +75,20 @@ class AcpBackend:
         private: Path | None,
         redactor: Redactor,
     ) -> None:
+        super().__init__(shown_name(config), redactor)
         self._config, self._program, self._environ = config, program, environ
         self._preset = preset_of(config)
-        self._private, self._redactor = private, redactor
-        self._process = AsyncExitStack()
-        self._wire: Wire | None = None
+        self._private = private
         self._team = TeamServer()
-        self._sessions: dict[str, Session] = {}
-        """The one that is talked to, by its id."""
-        self._session: Session | None = None
-        self._last_words = bytearray()
         self._enclosed = False
         self._place: Place | None = None
 
     @property
     def model(self) -> str:
-        return shown_name(self._config) if self._config.model == "default" else self._config.model
-
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
-        whole = False
-        try:
-            session = await self._going_on(request)
-            while True:
-                came = await session.coming.get()
-                if isinstance(came, BackendError):
-                    raise came
-                if isinstance(came, HeldCall):
-                    session.held = came
-                    whole = True
-                    yield ToolCallPart(came.call)
-                    yield StopPart("tool_calls")
-                    return
-                if isinstance(came, TextPart | ReasoningPart):
-                    session.queued -= len(came.text)
-                if isinstance(came, StopPart):
-                    whole = True
-                    yield came
-                    return
-                yield came
-        except (WireBroken, AgentRefused, SandboxFailed, OSError) as error:
-            raise await self._fault(error) from None
-        finally:
-            if not whole:
-                await self._leave()
+        return self._name if self._config.model == "default" else self._config.model
 
     async def aclose(self) -> None:
-        await self._leave()
+        await self.rest()
         await self._stop()
         place, self._place = self._place, None
         if place is not None:
@@ -156,30 +96,13 @@ class AcpBackend:
 
     # -- conversations ------------------------------------------------------------------------------------------------
 
-    async def _going_on(self, request: ModelRequest) -> Session:
-        """The session in which the reply to this request is coming."""
-        session, wire = self._session, self._wire
-        said = session and session.said_next(request)
-        if session is None or wire is None or wire.broken is not None or said is None:
-            await self._leave()
-            return await self._begin(request)
-        results, words = said
-        session.take(request)
-        if session.held is not None:
-            held, session.held = session.held, None
-            session.steps += 1
-            held.answer("\n\n".join(filter(None, (results[0].text, words))), is_error=results[0].is_error)
-        else:
-            self._prompt(session, wire, words)
-        return session
-
-    async def _begin(self, request: ModelRequest) -> Session:
+    async def _begin(self, request: ModelRequest) -> AcpSession:
         wire = await self._running()
-        session = Session(request, Permits(self._preset.sign))
+        session = AcpSession(request, Permits(self._preset.sign))
         system = clean(request.system) + (_TOOLS_NOTE if request.tools else "")
         params: JsonObject = {"cwd": self._inside("work"), "mcpServers": []}
         if request.tools:
-            session.word = self._team.let_in(request.tools, lambda held: self._called(session, held))
+            session.word = self._team.let_in(request.tools, session.called)
             socket, relay = self._inside(f"shared/{TEAM_SOCKET}"), self._inside(f"shared/{RELAY}")
             arguments: JsonObject = {"args": ["-I", "-S", relay, "team", socket, session.word], "env": []}
             params["mcpServers"] = [{"name": TEAM, "command": interpreter(), **arguments}]
@@ -191,10 +114,9 @@ class AcpBackend:
         session.id = str((await wire.ask("session/new", params)).get("sessionId") or "")
         if not session.id:
             raise WireBroken("it made a session without an id")
-        self._sessions = {session.id: session}
         await self._set_options(wire, session.id)
         said = render(request.messages)
-        self._prompt(session, wire, said if self._preset.system else f"{system}\n\n{said}")
+        await self._prompt(session, said if self._preset.system else f"{system}\n\n{said}")
         return session
 
     async def _set_options(self, wire: Wire, session_id: str) -> None:
@@ -207,11 +129,10 @@ class AcpBackend:
                 chosen: JsonObject = {"sessionId": session_id, "configId": option, "value": value}
                 await wire.ask("session/set_config_option", chosen)
 
-    def _prompt(self, session: Session, wire: Wire, text: str) -> None:
-        session.steps = 1
-        session.turn = asyncio.create_task(self._take_turn(session, wire, text))
+    async def _prompt(self, session: AcpSession, text: str) -> None:
+        session.turn = asyncio.create_task(self._take_turn(session, await self._running(), text))
 
-    async def _take_turn(self, session: Session, wire: Wire, text: str) -> None:
+    async def _take_turn(self, session: AcpSession, wire: Wire, text: str) -> None:
         """A task, for the turn goes on while nobody listens."""
         said = text if not text.lstrip().startswith("/") else f"It says:\n\n{text}"  # a CLI has commands that begin so
         prompt: JsonObject = {"sessionId": session.id, "prompt": [{"type": "text", "text": said}]}
@@ -220,8 +141,8 @@ class AcpBackend:
             if (usage := self._usage(session, done)) is not None:
                 session.coming.put_nowait(usage)
             session.coming.put_nowait(self._end_of(done.get("stopReason")))
-        except (WireBroken, AgentRefused) as error:
-            session.coming.put_nowait(await self._fault(error))
+        except WireBroken as error:
+            session.coming.put_nowait(self.fault(error))
 
     def _end_of(self, reason: object) -> Ended:
         word = str(reason)[:80]
@@ -229,10 +150,10 @@ class AcpBackend:
             return self._failed("provider_error", f"ended its turn with {word!a}", retryable=True)
         return StopPart(stop, provider_word=word)
 
-    def _usage(self, session: Session, done: Mapping[str, Any]) -> UsagePart | None:
+    def _usage(self, session: AcpSession, done: Mapping[str, Any]) -> UsagePart | None:
         """What it counted, where that is this step's alone; None where nobody knows."""
         counted = fields(done.get("usage"))
-        if not self._preset.counts or session.steps != 1:
+        if not self._preset.counts or session.answered:
             return None
         read, cached, cache_written, written, reasoned, total = (
             value if isinstance(value := counted.get(name), int) and value >= 0 else 0
@@ -254,52 +175,43 @@ class AcpBackend:
             reasoning=min(reasoned, written),
         )
 
-    async def _leave(self) -> None:
-        """The conversation is over, whatever its turn was doing."""
-        session, self._session, self._sessions = self._session, None, {}
-        if session is None:
-            return
+    async def _end(self, session: AcpSession) -> None:
         self._team.let_out(session.word)
-        if session.turn is not None and not session.turn.done() and self._wire is not None:
+        if session.turn is not None and not session.turn.done() and self._lines is not None:
             with anyio.move_on_after(CANCEL_SECONDS, shield=True), suppress(WireBroken):
-                await self._wire.tell("session/cancel", {"sessionId": session.id})
+                await self._lines.tell("session/cancel", {"sessionId": session.id})
 
     # -- what it says and asks ----------------------------------------------------------------------------------------
 
-    def _called(self, session: Session, held: HeldCall) -> None:
-        session.coming.put_nowait(held)
+    def _talked_to(self, params: Mapping[str, Any]) -> AcpSession | None:
+        session = self._session
+        return session if session is not None and session.id == params.get("sessionId") else None
 
     def _heard(self, method: str, params: Mapping[str, Any]) -> None:
-        session, update = self._sessions.get(str(params.get("sessionId"))), fields(params.get("update"))
+        session, update = self._talked_to(params), fields(params.get("update"))
         if method != "session/update" or session is None:
             return
         session.permits.hear(update)
         match update:
             case {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": str(text)}}:
                 if not self._preset.is_notice(text):
-                    self._say(session, TextPart(clean(text)))
+                    session.say(TextPart(clean(text)))
             case {"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": str(text)}}:
-                self._say(session, ReasoningPart(clean(text)))
+                session.say(ReasoningPart(clean(text)))
             case _:
                 pass
-
-    def _say(self, session: Session, part: TextPart | ReasoningPart) -> None:
-        session.queued += len(part.text)
-        if session.queued > MAX_QUEUED:
-            raise WireBroken("it says more than anybody reads")
-        session.coming.put_nowait(part)
 
     def _answer(self, method: str, params: Mapping[str, Any]) -> JsonObject | None:
         if method != "session/request_permission":
             return None
-        session = self._sessions.get(str(params.get("sessionId")))
+        session = self._talked_to(params)
         return {"outcome": {"outcome": "cancelled"}} if session is None else session.permits.decide(params)
 
     # -- the process --------------------------------------------------------------------------------------------------
 
     async def _running(self) -> Wire:
-        if self._wire is not None and self._wire.broken is None:
-            return self._wire
+        if self._lines is not None and self._lines.broken is None:
+            return self._lines
         await self._stop()
         with anyio.move_on_after(START_SECONDS):
             return await self._start()
@@ -309,15 +221,10 @@ class AcpBackend:
         self._enclosed = await self._find_enclosure()
         place = self._place = self._place or await anyio.to_thread.run_sync(self._new_place)
         cli = started(self._config, self._environ, self._program, place, enclosed=self._enclosed)
-        running = await self._process.enter_async_context(cli)
+        wire = await self._run(cli, lambda running: Wire(running, self._answer, self._heard))
         self._team = TeamServer()
         self._process.callback(self._team.close)
         await self._team.open(place.shared / TEAM_SOCKET)
-        wire = Wire(running.stdin, running.stdout, self._answer, self._heard)
-        self._last_words.clear()
-        words = asyncio.create_task(self._listen(running))
-        reading = asyncio.create_task(self._read(wire, running, words))
-        self._process.push_async_callback(_ended, reading, words)
         able: JsonObject = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
         info: JsonObject = {"name": "massgen-mcp", "version": __version__}
         begin: JsonObject = {"protocolVersion": PROTOCOL, "clientCapabilities": able, "clientInfo": info}
@@ -327,7 +234,7 @@ class AcpBackend:
         has_key = self._config.login == "key" and any(map(self._environ.get, self._preset.key_variables))
         if has_key and self._preset.auth_method:
             await wire.ask("authenticate", {"methodId": self._preset.auth_method})
-        self._wire = wire
+        self._lines = wire
         return wire
 
     async def _find_enclosure(self) -> bool:
@@ -349,41 +256,11 @@ class AcpBackend:
             return "/workspace" if name == "work" else f"{SHARED}/{name.removeprefix('shared/')}"
         return str(self._place.root / name) if self._place else name
 
-    async def _read(self, wire: Wire, running: Running, words: asyncio.Task[None]) -> None:
-        why = "it ended"
-        try:
-            await wire.read()
-            with anyio.move_on_after(CANCEL_SECONDS):
-                await asyncio.shield(words)
-        except WireBroken as error:
-            why = str(error)
-            await running.end()
-        finally:
-            wire.end(why)
-
-    async def _listen(self, running: Running) -> None:
-        with suppress(anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
-            while True:
-                self._last_words += await running.stderr.receive()
-                del self._last_words[:-LAST_WORDS_BYTES]
-
-    async def _stop(self) -> None:
-        self._wire = None
-        with anyio.CancelScope(shield=True):
-            await self._process.aclose()
-
     # -- what goes wrong ----------------------------------------------------------------------------------------------
 
-    async def _fault(self, error: Exception) -> BackendError:
-        if isinstance(error, AgentRefused):
-            return self._refusal(error)
-        if isinstance(error, SandboxFailed | OSError):
-            return self._failed("provider_error", f"cannot be started: {error}")
-        words = self._last_words.decode(errors="replace").strip()
-        last = f"; its last words: {words}" if words else ""
-        return self._failed("provider_error", f"broke off: {error}{last}", retryable=True)
-
-    def _refusal(self, error: AgentRefused) -> BackendError:
+    def fault(self, error: Exception) -> BackendError:
+        if not isinstance(error, AgentRefused):
+            return super().fault(error)
         if error.code == _LOGIN_NEEDED:
             how = "log in with the CLI itself" if self._config.login == "own" else "its key was not taken"
             return self._failed("auth", f"is not logged in: {how}: {error}")
@@ -392,11 +269,6 @@ class AcpBackend:
             if words in said:
                 return self._failed(reason, f"refused: {error}", retryable=reason == "rate_limited")
         return self._failed("provider_error", f"refused: {error}", retryable=True)
-
-    def _failed(self, reason: DropReason, what: str, *, retryable: bool = False) -> BackendError:
-        """An error whose message holds no secret and has an end."""
-        message = self._redactor.text(clean(f"{shown_name(self._config)} {what}"))
-        return BackendError(reason, message[:MAX_DETAIL], retryable=retryable)
 
 
 _STOPS: dict[str, Literal["end", "length", "refusal"]] = {
@@ -413,9 +285,3 @@ _REFUSALS: dict[str, DropReason] = {
     "unauthorized": "auth",
 }
 """What stands in an error's words; the protocol has no codes for these."""
-
-
-async def _ended(*tasks: asyncio.Task[None]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

@@ -7,23 +7,20 @@ which lets single hosts through.
 import asyncio
 import os
 import shutil
-import signal
-import subprocess
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import anyio.to_thread
-from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 
 from massgen_mcp.backends.acp.team_server import listening
 from massgen_mcp.backends.frameworks.agent_cli import PASSED_ON
+from massgen_mcp.backends.frameworks.agent_process import Running, bare
 from massgen_mcp.config.access.acp_agents import hosts_of, own_login, preset_of, variables_of
 from massgen_mcp.config.models.backends import AcpBackendConfig
-from massgen_mcp.sandbox import SCRATCH, Policy, ResourceLimits, SandboxFailed, VisiblePath, interpreter, spawn
+from massgen_mcp.sandbox import SCRATCH, Policy, ResourceLimits, VisiblePath, interpreter, spawn
 from massgen_mcp.sandbox.policy import GIB
 
 SHARED = "/agent"
@@ -34,15 +31,6 @@ _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS")
 _BOUNDS = ResourceLimits(
     seconds=7 * 86_400, memory_bytes=4 * GIB, processes=512, open_files=4096, disk_bytes=2 * GIB, files=200_000
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    stdin: ByteSendStream
-    stdout: ByteReceiveStream
-    stderr: ByteReceiveStream
-    end: Callable[[], Awaitable[None]]
-    """At once."""
 
 
 class Place:
@@ -86,14 +74,9 @@ async def started(
             inside = [interpreter(), "-I", "-S", f"{SHARED}/{RELAY}", "gateway", f"{SHARED}/{GATEWAY_SOCKET}"]
             cli = spawn([*inside, *plan.command], plan.policy, "bubblewrap", stdin=True, split=True)
             process = await stack.enter_async_context(cli)
-            end = process.stop
+            yield Running.of((process.stdin, process.stdout, process.stderr), process.stop)
         else:
-            process = await stack.enter_async_context(_bare(plan.command, place.work, plan.variables))
-            end = partial(_kill, process)
-        stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
-        if stdin is None or stdout is None or stderr is None:
-            raise SandboxFailed("its pipes are missing")
-        yield Running(stdin, stdout, stderr, end)
+            yield await stack.enter_async_context(bare(plan.command, place.work, plan.variables))
 
 
 def _plan(config: AcpBackendConfig, environ: Mapping[str, str], program: str, place: Place, *, enclosed: bool) -> _Plan:
@@ -137,26 +120,6 @@ def _directory(program: Path, environ: Mapping[str, str]) -> Path:
         return Path(*parts[: parts.index("node_modules") + 1])
     home = Path(os.path.realpath(environ.get("HOME") or "/"))
     return program if home.is_relative_to(program.parent) else program.parent
-
-
-@asynccontextmanager
-async def _bare(command: list[str], cwd: Path, environ: Mapping[str, str]) -> AsyncGenerator[Process]:
-    pipe = subprocess.PIPE
-    process = await anyio.open_process(
-        command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=cwd, env=environ, start_new_session=True
-    )
-    try:
-        yield process
-    finally:
-        await _kill(process)
-        with anyio.move_on_after(5, shield=True):
-            await process.aclose()
-
-
-async def _kill(process: Process) -> None:
-    """With everything that it started."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
 
 
 class Gateway:

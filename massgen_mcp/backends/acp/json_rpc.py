@@ -1,4 +1,4 @@
-"""JSON-RPC with a program, a line for each message: how the Agent Client Protocol is spoken. Knows no methods of it."""
+"""JSON-RPC with a program: how the Agent Client Protocol is spoken. Knows no methods of it."""
 
 import asyncio
 import itertools
@@ -6,22 +6,12 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import anyio
-from anyio.abc import ByteReceiveStream, ByteSendStream
-
 from massgen_mcp.backends.base import JsonObject
 from massgen_mcp.backends.frameworks.agent_cli import UNKNOWN_METHOD, fields
-
-MAX_LINE_BYTES = 16 * 1024 * 1024
-MAX_STRAY_LINES = 100
-"""Lines that are no messages, as of a program that warns on its output."""
+from massgen_mcp.backends.frameworks.agent_process import JsonLines, Running, WireBroken
 
 
-class WireBroken(Exception):
-    """Nothing more can be said; the message says why."""
-
-
-class AgentRefused(Exception):
+class AgentRefused(WireBroken):
     """The other side answered a request with an error."""
 
     def __init__(self, code: object, message: str) -> None:
@@ -29,24 +19,21 @@ class AgentRefused(Exception):
         self.code = code
 
 
-class Wire:
+class Wire(JsonLines):
     """`answer` says what becomes of a request of the other side, None for one that is not known; `heard` is told of
-    its notifications. Neither waits. `read` has to be running.
+    its notifications. Neither waits.
     """
 
     def __init__(
         self,
-        stdin: ByteSendStream,
-        stdout: ByteReceiveStream,
+        running: Running,
         answer: Callable[[str, Mapping[str, Any]], JsonObject | None],
         heard: Callable[[str, Mapping[str, Any]], None],
     ) -> None:
-        self._stdin, self._stdout = stdin, stdout
+        super().__init__(running)
         self._answer, self._heard = answer, heard
         self._numbers = itertools.count(1)
         self._asked: dict[object, asyncio.Future[object]] = {}
-        self._sending = asyncio.Lock()
-        self.broken: str | None = None
 
     async def ask(self, method: str, params: JsonObject) -> Mapping[str, Any]:
         """What is answered; empty where that is no object. Raises `WireBroken`, `AgentRefused`."""
@@ -54,7 +41,7 @@ class Wire:
         answered: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         self._asked[number] = answered
         try:
-            await self._send({"id": number, "method": method, "params": params})
+            await self.send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
             found = await answered
         finally:
             self._asked.pop(number, None)
@@ -62,50 +49,16 @@ class Wire:
 
     async def tell(self, method: str, params: JsonObject) -> None:
         """Raises `WireBroken`."""
-        await self._send({"method": method, "params": params})
+        await self.send({"jsonrpc": "2.0", "method": method, "params": params})
 
-    async def _send(self, message: JsonObject) -> None:
-        line = f"{json.dumps({'jsonrpc': '2.0', **message})}\n".encode()
-        async with self._sending:
-            if self.broken is not None:
-                raise WireBroken(self.broken)
-            whole = False
-            try:
-                await self._stdin.send(line)
-                whole = True
-            except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-                raise WireBroken("it does not listen any more") from error
-            finally:
-                if not whole:  # half a line may be there
-                    self.broken = "it does not listen any more"
-
-    async def read(self) -> None:
-        """Until the other side says nothing more, or nothing that can be used. Raises `WireBroken` for the latter."""
-        pending, stray = bytearray(), 0
-        while True:
-            try:
-                chunk = await self._stdout.receive()
-            except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
-                return
-            *lines, rest = chunk.split(b"\n")
-            for line in lines:
-                pending += line
-                if pending.lstrip().startswith(b"{"):
-                    await self._hear(_parsed(bytes(pending)))
-                elif pending.strip() and (stray := stray + 1) > MAX_STRAY_LINES:
-                    raise WireBroken("it writes lines that are no messages")
-                pending.clear()
-            pending += rest
-            if len(pending) > MAX_LINE_BYTES:
-                raise WireBroken(f"a message is larger than {MAX_LINE_BYTES} bytes")
-
-    async def _hear(self, message: Mapping[str, Any]) -> None:
+    async def hear(self, message: Mapping[str, Any]) -> None:
         params = fields(message.get("params"))
         match message:
             case {"id": number, "method": str(method)}:
                 found = self._answer(method, params)
                 error: JsonObject = {"code": UNKNOWN_METHOD, "message": "not supported"}
-                await self._send({"id": number, **({"error": error} if found is None else {"result": found})})
+                told = {"error": error} if found is None else {"result": found}
+                await self.send({"jsonrpc": "2.0", "id": number, **told})
             case {"method": str(method)}:
                 self._heard(method, params)
             case {"id": int() | str() as number} if (asked := self._asked.pop(number, None)) and not asked.done():
@@ -118,17 +71,10 @@ class Wire:
 
     def end(self, why: str) -> None:
         """Whoever waits for an answer hears that there will be none."""
-        self.broken = self.broken or why
+        super().end(why)
         for asked in self._asked.values():
             if not asked.done():
                 asked.set_exception(WireBroken(why))
-
-
-def _parsed(line: bytes) -> Mapping[str, Any]:
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise WireBroken("it says what is not JSON") from error
 
 
 def _refused(error: object) -> AgentRefused:

@@ -6,33 +6,18 @@ import os
 import secrets
 import socket
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from massgen_mcp.backends.base import JsonObject, ToolCall, ToolSpec
 from massgen_mcp.backends.frameworks.agent_cli import fields, of_server
+from massgen_mcp.backends.frameworks.own_loop import HeldCall
 from massgen_mcp.backends.wire_values import clean, clean_object
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
-
-
-@dataclass(slots=True)
-class HeldCall:
-    """A call that waits for its result. `gone`: nobody waits for that any more."""
-
-    call: ToolCall
-    number: object
-    """As the CLI counts it."""
-    writer: asyncio.StreamWriter
-    gone: bool = False
-
-    def answer(self, text: str, *, is_error: bool) -> None:
-        content: JsonObject = {"type": "text", "text": clean(text)}
-        result: JsonObject = {"content": [content], "isError": is_error}
-        _write(self.writer, {"jsonrpc": "2.0", "id": cast("int", self.number), "result": result})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +25,7 @@ class _Desk:
     """What one session sees."""
 
     tools: Sequence[ToolSpec]
-    called: Callable[[HeldCall], None]
+    called: Callable[[ToolCall, HeldCall], Awaitable[None]]
 
 
 class TeamServer:
@@ -55,7 +40,7 @@ class TeamServer:
         listener = listening(place)
         self._server = await asyncio.start_unix_server(self._serve, sock=listener, limit=MAX_LINE_BYTES)
 
-    def let_in(self, tools: Sequence[ToolSpec], called: Callable[[HeldCall], None]) -> str:
+    def let_in(self, tools: Sequence[ToolSpec], called: Callable[[ToolCall, HeldCall], Awaitable[None]]) -> str:
         """The word by which a session finds these tools; `called` is told of each call."""
         word = secrets.token_urlsafe(16)
         self._desks[word] = _Desk(tools, called)
@@ -76,7 +61,7 @@ class TeamServer:
         try:
             word = (await reader.readline()).decode(errors="replace").strip()
             while (desk := self._desks.get(word)) is not None and (line := await reader.readline()):
-                _hear(fields(json.loads(line)), desk, writer, held)
+                await _hear(fields(json.loads(line)), desk, writer, held)
         except (OSError, ValueError, RecursionError):
             pass  # what it says cannot be used; its calls are gone with its connection
         finally:
@@ -86,12 +71,19 @@ class TeamServer:
             writer.close()
 
 
-def _hear(message: Mapping[str, Any], desk: _Desk, writer: asyncio.StreamWriter, held: dict[object, HeldCall]) -> None:
+async def _hear(
+    message: Mapping[str, Any], desk: _Desk, writer: asyncio.StreamWriter, held: dict[object, HeldCall]
+) -> None:
     match message:
         case {"id": int() | str() as number, "method": "tools/call", "params": {"name": str(name)} as params}:
             written = json.dumps(clean_object(dict(fields(params.get("arguments")))), ensure_ascii=False)
-            held[number] = HeldCall(ToolCall(f"acp_{uuid.uuid4().hex}", clean(name), written), number, writer)
-            desk.called(held[number])
+
+            async def answer(result: JsonObject) -> None:
+                _write(writer, {"jsonrpc": "2.0", "id": number, "result": result})
+
+            call = ToolCall(f"acp_{uuid.uuid4().hex}", clean(name), written)
+            held[number] = HeldCall(call.id, answer)
+            await desk.called(call, held[number])
         case {"method": "notifications/cancelled", "params": {"requestId": int() | str() as number}}:
             if number in held:
                 held[number].gone = True

@@ -8,8 +8,10 @@ from typing import Any, cast
 
 from massgen_mcp import __version__
 from massgen_mcp.backends.base import (
+    VOTE,
     AssistantMessage,
     JsonObject,
+    JsonValue,
     Message,
     ToolResultMessage,
     ToolSpec,
@@ -65,6 +67,24 @@ def of_server(message: Mapping[str, Any], tools: Sequence[ToolSpec]) -> JsonObje
             return {**reply, "error": {"code": UNKNOWN_METHOD, "message": "not supported"}}
 
 
+def tool_result(text: str, *, is_error: bool) -> JsonObject:
+    """What came of a call, as an MCP server tells it."""
+    return {"content": [{"type": "text", "text": clean(text)}], "isError": is_error}
+
+
 def _tool(tool: ToolSpec) -> JsonObject:
+    """As it stays for a whole conversation: what can be chosen on a ballot changes, and is told in words."""
     parameters = clean_object(tool.parameters)
+    if tool.name == VOTE:
+        parameters = cast("JsonObject", _without_choices(parameters))
     return {"name": tool.name, "description": clean(tool.description), "inputSchema": {"type": "object", **parameters}}
+
+
+def _without_choices(schema: JsonValue) -> JsonValue:
+    match schema:
+        case dict():
+            return {name: _without_choices(value) for name, value in schema.items() if name != "enum"}
+        case list():
+            return [_without_choices(value) for value in schema]
+        case _:
+            return schema

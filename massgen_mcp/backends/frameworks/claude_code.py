@@ -1,184 +1,228 @@
-"""Claude Code as a model: one step of an agent is one run of its CLI, with the team's tools and none of its own.
+"""Claude Code: a conversation of an agent is one process of its CLI, with the team's tools and none of its own.
 
-The tools of the request are an MCP server behind the CLI's own channel; a call of one of them ends the run of the CLI
-and goes to the round, as every other model's does. The CLI sees a home of its own and none of the user's settings. See
-docs/decisions.md.
+The tools of the request are an MCP server behind the CLI's own channel. The CLI sees a home of its own and none of the
+user's settings. See docs/decisions.md.
 """
 
 import json
-import os
 import shutil
-import signal
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-import anyio.abc
 import anyio.to_thread
 
-from massgen_mcp.backends.base import JsonObject, ModelRequest, Part, ToolSpec
-from massgen_mcp.backends.frameworks.agent_cli import PASSED_ON, PREFIX, of_server, render
-from massgen_mcp.backends.frameworks.claude_code_step import ClaudeCodeStep, Cli, failed
-from massgen_mcp.backends.wire_values import clean
+from massgen_mcp.backends.base import JsonObject, ModelRequest, ReasoningPart, StopPart, TextPart, ToolCall
+from massgen_mcp.backends.ends import MESSAGES, stop_of
+from massgen_mcp.backends.frameworks.agent_cli import PASSED_ON, PREFIX, fields, of_server, render
+from massgen_mcp.backends.frameworks.agent_process import JsonLines, Running, WireBroken, bare
+from massgen_mcp.backends.frameworks.own_loop import HeldCall, OwnLoop, Session
+from massgen_mcp.backends.wire_values import MessagesUsage, clean, clean_object
 from massgen_mcp.config.access.acp_presets import TEAM
-from massgen_mcp.config.access.agent_clis import BASE_URL, CONFIG_DIRECTORY
-from massgen_mcp.errors import BackendError
-
-MAX_MESSAGE_BYTES = 16 * 1024 * 1024
-STDERR_TAIL = 2000
-
-
-class CliBroken(Exception):
-    """The CLI cannot be talked to; the message says why."""
-
-
-class CliProcess:
-    """`command` in `cwd` with `environ` and nothing else; what it says on standard error goes to the file `log`."""
-
-    def __init__(self, command: Sequence[str], *, cwd: Path, environ: Mapping[str, str], log: Path) -> None:
-        self._command = list(command)
-        self._cwd = cwd
-        self._environ = dict(environ)
-        self._log = log
-        self._process: anyio.abc.Process | None = None
-
-    async def start(self) -> None:
-        """Raises `CliBroken`, as everything here but `close`."""
-        try:
-            with self._log.open("ab") as log, anyio.CancelScope(shield=True):  # half started it could not be ended
-                self._process = await anyio.open_process(
-                    self._command, stderr=log, cwd=self._cwd, env=self._environ, start_new_session=True
-                )
-        except OSError as error:
-            raise CliBroken(f"cannot start {self._command[0]}: {error.strerror or error}") from error
-
-    async def write(self, message: Mapping[str, Any]) -> None:
-        if self._process is None or self._process.stdin is None:
-            raise CliBroken("the CLI is not running")
-        try:
-            await self._process.stdin.send(f"{json.dumps(message)}\n".encode())
-        except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-            raise CliBroken(f"the CLI does not listen any more: {self._last_words()}") from error
-
-    async def messages(self) -> AsyncGenerator[dict[str, Any]]:
-        """What it says on standard output, one JSON object per line; other lines are passed over."""
-        process = self._process
-        if process is None or process.stdout is None:
-            raise CliBroken("the CLI is not running")
-        pending = b""
-        with suppress(anyio.ClosedResourceError):
-            async for chunk in process.stdout:
-                *lines, pending = (pending + chunk).split(b"\n")
-                if len(pending) > MAX_MESSAGE_BYTES:
-                    raise CliBroken(f"a message is larger than {MAX_MESSAGE_BYTES} bytes")
-                for line in lines:
-                    if line.startswith(b"{"):
-                        yield _message(line)
-        if (code := await process.wait()) != 0:
-            raise CliBroken(f"the CLI failed with exit code {code}: {self._last_words()}")
-
-    async def close(self) -> None:
-        """Kill the CLI with everything it started. What it may still have to write nobody needs."""
-        process, self._process = self._process, None
-        if process is None:
-            return
-        with anyio.CancelScope(shield=True):
-            # Its group is still there while it is not waited for, even if it has ended itself.
-            if process.returncode is None:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-            with anyio.move_on_after(5):
-                await process.aclose()
-
-    def _last_words(self) -> str:
-        with suppress(OSError):
-            return self._log.read_bytes()[-STDERR_TAIL:].decode(errors="replace").strip()
-        return ""
-
-
-def _message(line: bytes) -> dict[str, Any]:
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise CliBroken(f"a message that is not JSON: {error}") from error
-
+from massgen_mcp.config.access.agent_clis import BASE_URL, CONFIG_DIRECTORY, Login
+from massgen_mcp.config.models.backends import ClaudeCodeBackendConfig
+from massgen_mcp.errors import BackendError, DropReason
+from massgen_mcp.redaction import Redactor
 
 _TOOLS_NOTE = (
     f"\n\nThe name of every tool begins with {PREFIX} here: its name elsewhere in these instructions is the part after "
-    "that. Calling one ends your turn; its result comes with the next message. Your files are those that these tools "
-    "reach; the working directory that you are told of is none of them."
+    "that. Your files are those that these tools reach; the working directory that you are told of is none of them."
 )
 
 
-class ClaudeCodeBackend:
-    def __init__(self, cli: Cli) -> None:
-        self._cli = cli
+_BY_STATUS: dict[int, tuple[DropReason, bool]] = {
+    401: ("auth", False),
+    402: ("quota_exhausted", False),
+    403: ("auth", False),
+    404: ("model_not_found", False),
+    408: ("provider_error", True),
+    409: ("provider_error", True),
+    429: ("rate_limited", True),
+}
+
+
+class ClaudeCodeSession(Session):
+    """Reads what the CLI says in one conversation, and answers what it may do."""
+
+    def __init__(self, request: ModelRequest, failed: Callable[..., BackendError]) -> None:
+        super().__init__(request)
+        self._failed = failed
+        self._ours = {f"{PREFIX}{tool.name}" for tool in request.tools}
+        self._begin_step()
+
+    def _begin_step(self) -> None:
+        self._calls: list[ToolCall] = []
+        self._has_text = self._asked = False
+        self._usage = MessagesUsage()
+
+    def before_tool(self, asked: Mapping[str, Any]) -> JsonObject:
+        """What the CLI is told that wants to run a tool: only those of the team are there."""
+        tool = str(asked.get("tool_name", ""))
+        ours = tool.startswith(PREFIX)
+        decided: JsonObject = {
+            "hookEventName": "PreToolUse",
+            "permissionDecision": "allow" if ours else "deny",
+            "permissionDecisionReason": f"your tools are those that begin with {PREFIX}",
+        }
+        return {"hookSpecificOutput": decided}
+
+    def hear(self, message: Mapping[str, Any]) -> None:
+        """Raises `BackendError` where the turn failed."""
+        match message:
+            case {"type": "stream_event", "event": {} as event}:
+                self._hear_event(event)
+            case {"type": "assistant", "message": {"content": [*blocks]}}:
+                for block in blocks:
+                    self._hear_block(block)
+            case {"type": "result"}:
+                self._hear_result(message)
+            case _:
+                pass
+
+    def _hear_event(self, event: Mapping[str, Any]) -> None:
+        match event:
+            case {"type": "message_start", "message": {} as message}:
+                if self._asked:
+                    self._usage.next_request()
+                self._asked = True
+                self._usage.model = message.get("model")
+                self._usage.hear(message.get("usage"))
+                if self._has_text:
+                    self.say(TextPart("\n\n"))
+                self._has_text = False
+            case {"type": "content_block_delta", "delta": {"text": str(text)}} if text:
+                self._has_text = True
+                self.say(TextPart(clean(text)))
+            case {"type": "content_block_delta", "delta": {"thinking": str(thinking)}} if thinking:
+                self.say(ReasoningPart(clean(thinking)))
+            case {"type": "message_delta", "usage": usage}:
+                self._usage.hear(usage)
+            case {"type": "message_stop"} if self._calls:
+                self.say(self._usage.total())
+                self.hand_over(self._calls)
+                self._begin_step()
+            case _:
+                pass
+
+    def _hear_block(self, block: object) -> None:
+        """Whole calls of the team's tools: the CLI itself refuses any other, and goes on."""
+        match block:
+            case {"type": "tool_use", "id": str(call_id), "name": str(name)} if name in self._ours:
+                given = clean_object(dict(fields(fields(block).get("input"))))
+                self._calls.append(ToolCall(call_id, name.removeprefix(PREFIX), json.dumps(given, ensure_ascii=False)))
+                self.expect(call_id)
+            case _:
+                pass
+
+    def _hear_result(self, result: Mapping[str, Any]) -> None:
+        if self._asked:
+            self.say(self._usage.total())
+        self._begin_step()
+        if result.get("is_error"):
+            raise self._refused(result)
+        self.say(self._stop(result))
+
+    def _stop(self, result: Mapping[str, Any]) -> StopPart:
+        """By the model's own end. A CLI that tells none has said by the kind of its result that it came to one."""
+        reason = result.get("stop_reason") or ("end_turn" if result.get("subtype") == "success" else None)
+        stop = stop_of(MESSAGES, reason, ())
+        if stop is None:
+            raise self._failed("provider_error", f"broke off: stop_reason {reason}", retryable=True)
+        return StopPart(stop, provider_word=str(reason))
+
+    def _refused(self, result: Mapping[str, Any]) -> BackendError:
+        if result.get("subtype") == "error_max_turns":
+            return self._failed("bad_reply", "came to no end in as many turns as it has (max_turns)")
+        status = result.get("api_error_status")
+        errors = cast("list[object]", result.get("errors") or [])
+        detail = result.get("result") or "; ".join(map(str, errors)) or result.get("subtype")
+        if not isinstance(status, int):  # it never came to an answer of the API, or the CLI itself failed
+            return self._failed("provider_error", f"failed: {detail}", retryable=True)
+        default = ("provider_error", True) if status >= 500 else ("bad_request", False)
+        reason, retryable = _BY_STATUS.get(status, default)
+        return self._failed(reason, f"was answered {status}: {detail}", retryable=retryable)
+
+
+class ClaudeCodeBackend(OwnLoop[ClaudeCodeSession, "ClaudeCodeLines"]):
+    """`program` is the CLI's path; `private` becomes its home, a temporary directory where it is None."""
+
+    def __init__(
+        self,
+        config: ClaudeCodeBackendConfig,
+        program: str,
+        login: Login,
+        environ: Mapping[str, str],
+        private: Path | None,
+        redactor: Redactor,
+    ) -> None:
+        super().__init__("claude_code", redactor)
+        self._config, self._program, self._login, self._environ = config, program, login, environ
+        self._private = private
         self._home: Path | None = None
 
     @property
     def model(self) -> str:
-        return self._cli.model
-
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
-        home = await anyio.to_thread.run_sync(self._make_home)
-        (home / "system.md").write_text(
-            clean(request.system) + (_TOOLS_NOTE if request.tools else ""), encoding="utf-8"
-        )
-        step = ClaudeCodeStep(self._cli)
-        process = CliProcess(
-            self._command(request, home), cwd=home, environ=self._environ(home), log=home / "stderr.log"
-        )
-        try:
-            await process.start()
-            messages_of_turn = conversation(process, render(request.messages), request.tools, step.before_tool)
-            async with aclosing(messages_of_turn) as messages:
-                async for message in messages:
-                    for part in step.read(message):
-                        yield part
-                    if step.ended:
-                        return
-        except CliBroken as error:
-            raise failed(self._cli, "provider_error", f"claude_code broke off: {error}", retryable=True) from None
-        finally:
-            await process.close()
-        raise BackendError("provider_error", "claude_code ended without a result", retryable=True)
+        return self._config.model
 
     async def aclose(self) -> None:
+        await self.rest()
         home, self._home = self._home, None
         if home is not None:
             await anyio.to_thread.run_sync(lambda: shutil.rmtree(home, ignore_errors=True))
 
+    async def _begin(self, request: ModelRequest) -> ClaudeCodeSession:
+        home = await anyio.to_thread.run_sync(self._make_home)
+        system = clean(request.system) + (_TOOLS_NOTE if request.tools else "")
+        (home / "system.md").write_text(system, encoding="utf-8")
+        session = self._session = ClaudeCodeSession(request, self._failed)
+        cli = bare(self._command(request, home), home, self._variables(home))
+        said = render(request.messages)
+        self._lines = await self._run(cli, partial(ClaudeCodeLines, session=session, said=said, fault=self.fault))
+        with suppress(WireBroken):  # its session tells how it ended
+            await self._lines.begin()
+        return session
+
+    async def _prompt(self, session: ClaudeCodeSession, text: str) -> None:
+        del session  # the only one of the process
+        if self._lines is not None:
+            await self._lines.prompt(text)
+
+    async def _end(self, session: ClaudeCodeSession) -> None:
+        del session
+        await self._stop()
+
     def _make_home(self) -> Path:
         if self._home is None:
-            if self._cli.private is None:
+            if self._private is None:
                 self._home = Path(tempfile.mkdtemp(prefix="massgen-claude-code-"))
             else:
-                self._cli.private.mkdir(mode=0o700, parents=True, exist_ok=True)
-                self._home = self._cli.private
+                self._private.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._home = self._private
         return self._home
 
     def _command(self, request: ModelRequest, home: Path) -> list[str]:
-        command = [self._cli.path, "--output-format", "stream-json", "--input-format", "stream-json", "--verbose"]
+        command = [self._program, "--output-format", "stream-json", "--input-format", "stream-json", "--verbose"]
         command += ["--include-partial-messages", "--system-prompt-file", str(home / "system.md")]
         command += ["--tools", "", "--permission-mode", "dontAsk"]
         command += ["--setting-sources=", "--strict-mcp-config", "--disable-slash-commands", "--no-session-persistence"]
-        command += ["--max-turns", str(self._cli.max_turns)]
+        command += ["--max-turns", str(self._config.max_turns)]
         if request.tools:
             command += ["--mcp-config", json.dumps({"mcpServers": {TEAM: {"type": "sdk", "name": TEAM}}})]
-        if self._cli.model != "default":
-            command += [f"--model={self._cli.model}"]
-        if self._cli.effort is not None:
-            command += ["--effort", self._cli.effort]
-        if self._cli.max_thinking_tokens is not None:
-            command += ["--max-thinking-tokens", str(self._cli.max_thinking_tokens)]
+        if self._config.model != "default":
+            command += [f"--model={self._config.model}"]
+        if self._config.reasoning_effort is not None:
+            command += ["--effort", self._config.reasoning_effort]
+        if self._config.max_thinking_tokens is not None:
+            command += ["--max-thinking-tokens", str(self._config.max_thinking_tokens)]
         return command
 
-    def _environ(self, home: Path) -> dict[str, str]:
+    def _variables(self, home: Path) -> dict[str, str]:
         return {
-            **{name: value for name in (*PASSED_ON, BASE_URL) if (value := self._cli.environ.get(name))},
-            self._cli.login.variable: self._cli.login.value,
+            **{name: value for name in (*PASSED_ON, BASE_URL) if (value := self._environ.get(name))},
+            self._login.variable: self._login.value,
             "HOME": str(home),
             "TMPDIR": str(home),
             CONFIG_DIRECTORY: str(home / ".claude"),
@@ -192,57 +236,72 @@ class ClaudeCodeBackend:
         }
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# How the Claude Code CLI is talked to: JSON lines on its standard input and output, as its SDK does it.
-# Beside the messages of the conversation there are requests in both directions. We ask it once, to begin; it asks us
-# before it runs a tool, and passes on what its MCP client says to our server, which only lists its tools.
+class ClaudeCodeLines(JsonLines):
+    """How the CLI is talked to, as its SDK does it.
 
+    Beside the messages of the conversation there are requests in both directions. We ask it once, to begin; it asks us
+    before it runs a tool, and passes on what its MCP client says to our server.
+    """
 
-BeforeTool = Callable[[Mapping[str, Any], str | None], JsonObject]
-"""What the CLI is to do about a call of a tool, by what it says of it and the call's id."""
+    def __init__(
+        self, running: Running, *, session: ClaudeCodeSession, said: str, fault: Callable[[Exception], BackendError]
+    ) -> None:
+        super().__init__(running)
+        self._session, self._said, self._fault = session, said, fault
+        self._held: dict[str, HeldCall] = {}
 
+    async def begin(self) -> None:
+        hooks = {"PreToolUse": [{"matcher": None, "hookCallbackIds": ["before_tool"]}]}
+        begin = {"subtype": "initialize", "hooks": hooks}
+        await self.send({"type": "control_request", "request_id": "begin", "request": begin})
 
-async def conversation(
-    process: CliProcess, prompt: str, tools: Sequence[ToolSpec], before_tool: BeforeTool
-) -> AsyncGenerator[dict[str, Any]]:
-    """Ask what `prompt` says; yields the messages of the conversation. Raises `CliBroken`."""
-    hooks = {"PreToolUse": [{"matcher": None, "hookCallbackIds": ["before_tool"]}]}
-    begin = {"subtype": "initialize", "hooks": hooks}
-    await process.write({"type": "control_request", "request_id": "begin", "request": begin})
-    async with aclosing(process.messages()) as messages:
-        async for message in messages:
-            match message:
-                case {"type": "control_response", "response": {"subtype": "error"} as refused}:
-                    raise CliBroken(f"the CLI does not begin: {refused.get('error')}")
-                case {"type": "control_response"}:
-                    await process.write(_prompt(prompt))
-                case {"type": "control_request", "request_id": str(request_id), "request": {} as request}:
-                    await process.write(_response(request_id, _answer(request, tools, before_tool)))
-                case {"type": "control_cancel_request"}:
-                    pass
-                case _:
-                    yield message
+    async def prompt(self, text: str) -> None:
+        """The CLI is to expand nothing in it: no `@path`, no `/command`."""
+        message = {"role": "user", "content": text}
+        await self.send({"type": "user", "message": message, "parent_tool_use_id": None, "client_composed": True})
 
+    async def hear(self, message: Mapping[str, Any]) -> None:
+        match message:
+            case {"type": "control_response", "response": {"subtype": "error"} as refused}:
+                raise WireBroken(f"the CLI does not begin: {refused.get('error')}")
+            case {"type": "control_response"}:
+                await self.prompt(self._said)
+            case {"type": "control_request", "request_id": str(number), "request": {} as asked}:
+                await self._asked(number, asked)
+            case {"type": "control_cancel_request", "request_id": str(number)} if number in self._held:
+                self._held[number].gone = True
+            case _:
+                try:
+                    self._session.hear(message)
+                except BackendError as error:
+                    self._session.coming.put_nowait(error)
 
-def _prompt(text: str) -> dict[str, Any]:
-    """The CLI is to expand nothing in it: no `@path`, no `/command`."""
-    message = {"role": "user", "content": text}
-    return {"type": "user", "message": message, "parent_tool_use_id": None, "client_composed": True}
+    async def _asked(self, number: str, asked: Mapping[str, Any]) -> None:
+        match asked:
+            case {"subtype": "hook_callback", "input": {} as tool}:
+                await self._answer(number, self._session.before_tool(tool))
+            case {"subtype": "mcp_message", "message": {"method": "tools/call", "id": _} as message}:
+                await self._hold(number, message)
+            case {"subtype": "mcp_message", "message": {} as message}:
+                await self._answer(number, {"mcp_response": of_server(message, self._session.tools)})
+            case _:
+                refusal = {"subtype": "error", "request_id": number, "error": "not supported"}
+                await self.send({"type": "control_response", "response": refusal})
 
+    async def _hold(self, number: str, message: Mapping[str, Any]) -> None:
+        """Its id is the one that the model gave the call."""
+        call_id = str(fields(fields(message.get("params")).get("_meta")).get("claudecode/toolUseId"))
 
-def _response(request_id: str, answer: JsonObject | None) -> dict[str, Any]:
-    response: dict[str, Any] = {"subtype": "error", "request_id": request_id, "error": "not supported"}
-    if answer is not None:
-        response = {"subtype": "success", "request_id": request_id, "response": answer}
-    return {"type": "control_response", "response": response}
+        async def answer(result: JsonObject) -> None:
+            await self._answer(number, {"mcp_response": {"jsonrpc": "2.0", "id": message["id"], "result": result}})
 
+        self._held[number] = HeldCall(call_id, answer)
+        await self._session.hold(self._held[number])
 
-def _answer(request: Mapping[str, Any], tools: Sequence[ToolSpec], before_tool: BeforeTool) -> JsonObject | None:
-    """None: it asks what we do not know."""
-    match request:
-        case {"subtype": "hook_callback", "input": {} as asked}:
-            return before_tool(asked, request.get("tool_use_id"))
-        case {"subtype": "mcp_message", "message": {} as message}:
-            return {"mcp_response": of_server(message, tools)}
-        case _:
-            return None
+    async def _answer(self, number: str, answer: JsonObject) -> None:
+        response = {"subtype": "success", "request_id": number, "response": answer}
+        await self.send({"type": "control_response", "response": response})
+
+    def end(self, why: str) -> None:
+        super().end(why)
+        self._session.coming.put_nowait(self._fault(WireBroken(why)))

@@ -39,8 +39,8 @@ class ClaudeCodeBackendConfig(PricedBackendConfig, frozen=True):
     """Whether it may use your own login to Claude Code, where no key or token is set."""
     max_thinking_tokens: int | None = Field(default=None, ge=0, le=1_000_000)
     """For models that think by a budget; the others have `reasoning_effort`. Default: as the CLI has it."""
-    max_turns: int = Field(default=50, ge=1, le=1000)
-    """Model calls within one step; it needs a second one only where it tries a tool that it has not."""
+    max_turns: int = Field(default=200, ge=1, le=1000)
+    """Model calls within one conversation of a round."""
 
 
 AcpPreset = Literal["codex", "claude_code", "gemini_cli", "opencode", "copilot"]
