@@ -28,7 +28,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
             "commands",
         ),
         *("mcp-servers", "nested-runs", "claude-code", "acp", "ag2", "massgen-configs"),
-        *("budget", "costs", "stats", "comparison"),
+        *("budget", "costs", "stats", "evaluation", "comparison"),
     ),
     "Running it for others": ("security", "serving", "providers-traffic", "versions"),
     "Reference": ("tools", "mcp", "config", "backends", "records", "runs", "coordination"),

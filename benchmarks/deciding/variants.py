@@ -147,7 +147,7 @@ def _too_long(*_: object) -> None:
     raise _TooLong
 
 
-def _returned(source: str, name: str, calls: Sequence[str]) -> list[str]:
+def returned(source: str, name: str, calls: Sequence[str]) -> list[str]:
     """What the function returns for each call, as text; how it failed, where it did."""
     space: dict[str, object] = {}
     exec(compile(source, name, "exec"), space)  # noqa: S102 - our own functions, changed, in a process with limits
@@ -175,22 +175,27 @@ def _argument(kind: object, random: Random) -> object:
     return [random.randint(-5, 6) for _ in range(random.randint(0, 7))]
 
 
-def _calls(function: Callable[..., object], random: Random) -> list[str]:
+def calls_of(function: Callable[..., object], random: Random) -> list[str]:
     kinds = [one.annotation for one in inspect.signature(function).parameters.values()]
     return [", ".join(repr(_argument(kind, random)) for kind in kinds) for _ in range(2 * INPUTS)]
 
 
-def _main(seed: str) -> None:
+def set_limits() -> None:
+    """For this process, which is to run changed programs."""
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
     resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
     signal.signal(signal.SIGVTALRM, _too_long)
+
+
+def _main(seed: str) -> None:
+    set_limits()
     told: list[dict[str, object]] = []
     run = 0
     for name, function in inspect.getmembers(functions, inspect.isfunction):
-        calls = _calls(function, Random(f"{seed}/{name}"))
+        calls = calls_of(function, Random(f"{seed}/{name}"))
         versions: list[dict[str, object]] = []
         for source in versions_of(inspect.getsource(function)):
-            out = _returned(source, name, calls)
+            out = returned(source, name, calls)
             versions.append({"source": source, "seen": out[:INPUTS], "hidden": out[INPUTS:]})
         run += len(versions) - 1
         told.append({"name": name, "inputs": calls[:INPUTS], "versions": versions})

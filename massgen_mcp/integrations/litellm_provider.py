@@ -22,7 +22,8 @@ from litellm.utils import custom_llm_setup
 from massgen_mcp.api.performing import perform
 from massgen_mcp.api.request import PreparedRequest
 from massgen_mcp.errors import BackendError, MassgenError, RunNotCompleted
-from massgen_mcp.integrations.litellm_run import UnsupportedParameters, in_thread, pieces, request_of
+from massgen_mcp.integrations.called_model import UnsupportedParameters, request_of
+from massgen_mcp.integrations.litellm_run import in_thread, pieces
 
 METADATA = (
     *("config_used", "session_id", "log_directory", "final_answer_path"),

@@ -4,7 +4,7 @@ import re
 
 from tests.harness import TempHome, raw_server
 
-SDKS = ("openai", "anthropic", "google.genai", "litellm", "ag2", "autogen")
+SDKS = ("openai", "anthropic", "google.genai", "litellm", "ag2", "autogen", "inspect_ai")
 
 
 async def test_a_server_that_starts_a_run_imports_no_providers_sdk(home: TempHome) -> None:

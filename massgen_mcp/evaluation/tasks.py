@@ -1,0 +1,93 @@
+"""Task sets: items with an input and what is right, from a file with a JSON object on each line.
+
+Three sets ship, made by `benchmarks.task_sets` and under this package's licence, Apache-2.0: `@questions` (100 with one
+answer), `@reviews` (40 changes, 30 of them with a bug in one line), `@coding` (60 functions to write, hidden tests).
+"""
+
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from massgen_mcp.errors import MassgenError
+
+SHIPPED = ("questions", "reviews", "coding")
+HOW_TO_ANSWER = """\
+
+
+End with a line of its own that holds your answer and nothing else, as short as it can be, after `ANSWER: `."""
+
+
+class TestCall(BaseModel, frozen=True):
+    """`call`: an expression of Python; `prints`: the `repr` of its value."""
+
+    __test__ = False
+    model_config = ConfigDict(extra="forbid")
+
+    call: str
+    prints: str
+
+
+class Item(BaseModel, frozen=True):
+    """`target`: the right answer, several if each of them is right, or a program that passes `tests`."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    id: str = Field(default="", max_length=120)
+    input: str = Field(min_length=1)
+    target: str | tuple[str, ...]
+    example: tuple[TestCall, ...] = ()
+    """Tests that the input tells of: by these one of several attempts may be chosen."""
+    tests: tuple[TestCall, ...] = ()
+    """Hidden ones. With them the answer is a program."""
+    metadata: dict[str, Any] = Field(default_factory=dict[str, Any])
+    """Of others; not used."""
+
+    @property
+    def question(self) -> str:
+        """What is asked."""
+        return self.input if self.tests else self.input + HOW_TO_ANSWER
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        return (self.target,) if isinstance(self.target, str) else self.target
+
+
+def read_items(name: str) -> list[Item]:
+    """Of `@questions`, `@reviews`, `@coding`, or of a file. Raises `MassgenError` invalid_arguments, naming every wrong
+    line.
+    """
+    if name.startswith("@"):
+        if name[1:] not in SHIPPED:
+            raise MassgenError("invalid_arguments", f"there is no {name}; there are: @{', @'.join(SHIPPED)}")
+        text = (resources.files("massgen_mcp.evaluation") / "tasks" / f"{name[1:]}.jsonl").read_text(encoding="utf-8")
+    else:
+        try:
+            text = Path(name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+            raise MassgenError("invalid_arguments", f"{name}: cannot be read: {reason}") from error
+    return _items(text.splitlines(), name)
+
+
+def _items(lines: Sequence[str], source: str) -> list[Item]:
+    found: dict[str, Item] = {}
+    faults: list[str] = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            item = Item.model_validate_json(line)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            faults.append(f"{source}:{number}: {'.'.join(map(str, first['loc'])) or 'the line'}: {first['msg']}")
+            continue
+        item = item.model_copy(update={"id": item.id or str(number)})
+        if item.id in found:
+            faults.append(f"{source}:{number}: the id {item.id!a} is there already")
+        found[item.id] = item
+    if faults or not found:
+        raise MassgenError("invalid_arguments", "\n".join(faults) or f"{source}: there is nothing in it")
+    return [*found.values()]
