@@ -40,7 +40,7 @@ class ToolPlace:
     written: bool = False
     """Its tool writes there: what a command writes is gone with it."""
     settings: tuple[str, ...] = ()
-    """Files of it that are shown if no login stands in them."""
+    """Patterns of files of it that are shown if no login stands in them."""
     empty: bool = False
     """What is not shown of it is not missed: its tool has an empty one to write to."""
     option: str = ""
@@ -157,7 +157,7 @@ TOOL_CHAINS = (
             ToolPlace(
                 *("GRADLE_USER_HOME", ".gradle", ("caches", "wrapper")),
                 written=True,
-                settings=("gradle.properties", "init.gradle", "init.gradle.kts"),
+                settings=("gradle.properties", "init.gradle", "init.gradle.kts", "init.d/*"),
                 empty=True,
             ),
             *_JAVA,
@@ -205,7 +205,7 @@ TOOL_CHAINS = (
         ),
         (
             ToolPlace("MISE_DATA_DIR", ".local/share/mise", ("bin", "installs", "plugins", "shims")),
-            ToolPlace("MISE_CONFIG_DIR", ".config/mise", (), settings=("config.toml",)),
+            ToolPlace("MISE_CONFIG_DIR", ".config/mise", (), settings=("config.toml", "conf.d/*")),
             ToolPlace("ASDF_DATA_DIR", ".asdf"),
             ToolPlace("PYENV_ROOT", ".pyenv"),
             *_JAVA,
@@ -257,7 +257,7 @@ def project_tools(projects: Iterable[Path], environ: Mapping[str, str]) -> Proje
                 continue
             found = [one for name in place.shown if os.access(one := directory / name, os.R_OK)]
             (layered if place.written else readable).extend(found)
-            readable += [one for name in place.settings if _holds_no_login(one := directory / name)]
+            readable += [one for name in place.settings for one in directory.glob(name) if _holds_no_login(one)]
             empty += [str(directory)] if place.empty else []
             if place.variable is not None:
                 variables[place.variable] = (place.option or "{}").format(

@@ -43,6 +43,7 @@ _KNOWN = (
     *(".yarn/berry/cache/x", ".bun/install/cache/x", ".cache/node/corepack/x", ".nvm/versions/x"),
     *(".cargo/config.toml", ".config/mise/config.toml", ".volta/bin/x", ".bun/bin/x", ".jdks/x", ".cache/deno/x"),
     *(".sdkman/candidates/x", ".local/share/fnm/x", ".deno/bin/x", ".gradle/wrapper/y", ".gradle/init.gradle.kts"),
+    *(".gradle/init.d/y.gradle", ".config/mise/conf.d/x.toml"),
 )
 _KNOWN_LOGINS = (
     *(".cargo/credentials.toml", ".cargo/config", ".npmrc", ".yarnrc.yml", ".m2/settings.xml"),
@@ -52,7 +53,14 @@ _KNOWN_LOGINS = (
     *(".config/uv/uv.toml", ".local/share/uv/credentials/x", ".local/share/gem/credentials", ".composer/auth.json"),
     *(".config/npm/npmrc", ".npm-global/etc/npmrc", ".config/pnpm/rc", ".yarn/.yarnrc.yml", ".bunfig.toml"),
     *(".config/rclone/rclone.conf", ".git-credentials", ".dotnet/corefx/cryptography/x509stores/my/x.pfx"),
-    *(".gradle/init.gradle", ".gradle/init.d/x.gradle", ".volta/hooks.json", ".deno/x", ".sdkman/etc/config"),
+    *(
+        ".gradle/init.gradle",
+        ".gradle/init.d/x.gradle",
+        ".config/mise/conf.d/y.toml",
+        ".volta/hooks.json",
+        ".deno/x",
+        ".sdkman/etc/config",
+    ),
     *(".config/deno/x", ".local/state/x", ".m2/toolchains.xml", ".yarnrc", ".config/git/credentials", ".condarc"),
     *(".local/share/keyrings/x", ".config/go/env", ".ssh/id_rsa", ".nvm/.npmrc", "notes.txt", ".aws/credentials"),
     *(".kube/config", ".azure/x", ".config/gcloud/x", ".terraform.d/credentials.tfrc.json", ".vault-token"),
