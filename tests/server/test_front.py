@@ -23,16 +23,7 @@ SHOWS_APPS = {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/
 INITIALIZED = {"method": "notifications/initialized"}
 LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list", "ping")
 WHOLE = [sys.executable, "-m", SERVER_MODULE]
-ALONE = """\
-import anyio
-from massgen_mcp.cli.massgen_mcp.options import parse
-from massgen_mcp.cli.massgen_mcp.verbs import serve
-
-options = parse([])
-options.front = None
-anyio.run(serve.run, options)
-"""
-LOADED = [sys.executable, "-c", ALONE]
+LOADED = "tests.server.loaded_server"
 """The server without what answers before it is there."""
 NO_SERVER = "raise RuntimeError('this installation is broken')"
 
@@ -104,7 +95,7 @@ async def replies(
 @pytest.mark.parametrize("name", SESSIONS)
 async def test_a_server_says_the_same_before_and_after_it_is_loaded(home: TempHome, name: str) -> None:
     first = await replies(home, SESSIONS[name])
-    assert first == await replies(home, SESSIONS[name], LOADED)
+    assert first == await replies(home, SESSIONS[name], [home.python, "-m", LOADED])
 
 
 async def test_first_questions_are_answered_without_the_server_and_calls_are_refused_in_words(home: TempHome) -> None:
@@ -161,7 +152,7 @@ async def acknowledgements(home: TempHome, command: Sequence[str] = WHOLE, **env
 
 async def test_a_listener_is_acknowledged_once_and_before_the_server_is_there(home: TempHome) -> None:
     """Claude Code asks for no list before that."""
-    first = await acknowledgements(home, LOADED)
+    first = await acknowledgements(home, [home.python, "-m", LOADED])
     assert len(first) == len(LISTENERS)
     assert await acknowledgements(home) == first
     broken = home.work / "broken"

@@ -32,7 +32,7 @@ async def test_looking_before_adding_does_not_give_one_run(home: TempHome) -> No
 
 @needs("strace")
 async def test_death_and_storage_errors_at_random_calls_leave_no_bad_state(home: TempHome) -> None:
-    assert "0 bad states" in await storage_faults(home, sample=8, seed=2)
+    assert "0 bad states" in await storage_faults(home, sample=4, seed=2)
 
 
 @needs("strace")
