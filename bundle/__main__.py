@@ -1,6 +1,6 @@
-"""`python -m bundle`: write `server.json` and the manifest, and make `dist/massgen-mcp-VERSION.mcpb`, checked by MCPB's
-own validator (`npx`, so it needs npm). `--registry-schema FILE` checks `server.json`, too; the registry publishes that
-file.
+"""`python -m bundle`: write `server.json`, the manifest and the plugin for Codex, and make the bundle
+`dist/massgen-mcp-VERSION.mcpb`, checked by MCPB's own validator (`npx`, so it needs npm). `--registry-schema FILE`
+checks `server.json`, too; the registry publishes that file.
 
 Exit code 1 if a validator refuses.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import jsonschema
 
-from bundle.facts import MANIFEST, ROOT, SERVER_JSON, manifest, server_json, written
+from bundle.facts import CODEX_PLUGIN, MANIFEST, ROOT, SERVER_JSON, codex_plugin, manifest, server_json, written
 from massgen_mcp import __version__
 
 VALIDATOR = "@anthropic-ai/mcpb@2.1.2"
@@ -28,6 +28,7 @@ def main() -> int:
     schema: Path | None = parser.parse_args().registry_schema
     SERVER_JSON.write_text(written(server_json()))
     MANIFEST.write_text(written(manifest()))
+    CODEX_PLUGIN.write_text(written(codex_plugin()))
     if schema:
         jsonschema.validate(server_json(), json.loads(schema.read_text()))
         print("server.json: as the registry's schema wants it")

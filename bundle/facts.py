@@ -1,4 +1,4 @@
-"""The two documents, as data. No I/O but reading `pyproject.toml`."""
+"""The documents, as data. No I/O but reading `pyproject.toml` and the plugin for Codex as it is."""
 
 import json
 import tomllib
@@ -6,11 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from massgen_mcp import __version__
-from massgen_mcp.config.providers.catalog import PROVIDERS
+from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS, SERVER, ServerCommand
+from massgen_mcp.config.access.prices import PRICE_AS_VARIABLE
+from massgen_mcp.config.providers.catalog import PROVIDERS, credential_variables
+from massgen_mcp.home import HOME_VARIABLE
 
 ROOT = Path(__file__).parent.parent
 SERVER_JSON = ROOT / "server.json"
 MANIFEST = ROOT / "bundle/manifest.json"
+CODEX_PLUGIN = ROOT / "plugins/massgen/.codex-plugin/plugin.json"
 REGISTRY_NAME = "io.github.massgen-mcp/massgen-mcp"
 """The registry asks for this name in the README, as proof that both belong to the same people."""
 REGISTRY_SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
@@ -77,6 +81,13 @@ def manifest() -> dict[str, Any]:
             for name, told in _keys().items()
         },
     }
+
+
+def codex_plugin() -> dict[str, Any]:
+    """With the variables that the server needs: Codex hands nothing else on."""
+    names = [*credential_variables(), PRICE_AS_VARIABLE, HOME_VARIABLE]
+    entry = CLIENTS["codex"].entry(ServerCommand(SERVER, (), names))
+    return {**json.loads(CODEX_PLUGIN.read_text()), "mcpServers": {"massgen": entry}}
 
 
 def written(document: dict[str, Any]) -> str:

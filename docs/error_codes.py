@@ -1,10 +1,11 @@
 """What each code of an error means, and what to do. The codes are those of `massgen_mcp.errors`."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from docs.markdown import code, table
 from massgen_mcp.errors import ErrorCode
+from massgen_mcp.server.front import first_answers
 
 
 class Meaning(NamedTuple):
@@ -14,14 +15,16 @@ class Meaning(NamedTuple):
     """Of MCP that answer with it."""
 
 
-ALL = frozenset(
-    {
-        *("start_run", "wait_run", "get_status", "get_result"),
-        *("control_run", "apply_result", "list_runs", "list_configs"),
-    }
-)
+def _published() -> dict[str, set[str]]:
+    """The arguments of each tool that every client is offered, as `make docs ONLY=first-answers` wrote them down."""
+    newest = max(first_answers().items())[1]
+    tools = cast("list[dict[str, Any]]", newest["tools/list"]["tools"])
+    return {tool["name"]: set(tool["inputSchema"]["properties"]) for tool in tools}
+
+
+ALL = frozenset(_published())
 _START = frozenset({"start_run"})
-_OF_RUNS = frozenset({"wait_run", "get_status", "get_result", "control_run", "apply_result"})
+_OF_RUNS = frozenset(tool for tool, arguments in _published().items() if "run_id" in arguments)
 CODES: Mapping[ErrorCode, Meaning] = {
     "invalid_arguments": Meaning(
         "An argument is missing, unknown or not as it has to be.",

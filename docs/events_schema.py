@@ -154,6 +154,8 @@ def _schema(examples: Mapping[type[Event], Json]) -> Json:
         _describe(model, parts[model.__name__])
     for event in EVENTS:
         parts[event.__name__]["required"] = sorted({"type", *parts[event.__name__].get("required", ())})
+        if event not in examples:
+            raise LookupError(f"no run of docs/events_schema.py has {event.__name__}: write an example into BY_HAND")
         parts[event.__name__]["examples"] = [examples[event]]
     line = LogRecord.model_json_schema()["properties"]
     members = {name: line[name] | {"description": text} for name, text in meanings(LogRecord).items() if name in line}

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, TypeVar, cast, get_args
 
 from mcp import Client
 from mcp.types import Tool
@@ -36,8 +36,8 @@ HEAD = f"""\
 # The tools
 
 {WRITTEN}
-What an MCP client can call: arguments, replies and errors of the eight tools, as the server publishes them. What else a
-client finds is in [mcp.md](mcp.md).
+What an MCP client can call: arguments, replies and errors, as the server publishes them. What else a client finds is in
+[mcp.md](mcp.md).
 
 An argument may be left out unless it is *required*; one that is not listed is refused, with the nearest name. `≤200` is
 the most characters or entries. The examples are from runs with scripted agents;
@@ -100,6 +100,8 @@ GOES_ON = {
 LIKE = {"get_status": "wait_run"}
 """Tools whose example is that of another one."""
 Json = dict[str, Any]
+Key = TypeVar("Key")
+Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ async def page() -> str:
     )
     return "".join(
         [
-            *(HEAD, *(_tool(tool, calls[tool.name]) for tool in tools)),
+            *(HEAD, *(_tool(tool, _known(calls, tool.name, "call it in `_calls`, as its example")) for tool in tools)),
             *(REPLIES_HEAD, f"\n## Errors\n\n{errors}\n\n", codes_by_tools()),
         ]
     )
@@ -154,7 +156,13 @@ def _arguments(tool: Tool) -> str:
 
 
 def _said(tool: str, name: str, schema: Json) -> str:
-    return str(schema["description"] if "description" in schema else UNSAID[tool, name])
+    return str(schema.get("description") or _known(UNSAID, (tool, name), "say in `UNSAID` what the argument means"))
+
+
+def _known(table: Mapping[Key, Kept], key: Key, to_do: str) -> Kept:
+    if key not in table:
+        raise LookupError(f"{key} is new: {to_do} (docs/tools_page.py)")
+    return table[key]
 
 
 def _kind(schema: Json) -> str:

@@ -3,7 +3,16 @@
 import json
 import re
 
-from bundle.facts import MANIFEST, REGISTRY_NAME, SERVER_JSON, manifest, server_json, written
+from bundle.facts import (
+    CODEX_PLUGIN,
+    MANIFEST,
+    REGISTRY_NAME,
+    SERVER_JSON,
+    codex_plugin,
+    manifest,
+    server_json,
+    written,
+)
 from massgen_mcp import __version__
 from tests.harness import ROOT
 
@@ -11,6 +20,7 @@ from tests.harness import ROOT
 def test_the_documents_in_the_repository_are_up_to_date() -> None:
     assert SERVER_JSON.read_text() == written(server_json()), "run `make bundle`"
     assert MANIFEST.read_text() == written(manifest()), "run `make bundle`"
+    assert CODEX_PLUGIN.read_text() == written(codex_plugin()), "run `make bundle`"
 
 
 def test_they_keep_to_what_the_registry_takes() -> None:

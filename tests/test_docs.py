@@ -152,7 +152,10 @@ def whole(text: str) -> str:
 
 def test_every_json_of_a_page_can_be_read() -> None:
     for page, _, text in blocks("json"):
-        assert json.loads(text), page
+        try:
+            json.loads(text)
+        except ValueError as error:
+            pytest.fail(f"{page}: {error}")
 
 
 # -- the reference of configs -----------------------------------------------------------------------------------------

@@ -6,12 +6,9 @@ from typing import Any
 
 import pytest
 
+from bundle.facts import codex_plugin
 from massgen_mcp import __version__
-from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS, SERVER, ServerCommand
 from massgen_mcp.cli.massgen_mcp.options import parse
-from massgen_mcp.config.access.prices import PRICE_AS_VARIABLE
-from massgen_mcp.config.providers.catalog import credential_variables
-from massgen_mcp.home import HOME_VARIABLE
 from tests.commands import ROOT
 from tests.harness import TempHome, home
 
@@ -41,9 +38,8 @@ def test_other_clients_get_the_same_skill_and_server_and_none_of_the_hooks_of_cl
     own, theirs = read(".claude-plugin/plugin.json"), read(f".{client}-plugin/plugin.json")
     assert {name: theirs[name] for name in own} == own
     assert (theirs["skills"], theirs["hooks"]) == ("./skills/", {})
-    names = [*credential_variables(), PRICE_AS_VARIABLE, HOME_VARIABLE]
-    installed = {"massgen": CLIENTS["codex"].entry(ServerCommand(SERVER, (), names))}
-    assert theirs["mcpServers"] == (installed if client == "codex" else "./.mcp.json"), "Codex hands nothing else on"
+    installed = codex_plugin()["mcpServers"]
+    assert theirs["mcpServers"] == (installed if client == "codex" else "./.mcp.json"), "run `make bundle`"
     assert [*(PLUGIN / theirs["skills"]).rglob("SKILL.md")]
     place = {"codex": ".agents/plugins", "cursor": ".cursor-plugin"}[client]
     (offered,) = json.loads((ROOT / place / "marketplace.json").read_text())["plugins"]

@@ -278,24 +278,8 @@ class ConversationCondensed(Event):
     """Its last so many replies are whole."""
 
 
-AgentEvent = (
-    RoundStarted
-    | MessagesShown
-    | BallotChanged
-    | ConversationShortened
-    | ConversationCondensed
-    | ModelCallStarted
-    | ModelCallWaiting
-    | ModelCallAdmitted
-    | TextDelta
-    | ModelCallRetried
-    | ModelReplied
-    | ModelCallFailed
-    | ModelCallAborted
-    | ToolStarted
-    | ToolFinished
-    | RuleViolated
-)
+BeforeReply = RoundStarted | ModelCallStarted | ModelCallWaiting | ModelCallAdmitted | TextDelta | ModelCallRetried
+"""The beginning of a round, and what happens before a reply is there: after a loss the call is made anew."""
 WorkEvent = (
     ModelReplied
     | ModelCallFailed
@@ -308,6 +292,11 @@ WorkEvent = (
     | ConversationShortened
     | ConversationCondensed
 )
-"""What a round, or the writing of the final answer, goes on from when its process was lost, besides its beginning."""
+"""What a round, or the writing of the final answer, goes on from when its process was lost, besides its beginning. An
+event that stands here the round records with `_record`, or takes in as `Conversation` does, so that it knows after a
+loss that it has happened; whatever else it records in its midst would be recorded again.
+"""
+AgentEvent = BeforeReply | WorkEvent
+"""Every event of an agent stands in one of the two."""
 LostTry = ModelCallStarted | ModelCallRetried | ModelCallFailed | ModelCallAborted
 """What may say that a try without a reply has to be paid for."""

@@ -4,12 +4,16 @@ import argparse
 import doctest
 import re
 import shlex
+from importlib import import_module
+from inspect import iscoroutinefunction
 
 import pytest
 
 from massgen_mcp.cli.massgen.options import make_parser
+from massgen_mcp.cli.massgen_mcp import main
 from massgen_mcp.cli.massgen_mcp.options import make_parser as make_verb_parser
 from massgen_mcp.cli.massgen_mcp.options import parse as parse_verb
+from massgen_mcp.cli.verbs import VERBS
 from tests.cli.codes import CODES_OF_MASSGEN, CODES_OF_VERBS
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, ROOT, TempHome
@@ -45,6 +49,12 @@ def test_the_example_prints_what_the_page_shows(home: TempHome) -> None:
     done = run_command(home, COMMAND_MODULE, *shlex.split(example[0]))
     assert done.returncode == 0
     assert doctest.OutputChecker().check_output(example[1], done.stdout, doctest.ELLIPSIS), done.stdout
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_a_module_that_runs_it(verb: str) -> None:
+    module = import_module(f"{main.VERBS}.{main.MODULES.get(verb, verb)}")
+    assert iscoroutinefunction(module.run), "a verb's module has `async def run(options)`"
 
 
 def test_the_page_has_every_option_and_no_other() -> None:

@@ -20,11 +20,12 @@ from massgen_mcp.config.models.http_backends import (
     OllamaBackendConfig,
     ProviderBackendConfig,
 )
-from massgen_mcp.config.providers.addresses import is_loopback
+from massgen_mcp.config.providers.addresses import host_in, is_loopback
 from massgen_mcp.config.providers.catalog import (
     NATIVE_TOOLS,
     PROVIDERS,
     NativeTool,
+    Provider,
     credential_variables,
     named_provider,
     native_tools_of,
@@ -287,3 +288,14 @@ def test_a_model_that_does_not_tell_is_answered_with_the_slash_form(model: str) 
 def test_a_misspelt_provider_gets_the_nearest_one() -> None:
     with pytest.raises(MassgenError, match="unknown provider 'opnai'; did you mean 'openai'"):
         detect_backend("opnai/gpt-5")
+
+
+HOSTS_OF_ANOTHER_ROW = {"chatcompletion": "openai", "azure_openai": None}
+"""Whose address is that of another provider, or every customer's own."""
+
+
+@pytest.mark.parametrize("row", [row for row in PROVIDERS if not row.is_local], ids=lambda row: row.type)
+def test_a_provider_names_the_hosts_that_its_key_may_go_to_and_its_own_address_is_one(row: Provider) -> None:
+    if row.type not in HOSTS_OF_ANOTHER_ROW:
+        assert row.hosts, "a row that names none: its key could go nowhere"
+        assert host_in(row.base_url) in row.hosts

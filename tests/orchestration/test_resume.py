@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -11,13 +11,19 @@ from massgen_mcp.backends.base import JsonObject, ModelRequest, ToolSpec
 from massgen_mcp.config.models.orchestrator import CoordinationSettings, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.agent_work import (
+    AgentEvent,
     BallotChanged,
     ConversationCondensed,
+    ConversationShortened,
     MessagesShown,
     ModelCallAborted,
+    ModelCallAdmitted,
     ModelCallFailed,
+    ModelCallRetried,
     ModelCallStarted,
+    ModelCallWaiting,
     ModelReplied,
+    TextDelta,
     ToolFinished,
 )
 from massgen_mcp.events.coordination import AnswerSubmitted, PresentationStarted, StageOpened, VoteCast
@@ -33,6 +39,10 @@ from massgen_mcp.workspace.directory import Workspace
 from tests.in_memory import EventList
 from tests.stage import Performance, perform, text_of
 
+OF_CALLS = (ModelCallStarted, ModelCallWaiting, ModelCallAdmitted, ModelCallRetried, TextDelta)
+"""A call that was lost is made anew, and all of this happens again."""
+IN_ROUNDS = tuple(set(get_args(AgentEvent)) - {*OF_CALLS, ConversationShortened})
+"""What happens once within a round, also where its process is lost. Shortened again, a conversation is the same."""
 PLAN = {"call": "create_task_plan", "arguments": {"tasks": [{"id": "a", "description": "first"}]}}
 DONE = {"call": "update_task", "arguments": {"id": "a", "status": "done"}}
 SHOW: dict[str, Any] = {"call": "get_task_plan", "arguments": {}}
@@ -134,6 +144,7 @@ async def test_cut_off_at_any_event_a_run_ends_without_asking_again_what_was_rep
     scripts: tuple[list[dict[str, Any]], ...],
 ) -> None:
     whole = await play(scripts)
+    once = Counter(event.model_dump_json() for event in whole.events if isinstance(event, IN_ROUNDS))
     for cut in range(1, len(whole.events)):
         before = whole.events[:cut]
         if isinstance(before[-1], TERMINAL):
@@ -151,6 +162,9 @@ async def test_cut_off_at_any_event_a_run_ends_without_asking_again_what_was_rep
             assert len(labels) == len(set(labels))
         results = Counter((e.agent, e.call_id) for e in (*before, *after) if isinstance(e, ToolFinished))
         assert set(results.values()) <= {1}, cut
+        work = Counter(e.model_dump_json() for e in (*before, *after) if isinstance(e, IN_ROUNDS))
+        twice = [event for event, times in work.items() if times > max(1, once[event])]
+        assert not twice, f"cut off after event {cut}, this happens twice; does it belong to WorkEvent?"
 
 
 async def test_a_note_that_was_paid_for_is_used_when_the_run_goes_on() -> None:

@@ -13,6 +13,7 @@ from mcp import Client
 from massgen_mcp.server.results.pages import page_of
 from tests.harness import (
     MODES,
+    ROOT,
     TempHome,
     agent,
     call,
@@ -60,6 +61,8 @@ async def test_the_tools_cost_a_parent_less_than_the_budget(home: TempHome) -> N
         listed = (await client.list_tools()).model_dump(mode="json", by_alias=True, exclude_none=True)["tools"]
     sizes = {tool["name"]: tokens(as_sent(tool).decode()) for tool in listed}
     assert tokens(as_sent(listed).decode()) < TOOLS_BUDGET, sizes
+    for page in ("comparison.md", "tools.md"):
+        assert f"{TOOLS_BUDGET:,}" in (ROOT / "docs" / page).read_text(), f"docs/{page} names another budget"
 
 
 @pytest.mark.parametrize(("size", "most"), [(3, 150), (10, 300)])
