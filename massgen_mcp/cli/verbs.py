@@ -9,6 +9,7 @@ VERBS: Mapping[str, str] = MappingProxyType(
         "doctor": "check keys, model servers, run store, runners and clients, and say what to fix",
         "install": "put this server into an MCP client",
         "uninstall": "take this server out of an MCP client",
+        "acp": "be an agent of an editor, over the Agent Client Protocol; the editor starts it",
         "check-adapter": "play an installed adapter in the situations that a run brings",
         "configs": "list the ready-made teams, or show one",
         "trust": "show what a config asks for, and accept it as it is now",

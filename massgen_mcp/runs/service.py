@@ -25,7 +25,7 @@ from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.checks import check_action, check_mark, checked_raise
 from massgen_mcp.runs.engine import Action, Added, DamagedJournal, Engine, FrozenRequest, RunFiles, RunRow
 from massgen_mcp.runs.patches.application import Application
-from massgen_mcp.runs.patches.applying import apply_run
+from massgen_mcp.runs.patches.applying import ChangedText, RunPatch, apply_run
 from massgen_mcp.runs.patches.earlier_changes import with_earlier_changes
 from massgen_mcp.runs.sessions.turns import SessionHistory, SessionTurns, told_start
 from massgen_mcp.runs.starting import Dispatch, ask_to_admit, enclosing, enqueue, frozen_request
@@ -125,6 +125,13 @@ class RunService:
         view = self._watches.of(run_id).look()
         self._dispatch.care_for(view)
         return view
+
+    @in_thread
+    def turns(self, session_id: str) -> list[RunView]:
+        """The runs of a session, oldest first; of those that have ended what the store knows. None: nobody knows it.
+        Raises `MassgenError` invalid_arguments, store_unavailable.
+        """
+        return self.sessions.runs(safe_id(session_id, "session id"))
 
     @in_thread
     def find(self, beginning: str, *, to_change: bool = False) -> str:
@@ -265,6 +272,14 @@ class RunService:
             return made
 
         return await anyio.to_thread.run_sync(done)
+
+    @in_thread
+    def changed_texts(self, view: RunView, planned: Application) -> list[ChangedText]:
+        """What the files that an apply changes hold before and after; those that are no text, or too long, are left
+        out. Raises `MassgenError` store_unavailable, run_damaged.
+        """
+        made = RunPatch.of(view.row.run_id, view.directory, view.snapshot.best_changes)
+        return [] if made is None else made.texts(planned)
 
     @in_thread
     def page(self, view: RunView, *, redacted: bool = False) -> "RunPage":

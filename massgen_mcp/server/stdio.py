@@ -25,9 +25,8 @@ from massgen_mcp.mcp_streams import ReadStream, WriteStream
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.front import ACKNOWLEDGED, SUBSCRIPTION_ID, Front
 from massgen_mcp.server.half_characters import answer_to_half_characters
-from massgen_mcp.server.limits import MAX_LINE_BYTES, leave
+from massgen_mcp.server.limits import MAX_LINE_BYTES, leave, leave_with_parent
 
-PARENT_CHECK_SECONDS = 2.0
 PIECE_BYTES = 64 * 1024
 _END_BYTES = 200
 _ID_FIRST = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15}|"[\w-]{1,64}")')
@@ -44,7 +43,7 @@ async def serve_stdio(server: MassgenServer, front: Front | None = None) -> None
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_leave_on_signal, signals)
-            tasks.start_soon(_leave_with_parent, front.parent if front else os.getppid())
+            tasks.start_soon(leave_with_parent, front.parent if front else os.getppid())
             async with stdio_server(stdin=anyio.wrap_file(_Lines(_own_input(unread)))) as (incoming, outgoing):
                 to_server, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
                 tasks.start_soon(_answer_what_is_no_message, incoming, to_server, outgoing.clone())
@@ -178,10 +177,3 @@ def _refusal(problem: Exception) -> ErrorData:
 async def _leave_on_signal(signals: AsyncIterator[signal.Signals]) -> None:
     async for _ in signals:
         leave()
-
-
-async def _leave_with_parent(parent: int) -> None:
-    """A client that was killed may leave our input open in one of its other children."""
-    while os.getppid() == parent:  # noqa: ASYNC110 - nobody tells us
-        await anyio.sleep(PARENT_CHECK_SECONDS)
-    leave()

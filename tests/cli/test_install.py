@@ -29,6 +29,8 @@ FILES = {
     "copilot": ".copilot/mcp-config.json",
     "agy": ".gemini/antigravity-cli/mcp_config.json",
     "jetbrains": ".junie/mcp/mcp.json",
+    "zed-agent": ".config/zed/settings.json",
+    "jetbrains-agent": ".jetbrains/acp.json",
     "amp": ".config/amp/settings.json",
 }
 SECTIONS = {
@@ -36,6 +38,8 @@ SECTIONS = {
     "vscode": "servers",
     "zed": "context_servers",
     "opencode": "mcp",
+    "zed-agent": "agent_servers",
+    "jetbrains-agent": "agent_servers",
     "amp": "amp.mcpServers",
 }
 REFERENCES = {
@@ -115,6 +119,8 @@ def test_a_fresh_home_gets_an_entry_with_absolute_paths_and_names_of_keys_that_c
         assert ours["startup_timeout_sec"] >= 10
         assert ours["tools"] == {"start_run": {"approval_mode": "approve"}}, "nothing that is destructive"
         assert "default_tools_approval_mode" not in ours
+    elif client in ("zed-agent", "jetbrains-agent"):
+        assert ours["args"][-1] == "acp"
     elif client in REFERENCES:
         assert ours["env"]["OPENAI_API_KEY"] == REFERENCES[client]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -206,6 +212,8 @@ BEFORE = {
     "copilot": '{"mcpServers": {}}\n',
     "agy": '{"mcpServers": {"other": {"serverUrl": "https://x.example"}}}',
     "jetbrains": "{}\n",
+    "zed-agent": '{"agent_servers": {"other": {"type": "custom", "command": "x"}}, "context_servers": {}}',
+    "jetbrains-agent": '{"default_mcp_settings": {"use_idea_mcp": true}, "agent_servers": {}}\n',
     "amp": '{"amp.mcpServers": {}, "amp": {"mcpServers": 1}}\n',
 }
 
@@ -244,12 +252,20 @@ def test_an_entry_that_others_use_names_no_path_of_this_machine(person: TempHome
 def test_the_doctor_starts_what_a_client_would_start_and_nothing_that_a_project_names(
     person: TempHome, tmp_path: Path
 ) -> None:
-    person = replace(with_programs(person, tmp_path, "claude", "codex", "gemini", "opencode"), starts_anew=True)
+    person = replace(
+        with_programs(person, tmp_path, "claude", "codex", "gemini", "opencode", "zed", "idea"), starts_anew=True
+    )
     moved, silent, started = tmp_path / "moved/massgen-mcp", tmp_path / "silent/massgen-mcp", person.work / "started"
     program(silent, "exit 3")
     program(person.work / "massgen-mcp", f"touch {started}")
     (person.work / ".mcp.json").write_text(json.dumps({"mcpServers": {"massgen": {"command": "./massgen-mcp"}}}))
-    for client, command in (("claude-code", None), ("codex", moved), ("gemini", silent), ("opencode", None)):
+    for client, command in (
+        ("claude-code", None),
+        ("codex", moved),
+        ("gemini", silent),
+        ("opencode", None),
+        ("zed-agent", None),
+    ):
         install(person, client)
         if command is not None:
             file = settings(person, client)
@@ -258,6 +274,8 @@ def test_the_doctor_starts_what_a_client_would_start_and_nothing_that_a_project_
     told = run_command(person, SERVER_MODULE, "doctor").stdout
     assert "ok    client: Claude Code: massgen-mcp is in person/.claude.json, .mcp.json\n" in told
     assert "ok    client: opencode: massgen-mcp is in person/.config/opencode/opencode.json\n" in told
+    assert "ok    client: Zed's agent panel: massgen-mcp is in person/.config/zed/settings.json\n" in told
+    assert "JetBrains AI Chat" not in told, "nobody has to want an agent"
     assert not started.exists(), "whoever wrote the project is not the person who asks"
     cannot = "cannot start massgen-mcp; person/"
     assert f"warn  client: Codex {cannot}.codex/config.toml: there is no program {moved}\n" in told

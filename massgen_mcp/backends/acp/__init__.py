@@ -1,3 +1,3 @@
 """Agent CLIs that speak the Agent Client Protocol, as models: `backend` has the agent, `enclosure` its sandbox,
-`json_rpc` how it is talked to, `team_server` the team's tools, `permits` what it may do, `relay` what runs beside it.
+`team_server` the team's tools, `permits` what it may do, `relay` what runs beside it.
 """

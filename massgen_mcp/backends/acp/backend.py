@@ -15,7 +15,6 @@ import anyio.to_thread
 
 from massgen_mcp import __version__
 from massgen_mcp.backends.acp.enclosure import RELAY, SHARED, TEAM_SOCKET, Place, started
-from massgen_mcp.backends.acp.json_rpc import AgentRefused, Wire
 from massgen_mcp.backends.acp.permits import Permits
 from massgen_mcp.backends.acp.team_server import TeamServer
 from massgen_mcp.backends.base import (
@@ -27,8 +26,7 @@ from massgen_mcp.backends.base import (
     ToolCall,
     UsagePart,
 )
-from massgen_mcp.backends.frameworks.agent_cli import fields, render
-from massgen_mcp.backends.frameworks.agent_process import WireBroken
+from massgen_mcp.backends.frameworks.agent_cli import render
 from massgen_mcp.backends.frameworks.own_loop import CANCEL_SECONDS, HeldCall, OwnLoop, Session
 from massgen_mcp.backends.wire_values import clean, usage_part
 from massgen_mcp.config.access.acp_agents import preset_of, shown_name
@@ -36,6 +34,7 @@ from massgen_mcp.config.access.acp_presets import TEAM
 from massgen_mcp.config.models.backends import AcpBackendConfig
 from massgen_mcp.errors import BackendError, DropReason
 from massgen_mcp.home import known_levels
+from massgen_mcp.json_rpc import AgentRefused, Wire, WireBroken, fields
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.sandbox import Wishes, choose, interpreter
 
@@ -221,7 +220,7 @@ class AcpBackend(OwnLoop[AcpSession, Wire]):
         self._enclosed = await self._find_enclosure()
         place = self._place = self._place or await anyio.to_thread.run_sync(self._new_place)
         cli = started(self._config, self._environ, self._program, place, enclosed=self._enclosed)
-        wire = await self._run(cli, lambda running: Wire(running, self._answer, self._heard))
+        wire = await self._run(cli, lambda running: Wire(running.stdin, running.stdout, self._answer, self._heard))
         self._team = TeamServer()
         self._process.callback(self._team.close)
         await self._team.open(place.shared / TEAM_SOCKET)

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from massgen_mcp.backends.base import JsonObject, ToolCall, ToolSpec
-from massgen_mcp.backends.frameworks.agent_cli import fields, of_server
+from massgen_mcp.backends.frameworks.agent_cli import of_server
 from massgen_mcp.backends.frameworks.own_loop import HeldCall
 from massgen_mcp.backends.wire_values import clean, clean_object
+from massgen_mcp.json_rpc import fields
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 

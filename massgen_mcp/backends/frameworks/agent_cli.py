@@ -19,6 +19,7 @@ from massgen_mcp.backends.base import (
 )
 from massgen_mcp.backends.wire_values import clean, clean_object
 from massgen_mcp.config.access.acp_presets import TEAM
+from massgen_mcp.json_rpc import UNKNOWN_METHOD
 
 PREFIX = f"mcp__{TEAM}__"
 """Before the name of each tool of ours, as most CLIs tell the model of it."""
@@ -27,12 +28,6 @@ PASSED_ON = (
     *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
 )
 """What a CLI needs of the environment; everything else there is none of its business."""
-UNKNOWN_METHOD = -32601
-
-
-def fields(value: object) -> Mapping[str, Any]:
-    """The members of an object; none of what is no object."""
-    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def render(messages: tuple[Message, ...]) -> str:

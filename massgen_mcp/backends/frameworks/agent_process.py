@@ -1,7 +1,5 @@
-"""An agent CLI as a process, and messages with one: a line of JSON for each. Knows nothing of what they mean."""
+"""An agent CLI as a process."""
 
-import asyncio
-import json
 import os
 import signal
 import subprocess
@@ -10,14 +8,9 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import anyio
 from anyio.abc import ByteReceiveStream, ByteSendStream, Process
-
-MAX_LINE_BYTES = 16 * 1024 * 1024
-MAX_STRAY_LINES = 100
-"""Lines that are no messages, as of a program that warns on its output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,66 +56,3 @@ async def _kill(process: Process) -> None:
     """With everything that it started."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-
-
-class WireBroken(Exception):
-    """The conversation cannot go on; the message says why."""
-
-
-class JsonLines:
-    """`hear` is told of each message. `read` has to be running."""
-
-    def __init__(self, running: Running) -> None:
-        self._stdin, self._stdout = running.stdin, running.stdout
-        self._sending = asyncio.Lock()
-        self.broken: str | None = None
-
-    async def hear(self, message: Mapping[str, Any]) -> None:
-        raise NotImplementedError
-
-    def end(self, why: str) -> None:
-        """The other side says nothing more."""
-        self.broken = self.broken or why
-
-    async def send(self, message: Mapping[str, Any]) -> None:
-        """Raises `WireBroken`."""
-        line = f"{json.dumps(message)}\n".encode()
-        async with self._sending:
-            if self.broken is not None:
-                raise WireBroken(self.broken)
-            whole = False
-            try:
-                await self._stdin.send(line)
-                whole = True
-            except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-                raise WireBroken("it does not listen any more") from error
-            finally:
-                if not whole:  # half a line may be there
-                    self.broken = "it does not listen any more"
-
-    async def read(self) -> None:
-        """Until the other side says nothing more, or nothing that can be used. Raises `WireBroken` for the latter."""
-        pending, stray = bytearray(), 0
-        while True:
-            try:
-                chunk = await self._stdout.receive()
-            except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
-                return
-            *lines, rest = chunk.split(b"\n")
-            for line in lines:
-                pending += line
-                if pending.lstrip().startswith(b"{"):
-                    await self.hear(_parsed(bytes(pending)))
-                elif pending.strip() and (stray := stray + 1) > MAX_STRAY_LINES:
-                    raise WireBroken("it writes lines that are no messages")
-                pending.clear()
-            pending += rest
-            if len(pending) > MAX_LINE_BYTES:
-                raise WireBroken(f"a message is larger than {MAX_LINE_BYTES} bytes")
-
-
-def _parsed(line: bytes) -> Mapping[str, Any]:
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise WireBroken("it says what is not JSON") from error

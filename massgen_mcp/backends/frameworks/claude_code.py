@@ -17,14 +17,15 @@ import anyio.to_thread
 
 from massgen_mcp.backends.base import JsonObject, ModelRequest, ReasoningPart, StopPart, TextPart, ToolCall
 from massgen_mcp.backends.ends import MESSAGES, stop_of
-from massgen_mcp.backends.frameworks.agent_cli import PASSED_ON, PREFIX, fields, of_server, render
-from massgen_mcp.backends.frameworks.agent_process import JsonLines, Running, WireBroken, bare
+from massgen_mcp.backends.frameworks.agent_cli import PASSED_ON, PREFIX, of_server, render
+from massgen_mcp.backends.frameworks.agent_process import Running, bare
 from massgen_mcp.backends.frameworks.own_loop import HeldCall, OwnLoop, Session
 from massgen_mcp.backends.wire_values import MessagesUsage, clean, clean_object
 from massgen_mcp.config.access.acp_presets import TEAM
 from massgen_mcp.config.access.agent_clis import BASE_URL, CONFIG_DIRECTORY, Login
 from massgen_mcp.config.models.backends import ClaudeCodeBackendConfig
 from massgen_mcp.errors import BackendError, DropReason
+from massgen_mcp.json_rpc import JsonLines, WireBroken, fields
 from massgen_mcp.redaction import Redactor
 
 _TOOLS_NOTE = (
@@ -246,7 +247,7 @@ class ClaudeCodeLines(JsonLines):
     def __init__(
         self, running: Running, *, session: ClaudeCodeSession, said: str, fault: Callable[[Exception], BackendError]
     ) -> None:
-        super().__init__(running)
+        super().__init__(running.stdin, running.stdout)
         self._session, self._said, self._fault = session, said, fault
         self._held: dict[str, HeldCall] = {}
 

@@ -27,9 +27,10 @@ from massgen_mcp.backends.base import (
     UserMessage,
 )
 from massgen_mcp.backends.frameworks.agent_cli import tool_result
-from massgen_mcp.backends.frameworks.agent_process import JsonLines, Running, WireBroken
+from massgen_mcp.backends.frameworks.agent_process import Running
 from massgen_mcp.backends.wire_values import clean
 from massgen_mcp.errors import BackendError, DropReason
+from massgen_mcp.json_rpc import JsonLines, WireBroken
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.sandbox import SandboxFailed
 

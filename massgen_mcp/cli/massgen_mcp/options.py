@@ -175,6 +175,7 @@ def make_parser() -> Parser:
             meant = "pass this variable on, too; those of known providers that are set here always are"
             made.add_argument("--key", metavar="VARIABLE", type=_variable, action="append", default=[], help=meant)
             made.add_argument("--print", "--dry-run", action="store_true", help="print the entry, write nothing")
+    plain_verb("acp")
     verb("check-adapter").add_argument("name", metavar="NAME", help="the adapter's, as `type` names it")
     configs = verb("configs")
     configs.add_argument("name", metavar="NAME", nargs="?", help="show this one in full")

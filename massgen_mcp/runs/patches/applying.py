@@ -38,6 +38,17 @@ from massgen_mcp.views.plain_text import preview
 
 
 @dataclass(frozen=True, slots=True)
+class ChangedText:
+    """A file of the person's as an apply finds it and leaves it. `before`: None for a new one; `after` is empty for one
+    that goes.
+    """
+
+    path: Path
+    before: str | None
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunPatch:
     """What an answer of a run makes of the directories that it was given."""
 
@@ -79,9 +90,28 @@ class RunPatch:
         except OSError as error:
             raise storage_error("the changes cannot be shown", error) from error
 
+    def texts(self, planned: Application) -> list[ChangedText]:
+        """What an application changes, without files that are no text, and those for which no room is left. Raises
+        `MassgenError` store_unavailable.
+        """
+        places = {place.name: Path(place.path) for place in self.patch.places}
+        found, room = list[ChangedText](), MAX_SHOWN_BYTES
+        with faults_as_errors(), self.changes.repository.reading() as content:
+            for change in planned.changes:
+                before, after = (content(file) if file else b"" for file in (change.before, change.after))
+                room -= len(before) + len(after)
+                if change.added is None or room < 0:
+                    continue
+                name, _, path = os.fsdecode(change.path).partition("/")
+                was = before.decode(errors="replace") if change.before else None
+                found.append(ChangedText(places[name] / path, was, after.decode(errors="replace")))
+        return found
+
 
 PATIENCE_SECONDS = 20.0
 """So long an apply waits for another one to end."""
+MAX_SHOWN_BYTES = 4 * 1024 * 1024
+"""Of all files that are shown before and after."""
 
 SUBJECT_CHARACTERS = 72
 """Of the question in a commit's message."""

@@ -57,6 +57,8 @@ def check_clients(cwd: Path, environ: Mapping[str, str]) -> list[DoctorCheck]:
         if shutil.which(client.program, path=environ.get("PATH")) is None:
             continue
         knowing, entries = _found(client, cwd, environ)
+        if client.is_editor and not entries:
+            continue
         for entry in entries:
             if entry not in faults:
                 faults[entry] = _fault(entry, environ)
@@ -126,7 +128,7 @@ def _fault(entry: _Entry, environ: Mapping[str, str]) -> str | None:
         return f"{entry.command} does not answer within {STARTUP_SECONDS} s"
     except OSError as error:
         return f"{entry.command} cannot be started: {error.strerror}"
-    if b'"serverInfo"' in done.stdout:
+    if b'"serverInfo"' in done.stdout or b'"agentInfo"' in done.stdout:
         return None
     return f"{entry.command} ends with code {done.returncode} and does not answer"
 

@@ -1,4 +1,4 @@
-"""The MCP clients that we know: where each keeps its servers, and what our entry looks like there.
+"""The MCP clients and editors that we know: where each keeps its servers or agents, and how our entry looks there.
 
 Settings of a client are set where its defaults do not fit: Codex asks before every `start_run`, and refuses it where
 nobody can be asked; it lets pass what only reads, and goes on asking before what changes files or ends runs. It gives
@@ -54,6 +54,8 @@ class Client:
     entry: Callable[[ServerCommand], Entry]
     afterwards: str
     """What the person has to do then."""
+    is_editor: bool = False
+    """Whether it starts us as an agent that a person talks to, and not as tools for another one."""
 
     def file(self, scope: Scope, home: Path, project: Path, environ: Environ) -> Path | None:
         """None where the client has no such scope."""
@@ -91,6 +93,15 @@ def _codex(command: ServerCommand) -> Entry:
 def _zed(command: ServerCommand) -> Entry:
     """Zed hands its whole environment on, and knows no reference to a variable."""
     return {"source": "custom", **_stdio(command), "env": {}}
+
+
+def _zed_agent(command: ServerCommand) -> Entry:
+    return {"type": "custom", **_agent(command)}
+
+
+def _agent(command: ServerCommand) -> Entry:
+    """Editors hand their whole environment on."""
+    return {"command": command.path, "args": [*command.arguments, "acp"], "env": {}}
 
 
 def _opencode(command: ServerCommand) -> Entry:
@@ -226,6 +237,28 @@ CLIENTS: Mapping[str, Client] = {
             ".junie/mcp/mcp.json",
             _stdio,
             "Junie's settings show the server under MCP. Start the IDE where the keys are set.",
+        ),
+        Client(
+            "zed-agent",
+            "Zed's agent panel",
+            "zed",
+            "agent_servers",
+            _zed_file,
+            None,
+            _zed_agent,
+            "Open Zed's agent panel and start a thread with it. Start Zed where the keys are set.",
+            is_editor=True,
+        ),
+        Client(
+            "jetbrains-agent",
+            "JetBrains AI Chat",
+            "idea",
+            "agent_servers",
+            lambda _: ".jetbrains/acp.json",
+            None,
+            _agent,
+            "Choose it in the AI Chat of the IDE. Start the IDE where the keys are set.",
+            is_editor=True,
         ),
         Client(
             "amp",
