@@ -147,6 +147,8 @@ def broken_off(end: str, endpoint: Endpoint, base_url: str) -> BackendError:
 def failure(reason: DropReason, message: str, endpoint: Endpoint, *, retryable: bool = False) -> BackendError:
     """The message ends with what to change, where something can be changed."""
     way_out = _about_key(endpoint) if reason == "auth" else _WAYS_OUT.get(reason, "")
+    if reason == "unreachable" and endpoint.start:
+        way_out = f"; start it with `{endpoint.start}`, or mend base_url"
     return BackendError(reason, _presentable(message, endpoint, way_out), retryable=retryable)
 
 

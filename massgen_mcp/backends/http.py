@@ -65,6 +65,8 @@ class Endpoint:
     of_xai: bool = False
     """Whether the Responses API is xAI's, which differs in its tools and in what it counts."""
     extra_body: JsonObject = field(default_factory=dict[str, JsonValue])
+    start: str | None = None
+    """The command that starts the server, where it is one of the user's own."""
     redactor: Redactor = field(default=NO_KEYS, repr=False)
     """Takes keys out of what is quoted in errors, before they are cut to their length."""
 

@@ -229,6 +229,7 @@ def _endpoint(config: HttpBackend, environ: Mapping[str, str], redactor: Redacto
         holds_to_schemas=isinstance(config, LocalServerConfig),
         of_xai=provider.type == "grok",
         extra_body=config.extra_body,
+        start=provider.start,
         redactor=redactor,
     )
     return _at_azure(config, endpoint) if isinstance(config, AzureBackendConfig) else endpoint

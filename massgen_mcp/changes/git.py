@@ -220,7 +220,7 @@ def _program_on(path: str) -> str:
 
 def last_line(stderr: bytes) -> str:
     """What git said of a failure, short enough for a message."""
-    return ascii(stderr.decode(errors="replace").strip()[:300])[1:-1]
+    return ascii(" ".join(stderr.decode(errors="replace").split())[:300])[1:-1]
 
 
 def _named(arguments: Iterable[str | bytes | Path]) -> str:

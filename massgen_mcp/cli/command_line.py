@@ -1,10 +1,11 @@
 """The parser of both commands: a wrong command line is one line that says what was most likely meant."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import ClassVar, NoReturn, cast
 
-from massgen_mcp.nearest import did_you_mean
+from massgen_mcp.nearest import did_you_mean, nearest
 
 _PLAINER = (
     (r"argument (\S+): expected (?:at least )?one argument", r"\1 needs a value"),
@@ -15,6 +16,32 @@ _PLAINER = (
     (r"argument (\S+: .*)", r"\1"),
 )
 """What argparse says, and what we say."""
+_OF_OTHERS: Mapping[str, str] = MappingProxyType(
+    {
+        "-c": "--config",
+        "-m": "--model",
+        "-n": "--num-agents",
+        "-o": "--output-file",
+        "-q": "--quiet",
+        "-s": "--session-id",
+        "-v": "--debug",
+        "--verbose": "--debug",
+        "--base": "--branch",
+        "--agents": "--num-agents",
+    }
+)
+"""Options that people know from other programs, and ours."""
+_NO_OPTION: Mapping[str, str] = MappingProxyType(
+    {
+        "--timeout": "a config has the time limit, as timeout_settings: {orchestrator_timeout_seconds: 600}",
+        "--web": "`massgen-mcp web` shows runs in a browser",
+        "--api-key": "keys come from the environment: export OPENAI_API_KEY=...",
+        "--file": "`@path` in a question lets agents read that file",
+    }
+)
+"""What people look for among the options, and where it is."""
+_DASHES = ("\N{EM DASH}", "\N{EN DASH}", "\N{MINUS SIGN}")
+"""What an editor makes of two hyphens."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -28,6 +55,12 @@ class Parser(argparse.ArgumentParser):
 
         for theirs, ours in _PLAINER:
             message = re.sub(theirs, ours, message, count=1, flags=re.DOTALL)
+        for action in self._actions:
+            if message == f"{action.metavar} is missing" and action.choices:
+                message += f"; there are: {', '.join(map(str, action.choices))}"
+            elif message == f"{'/'.join(action.option_strings)} needs a value":
+                which = "; `massgen-mcp runs` lists them" if action.dest == "resume" else ""
+                message = f"{action.option_strings[0]} needs {action.metavar or 'a value'}{which}"
         self.exit(self.exit_code, f"ERROR invalid_arguments: {message}\n`{self.prog} --help` shows what there is.\n")
 
     def parse(self, arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -49,16 +82,26 @@ class Parser(argparse.ArgumentParser):
         if unknown and parser is not self and unknown[0] in _options(parser):
             return f"{unknown[0]} goes after the verb: {parser.prog} {unknown[0]}"
         if unknown:
-            beginning = [option for option in _options(parser) if option.startswith(unknown[0])]
-            near = f"; did you mean {beginning[0]!r}?" if beginning else did_you_mean(unknown[0], _options(parser))
-            behind = f"; a question that begins with - goes after --: {self.prog} -- '-...'" if self.quoted else ""
-            return f"there is no option {unknown[0]}{near or behind}"
+            return f"there is no option {unknown[0]}{self._instead(unknown[0], list(_options(parser)))}"
         if rest and self.quoted is not None:
             import shlex  # a right command line needs none of it
 
-            text = shlex.quote(" ".join([getattr(given, self.quoted), *rest]))
-            return f"a question of several words has to be quoted: {self.prog} {text}"
+            words = [getattr(given, self.quoted), *rest]
+            if dashed := next((word for word in words if word.startswith(_DASHES)), None):
+                option = dashed.lstrip("".join(_DASHES))
+                return f"{dashed} begins with a long dash, and options with two hyphens: --{option}"
+            return f"a question of several words has to be quoted: {self.prog} {shlex.quote(' '.join(words))}"
         return f"there is no place for {' '.join(rest)}" if rest else None
+
+    def _instead(self, unknown: str, known: Sequence[str]) -> str:
+        """What was meant by an option that there is not, as far as can be said."""
+        if unknown in _NO_OPTION:
+            return f"; {_NO_OPTION[unknown]}"
+        meant = [option for option in known if option.startswith(unknown) or option == _OF_OTHERS.get(unknown)]
+        near = nearest(unknown.lstrip("-"), [option.lstrip("-") for option in known])
+        if meant or near:
+            return f"; did you mean {meant[-1] if meant else f'--{near}'!r}?"
+        return f"; a question that begins with - goes after --: {self.prog} -- '-...'" if self.quoted else ""
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> object:
         """argparse's own, without an empty value of an option, as of a variable of the shell that is not set."""
@@ -77,7 +120,14 @@ class Parser(argparse.ArgumentParser):
 def whole_number(text: str) -> int:
     if text.isdecimal():
         return int(text)
-    raise argparse.ArgumentTypeError("expected a whole number")
+    raise argparse.ArgumentTypeError("expected a whole number, 0 or more")
+
+
+def counting_number(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if not 1 <= number <= 1000:
+        raise argparse.ArgumentTypeError("expected a number from 1 to 1000")
+    return number
 
 
 def _options(parser: argparse.ArgumentParser) -> Iterator[str]:

@@ -31,3 +31,22 @@ VERBS: Mapping[str, str] = MappingProxyType(
         "hook": "for the hooks of the Claude Code plugin",
     }
 )
+SAID_ELSEWHERE: Mapping[str, str] = MappingProxyType(
+    {
+        "chat": "`massgen` alone begins a conversation",
+        "init": "massgen --init sets up a config",
+        "kill": "massgen-mcp cancel ID stops a run and keeps its best answer",
+        "list": "massgen-mcp runs lists runs",
+        "login": "there is nothing to log in to; `massgen-mcp doctor` says which keys are set",
+        "logs": "massgen-mcp watch ID follows a run, massgen-mcp result ID --view full shows all of it",
+        "ls": "massgen-mcp runs lists runs",
+        "models": "`massgen-mcp doctor` says which models are here",
+        "serve": "`massgen-mcp` alone serves over stdio, --transport http over HTTP",
+        "setup": "massgen --init sets up a config",
+        "stop": "massgen-mcp cancel ID stops a run and keeps its best answer",
+        "ui": "massgen-mcp web shows runs in a browser",
+        "undo": "massgen-mcp apply ID --undo takes back what was applied",
+        "validate": "massgen --validate FILE checks a config",
+    }
+)
+"""What people type who know other programs, and what does that here."""

@@ -196,8 +196,8 @@ def _nobody(places: Sequence[LocalServer], servers: Sequence[LocalServer]) -> Ma
     return MassgenError(
         "no_default_team",
         f"no team to start with: no key of a provider is set, {none} {asked}, and there is no Claude Code with "
-        f"{agent_clis.TOKEN}. Set {keys}, {other}, make a config with `massgen --init`, or "
-        "try @examples/scripted, which calls no model.",
+        f"{agent_clis.TOKEN}. Set {keys} (a .env file is taken by `set -a; . ./.env`), {other}, "
+        "make a config with `massgen --init`, or try @examples/scripted, which calls no model.",
     )
 
 

@@ -20,10 +20,11 @@ from massgen_mcp.nearest import nearest
 _BY_KEY = {
     "api_key_env": "expected the NAME of an environment variable in capitals, never a key itself",
     "api_version": "expected v1, or a version such as 2024-10-21",
-    "base_url": "expected an http:// or https:// address without spaces or credentials",
+    "base_url": "expected an http:// or https:// address without spaces or credentials: http://localhost:8000/v1",
     "deployment": "expected letters, digits, '_', '.' or '-', at most 64",
     "endpoint": "expected an http:// or https:// address without spaces or credentials",
-    "id": "expected letters, digits, '_', '.' or '-', at most 64, beginning with a letter or digit",
+    "id": "expected letters, digits, '_', '.' or '-', at most 64, beginning with a letter or digit; "
+    "quotation marks are ' or \"",
 }
 _BY_TYPE = {
     "missing": "required key is missing",
@@ -38,11 +39,40 @@ _BY_TYPE = {
     "model_attributes_type": "expected a mapping",
     "finite_number": "expected a finite number",
 }
+_FORMS = {
+    "agents": "[{id: ada, backend: {type: openai, model: NAME}}]",
+    "backend": "{type: openai, model: NAME}",
+    "budget": "{max_usd: 5}",
+    "checks": "[make test]",
+    "context_paths": "[{path: src, permission: read}]",
+    "notify": "[PROGRAM, ARGUMENT]",
+    "timeout_settings": "{orchestrator_timeout_seconds: 600}",
+}
+"""How the value of a key looks."""
+_OTHER_WORDS = {
+    "key": "api_key_env",
+    "prompt": "system_message",
+    "provider": "type",
+    "timeout": "orchestrator_timeout_seconds",
+    "url": "base_url",
+}
+"""What other programs call a key of ours."""
 ADAPTER = "installed"
 """The type that stands for an adapter, which a file names itself."""
+_SECTIONS: Mapping[str, Place] = {
+    "orchestrator": ("orchestrator",),
+    "orchestrator.coordination": ("orchestrator", "coordination"),
+    "timeout_settings": ("timeout_settings",),
+    "budget": ("budget",),
+    "an entry of agents": ("agents", 0),
+    "backend of an agent": ("agents", 0, "backend", "openai"),
+}
+"""Where keys stand that people write elsewhere: words, and a location as of pydantic."""
 _ALSO_AT_THE_TOP = ("agent",)
 _ALIKE = 0.7
 """How much a key must be like one that is meant: many begin with the same word, such as `enable_`."""
+_THE_SAME = 0.85
+"""How much it must be like one that stands elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +163,11 @@ def _unknown_key(seen: _Seen) -> str:
         known = sorted([*known, *_ALSO_AT_THE_TOP])
     elif key in Config.model_fields:
         return "unknown key; it belongs at the top of the config"
+    if "backend" not in seen.place and nearest(key, known, cutoff=_ALIKE) is None:
+        for words, place in _SECTIONS.items():
+            there = _follow((*place, key)).owner
+            if there and (same := nearest(_OTHER_WORDS.get(key, key), there.model_fields, cutoff=_THE_SAME)):
+                return f"unknown key; write {same} under {words}"
     return f"unknown key; {nearest_or_all(key, known, cutoff=_ALIKE)}"
 
 
@@ -157,7 +192,9 @@ def _expectation(kind: str, message: str, context: Mapping[str, object], place: 
             f"at least {context.get('min_length')}" if kind == "too_short" else f"at most {context.get('max_length')}"
         )
         return f"expected {bound} of them, there are {context.get('actual_length')}"
-    return _BY_TYPE.get(kind) or message.replace("Input should be", "expected").replace("String should", "should")
+    told = _BY_TYPE.get(kind) or message.replace("Input should be", "expected").replace("String should", "should")
+    form = _FORMS.get(next((part for part in reversed(place) if isinstance(part, str)), ""))
+    return f"{told}, such as {form if isinstance(place[-1], str) else form.strip('[]')}" if form else told
 
 
 def _follow(location: Sequence[str | int]) -> _Seen:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from massgen_mcp.config import examples
 from massgen_mcp.config.access import members
@@ -21,8 +21,10 @@ from massgen_mcp.config.normalize import shape
 from massgen_mcp.config.to_plain import NotPlainError, plain_data
 from massgen_mcp.config.yaml_reader import MAX_BYTES, Located, Place, Plain, read_yaml
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.nearest import nearest
 
 EXAMPLE_PREFIX = "@examples/"
+_SUFFIXES = (".yaml", ".yml", ".json")
 MAX_PROBLEMS = 100
 
 
@@ -119,8 +121,9 @@ def read_config_at(path: Path, source: str | Path) -> bytes:
     try:
         if not path.is_file():
             what = "is a directory" if path.is_dir() else "there is no such file"
-            near = examples.nearest_example(str(source))
-            hint = f"did you mean {EXAMPLE_PREFIX}{near}?" if near else f"name a YAML file or {EXAMPLE_PREFIX}NAME"
+            near, example = _nearest_file(Path(source)), examples.nearest_example(str(source))
+            known = near or (example and f"{EXAMPLE_PREFIX}{example}")
+            hint = f"did you mean {known}?" if known else f"name a YAML file or {EXAMPLE_PREFIX}NAME"
             raise MassgenError("config_not_found", f"{show_name(str(source))}: {what}; {hint}")
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1)
@@ -137,6 +140,16 @@ def is_config(place: Path) -> bool:
         return False
 
 
+def _nearest_file(path: Path) -> Path | None:
+    """A config with nearly this name, of the same directory; in a directory of this name its only one."""
+    if path.is_dir():
+        inside = [one for one in path.iterdir() if one.suffix in _SUFFIXES]
+        return inside[0] if len(inside) == 1 else None
+    beside = path.parent.iterdir() if path.parent.is_dir() else ()
+    known = {one.stem: one for one in beside if one.suffix in _SUFFIXES}
+    return known.get(nearest(path.stem, known) or "")
+
+
 def is_team(place: Path) -> bool:
     """Whether a config lies there that names a team, or tries to: one of `notify` alone is none."""
     try:
@@ -150,13 +163,10 @@ def load_notify(own: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
     if not is_config(own):
         return ()
     located = read_yaml(read_config(own), str(own))
-    if (notice := _only_notice(located)) is None:
-        return _parsed(located, environ, None).config.notify
-    try:
-        return TypeAdapter(tuple[str, ...]).validate_json(json.dumps(notice[0]), strict=True)
-    except ValidationError as error:
-        faults = [Problem(("notify", *problem.place), problem.message) for problem in problems_of(error)]
-        raise _invalid(faults, located) from None
+    if (notice := _only_notice(located)) is not None:
+        anybody: Plain = {"backend": {"type": "scripted"}}
+        located = replace(located, data={"agent": anybody, "notify": notice[0]})
+    return _parsed(located, environ, None).config.notify
 
 
 def missing_keys(config: Config, environ: Mapping[str, str]) -> list[str]:

@@ -10,18 +10,20 @@ refuse.
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePath
 
 from massgen_mcp.config import ag2_agents, custom_tools, mcp_servers
 from massgen_mcp.config.adapters import MEMBERS, installed
-from massgen_mcp.config.diagnostics import Problem
+from massgen_mcp.config.diagnostics import Problem, show_name
 from massgen_mcp.config.massgen import files as massgen_files
 from massgen_mcp.config.models.backends import LIMITED_TYPES
 from massgen_mcp.config.models.orchestrator import DEFAULT_SKILLS
 from massgen_mcp.config.providers.catalog import PROVIDERS
 from massgen_mcp.config.yaml_reader import Place, Plain
+from massgen_mcp.nearest import nearest
 
 _VARIABLE = re.compile(r"\$\{([A-Z_][A-Z0-9_]*)\}")
 STORAGE_KEYS = ("snapshot_storage", "agent_temporary_workspace")
@@ -68,7 +70,7 @@ def shape(data: Plain, *, environ: Mapping[str, str], base_dir: Path) -> Shaped:
     exist.
     """
     if not isinstance(data, dict):
-        return Shaped({}, [Problem((), "expected a mapping with the key 'agents'")])
+        return Shaped({}, [Problem((), "expected a mapping with the key 'agents'; `massgen --init` writes one")])
     shaped = Shaped(dict(data), base_dir=base_dir)
     _unite_agents(shaped)
     _take_adapters(shaped)
@@ -301,7 +303,7 @@ def _context_paths(entries: list[Plain], shaped: Shaped, environ: Mapping[str, s
             continue
         real = _existing(path, environ, base_dir)
         if real is None:
-            message = "no such file or directory, or it may not be read"
+            message = f"no such file or directory, or it may not be read: {show_name(path)}{_beside(base_dir / path)}"
             shaped.problems.append(Problem(("orchestrator", "context_paths", number, "path"), message))
         found.append({**entry, "path": real or path})
     return found
@@ -320,6 +322,14 @@ def _with_skills(
         shaped.problems.append(Problem(place, "no such directory, or it may not be read"))
     directory = real or str(base_dir.absolute() / DEFAULT_SKILLS)
     return {**coordination, "skills_directory": directory}
+
+
+def _beside(path: Path) -> str:
+    """The name of the same directory that was most likely meant, as the end of a sentence."""
+    with suppress(OSError, ValueError):
+        if near := nearest(path.name, [one.name for one in path.parent.iterdir()], cutoff=0.7):
+            return f"; did you mean {near!r}?"
+    return ""
 
 
 def _existing(path: str, environ: Mapping[str, str], base_dir: Path) -> str | None:

@@ -84,6 +84,7 @@ _HINTS = {
     "expected node content": "close what [ or { opens, and put a value between two commas",
     "expected ':'": "after a key comes a colon and a space",
     "unexpected end of stream": "close the quotation mark",
+    "expected <document start>": "a config is YAML: after each key a colon and a space",
 }
 """What helps, by a part of the parser's words."""
 
@@ -104,10 +105,12 @@ def _checked_text(text: str | bytes, reader: "_Reader") -> str:
     except UnicodeError as error:
         before = text[: error.start] if isinstance(error, UnicodeDecodeError | UnicodeEncodeError) else text
         newlines = before.count(b"\n") if isinstance(before, bytes) else before.count("\n")
-        reader.refuse(newlines + 1, "not UTF-8 text")
+        reader.refuse(newlines + 1, "not UTF-8 text; save the file as UTF-8")
     if len(encoded) > MAX_BYTES:
         reader.refuse(1, f"a config has at most {MAX_BYTES // 1024} KiB")
     decoded = decoded.removeprefix("\ufeff")
+    if found := re.search("^ *\xa0", decoded, re.MULTILINE):
+        reader.refuse(decoded.count("\n", 0, found.start()) + 1, "a no-break space; indent with plain spaces")
     if found := _FORBIDDEN.search(decoded):
         what = "a NUL character" if found.group() == "\0" else "a control character"
         reader.refuse(decoded.count("\n", 0, found.start()) + 1, f"{what} does not belong in a config")

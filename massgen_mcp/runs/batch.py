@@ -27,6 +27,7 @@ from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.views.firmness import firmness
 
 WAIT_SECONDS = 60.0
+_NO_OBJECT = 'each line is one JSON object, such as {"question": "Postgres or SQLite?"}'
 ROUNDING = 1e-9
 Result = Mapping[str, Any]
 """A line of the results file."""
@@ -72,12 +73,15 @@ def questions_of(texts: Iterable[str], source: str) -> list[BatchQuestion]:
             question = BatchQuestion.model_validate_json(text)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            faults.append(f"{source}:{number}: {'.'.join(map(str, first['loc'])) or 'the line'}: {first['msg']}")
+            told = f"{'.'.join(map(str, first['loc']))}: {first['msg']}" if first["loc"] else _NO_OBJECT
+            faults.append(f"{source}:{number}: {told}")
             continue
         question = question.model_copy(update={"id": question.id or str(number)})
         if question.id in found:
             faults.append(f"{source}:{number}: the id {question.id!a} is there already")
         found[question.id] = question
+    if not (found or faults):
+        faults.append(f"{source}: there is no question in it; {_NO_OBJECT}")
     _refuse(faults)
     return [*found.values()]
 

@@ -140,7 +140,7 @@ def test_wrong_lines_are_named_by_their_numbers_before_anything_is_asked(home: T
     written(home, *lines, {"question": "c", "id": "x"}, {"question": "d", "max_usd": -1})
     told = batch(home, "questions.jsonl", "--config", "@examples/scripted", code=1)
     for number, fault in (
-        (1, "the line: Invalid JSON"),
+        (1, "each line is one JSON object, such as {"),
         (2, "question: "),
         (3, "ids: "),
         (5, "the id 'x' is"),
@@ -181,5 +181,5 @@ def test_two_processes_never_work_on_one_batch(home: TempHome) -> None:
 def test_options_of_one_answer_do_not_go_with_many_questions(home: TempHome, option: str) -> None:
     written(home, {"question": "One?"})
     assert "batch takes a FILE" in batch(home, "questions.jsonl", option, code=1)
-    refused = run_command(home, COMMAND_MODULE, "--max-usd", "1", "q")
+    refused = run_command(home, COMMAND_MODULE, "--max-usd-each", "1", "q")
     assert (refused.returncode, "go with: batch FILE" in refused.stderr) == (1, True)

@@ -52,6 +52,13 @@ async def test_a_model_is_named_by_its_server_and_as_short_as_it_is_clear(home: 
     assert "has no model 'quen3'; did you mean qwen3:4b? It has qwen3:4b, llama3.2:1b" in unknown.stderr
 
 
+async def test_a_server_that_does_not_run_is_told_with_what_starts_it(home: TempHome) -> None:
+    nobody = home.with_variables(OLLAMA_HOST=f"http://127.0.0.1:{await closed_port()}")
+    ended = await command(nobody, COMMAND_MODULE, "--automation", "--model", "ollama/qwen3", "Capital?")
+    assert ended.returncode == 2
+    assert ended.stdout.splitlines()[-1].endswith("; start it with `ollama serve`, or mend base_url")
+
+
 async def test_the_doctor_tells_what_the_servers_have_and_which_team_that_makes(home: TempHome) -> None:
     async with with_ollama(home) as here:
         told = (await command(here, SERVER_MODULE, "doctor")).stdout

@@ -148,7 +148,7 @@ LEFT_OVER = {
     "beginning": (parse, "--out x q", "there is no option --out; did you mean '--output-file'?"),
     "dash": (parse, "-x", "a question that begins with - goes after --: massgen -- "),
     "nothing": (parse, "--model= q", "--model: the value is empty"),
-    "no value": (parse, "--models", "--models needs a value"),
+    "no value": (parse, "--models", "--models needs MODEL,..."),
     "value": (parse, "--quiet=yes q", "--quiet takes no value"),
     "number": (parse, "--model a --num-agents x q", "--num-agents: expected a whole number"),
     "server": (parse_verb, "serve", "`massgen-mcp` alone serves over stdio, --transport http over HTTP"),
@@ -293,7 +293,26 @@ async def test_a_server_that_does_not_say_in_time_which_models_it_has_keeps_no_r
         assert asked == ["/v1/models"], "it was asked again at once"
 
 
+def test_what_one_run_may_cost_is_an_option(home: TempHome) -> None:
+    done = massgen(home, "--automation", "--model", "scripted/x", "--max-usd", "0.50", "q")
+    assert done.returncode == 0, done.stderr
+    assert frozen(home)["budget"]["max_usd"] == 0.5
+
+
 # -- the question -----------------------------------------------------------------------------------------------------
+
+
+def test_a_file_that_no_agent_is_shown_is_told(home: TempHome) -> None:
+    (home.work / "here.md").touch()
+    asked = "Is @gone.txt as good as @here.md, @you.know?"
+    done = massgen(home, "--automation", "--model", "scripted/x", asked)
+    assert [line for line in done.stdout.splitlines() if line.startswith("NOTE: ")] == [
+        "NOTE: @gone.txt: there is no such file here",
+        "NOTE: @here.md: agents get the word alone; name it under context_paths",
+        "NOTE: @you.know: there is no such file here",
+    ]
+    piped_in = piped(home, asked.encode(), "--automation", "--model", "scripted/x", "-")
+    assert b"NOTE: " not in piped_in.stdout
 
 
 def test_the_question_may_come_from_standard_input(home: TempHome) -> None:
@@ -304,7 +323,11 @@ def test_the_question_may_come_from_standard_input(home: TempHome) -> None:
 
 @pytest.mark.parametrize(
     ("data", "told"),
-    [(b"", "the question is empty"), (b"a\xff", "not valid UTF-8"), (b"\xc3\xb6" * 3_000_000, "at most 1000000")],
+    [
+        (b"", "standard input had no question"),
+        (b"a\xff", "not valid UTF-8"),
+        (b"\xc3\xb6" * 3_000_000, "at most 1000000"),
+    ],
     ids=["nothing", "no text", "too much"],
 )
 def test_a_question_on_standard_input_that_cannot_be_asked_is_refused(home: TempHome, data: bytes, told: str) -> None:
@@ -447,6 +470,17 @@ def test_a_valid_config_is_confirmed_with_its_team_and_the_keys_it_lacks(home: T
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[0].startswith("OK: @examples/two_providers: openai (openai/")
     assert done.stdout.splitlines()[1] == "Not set here: OPENAI_API_KEY, ANTHROPIC_API_KEY"
+
+
+def test_a_config_of_notify_alone_is_valid_without_a_team(home: TempHome) -> None:
+    own = home.work / "config-home" / "config.yaml"
+    own.parent.mkdir()
+    own.write_text("notify: [notify-send, it ended]\n")
+    person = home.with_variables(MASSGEN_CONFIG_HOME=str(own.parent))
+    done = massgen(person, "--validate", str(own))
+    assert (done.returncode, done.stdout) == (0, f"OK: {own}: notify (notify-send 'it ended'), and no team\n")
+    other = own.rename(home.work / "other.yaml")
+    assert "only your own config" in massgen(person, "--validate", str(other)).stderr
 
 
 def test_everything_that_is_wrong_with_a_config_is_told_at_once_with_its_line(home: TempHome) -> None:

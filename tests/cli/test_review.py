@@ -359,7 +359,7 @@ async def test_sarif_has_the_shape_that_its_schema_wants(home: TempHome) -> None
         (["--config", "a.yaml", "--models", "scripted/x"], "--config names a team of its own"),
         (["--diff", "-", "--pr", "3"], "--diff is the change itself"),
         (["--output-file", "report.txt"], "its name ends with none of .md, .json, .sarif"),
-        (["--branch", "--all"], "--branch needs a value"),
+        (["--branch", "--all"], "--branch needs BASE"),
         (["--branch", "gone"], "there is no commit gone"),
         ([], "there is no commit master"),
     ],

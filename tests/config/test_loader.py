@@ -72,7 +72,7 @@ timeout_setting: {}
         ["team.yaml:12", "timeout_setting"],
     ]
     assert [line.split(": ", 2)[2] for line in found] == [
-        "expected letters, digits, '_', '.' or '-', at most 64, beginning with a letter or digit",
+        f"{AN_ID}; quotation marks are ' or \"",
         "required key is missing",
         f"unknown type; did you mean 'openai'? valid types: {KINDS}",
         "required key is missing",
@@ -81,7 +81,7 @@ timeout_setting: {}
         "unknown key; did you mean 'system_message'?",
         "unknown key; did you mean 'answer'?",
         "a script step has exactly one of: answer, vote, say, call, fail, hang",
-        "expected a mapping",
+        f"expected a mapping, such as {ENTRY}",
         "expected true or false",
         "expected greater than or equal to 1",
         "unknown key; did you mean 'timeout_settings'?",
@@ -89,10 +89,12 @@ timeout_setting: {}
 
 
 def test_a_key_that_only_begins_as_another_one_is_not_taken_for_it() -> None:
-    (found,) = problems("agent: {backend: {type: scripted}}\norchestrator:\n  enable_personas: true")
-    assert "orchestrator.enable_personas: unknown key; known here: allow_questions, " in found
+    (found,) = problems("agent: {backend: {type: scripted}}\norchestrator:\n  enable_persons: true")
+    assert "orchestrator.enable_persons: unknown key; known here: allow_questions, " in found
 
 
+AN_ID = "expected letters, digits, '_', '.' or '-', at most 64, beginning with a letter or digit"
+ENTRY = "{id: ada, backend: {type: openai, model: NAME}}"
 EFFORTS = "'none', 'minimal', 'low', 'medium', 'high', 'xhigh' or 'max'"
 A_HOST = "expected an address with a plain host name (and port), such as https://host:8000/v1"
 OPENAIS_TOOLS = "openai does not offer this; it has only enable_web_search and enable_code_interpreter"
@@ -107,17 +109,17 @@ NO_TOOLS = "groq does not offer this; it has no tools of its own here"
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("", 1, "config: expected a mapping with the key 'agents'"),
-        ("[]", 1, "config: expected a mapping with the key 'agents'"),
-        ("{}", 1, "agents: required key is missing"),
+        ("", 1, "config: expected a mapping with the key 'agents'; `massgen --init` writes one"),
+        ("[]", 1, "config: expected a mapping with the key 'agents'; `massgen --init` writes one"),
+        ("{}", 1, f"agents: required key is missing, such as [{ENTRY}]"),
         ("agents: []", 1, "agents: expected at least 1 of them, there are 0"),
-        ("agents: 5", 1, "agents: expected a list"),
+        ("agents: 5", 1, f"agents: expected a list, such as [{ENTRY}]"),
         (
             "agent: {backend: {type: scripted}}\norchestrator:\n  budget: {max_usd: 1}",
             3,
             "orchestrator.budget: unknown key; it belongs at the top of the config",
         ),
-        ("\nagent: 5", 2, "agent: expected a mapping"),
+        ("\nagent: 5", 2, f"agent: expected a mapping, such as {ENTRY}"),
         (
             "agent:\n  backend: {type: openai, modle: x, model: x}",
             2,
@@ -264,9 +266,9 @@ def test_context_paths_become_absolute_and_must_exist(tmp_path: Path) -> None:
     config = parsed(f"{text}    - path: docs\n    - path: ~/note.txt\n", tmp_path, HOME=str(tmp_path))
     paths = [entry.path for entry in config.orchestrator.context_paths]
     assert paths == [str(tmp_path.resolve() / "docs"), str(tmp_path.resolve() / "note.txt")]
-    for wrong in ("absent", '"a\\0b"', "x" * 5000):
+    for wrong, shown in (("absent", "absent"), ('"a\\0b"', "'a\\x00b'"), ("x" * 5000, f"{'x' * 300}...")):
         listed = problems(f"{text}    - path: {wrong}\n")
-        message = "no such file or directory, or it may not be read"
+        message = f"no such file or directory, or it may not be read: {shown}"
         assert listed == [f"team.yaml:5: orchestrator.context_paths[0].path: {message}"]
 
 

@@ -26,6 +26,19 @@ def mentioned_paths(question: str, config: Config, cwd: Path) -> tuple[ContextPa
     return tuple(given_path(path) for path in dict.fromkeys(map(str, found)))
 
 
+def unread_mentions(question: str, cwd: Path, *, read: bool) -> list[str]:
+    """What a person should know of each `@path` that looks like a file and is not shown to the agents. `read`: those
+    that exist are.
+    """
+    named = dict.fromkeys(word.rstrip(_TRAILING) for word in _MENTION.findall(question))
+    found = {word: _path(word, cwd) for word in named if re.fullmatch(r"\.[A-Za-z]\w{0,4}", Path(word).suffix)}
+    return [
+        f"@{word}: {'agents get the word alone; name it under context_paths' if path else 'there is no such file here'}"
+        for word, path in found.items()
+        if path is None or not read
+    ]
+
+
 def _check(path: Path, config: Config, cwd: Path) -> None:
     if not path.is_relative_to(cwd):
         message = f"@{path}: only what is in {cwd} can be named so; the config may name more under `context_paths`"

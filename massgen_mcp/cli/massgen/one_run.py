@@ -1,6 +1,8 @@
 """One run in this process, from the command line to the exit code."""
 
 import os
+import re
+import shlex
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -24,7 +26,7 @@ from massgen_mcp.cli.massgen.earlier_runs import (
     note_left,
     run_to_continue,
 )
-from massgen_mcp.cli.massgen.mentions import mentioned_paths
+from massgen_mcp.cli.massgen.mentions import mentioned_paths, unread_mentions
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.massgen.own_terminal import OwnTerminal
 from massgen_mcp.cli.massgen.people import Account
@@ -33,6 +35,7 @@ from massgen_mcp.cli.massgen.team import given_of, look_before, output_file
 from massgen_mcp.cli.massgen.trying import agreed_to_checks
 from massgen_mcp.cli.output import print_error, print_line
 from massgen_mcp.cli.run_service import run_service
+from massgen_mcp.config.loader import is_config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.request.build import adjusted_team, build_request
@@ -63,11 +66,14 @@ async def run_once(options: Options) -> int:
     session = open_session(Path.cwd(), options.session_id) if options.session_id is not None else None
     session_id = session.session_id if session else None
     given = given_of(options, question, cwd=Path.cwd(), environ=os.environ, session_id=session_id)
-    if "@" in question and on_terminal() and not options.automation:
+    reads = on_terminal() and not options.automation
+    if "@" in question and reads:
         team = await adjusted_team(given)
         given = replace(given, team=team, context_paths=mentioned_paths(question, team.config, Path.cwd()))
     request = await build_request(given)
     notes = await look_before(options, request.team)
+    if options.question != STANDARD_INPUT:
+        notes += unread_mentions(question, Path.cwd(), read=reads)
     if decides(options, os.environ) == "person" and not await agreed_to_checks(request.team, reporter.aside):
         reporter.aside("Nothing was started.")
         return EXIT_INTERRUPTED
@@ -237,10 +243,15 @@ STANDARD_INPUT = "-"
 
 
 def whole_question(given: str) -> str:
-    """Raises `MassgenError` invalid_arguments for what is no text."""
+    """Raises `MassgenError` invalid_arguments for what is no text, nothing, or the name of a file."""
     if given != STANDARD_INPUT:
+        if Path(given).suffix and not re.search(r"\s", given) and is_config(Path(given)):
+            message = f"{given} is a file and no question; massgen - < {shlex.quote(given)} asks what is written in it"
+            raise MassgenError("invalid_arguments", message)
         return given
     data = sys.stdin.buffer.read(4 * MAX_QUESTION_CHARACTERS + 1)
+    if not data.strip():
+        raise MassgenError("invalid_arguments", "standard input had no question; massgen - < question.md asks a file")
     try:
         return data.decode()
     except UnicodeDecodeError as error:

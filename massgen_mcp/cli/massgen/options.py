@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import get_args
 
 from massgen_mcp import __version__
-from massgen_mcp.cli.command_line import Parser, whole_number
+from massgen_mcp.cli.command_line import Parser, counting_number, whole_number
 from massgen_mcp.cli.completion import SHELLS, PrintCompletion, answer_shell
 from massgen_mcp.cli.exits import EXIT_CONFIG
 from massgen_mcp.cli.manual import Manual
-from massgen_mcp.cli.verbs import VERBS
+from massgen_mcp.cli.verbs import SAID_ELSEWHERE, VERBS
 from massgen_mcp.config.decide import GivenDecide
 
 AS_IT_IS = "as it is"
@@ -148,13 +148,20 @@ class _Parser(Parser):
                 f"{given.question} is a config and no question: "
                 f"{self.prog} --config {shlex.quote(given.question)}{option} {asked}"
             )
-        if given.question in VERBS:
-            return f"{given.question} is a verb of massgen-mcp: {' '.join(['massgen-mcp', given.question, *rest])}"
-        if given.question in ("help", "version"):
-            return f"{given.question} is an option: {self.prog} --{given.question}"
-        if given.question in ("ask", "run", "start"):
-            return f"{given.question} is not needed: {self.prog} {asked}"
-        if given.question == "batch":
+        first: str = given.question or ""
+        if given.question is not None and not first.strip():
+            return f"the question is empty: {self.prog} {asked}"
+        if first in VERBS:
+            return f"{first} is a verb of massgen-mcp: {' '.join(['massgen-mcp', first, *rest])}"
+        if first in ("help", "version"):
+            return f"{first} is an option: {self.prog} --{first}"
+        if first in SAID_ELSEWHERE and len(rest) < 2:
+            return f"{first} alone is no question; {SAID_ELSEWHERE[first]}"
+        if rest and given.models and _is_model(first):
+            return f"the models go together, with commas: --models {','.join([*given.models, first])}"
+        if first in ("ask", "run", "start"):
+            return f"{first} is not needed: {self.prog} {asked}"
+        if first == "batch":
             return f"batch needs a file of questions: {self.prog} batch QUESTIONS.jsonl"
         return super().fault(given, rest)
 
@@ -182,13 +189,13 @@ def _check_together(parser: Parser, given: argparse.Namespace, *, named_team: bo
     left_alone_and = given.automation or given.json or given.output_file or given.no_logs or given.notify
     kept_alone = given.automation or given.json or given.no_logs or given.notify or given.quiet
     batch_and = kept_alone or given.background or given.session_id or given.resume
-    of_batch = given.concurrency is not None or given.max_usd or given.max_usd_each
+    of_batch = given.concurrency is not None or given.max_usd_each
     faults = (
         (
             given.batch and (given.question is None or batch_and),
             "batch takes a FILE, options of the team, --output-file, --concurrency, --max-usd, --max-usd-each",
         ),
-        (of_batch and not given.batch, "--concurrency, --max-usd and --max-usd-each go with: batch FILE"),
+        (of_batch and not given.batch, "--concurrency and --max-usd-each go with: batch FILE"),
         (
             given.config and named_team,
             "--config names a team of its own; it does not go with --model, --models or --backend",
@@ -235,7 +242,7 @@ def _changes_the_run(given: argparse.Namespace) -> bool:
     """Whether anything is said about the team, the session or the files of a run."""
     team = (given.config, given.trust, given.select, given.init, given.model, given.models, given.backend)
     how = (given.num_agents, given.system_message, given.checks, given.decide)
-    return any((*team, *how, given.no_logs, given.session_id, given.changes_of, given.background))
+    return any((*team, *how, given.max_usd, given.no_logs, given.session_id, given.changes_of, given.background))
 
 
 def _with_whole_trust(arguments: Sequence[str]) -> list[str]:
@@ -270,7 +277,9 @@ def make_parser() -> Parser:
         help="accept what the config asks for, and remember it; with =sha256:... only that version, for this call only",
     )
     team.add_argument("--select", action="store_true", help="choose the config from a list")
-    team.add_argument("--model", metavar="MODEL", help="one agent with this model, such as gpt-5 or openrouter/NAME")
+    team.add_argument(
+        "--model", metavar="MODEL", type=_model_name, help="one agent with this model, such as gpt-5 or openrouter/NAME"
+    )
     team.add_argument(
         "--models",
         metavar="MODEL,...",
@@ -296,6 +305,12 @@ def make_parser() -> Parser:
         "--decide",
         choices=get_args(GivenDecide),
         help="how the winner is found: by votes, by tests that agents write, or one writes from all answers",
+    )
+    team.add_argument(
+        "--max-usd",
+        metavar="USD",
+        type=dollars,
+        help="what a run may cost; of batch: all together, and no run begins that could pass it",
     )
     output = parser.add_argument_group("output")
     output.add_argument("--automation", action="store_true", help="few, stable lines for programs that read them")
@@ -330,10 +345,7 @@ def make_parser() -> Parser:
     batch = parser.add_argument_group("many questions: massgen batch FILE")
     batch.add_argument("--batch", action="store_true", help=argparse.SUPPRESS)
     batch.add_argument(
-        "--concurrency", metavar="N", type=whole_number, help=f"so many runs at once; default: {CONCURRENCY}"
-    )
-    batch.add_argument(
-        "--max-usd", metavar="USD", type=dollars, help="for all together: no run begins that could pass it"
+        "--concurrency", metavar="N", type=counting_number, help=f"so many runs at once; default: {CONCURRENCY}"
     )
     batch.add_argument("--max-usd-each", metavar="USD", type=dollars, help="for each run, instead of its config's")
     setup = parser.add_argument_group("set-up")
@@ -356,7 +368,7 @@ def dollars(text: str) -> float:
     with suppress(ValueError):
         if 0 < (value := float(text)) < math.inf:
             return value
-    raise argparse.ArgumentTypeError("expected an amount in US dollars")
+    raise argparse.ArgumentTypeError("expected an amount in US dollars, such as 2.50")
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -367,6 +379,21 @@ def _words(text: str) -> tuple[str, ...]:
     if not words:
         raise argparse.ArgumentTypeError("expected a program and its arguments")
     return words
+
+
+def _model_name(text: str) -> str:
+    if "," in text:
+        raise argparse.ArgumentTypeError(f"this is one model; several are --models {text}")
+    return text
+
+
+def _is_model(text: str) -> bool:
+    from massgen_mcp.config.providers.model_names import detect_backend  # a right command line needs none of it
+    from massgen_mcp.errors import MassgenError
+
+    with suppress(MassgenError):
+        return bool(detect_backend(text))
+    return False
 
 
 def model_names(text: str) -> list[str]:

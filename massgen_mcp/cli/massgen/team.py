@@ -9,6 +9,7 @@ from massgen_mcp.cli.asking import confirm, on_terminal
 from massgen_mcp.cli.massgen.display import shown_live
 from massgen_mcp.cli.massgen.options import AS_IT_IS, Options
 from massgen_mcp.cli.output import print_line
+from massgen_mcp.config.adjusted import RequestedLimits
 from massgen_mcp.config.models.http_backends import AUTO_MODEL
 from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.config.providers.catalog import PROVIDERS, WITHOUT_PROVIDER, named_provider
@@ -57,6 +58,7 @@ def given_of(
         environ=environ,
         consent=Consent(ask=ask, as_it_is=as_it_is, digest=None if as_it_is else options.trust, options=True),
         context_paths=context_paths,
+        limits=RequestedLimits(max_usd=options.max_usd),
         checks=options.checks,
         decide=options.decide,
         checked=cwd,

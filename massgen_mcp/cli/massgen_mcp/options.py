@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import get_args
 
 from massgen_mcp import __version__
-from massgen_mcp.cli.command_line import Parser, whole_number
+from massgen_mcp.cli.command_line import Parser, counting_number, whole_number
 from massgen_mcp.cli.completion import SHELLS, PrintCompletion, answer_shell
 from massgen_mcp.cli.exits import EXIT_USAGE
 from massgen_mcp.cli.manual import Manual
 from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS, SCOPES
-from massgen_mcp.cli.verbs import VERBS
+from massgen_mcp.cli.verbs import SAID_ELSEWHERE, VERBS
 from massgen_mcp.run_state.status import RunStatus
 
 MANUAL = """
@@ -91,8 +91,8 @@ class _Parser(Parser):
             self.error(
                 f"there is no such verb; massgen {question} asks a team, massgen --background {question} lets it go on"
             )
-        if action.dest == "verb" and value == "serve":
-            self.error("there is no such verb; `massgen-mcp` alone serves over stdio, --transport http over HTTP")
+        if action.dest == "verb" and (meant := SAID_ELSEWHERE.get(str(value))):
+            self.error(f"there is no such verb; {meant}")
         super()._check_value(action, value)
 
 
@@ -188,7 +188,7 @@ def make_parser() -> Parser:
     runs.add_argument("--state", choices=get_args(RunStatus), help="only runs in this state")
     runs.add_argument("--session", metavar="NAME", help="only turns of this session")
     runs.add_argument("--since", type=_moment, metavar="WHEN", help="only runs started since: 2026-11-21, 36h, 7d")
-    runs.add_argument("--limit", type=_positive, default=20, metavar="N", help="at most so many (20)")
+    runs.add_argument("--limit", type=counting_number, default=20, metavar="N", help="at most so many (20)")
     about_run("status")
     wait = about_run("wait")
     wait.add_argument("--timeout", type=_number, metavar="SECONDS", help="wait no longer than this; default: no limit")
@@ -285,13 +285,6 @@ def _variable(text: str) -> str:
 
 def _models(text: str) -> frozenset[str]:
     return frozenset(filter(None, (name.strip() for name in text.split(","))))
-
-
-def _positive(text: str) -> int:
-    number = int(text) if text.isdecimal() else 0
-    if not 1 <= number <= 1000:
-        raise argparse.ArgumentTypeError("expected a number from 1 to 1000")
-    return number
 
 
 def _moment(text: str) -> float:

@@ -92,8 +92,9 @@ FEATURES = (
         "you want into the question and the system_messages; a team of one model has perspectives anyway "
         "(orchestrator.perspectives)",
         {
-            "orchestrator": "dspy",
-            "coordination": "persona_generator evaluation_criteria_generator prompt_improver",
+            "config": "enable_personas",
+            "orchestrator": "dspy enable_personas",
+            "coordination": "persona_generator enable_personas evaluation_criteria_generator prompt_improver",
         },
     ),
     Feature(
@@ -159,7 +160,8 @@ FEATURES = (
     ),
     Feature(
         "old",
-        "this is the form of MassGen's first versions; write a list `agents`, each with an id and a backend",
+        "this is the form of MassGen's first versions; leave it out and write a list `agents`, each with an id and a "
+        "backend. orchestrator.max_new_answers_per_agent limits their answers",
         {"config": "models model_configs num_agents max_rounds consensus_threshold voting_enabled enable_voting"},
     ),
 )

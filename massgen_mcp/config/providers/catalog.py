@@ -3,6 +3,7 @@
 Must not make a request, nor know what a config says; for one of its backends ask `access.key_hosts`.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -50,6 +51,8 @@ class Provider:
     """Where its replies say what they cost; None if they do not."""
     lists_all: bool = True
     """False: customers have models there which its list of models leaves out."""
+    start: str | None = None
+    """The command that starts a model server of one's own."""
     plain_models: str | None = None
     """Pattern of the model names that are known to be this provider's without a slash prefix."""
 
@@ -60,11 +63,11 @@ class Provider:
 
 
 def _local(
-    name: str, wire: Wire, base_url: str, variable: str | None = None, aliases: tuple[str, ...] = ()
+    name: str, wire: Wire, base_url: str, start: str, variable: str | None = None, aliases: tuple[str, ...] = ()
 ) -> Provider:
     """A model server of one's own, at its usual port."""
     moved = variable or f"MASSGEN_{name.upper()}_BASE_URL"
-    return Provider(name, wire, (), base_url, key_required=False, base_url_variable=moved, aliases=aliases)
+    return Provider(name, wire, (), base_url, key_required=False, base_url_variable=moved, aliases=aliases, start=start)
 
 
 PROVIDERS = (
@@ -251,11 +254,11 @@ PROVIDERS = (
         hosts=("openai.azure.com", "openai.azure.us", "cognitiveservices.azure.com", "services.ai.azure.com"),
         base_url_variable="AZURE_OPENAI_ENDPOINT",
     ),
-    _local("ollama", "ollama", "http://127.0.0.1:11434", "OLLAMA_HOST"),
-    _local("lmstudio", "chat", "http://127.0.0.1:1234/v1"),
-    _local("vllm", "chat", "http://127.0.0.1:8000/v1", aliases=("inference",)),
-    _local("sglang", "chat", "http://127.0.0.1:30000/v1"),
-    _local("llamacpp", "chat", "http://127.0.0.1:8080/v1"),
+    _local("ollama", "ollama", "http://127.0.0.1:11434", "ollama serve", "OLLAMA_HOST"),
+    _local("lmstudio", "chat", "http://127.0.0.1:1234/v1", "lms server start"),
+    _local("vllm", "chat", "http://127.0.0.1:8000/v1", "vllm serve MODEL", aliases=("inference",)),
+    _local("sglang", "chat", "http://127.0.0.1:30000/v1", "python -m sglang.launch_server --model-path MODEL"),
+    _local("llamacpp", "chat", "http://127.0.0.1:8080/v1", "llama-server -m FILE.gguf"),
 )
 
 
@@ -272,6 +275,9 @@ def named_provider(name: str) -> Provider:
         raise MassgenError("config_invalid", f"{name} is no provider of models by itself; name it as {name}/MODEL")
     near = nearest(name, provider_names())
     hint = f"; did you mean {near!r}?" if near else f"; known: {', '.join(provider_names())}"
+    for row in PROVIDERS:
+        if row.plain_models and re.fullmatch(row.plain_models, name):
+            hint = f"; it is a model: {row.type}/{name}"
     raise MassgenError("config_invalid", f"unknown provider {name[:80]!a}{hint}")
 
 

@@ -24,12 +24,17 @@ def detect_backend(model: str) -> tuple[str, str]:
     raise MassgenError(
         "config_invalid",
         f"model {model[:80]!a}: its provider is not clear from the name; {_meant(model)}write provider/model, "
-        f"with one of: {', '.join(provider_names())}",
+        f"such as openai/{named_provider('openai').strong_model}, with one of: {', '.join(provider_names())}",
     )
 
 
 def _meant(model: str) -> str:
-    """The model that was most likely meant, as words that end in a blank; nothing where none is near."""
+    """What was most likely meant, as words that end in a blank; nothing where none is near."""
+    if model in provider_names():
+        return f"it is a provider: --backend {model}, or "
+    strong = (row.strong_model for row in PROVIDERS if row.strong_model)
+    if fitting := [name for name in strong if model.lower() in name.split("-")]:
+        return f"did you mean {fitting[0]}? Else "
     hyphened = re.sub(r"^([A-Za-z]+)(?=\d)", r"\1-", model[:80].lower())
     if any(row.plain_models and re.fullmatch(row.plain_models, hyphened) for row in PROVIDERS):
         return f"did you mean {hyphened}? Else "

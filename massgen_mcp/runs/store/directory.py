@@ -93,7 +93,7 @@ class RunDirectory:
         except FileExistsError:
             raise
         except OSError as error:
-            raise storage_error("cannot create the run directory", error) from error
+            raise storage_error(f"cannot create the run directory {path}", error) from error
         return run
 
     def read_request(self) -> FrozenRequest:

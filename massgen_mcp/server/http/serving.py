@@ -219,5 +219,7 @@ def bound(address: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         listener.close()
         reason = error.strerror if isinstance(error, OSError) else "ports go up to 65535"
-        raise MassgenError("invalid_arguments", f"cannot listen on {address}:{port}: {reason}") from error
+        raise MassgenError(
+            "invalid_arguments", f"cannot listen on {address}:{port}: {reason}; without --port a free one is taken"
+        ) from error
     return listener

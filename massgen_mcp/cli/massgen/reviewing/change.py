@@ -16,6 +16,7 @@ from massgen_mcp.changes.git import MAX_SECONDS, Git, GitFailed, last_line, prog
 from massgen_mcp.changes.user_repository import UserRepository
 from massgen_mcp.config.diagnostics import show_name
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.nearest import did_you_mean
 from massgen_mcp.views.plain_text import counted
 
 _QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
@@ -107,8 +108,10 @@ def _commit(git: Git, names: Sequence[str]) -> str:
         given = () if name.startswith("-") else ("rev-parse", "-q", "--verify", f"{name}^{{commit}}")
         if given and not (done := git.outcome(*given, accepted=(0, 1, 128)))[0]:
             return done[1].decode().strip()
+    branches = git.run("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes").decode().split()
+    near = did_you_mean(names[-1], branches) or f"; branches here: {', '.join(branches[:10]) or 'none'}"
     raise MassgenError(
-        "invalid_arguments", f"there is no commit {show_name(names[-1])}; name the one to compare with, as --branch"
+        "invalid_arguments", f"there is no commit {show_name(names[-1])} to compare with, as --branch says{near}"
     )
 
 

@@ -58,6 +58,12 @@ class _Parser(Parser):
 
     exit_code = EXIT_EXECUTION
 
+    def fault(self, given: argparse.Namespace, rest: Sequence[str]) -> str | None:
+        """Also a file or a branch without its option."""
+        if rest and not rest[0].startswith("-"):
+            return f"{rest[0]} needs its option: --diff {rest[0]} if it is a file, --branch {rest[0]} if it is a branch"
+        return super().fault(given, rest)
+
 
 def parse(arguments: Sequence[str]) -> ReviewOptions:
     """Exits for --help and whatever is wrong."""

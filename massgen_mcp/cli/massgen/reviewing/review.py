@@ -113,7 +113,8 @@ async def review(options: ReviewOptions) -> int:
     evidence = _text("--evidence", options.evidence) if options.evidence else ""
     change = await anyio.to_thread.run_sync(change_of, options.diff, options.branch, options.pr, cwd)
     change = replace(change, evidence=evidence, top=None if options.text_only else change.top)
-    print_error(f"{change.source}: {change.size}")
+    nothing = "" if change.lines else "; there is nothing to review (--branch BASE names what to compare with)"
+    print_error(f"{change.source}: {change.size}{nothing}")
     found = Review(change)
     if change.lines:
         given = _given(options, change, cwd)
