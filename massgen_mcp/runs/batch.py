@@ -95,9 +95,15 @@ class Batch:
     """The questions, what has come of them so far, and who is told of each result."""
 
     def __init__(
-        self, questions: Sequence[BatchQuestion], results: "ResultsFile", told: Callable[[Result], None]
+        self,
+        questions: Sequence[BatchQuestion],
+        results: "ResultsFile",
+        told: Callable[[Result], None],
+        further: Callable[[BatchQuestion, RunView], Awaitable[Result]] | None = None,
     ) -> None:
+        """`further`: what a result says besides."""
         self.questions = questions
+        self._further = further
         self.left: list[BatchQuestion] = []
         """Those that were not asked, because what they may cost could pass the budget."""
         self._results, self._told = results, told
@@ -176,6 +182,8 @@ class Batch:
                 raise MassgenError("not_finished", f"run {view.row.run_id}: {view.held_up_by or view.state}")
             view = await service.wait(view.row.run_id, until="terminal", seconds=WAIT_SECONDS, cursor=None)
         result = _result(question, view)
+        if self._further is not None:
+            result = {**result, **await self._further(question, view)}
         self._results.append(result)
         del self._under_way[question.id]
         self._told(result)

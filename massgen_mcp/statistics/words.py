@@ -51,7 +51,7 @@ def _teams(statistics: Statistics) -> Iterator[str]:
         for team in statistics.teams
         for of in (team.figures,)
     ]
-    yield from _table("TEAM", ("RUNS", "ENDED", "COST", "TIME", "AGREEMENT"), rows)
+    yield from table("TEAM", ("RUNS", "ENDED", "COST", "TIME", "AGREEMENT"), rows)
 
 
 def _models(statistics: Statistics) -> Iterator[str]:
@@ -67,7 +67,7 @@ def _models(statistics: Statistics) -> Iterator[str]:
         )
         for one in statistics.models
     ]
-    yield from _table("MODEL", ("RUNS", "ANSWERED", "DROPPED", "WON", "VOTED FOR WHAT WON", "COST"), rows)
+    yield from table("MODEL", ("RUNS", "ANSWERED", "DROPPED", "WON", "VOTED FOR WHAT WON", "COST"), rows)
 
 
 def _agreement(statistics: Statistics) -> Iterator[str]:
@@ -75,7 +75,7 @@ def _agreement(statistics: Statistics) -> Iterator[str]:
         (" and ".join(preview(model, NAME // 2 - 3) for model in one.models), share_text(one.agreed))
         for one in statistics.agreement
     ]
-    yield from _table("VOTED ALIKE", ("TIMES",), rows)
+    yield from table("VOTED ALIKE", ("TIMES",), rows)
 
 
 def _marked(statistics: Statistics) -> Iterator[str]:
@@ -94,7 +94,7 @@ def _marked(statistics: Statistics) -> Iterator[str]:
 # -- words ------------------------------------------------------------------------------------------------------------
 
 
-def _table(name: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def table(name: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     if not rows:
         return
     cells = [[name, *heads], *([preview(plain(first), NAME), *rest] for first, *rest in rows)]

@@ -69,9 +69,10 @@ async def dicing(items: Sequence[Item], models: Mapping[str, Dice]) -> AsyncGene
         yield double
 
 
-def team(home: TempHome, double: RawDouble, name: str, *models: str, **more: Any) -> str:
-    """The path of a config of these models."""
-    backend = {"type": "chatcompletion", "base_url": f"{double.url}/v1", "price": PRICE}
+def team(home: TempHome, double: RawDouble, name: str, *models: str, cents: int = 1, **more: Any) -> str:
+    """The path of a config of these models. `cents`: what a call costs."""
+    price = {key: cents * each for key, each in PRICE.items()}
+    backend = {"type": "chatcompletion", "base_url": f"{double.url}/v1", "price": price}
     agents = [{"id": f"agent_{place}", "backend": {**backend, "model": model}} for place, model in enumerate(models)]
     return home.config(name, *agents, **more)
 

@@ -20,7 +20,7 @@ MODELS = {
     "poor": Dice(0.5),
     "sure": Dice(1.0, fails=[ITEMS[3].id, ITEMS[11].id]),
 }
-OF_TEAM, OF_ONE, OF_FAILING = 20, 20, 20
+OF_TEAM, OF_ONE, OF_FAILING = 14, 14, 20
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from massgen_mcp.cli.massgen.options import Options
+    from massgen_mcp.errors import MassgenError
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -20,16 +21,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = [*(sys.argv[1:] if arguments is None else arguments)]
     if words[:1] == ["review"]:
         _review(words[1:])
+    if words[:1] == ["eval"]:
+        _evaluate(words[1:])
     from massgen_mcp.cli.massgen.options import parse
 
     options = parse(words)
     from massgen_mcp.cli.boundary import guarded  # not before the command line is parsed: `--help` needs none of it
-    from massgen_mcp.errors import FAULTS_OF_THE_MACHINE, MassgenError
 
-    def code_of(error: MassgenError) -> int:
-        return EXIT_EXECUTION if error.code in FAULTS_OF_THE_MACHINE else EXIT_CONFIG
+    sys.exit(guarded(lambda: _do(options), code_of=_code_of, interrupted=EXIT_INTERRUPTED, debug=options.debug))
 
-    sys.exit(guarded(lambda: _do(options), code_of=code_of, interrupted=EXIT_INTERRUPTED, debug=options.debug))
+
+def _code_of(error: "MassgenError") -> int:
+    from massgen_mcp.errors import FAULTS_OF_THE_MACHINE
+
+    return EXIT_EXECUTION if error.code in FAULTS_OF_THE_MACHINE else EXIT_CONFIG
 
 
 def _review(words: Sequence[str]) -> None:
@@ -48,6 +53,26 @@ def _review(words: Sequence[str]) -> None:
 
     code = guarded(work, code_of=lambda _: EXIT_EXECUTION, interrupted=EXIT_INTERRUPTED, debug=options.team.debug)
     sys.exit(code)
+
+
+def _evaluate(words: Sequence[str]) -> None:
+    """Exits."""
+    from massgen_mcp.cli.massgen.evaluating.options import parse
+
+    options = parse(words)
+    from massgen_mcp.cli.boundary import guarded
+
+    def work() -> int:
+        import anyio
+
+        from massgen_mcp.cli.massgen.evaluating.evaluate import evaluate, interrupted
+
+        try:
+            return anyio.run(evaluate, options)
+        except KeyboardInterrupt:
+            return interrupted()
+
+    sys.exit(guarded(work, code_of=_code_of, interrupted=EXIT_INTERRUPTED, debug=options.debug))
 
 
 def _do(options: "Options") -> int:

@@ -45,6 +45,7 @@ examples:
   git diff | massgen --automation --output-file review.md -
   massgen batch questions.jsonl --max-usd 20
   massgen review --help
+  massgen eval --help
   massgen --resume run-4t6d
   massgen --validate team.yaml
 
@@ -142,7 +143,7 @@ class _Parser(Parser):
         """Also a verb of the other program, or a config, in place of a question: nobody is to pay for that."""
         only_words = not any(word.startswith("-") for word in rest)
         asked = shlex.quote(" ".join(rest)) if rest else '"your question"'
-        if only_words and not (given.config or given.batch) and _NAMES_CONFIG.fullmatch(given.question or ""):
+        if only_words and not (given.config or given.batch) and names_config(given.question or ""):
             option = " --trust" if given.trust else ""
             return (
                 f"{given.question} is a config and no question: "
@@ -164,6 +165,10 @@ class _Parser(Parser):
         if first == "batch":
             return f"batch needs a file of questions: {self.prog} batch QUESTIONS.jsonl"
         return super().fault(given, rest)
+
+
+def names_config(text: str) -> bool:
+    return _NAMES_CONFIG.fullmatch(text) is not None
 
 
 def parse(arguments: Sequence[str] | None) -> Options:

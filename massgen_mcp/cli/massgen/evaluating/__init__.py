@@ -1,0 +1,1 @@
+"""`massgen eval`: what a team is worth beside one model."""

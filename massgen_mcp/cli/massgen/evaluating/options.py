@@ -1,0 +1,93 @@
+"""What a user of `massgen eval` asked for on the command line."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from massgen_mcp.cli.command_line import Parser, whole_number
+from massgen_mcp.cli.completion import answer_shell
+from massgen_mcp.cli.exits import EXIT_CONFIG
+from massgen_mcp.cli.manual import Manual
+from massgen_mcp.cli.massgen.options import CONCURRENCY, dollars, model_names
+
+MANUAL = """
+Every item is asked of each team and of one model; then of the one model again, as often as the team's money for this \
+item pays. A run that comes to no answer is wrong. It ends when all items are asked, when the budget has no room for \
+the next run, or when every comparison with the one model is settled. The same command goes on where it ended, and \
+pays for nothing twice.
+
+examples:
+  massgen eval @questions --teams team.yaml --against gpt-5 --budget 20
+  massgen eval mine.jsonl --teams a.yaml,@examples/two_providers --against one.yaml --budget 5 --html page.html
+
+exit codes:
+  0  all items were asked, or every comparison is settled
+  1  the command line or a config is wrong; no model was asked
+  2  the budget had no room for the next run, or this machine is at fault
+  4  interrupted
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class EvalOptions:
+    tasks: str
+    teams: tuple[str, ...]
+    against: str
+    budget: float | None
+    max_usd_each: float | None
+    items: int | None
+    concurrency: int
+    results: Path
+    html: Path | None
+    json: bool
+    debug: bool
+
+
+class _Parser(Parser):
+    exit_code = EXIT_CONFIG
+
+
+def parse(arguments: Sequence[str]) -> EvalOptions:
+    """Exits for --help and whatever is wrong."""
+    parser = make_parser()
+    answer_shell(parser)
+    given = parser.parse(arguments)
+    names = [team_name(team) for team in given.teams]
+    if len({*names, "one"}) <= len(names):
+        parser.error("--teams: two have the same name, or one is called `one`; a team is called as its file is")
+    given.teams = tuple(given.teams)
+    given.results = given.results or Path(f"{Path(given.tasks.lstrip('@')).stem}.eval.jsonl")
+    return EvalOptions(**vars(given))
+
+
+def team_name(config: str) -> str:
+    return Path(config).stem[:60]
+
+
+def make_parser() -> Parser:
+    parser = _Parser(
+        prog="massgen eval",
+        description="Compare teams with one model, and with the same money on one model, on tasks with known answers.",
+        epilog=MANUAL,
+        formatter_class=Manual,
+        allow_abbrev=False,
+    )
+    parser.add_argument("tasks", metavar="TASKS", help="@questions, @reviews, @coding, or a file with input and target")
+    parser.add_argument(
+        "--teams", metavar="CONFIG,...", type=model_names, required=True, help="configs of the teams, comma-separated"
+    )
+    parser.add_argument(
+        "--against", metavar="MODEL|CONFIG", required=True, help="the one model, or a config with one agent"
+    )
+    parser.add_argument("--budget", metavar="USD", type=dollars, help="for all: no run begins that could pass it")
+    parser.add_argument("--max-usd-each", metavar="USD", type=dollars, help="for each run, instead of its config's")
+    parser.add_argument("--items", metavar="N", type=whole_number, help="so many of them, drawn always alike")
+    parser.add_argument(
+        "--concurrency", metavar="N", type=whole_number, default=CONCURRENCY, help="so many runs at once (%(default)s)"
+    )
+    parser.add_argument("--results", metavar="FILE", type=Path, help="every run as a line; default: TASKS.eval.jsonl")
+    parser.add_argument("--html", metavar="FILE", type=Path, help="also write a page, and its drawing as .svg")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--debug", action="store_true", help=argparse.SUPPRESS)
+    return parser

@@ -1,0 +1,269 @@
+"""Teams beside one model on the same items: who is asked what, until the budget is gone or the question is settled.
+
+Each item is asked of every team and of the one model. Then the one model is asked the item again, as often as a team's
+money for this item would have paid: its most frequent answer is what the same money buys without a team, and of
+programs the first that passes the example. Every run is a line of a results file, so whoever is killed goes on there.
+"""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from massgen_mcp.evaluation.scoring import Scorer, said
+from massgen_mcp.evaluation.surroundings import surroundings, team_as_measured
+from massgen_mcp.evaluation.tasks import Item
+from massgen_mcp.request.run_request import RunRequest
+from massgen_mcp.runs.batch import Batch, BatchQuestion, Result, ResultsFile
+from massgen_mcp.runs.service import RunService
+from massgen_mcp.runs.view.run_view import RunView
+from massgen_mcp.statistics.paired import FEWEST, Paired
+
+ONE = "one"
+"""The name of the one model in ids."""
+MOST_SAMPLES = 40
+"""Of the one model on one item, whatever a team has cost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What somebody reached. `right` by item, without those of which it is not known. `usd`: None where some price is
+    unknown. `failed`: how runs ended that came to no answer.
+    """
+
+    name: str
+    right: Mapping[str, bool]
+    usd: float | None
+    tokens: int
+    failed: Mapping[str, int] = field(default_factory=dict[str, int])
+    note: str = ""
+
+    @property
+    def items(self) -> int:
+        return len(self.right)
+
+    @property
+    def count(self) -> int:
+        return sum(self.right.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    first: str
+    second: str
+    paired: Paired
+    settled: bool
+    with_one_model: bool
+
+
+@dataclass
+class Evaluation:
+    """`asks`: makes the request of a question for the team of this name, or for the one model."""
+
+    items: Sequence[Item]
+    teams: Sequence[str]
+    scorer: Scorer
+    results: ResultsFile
+    service: RunService
+    asks: Callable[[str, str], Awaitable[RunRequest]]
+    told: Callable[[Result], None]
+    max_usd: float | None
+    concurrency: int
+    stopped: str = "all items were asked"
+    done: bool = True
+
+    def __post_init__(self) -> None:
+        self.items = Random("order").sample([*self.items], len(self.items))
+        self._measured: dict[str, str] = {}
+
+    async def run(self) -> None:
+        """Raises `MassgenError` as `Batch.ask`."""
+        at_once = max(1, self.concurrency // (len(self.teams) + 1))
+        for begin in range(0, len(self.items), at_once):
+            block = self.items[begin : begin + at_once]
+            if not await self._ask([(who, item, 1) for item in block for who in (*self.teams, ONE)]):
+                return
+            while more := [(ONE, item, self._samples(item) + 1) for item in block if self._wants_more(item)]:
+                if not await self._ask(more):
+                    return
+            found = [one for one in self.comparisons() if one.with_one_model]
+            if found[0].paired.items >= FEWEST and all(one.settled for one in found):
+                self.stopped = "every comparison with the one model is settled"
+                return
+
+    async def _ask(self, wanted: Sequence[tuple[str, Item, int]]) -> bool:
+        """Whatever has no result yet. False: the budget is gone."""
+        by_id = {_id(who, item, time): (who, item) for who, item, time in wanted}
+        asked = [
+            BatchQuestion(id=key, question=item.question)
+            for key, (_, item) in by_id.items()
+            if key not in self.results.last
+        ]
+
+        async def request_of(question: BatchQuestion) -> RunRequest:
+            who = by_id[question.id][0]
+            request = await self.asks(who, question.question)
+            self._measured[who] = team_as_measured(request.config)["config"]
+            return request
+
+        async def further(question: BatchQuestion, view: RunView) -> Result:
+            who, item = by_id[question.id]
+            return {**await _scored(self.scorer, who, item, view), "measured": [self._measured[who], *_with()]}
+
+        batch = Batch(asked, self.results, self.told, further)
+        await batch.ask(request_of, self.service, self.concurrency, self.max_usd)
+        if batch.left:
+            self.stopped, self.done = "the budget has no room for what the next run may cost", False
+        return not batch.left
+
+    # -- the one model, for a team's money ----------------------------------------------------------------------------
+
+    def _line(self, who: str, item: Item, time: int = 1) -> Result | None:
+        return self.results.last.get(_id(who, item, time))
+
+    def _samples(self, item: Item) -> int:
+        return len([*self._of_one(item)])
+
+    def _of_one(self, item: Item) -> Iterator[Result]:
+        for time in range(1, MOST_SAMPLES + 1):
+            if (line := self._line(ONE, item, time)) is None:
+                return
+            yield line
+
+    def _wants_more(self, item: Item) -> bool:
+        return any(len(self._bought(team, item)) < self._paid(team, item) for team in self.teams)
+
+    def _paid(self, team: str, item: Item) -> int:
+        """So many samples a team's money pays. A program that passes the example ends them."""
+        samples = [*self._of_one(item)]
+        passed = next((at for at, one in enumerate(samples, start=1) if one["passes_example"]), MOST_SAMPLES)
+        line = self._line(team, item)
+        assert line is not None  # noqa: S101 - the team is asked first
+        price = "usd" if all(one["priced"] and one["usd"] for one in (line, samples[0])) else "tokens"
+        times = int(line[price] / samples[0][price] + 1e-9) if samples[0][price] else 1
+        return max(1, min(times, passed, MOST_SAMPLES))
+
+    def _bought(self, team: str, item: Item) -> list[Result]:
+        return [*self._of_one(item)][: self._paid(team, item)]
+
+    # -- what came of it ----------------------------------------------------------------------------------------------
+
+    @property
+    def whole(self) -> list[Item]:
+        """The items of which everything is known. Only these count."""
+        return [
+            item
+            for item in self.items
+            if all(self._line(who, item) for who in (*self.teams, ONE)) and not self._wants_more(item)
+        ]
+
+    def rows(self) -> list[Row]:
+        """Each team, and below it who it is compared with; the one model last."""
+        items, rows = self.whole, list[Row]()
+        for team in self.teams:
+            lines = {item.id: self._line(team, item) or {} for item in items}
+            rows.append(_row(team, lines))
+            rows += _best_member(team, lines)
+            bought = {item.id: self._bought(team, item) for item in items}
+            times = sum(map(len, bought.values())) / max(1, len(items))
+            rows.append(
+                _row(f"same money as {team}", {i: _as_one(each) for i, each in bought.items()}, f"x {times:.1f}")
+            )
+        return [*rows, _row("one model", {item.id: self._line(ONE, item) or {} for item in items})]
+
+    def comparisons(self) -> list[Comparison]:
+        """Each team with one model, with the same money on one model, and with the best of its members."""
+        rows = {row.name: row for row in self.rows()}
+        others = {team: ("one model", f"same money as {team}", f"best member of {team}") for team in self.teams}
+        pairs = [(team, other) for team in self.teams for other in others[team] if other in rows]
+        found = [(one, other, Paired.of(rows[one].right, rows[other].right)) for one, other in pairs]
+        return [
+            Comparison(one, other, paired, paired.is_settled(len(found)), not other.startswith("best member"))
+            for one, other, paired in found
+        ]
+
+    @property
+    def mixed(self) -> bool:
+        """Whether the results were measured with different configs, prompts or versions of one name."""
+        measured = {(line["id"].partition("/")[0], *line["measured"]) for line in self.results.all}
+        return len(measured) > len({who for who, *_ in measured})
+
+
+def _with() -> tuple[str, str]:
+    told = surroundings()
+    return told["prompts"], ", ".join(f"{name} {version}" for name, version in told["versions"].items())
+
+
+def _id(who: str, item: Item, time: int) -> str:
+    return f"{who}/{item.id}" if who != ONE else f"{who}/{item.id}/{time}"
+
+
+async def _scored(scorer: Scorer, who: str, item: Item, view: RunView) -> Result:
+    """What a line says besides what came of the run. A run that came to no final answer is wrong."""
+    run = view.snapshot
+    answer = run.best_answer if view.state == "completed" else None
+    agents = run.agents.values() if who != ONE else ()
+    # Who had seen others is left out: it is not known what it would have said alone.
+    firsts = {
+        agent.info.id: agent.answers[0].content if agent.answers else None
+        for agent in agents
+        if not (agent.answers and agent.answers[0].based_on_revision)
+    }
+    lasts = [agent.answers[-1].content for agent in agents if agent.answers]
+    texts = dict.fromkeys([answer, *firsts.values(), *lasts])
+    right = {text: await scorer.is_right(item, text) for text in texts}
+    return {
+        "right": right[answer],
+        "said": said(answer),
+        "passes_example": bool(item.example and answer) and await scorer.passes(item.example, answer or ""),
+        "members": {name: right[text] for name, text in firsts.items()},
+        "some_right": any(right[text] for text in lasts),
+        "tokens": run.spent.tokens,
+        "priced": not run.spent.unpriced_calls,
+    }
+
+
+def _row(name: str, lines: Mapping[str, Result], note: str = "") -> Row:
+    known = all(line["priced"] for line in lines.values())
+    return Row(
+        name,
+        {item: bool(line["right"]) for item, line in lines.items()},
+        sum(line["usd"] or 0.0 for line in lines.values()) if known else None,
+        sum(line["tokens"] for line in lines.values()),
+        Counter(str(line["state"]) for line in lines.values() if line["state"] != "completed"),
+        note or _coverage(lines.values()),
+    )
+
+
+def _coverage(lines: Iterable[Result]) -> str:
+    found = [line for line in lines if line["members"]]
+    return f"some agent is right in {sum(line['some_right'] for line in found)} of {len(found)}" if found else ""
+
+
+def _as_one(samples: Sequence[Result]) -> Result:
+    """The answer that the same money buys: the first program that passes the example, else the most frequent answer, of
+    several the first.
+    """
+    often = Counter(one["said"] for one in samples if one["said"] is not None)
+    passing = [one for one in samples if one["passes_example"]]
+    chosen = passing or [
+        one for one in samples if one["said"] is not None and often[one["said"]] == max(often.values())
+    ]
+    found = (chosen or samples)[0]
+    usd = sum(one["usd"] or 0.0 for one in samples)
+    tokens, priced = sum(one["tokens"] for one in samples), all(one["priced"] for one in samples)
+    return {**found, "usd": usd, "tokens": tokens, "priced": priced}
+
+
+def _best_member(team: str, lines: Mapping[str, Result]) -> Iterator[Row]:
+    """The member whose first answers, given before it saw others, are right most often. Which one that is, is known
+    only afterwards, on these same items: that flatters it.
+    """
+    names = dict.fromkeys(name for line in lines.values() for name in line["members"])
+    if len(names) < 2:
+        return
+    right = {
+        name: {item: line["members"][name] for item, line in lines.items() if name in line["members"]} for name in names
+    }
+    best = max(names, key=lambda name: sum(right[name].values()) / len(right[name]))
+    yield Row(f"best member of {team}", right[best], None, 0, {}, f"{best}, chosen afterwards; as it answers first")

@@ -1,0 +1,95 @@
+"""Two that answered the same items: what may be said of the difference. Pure.
+
+Exact and without a library: what is needed are the binomial distribution, the normal one's quantiles, and resampling.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+from statistics import NormalDist
+
+LEVEL = 0.05
+RESAMPLES = 4_000
+POWER = 0.8
+FEWEST = 20
+"""Of fewer items nothing may be claimed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """How many items each of the two has right, alone or together. `low`, `high`: between these lies the difference of
+    the shares in truth with 95 %, by resampling the items.
+    """
+
+    both: int
+    only_first: int
+    only_second: int
+    neither: int
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, first: Mapping[str, bool], second: Mapping[str, bool]) -> "Paired":
+        """Of the items that both have."""
+        pairs = [(first[item], second[item]) for item in first if item in second]
+        differences = [one - other for one, other in pairs]
+        random = Random("bootstrap")
+        drawn = sorted(sum(random.choices(differences, k=len(pairs))) for _ in range(RESAMPLES if pairs else 0))
+        ends = [drawn[round(share * (RESAMPLES - 1))] / len(pairs) for share in (LEVEL / 2, 1 - LEVEL / 2) if pairs]
+        low, high = ends or (0.0, 0.0)
+        both, first_alone, second_alone = (pairs.count(each) for each in ((True, True), (True, False), (False, True)))
+        return cls(both, first_alone, second_alone, pairs.count((False, False)), low, high)
+
+    @property
+    def items(self) -> int:
+        return self.both + self.only_first + self.only_second + self.neither
+
+    @property
+    def difference(self) -> float:
+        return (self.only_first - self.only_second) / max(1, self.items)
+
+    @property
+    def p(self) -> float:
+        """Of McNemar's exact test, on both sides."""
+        n, least = self.only_first + self.only_second, min(self.only_first, self.only_second)
+        return min(1.0, sum(math.comb(n, k) for k in range(least + 1)) / 2 ** (n - 1)) if n else 1.0
+
+    def is_settled(self, comparisons: int = 1) -> bool:
+        """Whether a difference is shown, however often one looks, so that of so many comparisons none is settled by
+        chance but in 5 %: the likelihood of what was seen, averaged over all differences, against that of none.
+        """
+        a, b = self.only_first, self.only_second
+        evidence = math.lgamma(a + 1) + math.lgamma(b + 1) - math.lgamma(a + b + 2) + (a + b) * math.log(2)
+        return evidence >= math.log(comparisons / LEVEL)
+
+    def needed(self, difference: float) -> int | None:
+        """How many items it takes to show such a difference in 80 % of the cases, if as many items tell the two apart
+        as here; None where there were none of these.
+        """
+        apart = max((self.only_first + self.only_second) / max(1, self.items), difference)
+        if not self.only_first + self.only_second:
+            return None
+        normal = NormalDist()
+        sure, often = normal.inv_cdf(1 - LEVEL / 2), normal.inv_cdf(POWER)
+        return math.ceil((sure * math.sqrt(apart) + often * math.sqrt(apart - difference**2)) ** 2 / difference**2)
+
+    def claim(self, first: str, second: str, *, settled: bool) -> str:
+        """The one sentence that may be said."""
+        n = self.items
+        if n < FEWEST:
+            return f"{n} items are too few to claim anything of {first} and {second}."
+        points = f"{100 * abs(self.difference):.1f} points"
+        between = f"between {100 * self.low:+.1f} and {100 * self.high:+.1f}"
+        if settled or (self.p < LEVEL and self.low * self.high > 0):
+            how = "better" if self.difference > 0 else "worse"
+            return (
+                f"On {n} items of this kind {first} is {how} than {second} by {points} (95 %: {between}); of other "
+                "tasks, and of other versions of these models, nothing is shown."
+            )
+        needed = self.needed(0.05)
+        more = f"; to tell 5 points apart takes about {needed:,}" if needed else ""
+        return (
+            f"{n} items do not show whether {first} or {second} is better (p = {self.p:.3f}): the difference may well be "
+            f"{between} points{more}."
+        )
