@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 # Two for a core: more than half of a test's time is spent waiting for processes, disks and pauses.
 WORKERS := $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 NPM_CI := PATH="$$PATH:$(CURDIR)/$(BIN)" npm ci --loglevel=error --no-audit --no-fund --fetch-timeout=60000 --fetch-retries=4
+# Thousands of processes start in the tests: what is compiled once is kept, whatever the shell says.
+export PYTHONDONTWRITEBYTECODE :=
 IN_PARALLEL := --numprocesses $(WORKERS) --dist loadfile
 
 .PHONY: demo check test coverage bench soak clients docs bundle release-check site clean
