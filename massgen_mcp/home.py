@@ -18,6 +18,8 @@ from massgen_mcp.errors import FULL, MassgenError, storage_error
 from massgen_mcp.file_systems import refuse_network
 
 HOME_VARIABLE = "MASSGEN_MCP_HOME"
+STORE_VARIABLE = "MASSGEN_MCP_STORE"
+POOL_VARIABLE = "MASSGEN_MCP_POOL"
 IDLE_VARIABLE = "MASSGEN_MCP_RUNNER_IDLE_SECONDS"
 DEFAULT_IDLE_SECONDS = 60.0
 RUNNING_VARIABLE = "MASSGEN_MCP_MAX_RUNNING"
@@ -61,6 +63,8 @@ class Home:
     path: Path
     runner_idle_seconds: float = DEFAULT_IDLE_SECONDS
     limits: StoreLimits = StoreLimits()
+    shared: bool = False
+    """Whether several machines may share it, because rows and events of runs are elsewhere."""
 
     @property
     def runs(self) -> Path:
@@ -72,7 +76,8 @@ class Home:
 
     def ensure(self) -> "Home":
         """Make the directories. Raises `MassgenError` store_unavailable, also where other machines would share them."""
-        refuse_network(self.path)
+        if not self.shared:
+            refuse_network(self.path)
         try:
             for directory in (self.path, self.runs, self.runners):
                 _make_durably(directory)
@@ -163,6 +168,7 @@ def find_home(environ: Mapping[str, str]) -> Home:
         path.absolute(),
         _number(environ, IDLE_VARIABLE, DEFAULT_IDLE_SECONDS),
         limits,
+        shared=bool(environ.get(STORE_VARIABLE)),
     )
 
 

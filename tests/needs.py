@@ -42,6 +42,7 @@ PROGRAMS = (
     Program(("bwrap",), "bubblewrap", "the stronger sandbox"),
     Program(("skopeo",), "skopeo", "images that are unpacked"),
     Program(("umoci",), "umoci", "images that are unpacked"),
+    Program(("postgres",), "postgresql", "runs of several machines"),
     Program(("chromium", "chromium-browser"), "chromium", "the page of a run in a browser"),
 )
 
@@ -49,7 +50,13 @@ PROGRAMS = (
 def found(name: str) -> str | None:
     """The path of a program in `PROGRAMS`, called by any of its names."""
     (program,) = (one for one in PROGRAMS if name in one.commands)
-    return next((path for command in program.commands if (path := shutil.which(command))), None)
+    return next((path for command in program.commands if (path := shutil.which(command, path=_places()))), None)
+
+
+def _places() -> str:
+    """Where programs are looked for: also where Debian keeps PostgreSQL's, which are on no path."""
+    debian = sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin")), reverse=True)
+    return os.pathsep.join([os.environ.get("PATH", os.defpath), *debian])
 
 
 def needs(name: str) -> pytest.MarkDecorator:

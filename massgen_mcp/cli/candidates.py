@@ -56,9 +56,9 @@ def _models() -> Iterable[str]:
 
 def _run_ids() -> Iterable[str]:
     from massgen_mcp.home import find_home
-    from massgen_mcp.runs.store.local import local_engine  # no other candidate needs it
+    from massgen_mcp.runs.store.opening import open_engine  # no other candidate needs it
 
-    store = local_engine(find_home(os.environ)).store
+    store = open_engine(find_home(os.environ), os.environ).store
     return [row.run_id for row in store.recent(state=None, before=None, limit=100)]
 
 

@@ -1,4 +1,4 @@
-"""This user's runs, for whatever a command does with them."""
+"""Runs, for whatever a command does with them."""
 
 import os
 from collections.abc import Generator
@@ -7,12 +7,16 @@ from contextlib import contextmanager
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.local import local_engine
+from massgen_mcp.runs.store.opening import open_engine
 
 
 @contextmanager
-def run_service() -> Generator[RunService]:
-    """Raises `MassgenError` store_unavailable."""
-    service = RunService(local_engine(find_home(os.environ)), os.environ)
+def run_service(*, here: bool = False) -> Generator[RunService]:
+    """`here`: this user's own runs, which `massgen` executes, also where others are kept for several machines. Raises
+    `MassgenError` store_unavailable, invalid_arguments.
+    """
+    home = find_home(os.environ)
+    service = RunService(local_engine(home) if here else open_engine(home, os.environ), os.environ)
     try:
         yield service
     finally:

@@ -28,6 +28,8 @@ VERBS: Mapping[str, str] = MappingProxyType(
         "stats": "show figures over all ended runs: outcomes, money, wins and agreement of models",
         "web": "show runs in a browser of this machine: look at them, start, steer and apply them",
         "prune": "delete what is older than the limits (workspaces first, results later), or the named runs",
+        "worker": "execute runs of a store of several machines (--store), with the keys of this environment",
+        "store": "upgrade: bring such a store to this version",
         "hook": "for the hooks of the Claude Code plugin",
     }
 )

@@ -44,7 +44,8 @@ async def build_request(given: CallerRequest) -> RunRequest:
     if given.changes_of is not None and given.session_id is None:
         raise MassgenError("invalid_arguments", "changes_of goes on with an earlier turn of a session; give session_id")
     team = await adjusted_team(given)
-    await require_programs(team.config, team.environ)
+    if not given.elsewhere:
+        await require_programs(team.config, team.environ)
     redactor = redactor_for(team.environ, [agent.backend for agent in team.config.agents])
     return RunRequest(replace(given, question=redactor.text(given.question)), team)
 
@@ -69,7 +70,7 @@ async def adjusted_team(given: CallerRequest) -> Team:
     require_files(config)
     require_neutral_judge(config)
     require_apart(config)
-    if given.only_plan:
+    if given.only_plan or given.elsewhere:
         check_credentials(config, team.environ)
     else:
         require_keys(config, team.environ)

@@ -51,6 +51,8 @@ class CallerRequest:
     """Whether somebody is there who can answer agents' questions, and raise a budget."""
     only_plan: bool = False
     """Nothing will be executed, so keys may be missing."""
+    elsewhere: bool = False
+    """Another machine executes it, so keys and programs are there."""
     session_id: str | None = None
     """Whose turn it is."""
     changes_of: str | None = None

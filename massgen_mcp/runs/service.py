@@ -49,6 +49,10 @@ Until = Literal["terminal", "phase", "change"]
 
 SEARCHED_AT_ONCE = 500
 """So many rows are read at once where most of them may not be wanted."""
+ELSEWHERE = (
+    "context_paths and checks are about directories of this machine, and a worker on another one executes the run; put "
+    "what the agents need into the question, or start the run where MASSGEN_MCP_STORE is not set"
+)
 WATCHES = 128
 """So many runs that go on are kept in memory as far as they have been read."""
 
@@ -70,6 +74,11 @@ class RunService:
         with suppress(MassgenError):
             engine.home.ensure()
 
+    @property
+    def pool(self) -> str | None:
+        """Of workers that execute the runs, with keys of their own; None: that is done with the keys here."""
+        return self._engine.pool
+
     def close(self) -> None:
         self._engine.close()
 
@@ -90,6 +99,8 @@ class RunService:
         Raises `MassgenError`: invalid_arguments, idempotency_conflict, session_busy, queue_full, nesting_refused,
         disk_full, store_unavailable.
         """
+        if self._engine.pool is not None and request.config.orchestrator.context_paths:
+            raise MassgenError("invalid_arguments", ELSEWHERE)
         if request.given.session_id is not None:
             safe_id(request.given.session_id, "session id")
 

@@ -19,7 +19,7 @@ from massgen_mcp.runs.engine import Added, Engine, FileStore, FrozenRequest, New
 from massgen_mcp.runs.patches.earlier_changes import with_earlier_changes
 from massgen_mcp.runs.sessions.turns import SessionHistory, SessionTurns
 from massgen_mcp.runs.store.credentials import identity
-from massgen_mcp.runs.view.run_view import RunView, RunWatch
+from massgen_mcp.runs.view.run_view import NO_WORKER, RunView, RunWatch
 
 _RESUME = "control_run resume (`massgen-mcp resume`)"
 
@@ -97,8 +97,8 @@ class Dispatch:
         self._environ = environ
 
     def identity(self, config: Config) -> str:
-        """The fingerprint of the credentials that this environment has for the config."""
-        return identity(config, self._environ, self._engine.home)
+        """The fingerprint of the credentials that this environment has for the config, or who has them."""
+        return self._engine.pool or identity(config, self._environ, self._engine.home)
 
     def care_for(self, view: RunView) -> None:
         """Start a runner if the run needs one and has none."""
@@ -125,12 +125,16 @@ class Dispatch:
     def adopt(self, view: RunView) -> None:
         """Let a runner with the keys of this environment continue an interrupted run. Raises `MassgenError`."""
         config = view.directory.read_request().config
-        require_keys(config, self._environ)
+        if self._engine.pool is None:
+            require_keys(config, self._environ)
         self._store.adopt(view.row.run_id, self.identity(config))
         self._liveness.ensure_runner(self.identity(config), self._environ)
 
     def held_up(self, row: RunRow) -> str | None:
-        """Why this process cannot start a runner for an interrupted run."""
+        """Why this process cannot have a run that waits for a runner executed; None if it can."""
+        if self._engine.pool is not None:
+            alive = self._liveness.runner_alive(row.fingerprint)
+            return None if alive else f"{NO_WORKER} in the pool {row.fingerprint}; start one: massgen-mcp worker"
         config = self._files.of(row).read_request().config
         if refused := refused_keys(config, self._environ):
             return describe_refusal(refused)

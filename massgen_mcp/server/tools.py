@@ -128,6 +128,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
                 idempotency_key=idempotency_key,
                 on_conflict=on_conflict,
                 only_plan=dry_run,
+                elsewhere=service.pool is not None,
             )
         )
         asked = request.team

@@ -30,6 +30,7 @@ VALUES = {
     "WHEN": "36h",
     "CLIENT": "codex",
     "VERDICT": "right",
+    "NAMES": "a,b",
 }
 """What stands for the words in capitals that are not any text."""
 

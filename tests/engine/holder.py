@@ -1,6 +1,6 @@
 """A process of its own that adds and executes a run, is its runner, and then waits to be killed.
 
-`python -m tests.engine.holder IMPLEMENTATION DIRECTORY FINGERPRINT RUN_ID`; prints a line when all of it is done.
+`python -m tests.engine.holder DIRECTORY FINGERPRINT RUN_ID`; prints a line when all of it is done.
 """
 
 import sys
@@ -12,12 +12,12 @@ import anyio
 from massgen_mcp.events.agent_work import TextDelta
 from massgen_mcp.redaction import NO_KEYS
 from massgen_mcp.runs.engine import FrozenRequest, NewRun
-from tests.engine.machine import IMPLEMENTATIONS
+from tests.engine.machine import LocalMachine
 from tests.teams import silent_team
 
 
-async def main(implementation: str, directory: str, fingerprint: str, run_id: str) -> None:
-    engine = IMPLEMENTATIONS[implementation](Path(directory)).open()
+async def main(directory: str, fingerprint: str, run_id: str) -> None:
+    engine = LocalMachine(Path(directory)).open()
     with ExitStack() as held:
         held.enter_context(engine.liveness.hold(fingerprint))
         held.enter_context(engine.liveness.listen(fingerprint))

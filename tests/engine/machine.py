@@ -10,14 +10,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+import psycopg
+
 from massgen_mcp.events.record import JOURNAL_VERSION
 from massgen_mcp.home import Home
 from massgen_mcp.runs.engine import Engine, FrozenRequest, RunFiles
 from massgen_mcp.runs.store.directory import RunDirectory
 from massgen_mcp.runs.store.journal import JOURNAL
 from massgen_mcp.runs.store.journal_line import sealed
-from massgen_mcp.runs.store.local import DATABASE, local_engine
+from massgen_mcp.runs.store.local import DATABASE, LocalEngine, local_engine
+from massgen_mcp.runs.store.postgres.engine import ClusterEngine, cluster_engine
 from tests.faults import ROOT, no_larger_files_than
+from tests.postgres import shared_server
 from tests.teams import silent_team
 
 
@@ -68,23 +72,19 @@ class Machine(Protocol):
         """The whole store, to compare."""
         ...
 
-    def process(self, fingerprint: str, run_id: str) -> subprocess.Popen[str]:
-        """Another process that does what `holder` says, and whose output is a pipe."""
-        ...
-
 
 @dataclass
 class LocalMachine:
     """A state directory below `path`."""
 
     path: Path
-    _engines: list[Engine] = field(default_factory=list[Engine])
+    _engines: list[LocalEngine] = field(default_factory=list[LocalEngine])
 
     @property
     def home(self) -> Home:
         return Home(self.path / "home")
 
-    def open(self) -> Engine:
+    def open(self) -> LocalEngine:
         engine = local_engine(self.home.ensure())
         self._engines.append(engine)
         return engine
@@ -110,13 +110,11 @@ class LocalMachine:
         _journal(run).write_bytes(b"".join(lines[: seq - 1] + lines[seq:]))
 
     def write_newer(self, run: RunFiles, seq: int) -> None:
-        record = {"v": JOURNAL_VERSION + 1, "seq": seq, "time": 1.0, "event": {"type": "agent_praised", "warmth": 3}}
         with _journal(run).open("ab") as file:
-            file.write(sealed(json.dumps(record)))
+            file.write(sealed(json.dumps(newer_record(seq))))
 
     def damage_request(self, run: RunFiles) -> None:
-        path = run.path / "config.json"
-        path.write_bytes(path.read_bytes().replace(b'"question"', b'"questiom"'))
+        damage_request(run)
 
     @contextmanager
     def no_room(self) -> Generator[None]:
@@ -136,13 +134,93 @@ class LocalMachine:
         return {str(path): path.read_bytes() for path in files if path.is_file() and "-shm" not in path.name}
 
     def process(self, fingerprint: str, run_id: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "tests.engine.holder", "local", str(self.path), fingerprint, run_id]
+        command = [sys.executable, "-m", "tests.engine.holder", str(self.path), fingerprint, run_id]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True, cwd=ROOT)
+
+
+@dataclass
+class PostgresMachine:
+    """A store in PostgreSQL, and a directory below `path` that all share."""
+
+    path: Path
+    _engines: list[ClusterEngine] = field(default_factory=list[ClusterEngine])
+    url: str = field(default_factory=lambda: shared_server().empty_store())
+
+    def open(self) -> ClusterEngine:
+        engine = cluster_engine(Home(self.path / "home", shared=True).ensure(), self.url, "default")
+        self._engines.append(engine)
+        return engine
+
+    def close(self) -> None:
+        for engine in self._engines:
+            engine.close()
+        shared_server().drop(self.url)
+
+    def own_files(self, run_id: str) -> RunDirectory:
+        path = self.path / "project" / run_id
+        return RunDirectory.create(path, FrozenRequest("q", silent_team(1)), event_log=self.open().log_of(run_id))
+
+    def _change(self, statement: str, *values: object) -> None:
+        with psycopg.connect(self.url, autocommit=True) as db:
+            db.execute("SET search_path TO massgen")
+            db.execute(statement.encode(), values)
+
+    def tear(self, run: RunFiles) -> None:
+        """Nothing is left of a commit that did not come to its end."""
+
+    def damage(self, run: RunFiles, seq: int) -> None:
+        changed = "UPDATE events SET body = replace(body, '\"time\":', '\"time\":1') WHERE run = %s AND seq = %s"
+        self._change(changed, run.path.name, seq)
+
+    def lose(self, run: RunFiles, seq: int) -> None:
+        self._change("DELETE FROM events WHERE run = %s AND seq = %s", run.path.name, seq)
+
+    def write_newer(self, run: RunFiles, seq: int) -> None:
+        line = sealed(json.dumps(newer_record(seq))).decode().strip()
+        self._change("INSERT INTO events (run, seq, body) VALUES (%s, %s, %s)", run.path.name, seq, line)
+
+    def damage_request(self, run: RunFiles) -> None:
+        damage_request(run)
+
+    @contextmanager
+    def no_room(self) -> Generator[None]:
+        full = "BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = '53100'; END"
+        self._change(f"CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ {full} $$")
+        self._change("CREATE TRIGGER full_disk BEFORE INSERT ON events EXECUTE FUNCTION full_disk()")
+        with no_larger_files_than(1):
+            yield
+        self._change("DROP FUNCTION full_disk CASCADE")
+
+    def damage_store(self) -> None:
+        self._change("ALTER TABLE runs DROP COLUMN state")
+
+    def outdate_store(self) -> None:
+        self._change("INSERT INTO schema_steps (step) VALUES ('massgen/9999_later.sql')")
+        self._change(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+            " AND datname = current_database()"
+        )
+
+    def contents(self) -> object:
+        with psycopg.connect(self.url) as db:
+            return [
+                db.execute(f"TABLE massgen.{table}".encode()).fetchall()
+                for table in ("runs", "controls", "events", "digests", "marks", "procrastinate_jobs")
+            ]
+
+
+def newer_record(seq: int) -> dict[str, object]:
+    return {"v": JOURNAL_VERSION + 1, "seq": seq, "time": 1.0, "event": {"type": "agent_praised", "warmth": 3}}
+
+
+def damage_request(run: RunFiles) -> None:
+    path = run.path / "config.json"
+    path.write_bytes(path.read_bytes().replace(b'"question"', b'"questiom"'))
 
 
 def _journal(run: RunFiles) -> Path:
     return run.path / JOURNAL
 
 
-IMPLEMENTATIONS: dict[str, Callable[[Path], Machine]] = {"local": LocalMachine}
+IMPLEMENTATIONS: dict[str, Callable[[Path], Machine]] = {"local": LocalMachine, "postgres": PostgresMachine}
 """By name: what makes a machine in a directory of the test's own."""

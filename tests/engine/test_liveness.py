@@ -1,16 +1,32 @@
-"""Who works: one runner per set of credentials, heard when it is woken, and gone with its process."""
+"""Who works on one machine: one runner per set of credentials, heard when it is woken, and gone with its process."""
+
+from collections.abc import Iterator
+from pathlib import Path
 
 import anyio
 import pytest
 
-from massgen_mcp.runs.engine import Engine, Liveness, NewRun, RunFiles, RunRow, new_run_id
-from tests.engine.machine import Machine
+from massgen_mcp.runs.engine import Liveness, NewRun, RunFiles, RunRow, new_run_id
+from massgen_mcp.runs.store.local import LocalEngine
+from tests.engine.machine import LocalMachine
 from tests.harness import PATIENCE_SECONDS, wait_until
 
 OURS, THEIRS = "fingerprint-ours", "fingerprint-theirs"
 
 
-def test_a_runner_is_alive_while_it_is_held(machine: Machine, engine: Engine) -> None:
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[LocalMachine]:
+    made = LocalMachine(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def engine(machine: LocalMachine) -> LocalEngine:
+    return machine.open()
+
+
+def test_a_runner_is_alive_while_it_is_held(machine: LocalMachine, engine: LocalEngine) -> None:
     seen = machine.open().liveness
     assert not seen.runner_alive(OURS)
     assert seen.runners() == set()
@@ -21,7 +37,7 @@ def test_a_runner_is_alive_while_it_is_held(machine: Machine, engine: Engine) ->
     assert seen.runners() == {OURS}
 
 
-def test_there_is_one_runner_per_set_of_credentials(machine: Machine, engine: Engine) -> None:
+def test_there_is_one_runner_per_set_of_credentials(machine: LocalMachine, engine: LocalEngine) -> None:
     another = machine.open().liveness
     with engine.liveness.hold(OURS), engine.liveness.listen(OURS):
         with another.hold(OURS) as held:
@@ -33,7 +49,9 @@ def test_there_is_one_runner_per_set_of_credentials(machine: Machine, engine: En
         assert held
 
 
-async def test_a_runner_that_listens_is_woken_and_one_that_left_refuses(machine: Machine, engine: Engine) -> None:
+async def test_a_runner_that_listens_is_woken_and_one_that_left_refuses(
+    machine: LocalMachine, engine: LocalEngine
+) -> None:
     caller = machine.open().liveness
     assert not caller.wake(OURS)
     with engine.liveness.hold(OURS):
@@ -50,7 +68,9 @@ async def test_a_runner_that_listens_is_woken_and_one_that_left_refuses(machine:
         assert not caller.wake(OURS)
 
 
-async def test_who_follows_a_run_is_told_by_the_runner_whose_turn_it_is(machine: Machine, engine: Engine) -> None:
+async def test_who_follows_a_run_is_told_by_the_runner_whose_turn_it_is(
+    machine: LocalMachine, engine: LocalEngine
+) -> None:
     row = engine.store.add(NewRun(new_run_id(), "q", "config", OURS, "hash")).row
     seen, run = machine.open().liveness, engine.files.of(row)
     with seen.following(row, run) as nobody:
@@ -83,7 +103,7 @@ def _has_host(liveness: Liveness, row: RunRow, run: RunFiles) -> bool:
         return follower is not None
 
 
-def test_a_run_in_the_foreground_is_alive_while_it_is_held(machine: Machine, engine: Engine) -> None:
+def test_a_run_in_the_foreground_is_alive_while_it_is_held(machine: LocalMachine, engine: LocalEngine) -> None:
     run, seen = machine.own_files("own"), machine.open().liveness
     assert not seen.foreground_alive(run)
     with engine.liveness.hold_foreground(run):
@@ -93,7 +113,7 @@ def test_a_run_in_the_foreground_is_alive_while_it_is_held(machine: Machine, eng
 
 
 def test_a_killed_process_is_gone_at_once_and_what_it_was_told_is_durable_stays(
-    machine: Machine, engine: Engine
+    machine: LocalMachine, engine: LocalEngine
 ) -> None:
     run_id = new_run_id()
     with machine.process(OURS, run_id) as process:

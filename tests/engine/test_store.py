@@ -17,7 +17,7 @@ from massgen_mcp.events.run import RunCompleted, RunStarted
 from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.engine import Engine, NewRun, RunRow, RunStore, SessionMoved, new_run_id
 from massgen_mcp.statistics.digest import Mark
-from tests.engine.machine import Machine
+from tests.engine.machine import LocalMachine, Machine
 
 ResultT = TypeVar("ResultT")
 
@@ -604,7 +604,8 @@ def test_the_retention_clock_is_as_it_was_left(machine: Machine) -> None:
 # -- for the doctor ---------------------------------------------------------------------------------------------------
 
 
-def test_a_store_that_is_not_there_is_not_made_by_looking(machine: Machine) -> None:
+def test_a_store_that_is_not_there_is_not_made_by_looking(tmp_path: Path) -> None:
+    machine = LocalMachine(tmp_path)
     store, before = machine.open().store, machine.contents()
     assert (store.exists(), store.overview()) == (False, [])
     assert store.described()
@@ -644,7 +645,8 @@ def test_a_store_that_cannot_be_used_says_what_to_do_and_stays_as_it_is(machine:
     assert refusal(machine.open().store.overview) == "store_unavailable"
 
 
-def test_a_look_leaves_a_store_as_a_killed_process_left_it(machine: Machine) -> None:
+def test_a_look_leaves_a_store_as_a_killed_process_left_it(tmp_path: Path) -> None:
+    machine = LocalMachine(tmp_path)
     run_id = new_run_id()
     with machine.process(OURS, run_id) as process:
         assert process.stdout is not None

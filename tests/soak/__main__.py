@@ -28,6 +28,7 @@ from tests.soak.one_key import one_key
 from tests.soak.power import power_cuts
 from tests.soak.slow_first_word import slow_first_word
 from tests.soak.storage_faults import storage_faults
+from tests.soak.worker_kills import kill_workers
 
 HARNESSES: dict[str, Callable[[TempHome], Awaitable[str]]] = {
     "one-key": lambda home: one_key(home, clients=50, starts=20),
@@ -35,6 +36,7 @@ HARNESSES: dict[str, Callable[[TempHome], Awaitable[str]]] = {
     "many-runs": lambda home: many_runs(home, runs=1_000),
     "kill-runners": lambda home: kill_runners(home, kills=200, seed=1),
     "kill-servers": lambda home: kill_servers(home, kills=200, seed=1),
+    "kill-workers": lambda home: kill_workers(home, kills=100, workers=4, seed=1),
     "kill-charges": lambda home: kill_charges(home, kills=100, seed=1),
     "storage-faults": storage_faults,
     "fuzz": lambda home: fuzz(home, calls=20_000, seed=1),

@@ -25,7 +25,9 @@ from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import RunCompleted, RunResumed
 from massgen_mcp.home import Home
 from massgen_mcp.run_state.status import TERMINAL_STATES
+from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.service import RunService
+from massgen_mcp.runs.store.directory import RunDirectory
 from massgen_mcp.runs.store.journal import JournalReader
 from massgen_mcp.runs.store.local import local_engine
 from tests.harness import PATIENCE_SECONDS, RUNNER_MODULE, TempHome, end, poll_until, raw_server
@@ -96,13 +98,13 @@ async def kill_runners(home: TempHome, *, kills: int, seed: int, patience: float
             async with anyio.create_task_group() as followers:
                 for run_id in runs * FOLLOWERS:
                     followers.start_soon(_follow, service, run_id, toll)
-                await _moment(model, chance)
+                await moment(model, chance)
                 for pid in home.processes(RUNNER_MODULE):
                     end(pid, signal.SIGKILL)
                 toll.kills += 1
                 for run_id in runs:
                     await await_end(service, run_id)
-                    _judge(home, run_id, toll)
+                    judge(RunDirectory(home.run_directory(run_id)), toll)
                 followers.cancel_scope.deadline = anyio.current_time() + patience
             started = _started(home, runs)
             if any(count > 2 for count in Counter(model.bodies()).values()) or len(model.bodies()) > started:
@@ -145,7 +147,7 @@ async def kill_servers(home: TempHome, *, kills: int, seed: int) -> str:
             if acknowledged and acknowledged != [view.row.run_id]:
                 toll.lost += 1
             await await_end(service, view.row.run_id)
-            _judge(home, view.row.run_id, toll)
+            judge(RunDirectory(home.run_directory(view.row.run_id)), toll)
             rows = await service.recent(state=None, before=None, limit=10 * kills)
             toll.doubled += max(0, len(rows) - toll.kills)
             if toll.harm:
@@ -162,7 +164,7 @@ def twin_of(home: TempHome, name: str) -> TempHome:
 @asynccontextmanager
 async def _stage(home: TempHome) -> AsyncGenerator[tuple[LocalModel, RunService, Config]]:
     with LocalModel(MODEL_SECONDS) as model:
-        config = load_config(_write_team(home.work / TEAM, model.base_url), environ={})
+        config = load_config(write_team(home.work / TEAM, model.base_url), environ={})
         service = RunService(local_engine(Home(home.path, runner_idle_seconds=2)), home.environ)
         try:
             yield model, service, config
@@ -179,16 +181,16 @@ async def _follow(service: RunService, run_id: str, toll: Toll) -> None:
         toll.unheard += not heard
 
 
-async def _moment(model: LocalModel, chance: random.Random) -> None:
+async def moment(model: LocalModel, chance: random.Random, requests: int = REQUESTS) -> None:
     """Let a random share of the requests come in, and a random moment pass; however busy the machine is."""
-    wanted = chance.randint(0, REQUESTS)
+    wanted = chance.randint(0, requests)
     with anyio.move_on_after(30):
         while len(model.bodies()) < wanted:
             await anyio.sleep(0.005)
     await anyio.sleep(chance.uniform(0, 2 * MODEL_SECONDS))
 
 
-def _write_team(path: Path, base_url: str) -> Path:
+def write_team(path: Path, base_url: str) -> Path:
     """Agents that can be told apart by their requests. They vote: of a config that nobody has said yes to a server runs
     no scripts of agents, and the same question asked in this process would be another one.
     """
@@ -210,12 +212,12 @@ def records_of(home: TempHome, run_id: str) -> list[LogRecord]:
     return JournalReader(home.run_directory(run_id) / "events.jsonl").read()
 
 
-def _judge(home: TempHome, run_id: str, toll: Toll) -> None:
+def judge(run: RunFiles, toll: Toll) -> None:
     toll.runs += 1
     try:
-        records = records_of(home, run_id)
+        records = run.event_log.read()
         for name in ("status.json", "config.json", "coordination_events.json"):
-            json.loads((home.run_directory(run_id) / name).read_text())
+            json.loads((run.path / name).read_text())
     except (MassgenError, OSError, ValueError):
         toll.torn += 1
         return

@@ -47,7 +47,7 @@ async def _ask(options: Options) -> int:
                 print_error(f"Note: {note}")
         return await build_request(replace(given, team=team))
 
-    with ResultsFile.opened(path) as results, run_service() as service:
+    with ResultsFile.opened(path) as results, run_service(here=True) as service:
 
         def told(result: Result) -> None:
             why = f": {result['error']}" if result["error"] else ""

@@ -33,7 +33,7 @@ async def left_here(cwd: Path) -> list[str]:
     told: list[str] = []
     if not notes:
         return told
-    with suppress(MassgenError, OSError), run_service() as service:
+    with suppress(MassgenError, OSError), run_service(here=True) as service:
         for note in notes:
             line, over = None, True
             with suppress(MassgenError):
@@ -56,7 +56,7 @@ def _line(view: RunView) -> str | None:
 
 async def interrupted_here(cwd: Path) -> list[RunView]:
     """The interrupted runs of this directory, newest first; none where the run store cannot be used."""
-    with suppress(MassgenError), run_service() as service:
+    with suppress(MassgenError), run_service(here=True) as service:
         return await service.interrupted_below(cwd / PROJECT_FILES)
     return []
 
@@ -75,7 +75,7 @@ async def run_to_continue(beginning: str, cwd: Path) -> RunView:
     Raises `MassgenError`: invalid_action for one that cannot be continued here, unknown_run, expired, run_damaged,
     journal_newer, store_unavailable.
     """
-    with run_service() as service:
+    with run_service(here=True) as service:
         if not beginning:
             if not (runs := await service.interrupted_below(cwd / PROJECT_FILES)):
                 raise MassgenError("invalid_action", "no run of this directory is interrupted")

@@ -38,6 +38,7 @@ from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.config.loader import is_config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import LogRecord
+from massgen_mcp.home import STORE_VARIABLE
 from massgen_mcp.request.build import adjusted_team, build_request
 from massgen_mcp.request.question import MAX_QUESTION_CHARACTERS
 from massgen_mcp.request.run_request import RunRequest
@@ -49,6 +50,11 @@ from massgen_mcp.runs.host.foreground import continue_here, run_here
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
 from massgen_mcp.runs.host.notifying import notify
 from massgen_mcp.views.plain_text import plain
+
+NOT_HERE = (
+    f"massgen works on this machine alone, and massgen-mcp would look for the run in {STORE_VARIABLE}: unset that, or "
+    "start the run through a server of that store"
+)
 
 Reporter = Lines | Account
 """What prints before and after a run: for programs, or for people."""
@@ -89,9 +95,11 @@ async def run_once(options: Options) -> int:
 
 async def _begun_in_background(request: RunRequest, notes: list[str], reporter: Reporter) -> int:
     """Start the run in a runner, and print its id. Returns the exit code."""
+    if os.environ.get(STORE_VARIABLE):
+        raise MassgenError("invalid_arguments", NOT_HERE)
     for note in notes:
         reporter.aside(f"Note: {note}")
-    with run_service() as service:
+    with run_service(here=True) as service:
         view, _ = await service.start(request)
     run_id = view.row.run_id
     note_left(Path.cwd(), run_id)

@@ -55,7 +55,7 @@ def _brought_up_to_date(session: SessionRecords) -> tuple[bool, bool]:
     """Write down the turns that have ended elsewhere. Whether the run store knows the session, and whether a turn of it
     goes on; no, where the store cannot be used.
     """
-    with suppress(MassgenError), run_service() as service:
+    with suppress(MassgenError), run_service(here=True) as service:
         if runs := service.sessions.runs(session.session_id):
             session.make()
             session.complete(runs, service.sessions.look)

@@ -29,8 +29,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from massgen_mcp.cli.massgen_mcp.options import parse
     from massgen_mcp.cli.output import print_error
     from massgen_mcp.errors import MassgenError
+    from massgen_mcp.home import STORE_VARIABLE
 
     options = parse(arguments)
+    if "store" in options:
+        os.environ[STORE_VARIABLE] = options.store
     os.umask(0o077)  # whatever it writes is this user's alone
     if options.verb == "serve" and options.transport == "stdio" and sys.stdin.isatty():
         print_error("Waiting for an MCP client to speak; Ctrl-C ends it. Verbs: `massgen-mcp --help`")

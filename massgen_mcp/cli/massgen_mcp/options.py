@@ -50,6 +50,8 @@ environment:
   MASSGEN_MCP_MAX_QUEUED  runs that may wait (1000)
   MASSGEN_MCP_KEEP_RESULTS_DAYS  days after its end that a run is kept (7)
   MASSGEN_MCP_KEEP_WORKSPACES_HOURS  hours after its end that a run's workspaces are kept (24)
+  MASSGEN_MCP_STORE  as --store: runs are kept in PostgreSQL, and `massgen-mcp worker` executes them
+  MASSGEN_MCP_POOL  for whose workers runs are that are started here (default)
   MASSGEN_MCP_HTTP_TOKEN  the bearer token of --transport http
   MASSGEN_MCP_WEBHOOKS, MASSGEN_MCP_WEBHOOK_SECRET  URLs that hear of the end of runs, and what signs it
   MASSGEN_MCP_OAUTH_CLIENT_ID  for --oauth-introspection-url
@@ -247,6 +249,16 @@ def make_parser() -> Parser:
     prune.add_argument("run_ids", metavar="ID", nargs="*", help="delete these runs, wherever they lie")
     prune.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
     prune.add_argument("--older-than", type=_number, metavar="DAYS", help="in place of both limits; not with ID")
+    worker = plain_verb("worker")
+    worker.add_argument(
+        "--pools", metavar="NAMES", type=_names, default=("default",), help="serve these: a,b (default)"
+    )
+    worker.add_argument("--concurrency", metavar="N", type=counting_number, default=50, help="runs at once (50)")
+    store = plain_verb("store")
+    store.add_argument("action", metavar="ACTION", choices=["upgrade"], help="upgrade")
+    for made in (parser, worker, store):
+        meant = "where runs are kept: postgresql://...; without a password here, as everybody can see it (unset)"
+        made.add_argument("--store", metavar="URL", default=argparse.SUPPRESS, help=meant)
     plain_verb("hook").add_argument("directory", metavar="DIRECTORY", help="where the plugin keeps its data")
     return parser
 
@@ -285,6 +297,13 @@ def _variable(text: str) -> str:
 
 def _models(text: str) -> frozenset[str]:
     return frozenset(filter(None, (name.strip() for name in text.split(","))))
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(filter(None, text.split(",")))
+    if not names or not all(re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name) for name in names):
+        raise argparse.ArgumentTypeError("expected names of small letters, digits, - and _, with commas between them")
+    return names
 
 
 def _moment(text: str) -> float:

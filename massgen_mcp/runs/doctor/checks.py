@@ -22,6 +22,7 @@ from massgen_mcp.home import HOME_VARIABLE, Home
 from massgen_mcp.runs.doctor.preflight import LEAST_FREE_BYTES
 from massgen_mcp.runs.doctor.result import DoctorCheck
 from massgen_mcp.runs.engine import Engine
+from massgen_mcp.runs.store.local import LocalEngine
 
 LOW_BYTES = 1 << 30
 LOW_INODES = 10_000
@@ -30,7 +31,7 @@ LONG_RUN_SECONDS = 24 * 3600
 AGAIN = "`massgen-mcp doctor --rebuild` makes the list of runs again from their directories"
 
 
-def check_all(engine: Engine, environ: Mapping[str, str]) -> list[DoctorCheck]:
+def check_all(engine: LocalEngine, environ: Mapping[str, str]) -> list[DoctorCheck]:
     """Every check, in the order in which a person would fix things. Never raises."""
     home = engine.home
     looks: dict[str, Callable[[], list[DoctorCheck]]] = {
@@ -206,7 +207,7 @@ def _runs(engine: Engine) -> list[DoctorCheck]:
     return checks or [DoctorCheck("runs", "ok", f"{len(rows)} known")]
 
 
-def _runners(engine: Engine) -> list[DoctorCheck]:
+def _runners(engine: LocalEngine) -> list[DoctorCheck]:
     """Per set of credentials: does somebody work, and is there work for nobody?"""
     rows = [row for row in engine.store.overview() if not row.foreground]
     checks: list[DoctorCheck] = []

@@ -1,7 +1,7 @@
-"""What a run needs of the machine that keeps it: a store of runs, event logs, files, and who is alive.
+"""What a run needs of whatever keeps it: a store of runs, event logs, files, and who is alive.
 
-Whoever starts, executes, watches or prunes runs is handed an `Engine` and asks only what is here. The one that exists
-is `local`: SQLite, files and locks of one machine. `tests/engine` is what every other one has to pass.
+Whoever starts, watches or prunes runs is handed an `Engine` and asks only what is here. There are two: `local`, with
+SQLite, files and locks of one machine, and `postgres`, for several. `tests/engine` is what each of them has to pass.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from massgen_mcp.home import Home
 from massgen_mcp.runs.engine.event_log import DamagedJournal, EventLog, EventReader, EventWriter
 from massgen_mcp.runs.engine.files import Expirable, FileStore, RunFiles
-from massgen_mcp.runs.engine.liveness import Follower, Liveness, NewsHost, Waking
+from massgen_mcp.runs.engine.liveness import Follower, Liveness, NewsHost
 from massgen_mcp.runs.engine.rows import (
     RUN_ID_PREFIX,
     Action,
@@ -57,7 +57,6 @@ __all__ = [
     "RunRow",
     "RunStore",
     "SessionMoved",
-    "Waking",
     "Wish",
     "WorkRow",
     "new_run_id",
@@ -67,12 +66,15 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """The parts that keep the runs of one home."""
+    """The parts that keep the runs of one home. `pool`: of workers, which execute the runs with keys of their own;
+    None: runners do it, with the keys of whoever started a run.
+    """
 
     home: Home
     store: RunStore
     files: FileStore
     liveness: Liveness
+    pool: str | None = None
 
     def close(self) -> None:
         self.store.close()

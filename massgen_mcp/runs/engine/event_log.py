@@ -7,6 +7,7 @@ from massgen_mcp.errors import JournalNewer, MassgenError
 from massgen_mcp.events.parts import EventT
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.redaction import NO_KEYS, Redactor
+from massgen_mcp.run_state.state import RunState
 
 
 class DamagedJournal(MassgenError):
@@ -23,6 +24,10 @@ class EventWriter(Protocol):
     `record` fixes an event's place at once and hands it to the listeners; it is durable after `settle`, and most likely
     soon anyway. No key passes: what is recorded and what the listeners hear holds none.
     """
+
+    def ends_with(self, state: RunState) -> None:
+        """`state` is what the log comes to: a store that keeps both notes the end of the run with its last event."""
+        ...
 
     def listen(self, listener: Callable[[LogRecord], None]) -> None:
         """Call `listener` with every record from now on, in order, before anything else happens."""
@@ -71,8 +76,16 @@ class EventLog(Protocol):
     version wrote is neither.
     """
 
+    def make(self) -> None:
+        """An empty log, when the run is made. Raises `OSError`."""
+        ...
+
+    def begun(self) -> bool:
+        """Whether there is any event."""
+        ...
+
     def append(self, *, redactor: Redactor = NO_KEYS) -> EventWriter:
-        """Goes on after the last whole event. Raises `OSError`."""
+        """Goes on after the last whole event. Raises `OSError`, `MassgenError`."""
         ...
 
     def follow(self, after: int = 0, *, text: bool = True) -> EventReader:

@@ -8,14 +8,6 @@ from massgen_mcp.runs.engine.files import RunFiles
 from massgen_mcp.runs.engine.rows import RunRow
 
 
-class Waking(Protocol):
-    """What a runner hears while it listens."""
-
-    async def woken(self) -> None:
-        """Return as soon as somebody has woken the runner since the last call."""
-        ...
-
-
 class NewsHost(Protocol):
     """How a process that executes runs tells those who wait for one that there is something new: not what it is, which
     stands in the store and the event log.
@@ -43,15 +35,9 @@ class Follower(Protocol):
 
 
 class Liveness(Protocol):
-    """Who works now, seen without delay: one that ends in whatever way is gone at once. Per fingerprint of credentials
-    there is at most one runner.
-    """
+    """Who works now: per fingerprint of credentials at most one runner, or the workers of a pool."""
 
     def runner_alive(self, fingerprint: str) -> bool: ...
-
-    def runners(self) -> set[str]:
-        """Fingerprints that have or had a runner here."""
-        ...
 
     def wake(self, fingerprint: str) -> bool:
         """Let the runner look at its queue; False if there is none that listens."""
@@ -64,32 +50,8 @@ class Liveness(Protocol):
         """
         ...
 
-    def hold(self, fingerprint: str) -> AbstractContextManager[bool]:
-        """Be the runner for as long as the context lasts. A predecessor that is just leaving is waited for; False if
-        there is another one.
-        """
-        ...
-
-    def listen(self, fingerprint: str) -> AbstractContextManager[Waking]:
-        """Hear wakers for as long as the context lasts. Only for who holds; wakers are refused before and after."""
-        ...
-
     def foreground_alive(self, run: RunFiles) -> bool:
         """Whether a process that is no runner executes the run."""
-        ...
-
-    def hold_foreground(self, run: RunFiles) -> AbstractContextManager[bool]:
-        """Execute the run in this process for as long as the context lasts; False if another process does. Raises
-        `MassgenError` disk_full or store_unavailable.
-        """
-        ...
-
-    def runner_news(self, fingerprint: str, environ: Mapping[str, str]) -> NewsHost:
-        """For the runner: tells of its own runs and of those that wait for it."""
-        ...
-
-    def foreground_news(self, run: RunFiles, run_id: str, environ: Mapping[str, str]) -> NewsHost:
-        """For the process that executes this run in the foreground."""
         ...
 
     def following(

@@ -160,6 +160,7 @@ async def execute_run(
 
         state, recorded = await anyio.to_thread.run_sync(begun)
         conductor = Conductor(run_spec, journal, past, state)
+        journal.ends_with(state)
         for listener in (log.heard, recorded.heard, on_record):
             journal.listen(guarded(listener, log))
         await _trace(run_id, config, environ, journal, log, cleanup)
@@ -426,6 +427,7 @@ async def break_off(directory: RunFiles, reason: FailureReason, message: str, en
         if state.end is None:
             journal = directory.event_log.append(redactor=redactor_for(environ))
             journal.listen(state.apply)
+            journal.ends_with(state)
             try:
                 journal.record(failure_of(state, message, reason))
                 await journal.settle()

@@ -26,11 +26,18 @@ from massgen_mcp.request.question import check_question
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import Engine, FrozenRequest, NewRun, NewsHost, RunFiles, RunRow, new_run_id
 from massgen_mcp.runs.host.execute import RunHandle, break_off, execute_run
+from massgen_mcp.runs.host.notifying import notify
+from massgen_mcp.runs.host.webhooks import Webhooks
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.starting import Dispatch
+from massgen_mcp.runs.store.retention import prune
 from massgen_mcp.threads import in_thread
 
 logger = logging.getLogger("massgen_mcp.run")
+
+MAX_RESUMES = 20
+"""A run that has been with so many runners that were lost is given up."""
+PRUNE_INTERVAL = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +68,7 @@ class RunHost:
         self._handles: dict[str, RunHandle] = {}
         self._setups: dict[str, Callable[[], None]] = {}
         """What cuts them short, for the runs that are no further."""
+        self._reports = anyio.CapacityLimiter(1)
         self._cancelled: set[str] = set()
         """Those whose setup a cancel has cut short: nothing else of them begins."""
 
@@ -157,6 +165,24 @@ class RunHost:
             logger.warning("run %s has ended, and the store does not know it any more", run_id)
         self.stored.news.tell(run_id)
 
+    async def report(self, row: RunRow, directory: RunFiles, snapshot: RunState) -> None:
+        """Write the report of a run whose end is known; one at a time, so that other runs are not slowed. Then tell who
+        waits for its end.
+        """
+        await anyio.to_thread.run_sync(self.write_report, row.run_id, directory, snapshot, limiter=self._reports)
+        if row.parent is None:
+            for fault in await self._tell_end(row.run_id, snapshot):
+                logger.warning("run %s has ended, and not everybody was told: %s", row.run_id, fault)
+
+    async def _tell_end(self, run_id: str, snapshot: RunState) -> list[str]:
+        """The user's own program, and the servers of the operator. Returns what went wrong."""
+        failed = await notify(run_id, snapshot, self._environ)
+        try:
+            hooks = await Webhooks.of(self._environ).tell(run_id, snapshot)
+        except MassgenError as error:
+            hooks = [str(error)]
+        return [*([failed] if failed else []), *hooks]
+
     def write_report(self, run_id: str, directory: RunFiles, snapshot: RunState) -> None:
         """When whoever waited for the run has its answer. Without a report the run is none the worse."""
         from massgen_mcp.runs.view.reporting import write_report  # nothing starts with it
@@ -174,9 +200,24 @@ class RunHost:
             logger.warning("run %s has no report: %s", run_id, error)
 
 
+async def prune_regularly(engine: Engine) -> None:
+    """Until it is cancelled."""
+    while True:
+        try:
+            pruned = await anyio.to_thread.run_sync(prune, engine)
+        except MassgenError as error:
+            logger.warning("%s", error)
+        else:
+            for removed in pruned.removed:
+                logger.info("pruned the %s of %s, %d bytes", removed.what, removed.run_id, removed.bytes)
+            for run_id, cause in pruned.failed:
+                logger.warning("cannot prune %s: %s", run_id, cause)
+        await anyio.sleep(PRUNE_INTERVAL)
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Runs that are started inside a run, as the store keeps them and a runner executes them: see `NestedHost`.
-# A runner needs no place for them (`runs/store/sqlite/claiming.py`).
+# A runner needs no place for them (`runs/store/rows/claiming.py`).
 
 
 OWN_TEAM = "a team like its own"

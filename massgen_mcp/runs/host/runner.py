@@ -16,7 +16,7 @@ import math
 import secrets
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import ExitStack, suppress
 
 import anyio.abc
@@ -28,25 +28,19 @@ from massgen_mcp.home import find_home
 from massgen_mcp.open_files import allow_open_files
 from massgen_mcp.redaction import redacted_output
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.engine import Engine, NewsHost, RunFiles, RunRow, Waking
+from massgen_mcp.runs.engine import Engine, NewsHost, RunFiles, RunRow
 from massgen_mcp.runs.host.capacity import Capacity, Load
 from massgen_mcp.runs.host.execute import RunHandle, break_off
-from massgen_mcp.runs.host.notifying import notify
-from massgen_mcp.runs.host.run_host import ExecutedRun, RunHost, StoredRuns
-from massgen_mcp.runs.host.webhooks import Webhooks
+from massgen_mcp.runs.host.run_host import MAX_RESUMES, ExecutedRun, RunHost, StoredRuns, prune_regularly
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.runs.store.local import local_engine
-from massgen_mcp.runs.store.retention import prune
+from massgen_mcp.runs.store.local import LocalEngine, local_engine
 
 logger = logging.getLogger("massgen_mcp.runner")
 
-MAX_RESUMES = 20
-"""A run that has been with so many runners that were lost is given up."""
 CLAIM_SECONDS = 0.1
 """While runs are held back, the queue is looked at no sooner than this after the last time."""
 HEARTBEAT = 1.0
 """Seconds after which the store is looked at even without news."""
-PRUNE_INTERVAL = 3600.0
 REST_SECONDS = 5.0
 
 
@@ -71,18 +65,17 @@ class Runner:
         self._held_back: frozenset[str] = frozenset()
         """Runs that wait because of the limits of their providers."""
         self._claimed_at = -math.inf
-        self._reports = anyio.CapacityLimiter(1)
         self._unreported = 0
         """Runs that have ended and have no report yet."""
 
-    async def work(self, listening: Waking) -> None:
-        """Execute runs until there has been nothing to do for the idle time."""
+    async def work(self, woken: Callable[[], Awaitable[None]]) -> None:
+        """Execute runs until there has been nothing to do for the idle time. `woken` returns when we were woken."""
         lost = await anyio.to_thread.run_sync(self._store.interrupt, self._fingerprint)
         if lost:
             logger.warning("going on with the runs of a lost runner: %s", ", ".join(lost))
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._hear, listening)
-            tasks.start_soon(self._prune_regularly)
+            tasks.start_soon(self._hear, woken)
+            tasks.start_soon(prune_regularly, self._engine)
             idle_since = time.monotonic()
             while True:
                 self._news = anyio.Event()
@@ -101,23 +94,10 @@ class Runner:
                     await self._news.wait()
             tasks.cancel_scope.cancel()
 
-    async def _hear(self, listening: Waking) -> None:
+    async def _hear(self, woken: Callable[[], Awaitable[None]]) -> None:
         while True:
-            await listening.woken()
+            await woken()
             self._news.set()
-
-    async def _prune_regularly(self) -> None:
-        while True:
-            try:
-                pruned = await anyio.to_thread.run_sync(prune, self._engine)
-            except MassgenError as error:
-                logger.warning("%s", error)
-            else:
-                for removed in pruned.removed:
-                    logger.info("pruned the %s of %s, %d bytes", removed.what, removed.run_id, removed.bytes)
-                for run_id, cause in pruned.failed:
-                    logger.warning("cannot prune %s: %s", run_id, cause)
-            await anyio.sleep(PRUNE_INTERVAL)
 
     async def _take_runs(self, tasks: anyio.abc.TaskGroup) -> None:
         runs = {
@@ -210,31 +190,11 @@ class Runner:
             logger.error("run %s broke", run_id, exc_info=ended.fault)
         self._ended[run_id] = ended.snapshot
         self._leave(run_id)
-        await self._report(row, directory, ended.snapshot)
-
-    async def _report(self, row: RunRow, directory: RunFiles, snapshot: RunState) -> None:
-        """Write the report of a run whose end is known; one at a time, so that other runs are not slowed. Then tell who
-        waits for its end.
-        """
         self._unreported += 1
         try:
-            await anyio.to_thread.run_sync(
-                self._host.write_report, row.run_id, directory, snapshot, limiter=self._reports
-            )
-            if row.parent is None:
-                for fault in await self._tell_end(row.run_id, snapshot):
-                    logger.warning("run %s has ended, and not everybody was told: %s", row.run_id, fault)
+            await self._host.report(row, directory, ended.snapshot)
         finally:
             self._unreported -= 1
-
-    async def _tell_end(self, run_id: str, snapshot: RunState) -> list[str]:
-        """The user's own program, and the servers of the operator. Returns what went wrong."""
-        failed = await notify(run_id, snapshot, self._environ)
-        try:
-            hooks = await Webhooks.of(self._environ).tell(run_id, snapshot)
-        except MassgenError as error:
-            hooks = [str(error)]
-        return [*([failed] if failed else []), *hooks]
 
     def _leave(self, run_id: str) -> None:
         """The run goes on here no more."""
@@ -265,7 +225,7 @@ class Runner:
         self._leave(run_id)
 
 
-async def _serve(engine: Engine, fingerprint: str, listens: Callable[[], None]) -> None:
+async def _serve(engine: LocalEngine, fingerprint: str, listens: Callable[[], None]) -> None:
     """Be the runner for this fingerprint as long as there is work; leave it only when the queue is certainly empty.
     `listens` is called as soon as it can be woken.
     """
@@ -280,7 +240,7 @@ async def _serve(engine: Engine, fingerprint: str, listens: Callable[[], None]) 
                 while True:
                     with engine.liveness.listen(fingerprint) as listening:
                         listens()
-                        await Runner(engine, fingerprint, os.environ, news_host).work(listening)
+                        await Runner(engine, fingerprint, os.environ, news_host).work(listening.woken)
                     # Wakers are refused from here on and start a successor; what came before that is in the queue.
                     if not await anyio.to_thread.run_sync(engine.store.queue, fingerprint):
                         break

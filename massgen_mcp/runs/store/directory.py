@@ -25,8 +25,18 @@ from massgen_mcp.errors import JournalNewer, MassgenError, storage_error
 from massgen_mcp.home import Home, sync_directory, write_durably
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.request.earlier_turn import EarlierTurn
-from massgen_mcp.runs.engine import EarlierChanges, Expirable, FrozenRequest, Nesting, NewRun, RunFiles, RunRow, WorkRow
-from massgen_mcp.runs.store.journal import JournalLog, has_events, make_journal
+from massgen_mcp.runs.engine import (
+    EarlierChanges,
+    EventLog,
+    Expirable,
+    FrozenRequest,
+    Nesting,
+    NewRun,
+    RunFiles,
+    RunRow,
+    WorkRow,
+)
+from massgen_mcp.runs.store.journal import JournalLog
 from massgen_mcp.runs.store.locks import acquire
 from massgen_mcp.workspace.snapshot import remove_tree
 
@@ -45,7 +55,8 @@ REQUEST_KEYS = {"v", "question", "config", "history", "nesting", "begins_with", 
 class RunDirectory:
     """The files of one run, on the machine that executes it. `create` a new one or name an existing one."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, event_log: EventLog | None = None) -> None:
+        """`event_log`: where its events are kept, if not in the directory."""
         self.path = path
         """The directory that holds all of them."""
         self.status = path / "status.json"
@@ -54,7 +65,7 @@ class RunDirectory:
         """What is told of the run, for people."""
         self.report = path / "report.html"
         """`report.html`, the page of the run; there a moment after the end."""
-        self.event_log = JournalLog(path)
+        self.event_log: EventLog = event_log or JournalLog(path)
         self.request = path / "config.json"
 
     @classmethod
@@ -64,16 +75,17 @@ class RunDirectory:
         request: FrozenRequest,
         redactor: Redactor = NO_KEYS,
         entry: NewRun | None = None,
+        event_log: EventLog | None = None,
     ) -> "RunDirectory":
         """Make the directory with the frozen request in it, durably. The run is asked what is frozen: `redactor` takes
         keys out before.
 
         Raises `FileExistsError` if there is one already, `MassgenError` disk_full or store_unavailable.
         """
-        run = cls(path)
+        run = cls(path, event_log)
         try:
             path.mkdir(mode=0o700, parents=True)
-            make_journal(path)
+            run.event_log.make()
             document: dict[str, Any] = {
                 "v": REQUEST_VERSION,
                 "question": request.question,
@@ -218,6 +230,14 @@ class LocalFiles:
     def __init__(self, home: Home) -> None:
         self._home = home
 
+    def _log_of(self, directory: Path) -> EventLog | None:
+        """The log of the run in this directory; None: in the directory itself."""
+        del directory
+        return None
+
+    def _at(self, path: Path) -> RunDirectory:
+        return RunDirectory(path, self._log_of(path))
+
     def create(
         self,
         run_id: str,
@@ -229,18 +249,19 @@ class LocalFiles:
         so that it can be told again. Raises `MassgenError` disk_full
         or store_unavailable.
         """
-        return RunDirectory.create(self._home.runs / run_id, request, redactor, entry)
+        path = self._home.runs / run_id
+        return RunDirectory.create(path, request, redactor, entry, self._log_of(path))
 
     def created(self, run_id: str) -> bool:
         """Whether the request of a run that was to be created is there: it may be in spite of an error."""
-        return RunDirectory(self._home.runs / run_id).request.exists()
+        return self._at(self._home.runs / run_id).request.exists()
 
     def discard(self, run_id: str) -> None:
         """Forget a run that was created here and is in no store. Raises `OSError`."""
         remove_tree(self._home.runs / run_id)
 
     def of(self, row: RunRow | WorkRow) -> RunDirectory:
-        return RunDirectory(Path(row.directory) if row.directory else self._home.runs / row.run_id)
+        return self._at(Path(row.directory) if row.directory else self._home.runs / row.run_id)
 
     def making(self) -> AbstractContextManager[None]:
         """Held while a new run has files and no row yet. As long as it is held, no files without a row are deleted."""
@@ -301,7 +322,7 @@ class LocalFiles:
             found = [path for path in self._home.runs.iterdir() if RUN_ID.fullmatch(path.name)]
             of_runs = known([path.name for path in found])
             for path in found:
-                if path.name in of_runs or has_events(path):
+                if path.name in of_runs or self._at(path).event_log.begun():
                     continue
                 size = _size(path)
                 if not dry_run:
@@ -311,12 +332,12 @@ class LocalFiles:
 
     def begun(self) -> list[RunFiles]:
         """Of all runs below the home that have a request or events, whether a store knows them or not."""
-        found = (RunDirectory(path) for path in sorted(self._home.runs.iterdir()) if RUN_ID.fullmatch(path.name))
-        return [run for run in found if run.request.exists() or has_events(run.path)]
+        found = (self._at(path) for path in sorted(self._home.runs.iterdir()) if RUN_ID.fullmatch(path.name))
+        return [run for run in found if run.request.exists() or run.event_log.begun()]
 
     def with_events(self) -> list[str]:
         """Ids of the runs that have events, whether a store knows them or not."""
-        return sorted(path.name for path in self._home.runs.glob("*") if has_events(path))
+        return sorted(path.name for path in self._home.runs.glob("*") if self._at(path).event_log.begun())
 
 
 def _patches(run: Path) -> Iterator[Path]:

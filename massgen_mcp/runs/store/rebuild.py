@@ -11,6 +11,7 @@ from pathlib import Path
 from massgen_mcp.errors import JournalNewer, MassgenError
 from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.engine import Engine, LostRun, NewRun, RunFiles, RunRow
+from massgen_mcp.runs.store.local import LocalEngine
 from massgen_mcp.runs.store.records import whole_records
 
 
@@ -28,7 +29,7 @@ class Rebuilt:
         return [row for row in self.entered if row.state == "interrupted" and row.foreground]
 
 
-def rebuild(engine: Engine) -> Rebuilt:
+def rebuild(engine: LocalEngine) -> Rebuilt:
     """Raises `MassgenError` disk_full, store_unavailable."""
     engine.home.ensure()
     put_away = engine.store.put_away_broken()

@@ -16,6 +16,8 @@ from massgen_mcp.runs.engine import DamagedJournal, Engine, EventReader, RunFile
 from massgen_mcp.runs.store.retention import expired_run
 from massgen_mcp.workspace.guard import safe_id
 
+NO_WORKER = "no worker is alive"
+"""How `held_up_by` begins where runs are for workers, and it is not for the caller to do something."""
 BATCH = 2000
 """So many events are in memory at once while they are folded."""
 
@@ -32,7 +34,7 @@ class RunView:
     snapshot: RunState
     directory: RunFiles
     held_up_by: str | None = None
-    """Why an interrupted run does not go on by itself; None where a new runner is on its way."""
+    """Why an interrupted or queued run does not go on by itself; None where a runner is there or on its way."""
     damage: MassgenError | None = None
     ahead: int = 0
     note: str = ""
@@ -126,7 +128,7 @@ class RunWatch:
             snapshot.store_state = row.state
             snapshot.caller = replace(snapshot.caller, asked=None)  # decided, and about to be heard
         held_up_by = None
-        if snapshot.state == "interrupted":
+        if snapshot.state == "interrupted" or (self._engine.pool is not None and snapshot.state == "queued"):
             held_up_by = str(newer) if newer else self._held_up(row)
         damage = self._damage
         if damage is None and row.events is not None and snapshot.seq < row.events:
@@ -160,8 +162,8 @@ class RunWatch:
                 return False
             self._store.lose(row.run_id)
             return True
-        if self._liveness.runner_alive(row.fingerprint):
-            return False
+        if self._engine.pool is not None or self._liveness.runner_alive(row.fingerprint):
+            return False  # workers find what others have lost
         self._store.interrupt(row.fingerprint, of_runner=row.runner)
         return True
 

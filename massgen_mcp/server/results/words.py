@@ -10,7 +10,7 @@ from massgen_mcp.events.run import RunCancelled, RunFailed, RunTimedOut
 from massgen_mcp.run_state.agents import AgentState
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.patches.by_hand import patch_command
-from massgen_mcp.runs.view.run_view import RunView
+from massgen_mcp.runs.view.run_view import NO_WORKER, RunView
 from massgen_mcp.server.client.where_keys_go import WHERE_KEYS_GO
 from massgen_mcp.views.checks import check_notes, hindered
 from massgen_mcp.views.firmness import dissent, firmness, shortly, why_weak
@@ -66,6 +66,8 @@ def after_the_end(view: RunView) -> str:
 def meanwhile(view: RunView) -> str:
     """What to do while the run has not ended."""
     match view.state:
+        case "queued" | "interrupted" if _waits_for_worker(view):
+            return "It goes on when the operator has started a worker; tell the user, and call wait_run later."
         case "queued" if view.ahead:
             runs = f"{view.ahead} runs have" if view.ahead > 1 else "One run has"
             return f"{runs} to start before it. {GOES_ON}"
@@ -79,6 +81,10 @@ def meanwhile(view: RunView) -> str:
             return "Upgrade massgen-mcp where the server starts, then call control_run with action=resume."
         case _:
             return GOES_ON
+
+
+def _waits_for_worker(view: RunView) -> bool:
+    return (view.held_up_by or "").startswith(NO_WORKER)
 
 
 def bringing_in(view: RunView, changes: Changes | None, agent: str | None) -> str:
@@ -157,6 +163,8 @@ def reason_of(view: RunView, limit: int | None = REASON_CHARACTERS) -> str | Non
                 return f"{asked.kind}: {shortened(asked.text, limit)}"
             if view.held_back_by is not None:
                 return f"provider_limit: {shortened(view.held_back_by, limit)}"
+            if _waits_for_worker(view):
+                return view.held_up_by
             if view.state != "interrupted":
                 return None
             if view.newer is not None:

@@ -16,7 +16,7 @@ from massgen_mcp.home import HTTP_TOKEN_VARIABLE, OAUTH_CLIENT_VARIABLE, OAUTH_S
 from massgen_mcp.request.team import Team
 from massgen_mcp.runs.host.webhooks import Webhooks
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.runs.store.local import local_engine
+from massgen_mcp.runs.store.opening import open_engine
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.build import build_server
 from massgen_mcp.server.http.oauth import OAuthSettings
@@ -34,12 +34,14 @@ async def run(options: argparse.Namespace, add: Callable[[MassgenServer], None] 
     """
     home = find_home(os.environ)
     start_log(home.path)
-    service = RunService(local_engine(home), os.environ)
+    service = RunService(open_engine(home, os.environ), os.environ)
 
     asking = anyio.Lock()
     silent = dict[tuple[str, str | None], float]()
 
     async def look_before(team: Team) -> str | None:
+        if service.pool is not None:
+            return None  # its models are asked on another machine
         from massgen_mcp.runs.doctor.preflight import MODEL_LISTS, TOOL_SECONDS, require_models  # for who starts a run
 
         with anyio.move_on_after(LOOK_SECONDS):

@@ -8,7 +8,7 @@ from massgen_mcp.cli.output import print_error, print_line
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.runs.store.local import local_engine
+from massgen_mcp.runs.store.opening import open_engine
 from massgen_mcp.server.build import build_server
 from massgen_mcp.server.log import start_log
 from massgen_mcp.server.results.reply import as_json
@@ -19,7 +19,7 @@ async def run(options: argparse.Namespace) -> int:
     """Serve until a signal. Raises `MassgenError` when it cannot begin."""
     home = find_home(os.environ)
     start_log(home.path)
-    service = RunService(local_engine(home), os.environ)
+    service = RunService(open_engine(home, os.environ), os.environ)
     redactor = redactor_for(os.environ)
     built = build_server(home, service, redactor)
 

@@ -152,6 +152,32 @@ class Database:
         with self._lock:
             self._forget()
 
+    def put_away_broken(self) -> Path | None:
+        self.close()
+        return put_away_broken(self._path)
+
+    def exists(self) -> bool:
+        return self._path.exists()
+
+    def described(self) -> str:
+        return f"SQLite {sqlite3.sqlite_version}, store schema {SCHEMA_VERSION}"
+
+    def examine(self) -> str | None:
+        return examine(self._path)
+
+    @contextmanager
+    def looking(self) -> Generator[sqlite3.Connection | None]:
+        """Changes nothing. Without a table of runs it was emptied, and not opened since."""
+        if not self.exists():
+            yield None
+            return
+        try:
+            with closing(sqlite3.connect(f"{self._path.as_uri()}?mode=ro", uri=True, timeout=10)) as db:
+                there = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'runs'").fetchone()
+                yield db if there else None
+        except sqlite3.Error as error:
+            raise MassgenError("store_unavailable", str(error)) from error
+
     def _opened(self) -> sqlite3.Connection:
         if self._connection is not None and self._moved():
             self._forget()

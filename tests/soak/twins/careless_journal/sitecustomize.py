@@ -8,9 +8,9 @@ from contextlib import suppress
 from massgen_mcp.runs.store import journal
 
 
-def _write(self: journal.JournalWriter, lines: bytes) -> None:
+def _write_out(self: journal.JournalWriter, lines: bytes) -> None:
     with suppress(OSError):
         os.write(self._fd, lines)
 
 
-journal.JournalWriter._write = _write
+journal.JournalWriter._write_out = _write_out

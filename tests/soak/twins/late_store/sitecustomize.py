@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from massgen_mcp.runs.engine import rows
-from massgen_mcp.runs.store.sqlite import store
+from massgen_mcp.runs.store.rows import store
 
 LATER = 30.0
 """Seconds; longer than the harness lets any server live."""

@@ -1,12 +1,12 @@
 """Runs in SQL: the columns of a row, the conditions by which runs are chosen, and how rows are read and written."""
 
-import sqlite3
 import time
 from collections.abc import Collection, Sequence
 
 from massgen_mcp.events.record import JOURNAL_VERSION
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.engine import NewRun, RunRow, unknown_run
+from massgen_mcp.runs.store.rows.connection import SqlConnection
 
 QUESTION_PREVIEW = 200
 COLUMNS = (
@@ -29,22 +29,22 @@ RUNNING = "state = 'running' AND foreground = 0"
 NEEDS_A_PLACE = "parent IS NULL"
 
 
-def existing(db: sqlite3.Connection, run_id: str) -> RunRow:
+def existing(db: SqlConnection, run_id: str) -> RunRow:
     if (row := one(db, "run_id = ?", run_id)) is None:
         raise unknown_run(run_id)
     return row
 
 
-def one(db: sqlite3.Connection, condition: str, *values: object) -> RunRow | None:
+def one(db: SqlConnection, condition: str, *values: object) -> RunRow | None:
     row = db.execute(f"SELECT {COLUMNS} FROM runs WHERE {condition}", values).fetchone()
     return None if row is None else row_of(row)
 
 
-def every(db: sqlite3.Connection, condition: str, *values: object) -> list[RunRow]:
+def every(db: SqlConnection, condition: str, *values: object) -> list[RunRow]:
     return [row_of(row) for row in db.execute(f"SELECT {COLUMNS} FROM runs WHERE {condition}", values)]
 
 
-def count(db: sqlite3.Connection, condition: str, *values: object) -> int:
+def count(db: SqlConnection, condition: str, *values: object) -> int:
     return int(db.execute(f"SELECT count(*) FROM runs WHERE {condition}", values).fetchone()[0])
 
 
@@ -56,7 +56,7 @@ def among(column: str, values: Collection[str]) -> str:
     return f"{column} IN ({', '.join('?' * len(values))})"
 
 
-def insert(db: sqlite3.Connection, run: NewRun, **further: object) -> None:
+def insert(db: SqlConnection, run: NewRun, **further: object) -> None:
     """`further`: columns that `run` does not tell."""
     columns: dict[str, object] = {
         "run_id": run.run_id,
@@ -67,14 +67,14 @@ def insert(db: sqlite3.Connection, run: NewRun, **further: object) -> None:
         "request_hash": run.request_hash,
         "session_id": run.session_id,
         "parent": run.parent,
-        "admitted": run.admitted,
+        "admitted": int(run.admitted),
         **further,
     }
     places = ", ".join("?" * len(columns))
     db.execute(f"INSERT INTO runs ({', '.join(columns)}) VALUES ({places})", tuple(columns.values()))
 
 
-def interrupt(db: sqlite3.Connection, condition: str, *values: object) -> list[str]:
+def interrupt(db: SqlConnection, condition: str, *values: object) -> list[str]:
     """Mark these runs as interrupted now; `values` are ?2, ?3, ... Returns their ids."""
     query = f"UPDATE runs SET state = 'interrupted', ended = ?1 WHERE {condition} RETURNING run_id"
     return [run_id for (run_id,) in db.execute(query, (time.time(), *values)).fetchall()]

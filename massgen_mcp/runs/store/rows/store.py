@@ -1,25 +1,19 @@
-"""The run store of one machine: one SQLite file per user.
-
-Each method is one transaction.
-"""
+"""The rows of runs in a database. Each method is one transaction."""
 
 import json
-import sqlite3
 import time
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import JOURNAL_VERSION
 from massgen_mcp.request.run_request import OnConflict
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.engine import Added, Control, EndedRow, Kept, LostRun, NewRun, RunRow, Wish, WorkRow
-from massgen_mcp.runs.store.sqlite import sql
-from massgen_mcp.runs.store.sqlite.claiming import check_alone, check_queue, check_session, claim, reusable_run
-from massgen_mcp.runs.store.sqlite.database import SCHEMA_VERSION, Database, examine, put_away_broken
+from massgen_mcp.runs.store.rows import sql
+from massgen_mcp.runs.store.rows.claiming import check_alone, check_queue, check_session, claim, reusable_run
+from massgen_mcp.runs.store.rows.connection import SqlConnection, SqlDatabase
 from massgen_mcp.statistics.digest import DIGEST_VERSION, Mark, RunDigest, as_kept, digest_of, from_kept
 from massgen_mcp.views.firmness import firmness
 
@@ -29,13 +23,10 @@ class Store:
 
     A row's state is an index over the run's event log. Every write is durable before the call returns, and safe among
     many processes. Methods may be called from any thread. All raise `MassgenError` disk_full or store_unavailable.
-
-    The file is opened, and made, when it is first needed.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._database = Database(path)
+    def __init__(self, database: SqlDatabase) -> None:
+        self._database = database
 
     def close(self) -> None:
         self._database.close()
@@ -64,6 +55,8 @@ class Store:
             if run.parent is None:
                 check_queue(db, max_queued)
             sql.insert(db, run, state="queued", created=time.time())
+            if run.admitted:
+                self._hand_out(db, run.run_id)
             return Added(sql.existing(db, run.run_id), replaced=earlier)
 
     def add_foreground(self, run: NewRun, directory: Path) -> None:
@@ -142,7 +135,7 @@ class Store:
     def ahead(self, row: RunRow) -> int:
         """How many runs that came before this one wait for a runner, too."""
         with self._database.reading() as db:
-            others = "1" if row.held_back_by else "held_back_by IS NULL"
+            others = "1 = 1" if row.held_back_by else "held_back_by IS NULL"
             if row.parent is not None:
                 return 0
             return sql.count(db, f"{sql.WAITING} AND {sql.NEEDS_A_PLACE} AND {others} AND number < ?", row.number)
@@ -201,16 +194,20 @@ class Store:
         """Index how a run ended, so that lists need no journal, and a journal that was cut off later is noticed. Runs
         nested in it that go on are to be cancelled then.
         """
+        with self._database.transaction() as db:
+            self.note_end(db, run_id, end)
+
+    def note_end(self, db: SqlConnection, run_id: str, end: RunState) -> None:
+        """What `end` does, within a transaction."""
         winner = end.winner.agent if end.winner else None
         winner = end.agents[winner].info.id if winner in end.agents else winner
-        with self._database.transaction() as db:
-            db.execute(
-                "UPDATE runs SET state = ?, outcome = ?, winner = ?, events = ?, ended = ?, weak = ? WHERE run_id = ?",
-                (end.state, end.outcome, winner, end.seq, time.time(), " ".join(firmness(end).weak), run_id),
-            )
-            db.execute("DELETE FROM controls WHERE run_id = ?", (run_id,))
-            self._cancel_nested(db, run_id)
-            keep_digests(db, {sql.existing(db, run_id).number: digest_of(end)})
+        db.execute(
+            "UPDATE runs SET state = ?, outcome = ?, winner = ?, events = ?, ended = ?, weak = ? WHERE run_id = ?",
+            (end.state, end.outcome, winner, end.seq, time.time(), " ".join(firmness(end).weak), run_id),
+        )
+        db.execute("DELETE FROM controls WHERE run_id = ?", (run_id,))
+        self._cancel_nested(db, run_id)
+        keep_digests(db, {sql.existing(db, run_id).number: digest_of(end)})
 
     def ended(
         self, *, since: float | None = None, config: str | None = None, run_ids: Collection[str] | None = None
@@ -237,6 +234,10 @@ class Store:
         """Let a nested run begin that was not admitted when it was added."""
         with self._database.transaction() as db:
             db.execute("UPDATE runs SET admitted = 1 WHERE run_id = ?", (run_id,))
+            self._hand_out(db, run_id)
+
+    def _hand_out(self, db: SqlConnection, run_id: str) -> None:
+        """The run waits from now on for whoever executes runs. Runners look for it by themselves."""
 
     def interrupt(self, fingerprint: str, *, of_runner: str | None = None) -> list[str]:
         """Mark the running runs of lost runners, or of this one that was lost. Returns their ids."""
@@ -277,7 +278,8 @@ class Store:
     def done(self, numbers: list[int]) -> None:
         """These controls are part of their runs' journals now."""
         with self._database.transaction() as db:
-            db.execute("DELETE FROM controls WHERE number IN (SELECT value FROM json_each(?))", (json.dumps(numbers),))
+            among = "SELECT CAST(value AS BIGINT) FROM json_each(?)"
+            db.execute(f"DELETE FROM controls WHERE number IN ({among})", (json.dumps(numbers),))
 
     # -- what people want -----------------------------------------------------------------------------------------
 
@@ -288,7 +290,7 @@ class Store:
         with self._database.transaction() as db:
             return self._want(db, sql.existing(db, run_id), action, message)
 
-    def _want(self, db: sqlite3.Connection, row: RunRow, action: Wish, message: str = "") -> RunRow:
+    def _want(self, db: SqlConnection, row: RunRow, action: Wish, message: str = "") -> RunRow:
         now = time.time()
         if row.state in ("queued", "interrupted") and action == "cancel":
             db.execute("UPDATE runs SET state = 'cancelled', ended = ? WHERE run_id = ?", (now, row.run_id))
@@ -300,7 +302,7 @@ class Store:
             )
         return sql.existing(db, row.run_id)
 
-    def _cancel_nested(self, db: sqlite3.Connection, run_id: str) -> None:
+    def _cancel_nested(self, db: SqlConnection, run_id: str) -> None:
         """Nobody reads any more what the runs nested in this one come to."""
         for row in sql.every(db, f"parent = ? AND {sql.among('state', sql.BUSY)}", run_id, *sql.BUSY):
             self._want(db, row, "cancel")
@@ -316,6 +318,7 @@ class Store:
                 " WHERE run_id = ? AND state = 'interrupted'",
                 (fingerprint, run_id),
             )
+            self._hand_out(db, run_id)
 
     # -- retention ------------------------------------------------------------------------------------------------
 
@@ -364,7 +367,11 @@ class Store:
 
     def set_clock(self, age: float, wall: float, boot: str, uptime: float) -> None:
         with self._database.transaction() as db:
-            db.execute("INSERT OR REPLACE INTO retention_clock VALUES (1, ?, ?, ?, ?)", (age, wall, boot, uptime))
+            db.execute(
+                "INSERT INTO retention_clock (id, age, wall, boot, uptime) VALUES (1, ?1, ?2, ?3, ?4)"
+                " ON CONFLICT (id) DO UPDATE SET age = ?1, wall = ?2, boot = ?3, uptime = ?4",
+                (age, wall, boot, uptime),
+            )
 
     def restore(self, lost: Sequence[LostRun]) -> list[str]:
         """Enter those of these runs that have no row, in this order. Returns their ids. A key that another run has is
@@ -377,42 +384,33 @@ class Store:
         """Move a store away that is damaged; returns where it is then. None, and nothing is done, for one that is
         whole, missing, locked or of a newer version.
         """
-        self._database.close()
-        return put_away_broken(self._path)
+        return self._database.put_away_broken()
 
     # -- for the doctor -------------------------------------------------------------------------------------------
 
     def exists(self) -> bool:
         """Whether there is a store at all."""
-        return self._path.exists()
+        return self._database.exists()
 
     def described(self) -> str:
         """Which store this program would use, and which version of its schema."""
-        return f"SQLite {sqlite3.sqlite_version}, store schema {SCHEMA_VERSION}"
+        return self._database.described()
 
     def examine(self) -> str | None:
         """What is wrong with the store, and what to do; None if nothing."""
-        return examine(self._path)
+        return self._database.examine()
 
     def overview(self) -> list[WorkRow]:
         """Every run, as far as it tells who should work on it. None where there is no store."""
-        if not self.exists():
-            return []
-        query = f"SELECT {sql.WORK_COLUMNS} FROM runs"
-        try:
-            with closing(sqlite3.connect(f"{self._path.as_uri()}?mode=ro", uri=True, timeout=10)) as db:
-                if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'runs'").fetchone():
-                    return []  # emptied, and not opened since
-                return [WorkRow(*values) for values in db.execute(query)]
-        except sqlite3.Error as error:
-            raise MassgenError("store_unavailable", str(error)) from error
+        with self._database.looking() as db:
+            return [] if db is None else [WorkRow(*row) for row in db.execute(f"SELECT {sql.WORK_COLUMNS} FROM runs")]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Runs are entered again whose rows were lost.
 
 
-def restore(db: sqlite3.Connection, lost: Sequence[LostRun]) -> list[str]:
+def restore(db: SqlConnection, lost: Sequence[LostRun]) -> list[str]:
     """See `engine.RunStore.restore`."""
     entered: list[str] = []
     for one in lost:
@@ -429,7 +427,7 @@ def restore(db: sqlite3.Connection, lost: Sequence[LostRun]) -> list[str]:
     return entered
 
 
-def _enter(db: sqlite3.Connection, lost: LostRun) -> None:
+def _enter(db: SqlConnection, lost: LostRun) -> None:
     record = lost.record
     over = lost.state in TERMINAL_STATES
     winner = record.winner.agent if over and record.winner else None
@@ -454,7 +452,7 @@ def _enter(db: sqlite3.Connection, lost: LostRun) -> None:
 
 
 def ended_rows(
-    db: sqlite3.Connection, since: float | None, config: str | None, run_ids: Collection[str] | None
+    db: SqlConnection, since: float | None, config: str | None, run_ids: Collection[str] | None
 ) -> list[EndedRow]:
     """See `RunStore.ended`."""
     digest = f"(SELECT digest FROM digests WHERE number = runs.number AND version = {DIGEST_VERSION:d})"
@@ -479,12 +477,16 @@ def ended_rows(
     ]
 
 
-def keep_digests(db: sqlite3.Connection, digests: Mapping[int, RunDigest | None]) -> None:
+def keep_digests(db: SqlConnection, digests: Mapping[int, RunDigest | None]) -> None:
     rows = [(number, DIGEST_VERSION, as_kept(digest) if digest else "") for number, digest in digests.items()]
-    db.executemany("INSERT OR REPLACE INTO digests (number, version, digest) VALUES (?, ?, ?)", rows)
+    query = (
+        "INSERT INTO digests (number, version, digest) VALUES (?1, ?2, ?3)"
+        " ON CONFLICT (number) DO UPDATE SET version = ?2, digest = ?3"
+    )
+    db.executemany(query, rows)
 
 
-def set_mark(db: sqlite3.Connection, number: int, agent: str, mark: Mark | None) -> None:
+def set_mark(db: SqlConnection, number: int, agent: str, mark: Mark | None) -> None:
     """None: nothing is said any more."""
     db.execute("DELETE FROM marks WHERE number = ? AND agent = ?", (number, agent))
     if mark is not None:
@@ -492,5 +494,5 @@ def set_mark(db: sqlite3.Connection, number: int, agent: str, mark: Mark | None)
         db.execute("INSERT INTO marks (number, agent, verdict, note, at) VALUES (?, ?, ?, ?, ?)", values)
 
 
-def forget_notes(db: sqlite3.Connection, number: int) -> None:
+def forget_notes(db: SqlConnection, number: int) -> None:
     db.execute("UPDATE marks SET note = '' WHERE number = ?", (number,))

@@ -9,7 +9,7 @@ of such runs would wait for ever: a nested run works in the place of the run tha
 """
 
 import json
-import sqlite3
+import sys
 import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.run_request import OnConflict
 from massgen_mcp.runs.engine import NewRun, RunRow, SessionMoved
-from massgen_mcp.runs.store.sqlite import sql
+from massgen_mcp.runs.store.rows import sql
+from massgen_mcp.runs.store.rows.connection import SqlConnection
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def allocate(room: int, queues: Iterable[QueueDepth]) -> dict[str, int]:
 
 
 def claim(
-    db: sqlite3.Connection,
+    db: SqlConnection,
     fingerprint: str,
     runner: str,
     max_running: int,
@@ -63,19 +64,19 @@ def claim(
     queues = [queue for queue in _queues(db, fingerprint, only) if queue.fingerprint not in absent]
     turns = allocate(room, queues).get(fingerprint, 0)
     taken = (runner, time.time(), fingerprint, only)
-    rows = _take(db, f"NOT ({sql.NEEDS_A_PLACE})", *taken, -1)
+    rows = _take(db, f"NOT ({sql.NEEDS_A_PLACE})", *taken, sys.maxsize)
     if turns:
         rows += _take(db, sql.NEEDS_A_PLACE, *taken, turns)
     return sorted(rows, key=lambda row: row.number)
 
 
 def _take(
-    db: sqlite3.Connection, condition: str, runner: str, now: float, fingerprint: str, among: str | None, most: int
+    db: SqlConnection, condition: str, runner: str, now: float, fingerprint: str, among: str | None, most: int
 ) -> list[RunRow]:
-    """Let a runner have the oldest of these runs that wait, at most so many; below 0: all. `among` as in `_queues`."""
+    """Let a runner have the oldest of these runs that wait, at most so many. `among` as in `_queues`."""
     rows = db.execute(
-        "UPDATE runs SET resumes = resumes + (state = 'interrupted'), state = 'running', runner = ?1,"
-        " started = ?2, ended = NULL, aged_from = NULL, held_back_by = NULL"
+        "UPDATE runs SET resumes = resumes + CASE WHEN state = 'interrupted' THEN 1 ELSE 0 END, state = 'running',"
+        " runner = ?1, started = ?2, ended = NULL, aged_from = NULL, held_back_by = NULL"
         f" WHERE number IN (SELECT number FROM runs WHERE {sql.WAITING} AND {condition} AND fingerprint = ?3"
         " AND (?4 IS NULL OR run_id IN (SELECT value FROM json_each(?4)))"
         f" ORDER BY number LIMIT ?5) RETURNING {sql.COLUMNS}",
@@ -84,7 +85,7 @@ def _take(
     return [sql.row_of(row) for row in rows.fetchall()]
 
 
-def _note_held_back(db: sqlite3.Connection, fingerprint: str, held_back: Mapping[str, str]) -> None:
+def _note_held_back(db: SqlConnection, fingerprint: str, held_back: Mapping[str, str]) -> None:
     """Writes only what has changed."""
     query = f"SELECT number, run_id, held_back_by FROM runs WHERE {sql.WAITING} AND fingerprint = ?"
     waiting = db.execute(query, (fingerprint,)).fetchall()
@@ -92,7 +93,7 @@ def _note_held_back(db: sqlite3.Connection, fingerprint: str, held_back: Mapping
     db.executemany("UPDATE runs SET held_back_by = ? WHERE number = ?", changed)
 
 
-def _queues(db: sqlite3.Connection, fingerprint: str, among: str | None) -> list[QueueDepth]:
+def _queues(db: SqlConnection, fingerprint: str, among: str | None) -> list[QueueDepth]:
     """Of the runs that can be taken now: for this fingerprint those `among` (JSON; None: all), for others what their
     runners do not hold back.
     """
@@ -100,8 +101,8 @@ def _queues(db: sqlite3.Connection, fingerprint: str, among: str | None) -> list
         "SELECT fingerprint, count(*), min(number),"
         f" (SELECT count(*) FROM runs AS r WHERE {sql.RUNNING} AND r.fingerprint = q.fingerprint),"
         " (SELECT coalesce(max(started), 0) FROM runs AS r WHERE r.fingerprint = q.fingerprint)"
-        f" FROM runs AS q WHERE {sql.WAITING} AND {sql.NEEDS_A_PLACE} AND iif(fingerprint = ?1 AND ?2 IS NOT NULL,"
-        " run_id IN (SELECT value FROM json_each(?2)), held_back_by IS NULL) GROUP BY fingerprint",
+        f" FROM runs AS q WHERE {sql.WAITING} AND {sql.NEEDS_A_PLACE} AND CASE WHEN fingerprint = ?1 AND ?2 IS NOT NULL"
+        " THEN run_id IN (SELECT value FROM json_each(?2)) ELSE held_back_by IS NULL END GROUP BY fingerprint",
         (fingerprint, among),
     )
     return [QueueDepth(*row) for row in rows]
@@ -122,7 +123,7 @@ def reusable_run(earlier: RunRow, run: NewRun, on_conflict: OnConflict) -> RunRo
     )
 
 
-def check_session(db: sqlite3.Connection, run: NewRun, *, leaving: RunRow | None) -> None:
+def check_session(db: SqlConnection, run: NewRun, *, leaving: RunRow | None) -> None:
     """One writer per session, and nobody's history lacks a turn. `leaving`: a turn that is being cancelled for this."""
     last = max(run.turns_over, default=0)
     condition = f"session_id = ? AND (number > ? OR {sql.among('state', sql.BUSY)}) ORDER BY number"
@@ -135,7 +136,7 @@ def check_session(db: sqlite3.Connection, run: NewRun, *, leaving: RunRow | None
             raise SessionMoved
 
 
-def check_alone(db: sqlite3.Connection, run_id: str) -> None:
+def check_alone(db: SqlConnection, run_id: str) -> None:
     """Whether this run, which was interrupted, may go on as far as the other turns of its session are concerned."""
     condition = (
         "session_id = (SELECT session_id FROM runs WHERE run_id = ?1) AND run_id <> ?1"
@@ -153,7 +154,7 @@ def _session_busy(turn: RunRow) -> MassgenError:
     )
 
 
-def check_queue(db: sqlite3.Connection, max_queued: int | None) -> None:
+def check_queue(db: SqlConnection, max_queued: int | None) -> None:
     if max_queued is not None and (queued := sql.count(db, "state = 'queued'")) >= max_queued:
         raise MassgenError(
             "queue_full", f"{queued} runs are waiting already, which is the limit; start it later, or cancel others"

@@ -1,0 +1,267 @@
+"""A worker: executes runs of a store of several machines, many at once, with the keys of its own environment.
+
+procrastinate hands it jobs, tells with a heartbeat that it is alive, and knows which of its jobs were left by others.
+Everything else of a run is in the store. What a job says is only that somebody has to look after the run.
+"""
+
+import logging
+import os
+import platform
+import secrets
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from typing import Any, LiteralString, TypeVar
+
+import anyio
+import anyio.to_thread
+import psycopg
+from procrastinate import App, PsycopgConnector, exceptions
+from procrastinate.connector import Notify
+from procrastinate.jobs import DeleteJobCondition, Status
+from procrastinate.worker import Worker as JobWorker
+
+from massgen_mcp.errors import JournalNewer, MassgenError, root_causes, storage_fault
+from massgen_mcp.runs.engine import RunRow
+from massgen_mcp.runs.host.execute import break_off
+from massgen_mcp.runs.host.run_host import MAX_RESUMES, ExecutedRun, RunHost, StoredRuns, prune_regularly
+from massgen_mcp.runs.service import RunService
+from massgen_mcp.runs.store.directory import RunDirectory
+from massgen_mcp.runs.store.postgres.database import is_away
+from massgen_mcp.runs.store.postgres.engine import ClusterEngine, WorkerNews
+from massgen_mcp.runs.store.postgres.event_log import TakenOver
+from massgen_mcp.runs.store.postgres.schema import SCHEMA
+from massgen_mcp.runs.store.postgres.store import NESTED, TASK
+from massgen_mcp.threads import imported
+
+logger = logging.getLogger("massgen_mcp.worker")
+
+HEARTBEAT_SECONDS = 1.0
+STALLED_SECONDS = 6.0
+"""A worker that has been silent for so long has lost its runs."""
+FORGOTTEN_SECONDS = 3600.0
+"""One that comes back sooner, as from a machine that slept, goes on."""
+LOOK_SECONDS = 1.0
+"""Controls, and what others have lost, are looked for at least this often."""
+REST_SECONDS = 5.0
+AGAIN_SECONDS = 0.2
+POLL_SECONDS = 5.0
+NESTED_PLACES = 1000
+"""Nested runs work in the place of the run that they are nested in."""
+
+T = TypeVar("T")
+
+
+async def work(engine: ClusterEngine, environ: Mapping[str, str], pools: Collection[str], places: int) -> None:
+    """Until a signal. Brings the store up to date first. Raises `MassgenError`."""
+    try:
+        await anyio.to_thread.run_sync(engine.upgrade)
+        await imported("massgen_mcp.runs.view.reporting", "massgen_mcp.runs.host.assembly")  # no job waits for this
+        await Worker(engine, environ, pools, places).work()
+    finally:
+        await anyio.to_thread.run_sync(engine.close)
+
+
+class Worker:
+    def __init__(self, engine: ClusterEngine, environ: Mapping[str, str], pools: Collection[str], places: int) -> None:
+        self._engine, self._store = engine, engine.store
+        self._environ = environ
+        self._pools = pools
+        self._name = f"{platform.node()}-{os.getpid()}-{secrets.token_hex(4)}"
+        self._executing: dict[str, anyio.CancelScope] = {}
+        self._news = WorkerNews(engine.ear, engine.appender, self._executing.__contains__)
+        self._service = RunService(engine, environ)
+        self._host = RunHost(environ, StoredRuns(engine, self._service, self._news))
+        self._jobs = App(connector=_SteadyConnector(conninfo=engine.url, min_size=1, max_size=4, configure=_configure))
+        self._jobs.task(name=TASK)(self._run)
+        self._workers = [
+            self._worker(pools, places),
+            self._worker([f"{pool}{NESTED}" for pool in pools], NESTED_PLACES),
+        ]
+
+    def _worker(self, queues: Collection[str], places: int) -> JobWorker:
+        return JobWorker(
+            self._jobs,
+            queues=list(queues),
+            concurrency=places,
+            fetch_job_polling_interval=POLL_SECONDS,
+            delete_jobs=DeleteJobCondition.ALWAYS,
+            install_signal_handlers=False,
+            update_heartbeat_interval=HEARTBEAT_SECONDS,
+            stalled_worker_timeout=FORGOTTEN_SECONDS,
+        )
+
+    async def work(self) -> None:
+        await _steadily(self._store.come, self._name, self._pools)
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+            async with self._jobs.open_async(), anyio.create_task_group() as aside:
+                aside.start_soon(self._leave_on_signal, signals)
+                for task in (self._news.serve, self._heed_controls, self._look_after_lost):
+                    aside.start_soon(task)
+                aside.start_soon(prune_regularly, self._engine)
+                async with anyio.create_task_group() as working:
+                    for worker in self._workers:
+                        working.start_soon(worker.run)
+                aside.cancel_scope.cancel()
+        with suppress(MassgenError):
+            await anyio.to_thread.run_sync(self._store.go, self._name)
+
+    async def _leave_on_signal(self, signals: AsyncIterator[signal.Signals]) -> None:
+        """Take no more runs, and hand over those that are executed here: nobody waits for their ends."""
+        async for _ in signals:
+            for worker in self._workers:
+                worker.stop()
+            for scope in list(self._executing.values()):
+                scope.cancel()
+
+    # -- one run --------------------------------------------------------------------------------------------------
+
+    async def _run(self, run_id: str) -> None:
+        """The job. However it ends, the run goes on with another one if it has to."""
+        with anyio.CancelScope() as scope:
+            self._executing[run_id] = scope
+            try:
+                await self._take(run_id)
+            finally:
+                del self._executing[run_id]
+
+    async def _take(self, run_id: str) -> None:
+        taken = await _steadily(self._store.take, run_id, self._name)
+        if taken is None:
+            await self._finish(run_id)
+            return
+        row, epoch = taken
+        directory = self._engine.files.taken(row, epoch)
+        self._news.tell(run_id)
+        try:
+            ended = await self._executed(row, directory)
+        except JournalNewer as error:
+            logger.warning("run %s is left as it is: %s", run_id, error)
+            await _steadily(self._store.set_aside, run_id)
+            return
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True):
+                await _steadily(self._store.hand_over, run_id, epoch)
+            raise
+        except Exception as error:
+            if any(isinstance(cause, TakenOver) for cause in root_causes(error)):
+                logger.warning("run %s goes on elsewhere", run_id)
+                return
+            if (fault := storage_fault(error)) is None:
+                raise
+            logger.warning("run %s has to wait: %s", run_id, fault)
+            await anyio.sleep(REST_SECONDS)
+            await _steadily(self._store.hand_over, run_id, epoch)
+            return
+        if ended.fault is not None:
+            logger.error("run %s broke", run_id, exc_info=ended.fault)
+        with anyio.CancelScope(shield=True):
+            await _steadily(self._store.end_taken, run_id, epoch, ended.snapshot)
+            self._news.tell(run_id)
+            await self._host.report(row, directory, ended.snapshot)
+
+    async def _finish(self, run_id: str) -> None:
+        """A run that nobody has to go on with: if it has ended and its worker was lost just then, its last files are
+        written.
+        """
+        with suppress(MassgenError):
+            view = await self._service.look(run_id)
+            if view.snapshot.end is not None and not view.directory.report.exists():
+                ended = await self._host.execute(run_id, view.directory, on_start=lambda _: None)
+                await self._host.report(view.row, view.directory, ended.snapshot)
+
+    async def _executed(self, row: RunRow, directory: RunDirectory) -> ExecutedRun:
+        if row.resumes > MAX_RESUMES:
+            message = f"{row.resumes} runners were lost with this run"
+            return ExecutedRun(await break_off(directory, "runner_lost", message, self._environ))
+        return await self._host.execute(row.run_id, directory, on_start=lambda _: None)
+
+    # -- beside the runs ------------------------------------------------------------------------------------------
+
+    async def _heed_controls(self) -> None:
+        while True:
+            with anyio.move_on_after(LOOK_SECONDS):
+                await self._news.woken()
+            if self._executing:
+                try:
+                    await self._host.heed_controls()
+                except MassgenError as error:  # they are wanted still
+                    logger.warning("%s", error)
+
+    async def _look_after_lost(self) -> None:
+        """Runs whose workers are gone get other ones, and so do those that have no job: one that lost its run may still
+        have finished the job of its successor.
+        """
+        unheard = set[int]()
+        while True:
+            await anyio.sleep(LOOK_SECONDS)
+            try:
+                await anyio.to_thread.run_sync(self._store.come, self._name, self._pools)
+                unheard = await self._drop_lost_jobs(unheard)
+                lost = await anyio.to_thread.run_sync(self._store.hand_out_lost)
+            except (MassgenError, exceptions.ConnectorException) as error:  # it is asked again soon
+                logger.warning("%s", error)
+                continue
+            if lost:
+                logger.warning("going on with lost runs: %s", ", ".join(lost))
+
+    async def _drop_lost_jobs(self, unheard: Collection[int]) -> set[int]:
+        """Those of workers that are silent, and our own of which we hear nothing, for the second time: the reply to our
+        asking for them was lost. Returns which of ours are `unheard` now.
+        """
+        manager = self._jobs.job_manager
+        lost = list(await manager.get_stalled_jobs(seconds_since_heartbeat=STALLED_SECONDS))
+        now = set[int]()
+        for worker in self._workers:
+            held = await manager.list_jobs_async(worker_id=worker.worker_id or 0, status=Status.DOING.value)
+            idle = [job for job in held if job.id is not None and job.lock not in self._executing]
+            now |= {job.id for job in idle if job.id is not None}
+            lost += [job for job in idle if job.id in unheard]
+        for job in lost:
+            if job.id is not None and job.lock is not None:
+                logger.warning("run %s is taken from a worker that was lost", job.lock)
+                await anyio.to_thread.run_sync(self._store.replace_job, job.id, job.lock)
+        return now
+
+
+async def _steadily(call: Callable[..., T], *arguments: object) -> T:
+    """What the call returns once the store answers."""
+    while True:
+        try:
+            return await anyio.to_thread.run_sync(call, *arguments)
+        except MassgenError as error:
+            if storage_fault(error) is None:
+                raise
+            logger.warning("%s", error)
+        await anyio.sleep(LOOK_SECONDS)
+
+
+async def _configure(connection: psycopg.AsyncConnection[Any]) -> None:
+    await connection.execute(f"SET search_path TO {SCHEMA}".encode())
+    await connection.commit()
+
+
+class _SteadyConnector(PsycopgConnector):
+    """Asks again while PostgreSQL is away: procrastinate's worker would end instead."""
+
+    async def execute_query_async(self, query: LiteralString, **arguments: object) -> None:
+        await _again(lambda: super(_SteadyConnector, self).execute_query_async(query, **arguments))
+
+    async def execute_query_one_async(self, query: LiteralString, **arguments: object) -> dict[str, Any]:
+        return await _again(lambda: super(_SteadyConnector, self).execute_query_one_async(query, **arguments))
+
+    async def execute_query_all_async(self, query: LiteralString, **arguments: object) -> list[dict[str, Any]]:
+        return await _again(lambda: super(_SteadyConnector, self).execute_query_all_async(query, **arguments))
+
+    async def listen_notify(self, on_notification: Notify, channels: Iterable[str]) -> None:
+        await _again(lambda: super(_SteadyConnector, self).listen_notify(on_notification, channels))
+
+
+async def _again(call: Callable[[], Awaitable[T]]) -> T:
+    while True:
+        try:
+            return await call()
+        except exceptions.ConnectorException as error:
+            if not isinstance(error.__cause__, psycopg.Error) or not is_away(error.__cause__):
+                raise
+        await anyio.sleep(AGAIN_SECONDS)

@@ -1,0 +1,37 @@
+"""Which store keeps runs: this machine's own, or the one of several machines that `MASSGEN_MCP_STORE` names."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.home import POOL_VARIABLE, STORE_VARIABLE, Home
+from massgen_mcp.runs.engine import Engine
+from massgen_mcp.runs.store.local import local_engine
+
+if TYPE_CHECKING:
+    from massgen_mcp.runs.store.postgres.engine import ClusterEngine
+
+DEFAULT_POOL = "default"
+SCHEMES = ("postgresql://", "postgres://")
+
+
+def open_engine(home: Home, environ: Mapping[str, str]) -> Engine:
+    """Makes and opens nothing yet. Raises as `open_cluster`."""
+    return open_cluster(home, environ) if environ.get(STORE_VARIABLE) else local_engine(home)
+
+
+def open_cluster(home: Home, environ: Mapping[str, str]) -> "ClusterEngine":
+    """Raises `MassgenError` invalid_arguments where no store of several machines is named, store_unavailable where the
+    extra for it is not installed.
+    """
+    url = environ.get(STORE_VARIABLE, "")
+    if not url.startswith(SCHEMES):
+        told = f"begins with {url.partition(':')[0][:20]!r}" if url else "is not set"
+        message = f"{STORE_VARIABLE} {told}; it has to be postgresql://USER@HOST/DATABASE (or give --store)"
+        raise MassgenError("invalid_arguments", message)
+    try:
+        from massgen_mcp.runs.store.postgres.engine import cluster_engine  # nothing else needs psycopg
+    except ImportError as error:
+        message = f"runs in PostgreSQL need an extra: pip install 'massgen-mcp[cluster]' ({error})"
+        raise MassgenError("store_unavailable", message) from error
+    return cluster_engine(home, url, environ.get(POOL_VARIABLE) or DEFAULT_POOL)

@@ -1,0 +1,149 @@
+"""Where the store of several machines is put together."""
+
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.home import Home
+from massgen_mcp.runs.engine import Engine, Expirable, RunFiles, RunRow
+from massgen_mcp.runs.store.directory import LocalFiles, RunDirectory
+from massgen_mcp.runs.store.postgres.database import PostgresDatabase, translated
+from massgen_mcp.runs.store.postgres.event_log import Appender, PostgresLog
+from massgen_mcp.runs.store.postgres.news import CHANNEL, Ear, Hearer
+from massgen_mcp.runs.store.postgres.schema import upgrade
+from massgen_mcp.runs.store.postgres.store import ClusterStore
+
+SILENT_SECONDS = 15.0
+"""After so long without a sign of life nobody is told any more that a worker is alive."""
+
+
+class SharedFiles(LocalFiles):
+    """The files of runs in a directory that servers and workers share, beside their events in PostgreSQL."""
+
+    def __init__(self, home: Home, events_of: Callable[[str], PostgresLog]) -> None:
+        super().__init__(home)
+        self._events_of = events_of
+
+    def _log_of(self, directory: Path) -> PostgresLog:
+        return self._events_of(directory.name)
+
+    def taken(self, row: RunRow, epoch: int) -> RunDirectory:
+        """For the worker that has taken the run."""
+        path = self.of(row).path
+        return RunDirectory(path, self._log_of(path).taken(epoch))
+
+    def remove(self, row: RunRow, part: Expirable) -> None:
+        super().remove(row, part)
+        if part == "results":
+            self._events_of(row.run_id).forget()
+
+
+@dataclass(frozen=True, slots=True)
+class HeardNews:
+    """See `engine.Follower`: there is always somebody who tells news."""
+
+    hearer: Hearer
+
+    async def changed(self) -> bool:
+        await self.hearer.heard()
+        return True
+
+
+class WorkerNews:
+    """See `engine.NewsHost`, for a worker. `executes`: whether it does, by run id. Made in its event loop."""
+
+    def __init__(self, ear: Ear, appender: Appender, executes: Callable[[str], bool]) -> None:
+        self._ear, self._appender = ear, appender
+        self._hearer = Hearer(lambda run_id, mark: mark == "!" and executes(run_id))
+
+    async def serve(self) -> None:
+        with self._ear.heard_by(self._hearer):
+            await anyio.sleep_forever()
+
+    def tell(self, run_id: str, *, milestone: bool = True) -> None:
+        self._appender.tell(run_id, milestone=milestone)
+
+    async def woken(self) -> None:
+        await self._hearer.heard()
+
+
+class ClusterLiveness:
+    """See `engine.Liveness`. Workers look for work themselves, and for what others have lost."""
+
+    def __init__(self, database: PostgresDatabase, store: ClusterStore, ear: Ear) -> None:
+        self._database, self._store, self._ear = database, store, ear
+
+    def runner_alive(self, fingerprint: str) -> bool:
+        return self._store.workers_alive(fingerprint, SILENT_SECONDS)
+
+    def wake(self, fingerprint: str) -> bool:
+        """Its job has woken a worker of the pool."""
+        del fingerprint
+        return True
+
+    def ensure_runner(self, fingerprint: str, environ: Mapping[str, str]) -> None:
+        """Workers are started by whoever operates them."""
+
+    def foreground_alive(self, run: RunFiles) -> bool:
+        """There are no such runs."""
+        del run
+        return False
+
+    @contextmanager
+    def following(self, row: RunRow, run: RunFiles, *, milestones: bool = False) -> Generator[HeardNews]:
+        del run
+        marks = "+!" if milestones else "-+!"
+        hearer = Hearer(lambda run_id, mark: run_id == row.run_id and mark in marks)
+        with self._ear.heard_by(hearer):
+            yield HeardNews(hearer)
+
+    def announce(self, row: RunRow, run: RunFiles) -> None:
+        del run
+        with self._database.reading() as db:
+            db.execute("SELECT pg_notify(?, ?)", (CHANNEL, f"{row.run_id}!"))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEngine(Engine):
+    """The parts of `Engine` that a worker knows as what they are here."""
+
+    store: ClusterStore
+    files: SharedFiles
+    url: str = field(kw_only=True)
+    appender: Appender = field(kw_only=True)
+    ear: Ear = field(kw_only=True)
+
+    def log_of(self, run_id: str) -> PostgresLog:
+        return PostgresLog(self.store.database, self.appender, run_id)
+
+    def upgrade(self) -> list[str]:
+        """See `schema.upgrade`. Raises `MassgenError`."""
+        with translated():
+            return upgrade(self.url)
+
+    def close(self) -> None:
+        self.ear.close()
+        self.appender.close()
+        self.store.close()
+
+
+def cluster_engine(home: Home, url: str, pool: str) -> ClusterEngine:
+    """Makes and opens nothing yet. `pool`: of the workers for which runs are that are started here. Raises
+    `MassgenError` invalid_arguments.
+    """
+    try:
+        conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        raise MassgenError("invalid_arguments", f"the address of the run store cannot be read: {error}") from error
+    database, ear = PostgresDatabase(url), Ear(url)
+    store = ClusterStore(database)
+    appender = Appender(url, store.note_end)
+    files = SharedFiles(home, lambda run_id: PostgresLog(database, appender, run_id))
+    liveness = ClusterLiveness(database, store, ear)
+    return ClusterEngine(home, store, files, liveness, pool, url=url, appender=appender, ear=ear)

@@ -1,0 +1,104 @@
+"""The rows of runs in PostgreSQL, and beside them the jobs by which procrastinate hands runs to workers.
+
+A run waits, or goes on, only together with a job: what makes it wait defers the job in the same transaction.
+"""
+
+import json
+import time
+from collections.abc import Collection
+
+from massgen_mcp.events.record import JOURNAL_VERSION
+from massgen_mcp.run_state.state import RunState
+from massgen_mcp.runs.engine import RunRow
+from massgen_mcp.runs.store.postgres.database import PostgresDatabase
+from massgen_mcp.runs.store.rows import sql
+from massgen_mcp.runs.store.rows.connection import SqlConnection
+from massgen_mcp.runs.store.rows.store import Store
+
+TASK = "run"
+NESTED = ".nested"
+"""The end of the queue of a pool's nested runs, which need no place."""
+WORKABLE = f"kept = 'all' AND foreground = 0 AND admitted = 1 AND journal_version <= {JOURNAL_VERSION:d}"
+LIVE_JOB = "EXISTS (SELECT 1 FROM procrastinate_jobs WHERE lock = run_id AND status IN ('todo', 'doing'))"
+
+
+class ClusterStore(Store):
+    """See `RunStore`. A run's `fingerprint` is the pool of workers that it is for."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        super().__init__(database)
+        self.database = database
+
+    def _hand_out(self, db: SqlConnection, run_id: str) -> None:
+        row = sql.existing(db, run_id)
+        outer = row.parent and sql.one(db, "run_id = ?", row.parent)
+        queue = f"{outer.fingerprint}{NESTED}" if outer else row.fingerprint
+        job = "ROW(?1, ?2, 0, ?3, NULL, CAST(?4 AS jsonb), NULL)"
+        db.execute(
+            f"SELECT procrastinate_defer_jobs_v1(ARRAY[{job}]::procrastinate_job_to_defer_v1[])",
+            (queue, TASK, run_id, json.dumps({"run_id": run_id})),
+        )
+
+    def take(self, run_id: str, worker: str) -> tuple[RunRow, int] | None:
+        """Let this worker execute a run, and nobody who has taken it before; with the number by which its events are
+        known to be its own. None if there is nothing to do for it.
+        """
+        with self.database.transaction() as db:
+            taken = db.execute(
+                "UPDATE runs SET resumes = resumes + CASE WHEN state = 'queued' THEN 0 ELSE 1 END, state = 'running',"
+                " runner = ?, started = ?, ended = NULL, aged_from = NULL, held_back_by = NULL, epoch = epoch + 1"
+                f" WHERE run_id = ? AND {sql.among('state', sql.BUSY)} AND {WORKABLE} RETURNING epoch",
+                (worker, time.time(), run_id, *sql.BUSY),
+            ).fetchone()
+            return None if taken is None else (sql.existing(db, run_id), int(taken[0]))
+
+    def hand_over(self, run_id: str, epoch: int) -> None:
+        """Let the next worker go on with a run that one has taken."""
+        with self.database.transaction() as db:
+            if sql.interrupt(db, "state = 'running' AND run_id = ?2 AND epoch = ?3", run_id, epoch):
+                self._hand_out(db, run_id)
+
+    def end_taken(self, run_id: str, epoch: int, end: RunState) -> None:
+        """Note how a run has ended, for whoever has taken it, if that was not noted with its last event."""
+        with self.database.transaction() as db:
+            if sql.one(db, "state = 'running' AND run_id = ? AND epoch = ?", run_id, epoch):
+                self.note_end(db, run_id, end)
+
+    def replace_job(self, job: int, run_id: str) -> None:
+        """A job is lost that was begun: another worker looks after its run, whether it goes on or has ended."""
+        with self.database.transaction() as db:
+            if db.execute("DELETE FROM procrastinate_jobs WHERE id = ? AND status = 'doing'", (job,)).rowcount:
+                sql.interrupt(db, "state = 'running' AND run_id = ?2", run_id)
+                self._hand_out(db, run_id)
+
+    def hand_out_lost(self) -> list[str]:
+        """Let workers go on with the runs that wait or go on without a job. Returns their ids."""
+        jobless = f"{sql.among('state', sql.BUSY)} AND {WORKABLE} AND NOT {LIVE_JOB}"
+        with self.database.reading() as db:
+            if not sql.count(db, jobless, *sql.BUSY):
+                return []
+        with self.database.transaction() as db:
+            lost = [row.run_id for row in sql.every(db, jobless, *sql.BUSY)]
+            for run_id in lost:
+                sql.interrupt(db, "state = 'running' AND run_id = ?2", run_id)
+                self._hand_out(db, run_id)
+            return lost
+
+    def come(self, worker: str, pools: Collection[str]) -> None:
+        """This worker is alive, and serves these pools."""
+        with self.database.reading() as db:
+            db.executemany(
+                "INSERT INTO workers (name, pool) VALUES (?, ?) ON CONFLICT (name, pool) DO UPDATE SET seen = now()",
+                [(worker, pool) for pool in pools],
+            )
+
+    def go(self, worker: str) -> None:
+        """It leaves, and so have those that have not been seen for a day."""
+        with self.database.reading() as db:
+            db.execute("DELETE FROM workers WHERE name = ? OR seen < now() - interval '1 day'", (worker,))
+
+    def workers_alive(self, pool: str, seconds: float) -> bool:
+        """Whether a worker of this pool was seen within so many seconds."""
+        query = "SELECT 1 FROM workers WHERE pool = ? AND seen > now() - make_interval(secs => ?) LIMIT 1"
+        with self.database.reading() as db:
+            return db.execute(query, (pool, seconds)).fetchone() is not None

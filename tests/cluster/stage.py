@@ -1,0 +1,80 @@
+"""A store in PostgreSQL, workers as processes of their own, and a home that all of them share."""
+
+import signal
+import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from massgen_mcp.home import STORE_VARIABLE, Home
+from massgen_mcp.runs.service import RunService
+from massgen_mcp.runs.store.postgres.engine import ClusterEngine, cluster_engine
+from tests.harness import SERVER_MODULE, TempHome, end, poll_until
+from tests.postgres import PostgresServer
+
+TAKES_RUNS = "Starting worker on queues default\n"
+
+
+@dataclass
+class Worker:
+    """A worker, from when it takes runs on."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+    pid: int
+
+    def send(self, sign: signal.Signals) -> None:
+        end(self.pid, sign)
+
+    def kill(self) -> None:
+        self.send(signal.SIGKILL)
+        self.process.wait()
+
+
+@dataclass
+class Cluster:
+    home: TempHome
+    """Of every machine."""
+    server: PostgresServer
+    url: str
+    workers: list[Worker] = field(default_factory=list[Worker])
+    _engines: list[ClusterEngine] = field(default_factory=list[ClusterEngine])
+
+    def service(self) -> RunService:
+        """What one more server would have."""
+        return RunService(self.engine(), self.home.environ)
+
+    def engine(self) -> ClusterEngine:
+        engine = cluster_engine(Home(self.home.path, shared=True).ensure(), self.url, "default")
+        self._engines.append(engine)
+        return engine
+
+    def add_worker(self, *options: str) -> Worker:
+        log = self.home.work / f"worker-{len(self.workers)}.log"
+        before = set(self.home.processes("worker"))
+        with log.open("wb") as output:
+            command = [self.home.python, "-m", SERVER_MODULE, "worker", *options]
+            process = subprocess.Popen(command, env=self.home.environ, cwd=self.home.work, stderr=output, stdout=output)
+        poll_until(lambda: TAKES_RUNS in log.read_text())
+        (pid,) = set(self.home.processes("worker")) - before
+        self.workers.append(Worker(process, log, pid))
+        return self.workers[-1]
+
+    def close(self) -> None:
+        for engine in self._engines:
+            engine.close()
+        self.home.close()
+        for worker in self.workers:
+            worker.process.wait()
+
+
+@contextmanager
+def cluster(home: TempHome, server: PostgresServer) -> Generator[Cluster]:
+    """An empty store on this server."""
+    url = server.empty_store()
+    made = Cluster(home.with_variables(**{STORE_VARIABLE: url}), server, url)
+    try:
+        yield made
+    finally:
+        made.close()

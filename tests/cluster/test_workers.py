@@ -1,0 +1,213 @@
+"""Runs of several machines: nothing is lost, doubled or answered twice, whatever becomes of workers and PostgreSQL."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+import pytest
+
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.events.agent_work import ModelReplied
+from massgen_mcp.events.parts import Event
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import RunCancelled, RunCompleted, RunResumed
+from massgen_mcp.run_state.state import RunState
+from massgen_mcp.runs.engine import EventWriter
+from massgen_mcp.runs.service import RunService
+from massgen_mcp.runs.store.postgres.event_log import TakenOver
+from massgen_mcp.runs.view.run_view import RunView
+from tests.cluster.stage import Cluster, cluster
+from tests.commands import run_command
+from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, after, agent, call, expect_error, home, wait_until
+from tests.needs import needs
+from tests.postgres import PostgresServer, shared_server
+from tests.soak.crowd import call_at_once, crowd
+from tests.soak.worker_kills import kill_workers
+from tests.teams import asked, team
+
+__all__ = ["home"]
+
+EventT = TypeVar("EventT", bound=Event)
+
+pytestmark = [needs("postgres"), pytest.mark.uncounted]
+
+
+@pytest.fixture
+def machines(home: TempHome) -> Iterator[Cluster]:
+    with cluster(home, shared_server()) as made:
+        yield made
+
+
+def waiting_team(gate: Path) -> Config:
+    """One agent answers at once, the other when there is this file."""
+    return team([{"answer": "forty-two"}], [{"answer": "42", **after(gate)}])
+
+
+async def begun(service: RunService, config: Config) -> str:
+    """A run of which a worker has had the first reply."""
+    view, _ = await service.start(asked("six times seven?", config))
+    with anyio.fail_after(60):
+        while not events(view, ModelReplied):
+            await anyio.sleep(0.05)
+    return view.row.run_id
+
+
+def events(view: RunView, kind: type[EventT]) -> list[EventT]:
+    found = [record.event for record in view.directory.event_log.read()]
+    return [event for event in found if isinstance(event, kind)]
+
+
+async def ended(service: RunService, run_id: str) -> RunView:
+    with anyio.fail_after(90):
+        return await service.wait(run_id, until="terminal", seconds=90, cursor=None)
+
+
+def assert_whole(view: RunView, *, resumed: int) -> None:
+    """Every reply is there once, and so is the end, in the log as in the store."""
+    assert (view.state, view.row.state, view.row.outcome is not None) == ("completed", "completed", True)
+    replies = [event.call_id for event in events(view, ModelReplied)]
+    assert len(replies) == len(set(replies))
+    assert (len(events(view, RunCompleted)), len(events(view, RunResumed))) == (1, resumed)
+    assert view.row.events == view.snapshot.seq
+
+
+async def test_runs_whose_workers_are_killed_at_any_moment_end_once_and_whole(home: TempHome) -> None:
+    assert "lost 0, doubled 0, torn 0" in await kill_workers(home, kills=3, workers=2, seed=1)
+
+
+async def test_what_a_worker_does_after_it_was_taken_for_dead_does_not_count(machines: Cluster) -> None:
+    service, gate = machines.service(), machines.home.work / "gate"
+    frozen = machines.add_worker()
+    run_id = await begun(service, waiting_team(gate))
+    machines.add_worker()
+    frozen.send(signal.SIGSTOP)
+    with anyio.fail_after(60):
+        while not events(await service.look(run_id), RunResumed):
+            await anyio.sleep(0.05)
+    frozen.send(signal.SIGCONT)
+    gate.touch()
+    assert_whole(await ended(service, run_id), resumed=1)
+    await wait_until(lambda: f"run {run_id} goes on elsewhere" in frozen.log.read_text())
+
+
+async def test_only_who_has_taken_a_run_last_writes_its_events_and_its_end(machines: Cluster) -> None:
+    first, second = machines.engine(), machines.engine()
+    view, _ = await machines.service().start(asked("q", waiting_team(machines.home.work / "gate")))
+    logs: list[EventWriter] = []
+    for engine, worker in ((first, "one"), (second, "two")):
+        taken = engine.store.take(view.row.run_id, worker)
+        assert taken is not None
+        logs.append(engine.files.taken(*taken).event_log.append())
+    late, last = logs
+    state = RunState()
+    for log in logs:
+        log.ends_with(state)
+        log.record(RunCancelled())
+    state.apply(LogRecord(seq=1, time=1.0, event=RunCancelled()))
+    with pytest.raises(TakenOver):
+        await late.settle()
+    assert second.store.get(view.row.run_id).state == "running"
+    await last.settle()
+    assert second.store.get(view.row.run_id).state == "cancelled", "with the event, before anybody says so"
+    assert len(view.directory.event_log.read()) == 1
+
+
+async def test_a_worker_that_is_told_to_leave_hands_its_runs_over(machines: Cluster) -> None:
+    service, gate = machines.service(), machines.home.work / "gate"
+    first = machines.add_worker()
+    run_id = await begun(service, waiting_team(gate))
+    first.send(signal.SIGTERM)
+    assert first.process.wait(30) == 0
+    assert (await service.look(run_id)).row.state == "interrupted", "nobody has to find out"
+    second = machines.add_worker()
+    gate.touch()
+    assert_whole(await ended(service, run_id), resumed=1)
+    assert "lost runs" not in second.log.read_text()
+
+
+async def test_runs_and_waiters_outlast_a_crash_and_a_restart_of_postgresql(home: TempHome) -> None:
+    server, waited = PostgresServer(), list[RunView]()
+    try:
+        with cluster(home, server) as machines:
+            service, gate = machines.service(), home.work / "gate"
+            machines.add_worker()
+            run_id = await begun(service, waiting_team(gate))
+            async with anyio.create_task_group() as tasks:
+
+                async def wait() -> None:
+                    waited.append(await ended(service, run_id))
+
+                tasks.start_soon(wait)
+                for at_once in (False, True):
+                    await anyio.to_thread.run_sync(lambda at_once=at_once: server.stop(at_once=at_once))
+                    if at_once:
+                        gate.touch()  # what happens meanwhile is written later
+                    await anyio.to_thread.run_sync(server.start)
+            assert_whole(waited[0], resumed=0)
+            assert machines.workers[0].process.poll() is None
+    finally:
+        server.remove()
+
+
+async def test_a_run_is_started_watched_steered_and_ended_through_any_server(machines: Cluster) -> None:
+    home, gate = machines.home, machines.home.work / "gate"
+    config = home.config("waits", agent("one", {"answer": "forty-two"}), agent("two", {"answer": "42", **after(gate)}))
+    async with home.client() as here, home.client() as there:
+        waiting = await call(here, "start_run", question="six times seven?", config=config)
+        assert waiting["status"] == "queued"
+        assert "no worker is alive" in str(waiting), "whoever waits is told why in vain"
+        machines.add_worker()
+        run_id = waiting["run_id"]
+        seen = await call(there, "wait_run", run_id=run_id, until="change", cursor=0, timeout_seconds=30)
+        assert seen["status"] == "running"
+        await call(there, "control_run", run_id=run_id, action="steer", message="Show your work.")
+        gate.touch()
+        done = await call(here, "wait_run", run_id=run_id, timeout_seconds=50)
+        assert done["status"] == "completed"
+        assert (await call(there, "get_result", run_id=run_id))["answer"] == done["answer"]
+        log = (home.run_directory(run_id) / "massgen.log").read_text()
+        assert "Show your work." in log
+        stuck = home.config("stuck", agent("one", {"hang": True}))
+        other = (await call(there, "start_run", question="q", config=stuck))["run_id"]
+        await call(here, "wait_run", run_id=other, until="change", cursor=0, timeout_seconds=30)
+        told = run_command(home, SERVER_MODULE, "cancel", other)
+        assert told.returncode == 0, told.stderr
+        assert (await call(here, "wait_run", run_id=other, timeout_seconds=30))["status"] == "cancelled"
+        listed = await call(there, "list_runs")
+        assert {run["run_id"]: run["status"] for run in listed["runs"]} == {run_id: "completed", other: "cancelled"}
+        code, text = await expect_error(there, "start_run", question="q", models=["scripted/x"], context_paths=["/"])
+        assert (code, "directories of this machine" in text) == ("invalid_arguments", True)
+    shown = run_command(home, SERVER_MODULE, "result", run_id[:12])
+    assert (shown.returncode, done["answer"] in shown.stdout) == (0, True)
+
+
+async def test_many_clients_with_one_key_start_one_run(machines: Cluster) -> None:
+    machines.add_worker()
+    arguments = {"question": "q", "models": ["scripted/x"], "idempotency_key": "the one"}
+    async with crowd(machines.home, 2) as servers:
+        replies = await call_at_once(servers, "start_run", [[arguments] * 10] * 2)
+    contents = [reply.content for reply in replies if reply.content is not None]
+    assert len(contents) == 20, {reply.refusal for reply in replies}
+    assert len({content["run_id"] for content in contents}) == len(machines.home.runs) == 1
+    assert sum(not content["reused"] for content in contents) == 1
+
+
+def test_a_store_that_is_not_there_is_told_in_plain_words(home: TempHome, tmp_path: Path) -> None:
+    empty = shared_server().url()
+    for url, told in (
+        ("mysql://host/db", "it has to be postgresql://USER@HOST/DATABASE"),
+        (f"postgresql://nobody@/none?host={tmp_path}", "PostgreSQL cannot be reached"),
+        (empty, "`massgen-mcp store upgrade` brings it up to date"),
+    ):
+        done = run_command(home.with_variables(MASSGEN_MCP_STORE=url), SERVER_MODULE, "runs")
+        assert (done.returncode, done.stdout) == (5 if "mysql" not in url else 1, "")
+        assert told in done.stderr
+
+
+def test_a_run_of_this_machine_is_not_begun_where_nobody_would_find_it(home: TempHome) -> None:
+    elsewhere = home.with_variables(MASSGEN_MCP_STORE="postgresql://db/massgen")
+    done = run_command(elsewhere, COMMAND_MODULE, "--background", "--model", "scripted/x", "q")
+    assert (done.returncode, done.stdout, home.runs) == (1, "", [])
+    assert "start the run through a server of that store" in done.stderr
