@@ -8,6 +8,7 @@ from typing import Any
 from massgen_mcp import __version__
 from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS, SERVER, ServerCommand
 from massgen_mcp.config.access.prices import PRICE_AS_VARIABLE
+from massgen_mcp.config.own_clis import OWN_LOGINS_VARIABLE
 from massgen_mcp.config.providers.catalog import PROVIDERS, credential_variables
 from massgen_mcp.home import HOME_VARIABLE
 
@@ -85,7 +86,7 @@ def manifest() -> dict[str, Any]:
 
 def codex_plugin() -> dict[str, Any]:
     """With the variables that the server needs: Codex hands nothing else on."""
-    names = [*credential_variables(), PRICE_AS_VARIABLE, HOME_VARIABLE]
+    names = [*credential_variables(), PRICE_AS_VARIABLE, OWN_LOGINS_VARIABLE, HOME_VARIABLE]
     entry = CLIENTS["codex"].entry(ServerCommand(SERVER, (), names))
     return {**json.loads(CODEX_PLUGIN.read_text()), "mcpServers": {"massgen": entry}}
 

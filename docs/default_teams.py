@@ -17,16 +17,18 @@ HEAD = f"""\
 Who is asked when nobody names a team and there is no config. `massgen-mcp doctor` shows the default team of your
 machine; `massgen --init` can save it as a config. The first of these rules that applies decides:
 
-1. **Keys** of {code(*(row.type for row in PROVIDERS if row.strong_model))}: the strong model of each one whose
+1. **Agent CLIs** that are installed and logged in ([acp.md](acp.md), [claude-code.md](claude-code.md)), one agent for
+   each, where `MASSGEN_OWN_LOGINS=yes` says that your own logins may be used. `massgen --init` asks the same, once.
+2. **Keys** of {code(*(row.type for row in PROVIDERS if row.strong_model))}: the strong model of each one whose
    key is set. If only one is set, its model is asked from {AGENTS} views. Local servers are then not looked for. Keys
    of other providers make no default team, because we name no model for them: name one, as in
    `massgen --models openrouter/MODEL,groq/MODEL "..."`.
-2. **A local model server**: the one with the largest model that fits. Up to {AGENTS} of its chat models are asked, or
+3. **A local model server**: the one with the largest model that fits. Up to {AGENTS} of its chat models are asked, or
    one model from {AGENTS} views. Models that call tools go first. Left out are embedding models, models below
    {TINY_BILLIONS:g} billion parameters, models less than a third as large as the largest, and what does not fit,
    together with the others, into {MEMORY_PART:.0%} of this machine's memory.
-3. **Claude Code**, where it is installed and `CLAUDE_CODE_OAUTH_TOKEN` is set ([claude-code.md](claude-code.md)).
-4. Else nobody is asked, and the error names the ways out.
+4. **Claude Code**, where it is installed and `CLAUDE_CODE_OAUTH_TOKEN` is set ([claude-code.md](claude-code.md)).
+5. Else nobody is asked, and the error names the ways out.
 
 """
 

@@ -1,4 +1,5 @@
-"""START HERE. The team of a caller who names none: of keys, else of a model server, else of Claude Code.
+"""START HERE. The team of a caller who names none: of agent CLIs where their logins may be used, else of keys, else of
+a model server, else of Claude Code.
 
 The choice among models of a server is pure; `default_team` puts it together with what is found.
 """
@@ -22,6 +23,7 @@ from massgen_mcp.config.models.common import MAX_MODEL_NAME
 from massgen_mcp.config.models.config import AgentSettings, Config
 from massgen_mcp.config.models.http_backends import ProviderBackendConfig
 from massgen_mcp.config.models.orchestrator import OrchestratorConfig
+from massgen_mcp.config.own_clis import OWN_LOGINS_VARIABLE, OwnCli, installed_clis, logins_allowed
 from massgen_mcp.config.providers.addresses import is_loopback
 from massgen_mcp.config.providers.catalog import PROVIDERS, keys_of_default_teams, named_provider
 from massgen_mcp.config.providers.model_names import detect_backend
@@ -36,7 +38,7 @@ WORTHY_PART = 1 / 3
 MEMORY_PART = 0.75
 """Of the machine's memory that weights may take: contexts need room, too, and the machine has other work."""
 
-Source = Literal["keys", "server", "claude_code"]
+Source = Literal["clis", "keys", "server", "claude_code"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +61,9 @@ async def default_team(
     `places`, `seconds` and `memory_bytes` default to the usual places, to what a server gets to answer, and to what
     this machine has. Raises as `team_of`.
     """
-    places = local_places(environ) if places is None else places
+    places, clis = local_places(environ) if places is None else places, await installed_clis(environ)
     servers = [] if team_of_keys(environ) else await find_local_servers(environ, places, seconds=seconds)
-    return team_of(environ, servers, places, memory_bytes)
+    return team_of(environ, servers, places, memory_bytes, clis)
 
 
 def team_of(
@@ -69,12 +71,17 @@ def team_of(
     servers: Sequence[LocalServer],
     places: Sequence[LocalServer],
     memory_bytes: int | None = None,
+    clis: Sequence[OwnCli] = (),
 ) -> DefaultTeam:
-    """A strong model of each provider whose key is set; else the largest models of one of `servers`, which were found
-    at `places`; else Claude Code where it is installed and its token is set.
+    """Those of `clis` that are logged in, where the environment says that their logins may be used; else a strong model
+    of each provider whose key is set; else the largest models of one of `servers`, which were found at `places`; else
+    Claude Code where it is installed and its token is set.
 
     Never the scripted backend. Raises `MassgenError("no_default_team")` that names the ways out.
     """
+    ready = [cli for cli in clis if cli.ready]
+    if ready and logins_allowed(environ):
+        return team_of_clis(ready)
     if team := team_of_keys(environ) or best_team(servers, memory_bytes):
         return team
     claude_code = ClaudeCodeBackendConfig(type="claude_code")
@@ -84,7 +91,15 @@ def team_of(
             "default team: Claude Code as installed here; no key of a provider is set, no model server has a fit model"
         )
         return DefaultTeam(config, "claude_code", description)
-    raise _nobody(places, servers)
+    raise _nobody(places, servers, ready)
+
+
+def team_of_clis(clis: Sequence[OwnCli]) -> DefaultTeam:
+    """An agent for each, with the user's own login."""
+    names = ", ".join(cli.name for cli in clis)
+    agents = tuple(AgentSettings(id=f"{cli.name}-{place}", backend=cli.config) for place, cli in enumerate(clis, 1))
+    description = f"default team of the agent CLIs that are installed here, with your own logins: {names}"
+    return DefaultTeam(Config(agents=agents), "clis", description)
 
 
 def team_of_keys(environ: Mapping[str, str]) -> DefaultTeam | None:
@@ -187,16 +202,18 @@ def _has_key(model: str, environ: Mapping[str, str]) -> bool:
     return isinstance(backend, ProviderBackendConfig) and find_key(backend, environ) is not None
 
 
-def _nobody(places: Sequence[LocalServer], servers: Sequence[LocalServer]) -> MassgenError:
+def _nobody(places: Sequence[LocalServer], servers: Sequence[LocalServer], clis: Sequence[OwnCli]) -> MassgenError:
     keys = " or ".join(keys_of_default_teams())
     asked = ", ".join(f"{server.place} ({server.type})" for server in places)
     unfit = next((f"{server.type}/{model.name}" for server in servers for model in server.models), None)
     none = "no model server answers at" if unfit is None else "no model server has a large enough model that fits, of"
     other = "name a config or models" if unfit is None else f"name a model, such as {unfit}, or a config"
+    named = " and ".join(cli.name for cli in clis)
+    theirs = f"{OWN_LOGINS_VARIABLE}=yes lets {named} of this machine answer, with your own login. " if clis else ""
     return MassgenError(
         "no_default_team",
         f"no team to start with: no key of a provider is set, {none} {asked}, and there is no Claude Code with "
-        f"{agent_clis.TOKEN}. Set {keys} (a .env file is taken by `set -a; . ./.env`), {other}, "
+        f"{agent_clis.TOKEN}. {theirs}Set {keys} (a .env file is taken by `set -a; . ./.env`), {other}, "
         "make a config with `massgen --init`, or try @examples/scripted, which calls no model.",
     )
 

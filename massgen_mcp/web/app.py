@@ -32,6 +32,7 @@ from massgen_mcp.config.access.local_servers import find_local_servers
 from massgen_mcp.config.default_team import MAX_AGENTS, reachable_models
 from massgen_mcp.config.examples import list_examples
 from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.own_clis import installed_clis
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.page import statistics as statistics_page
 from massgen_mcp.page.data import RunPage
@@ -354,13 +355,14 @@ MOST_DIRECTORIES = 8
 
 
 async def offered(service: RunService, cwd: Path, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Models that can be asked now, the strong ones with a key first, and directories that runs were given last."""
+    """Models that can be asked now, the strong ones with a key first; agent CLIs; directories that runs were given."""
     servers = await find_local_servers(environ)
     local = [f"{server.type}/{model.name}" for server in servers for model in server.models]
     recent = await service.recent(limit=RUNS_READ)
     directories = await anyio.to_thread.run_sync(_directories, recent)
     return {
         "models": [*reachable_models(environ), *local],
+        "clis": [*map(str, await installed_clis(environ))],
         "directories": list(dict.fromkeys((*directories, str(cwd))))[:MOST_DIRECTORIES],
     }
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.acp.acting import FAKE
 from tests.commands import run_command
-from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, agent, events_of, happened, home, poll_until
+from tests.harness import COMMAND_MODULE, TempHome, agent, events_of, happened, home, poll_until
 from tests.interrupted import kill, log_directory, paid, started, the_only_run
 
 __all__ = ["home"]
@@ -127,15 +127,3 @@ def test_the_key_of_another_provider_and_a_login_that_is_not_there_are_refused(h
         config = home.config("other", {"id": "cody", "backend": {"type": "acp", **backend}})
         done = run_command(home, COMMAND_MODULE, "--automation", "--config", config, "What?")
         assert words in done.stdout + done.stderr
-
-
-def test_the_doctor_tells_which_clis_are_there_logged_in_and_enclosed(home: TempHome) -> None:
-    program = home.work / "bin" / "codex-acp"
-    login = home.work / ".codex" / "auth.json"
-    for file in (program, login):
-        file.parent.mkdir()
-        file.touch(mode=0o755)
-    home = home.with_variables(PATH=f"{program.parent}:/usr/bin:/bin", HOME=str(home.work))
-    told = run_command(home, SERVER_MODULE, "doctor").stdout
-    assert "Agent CLIs over ACP" in told
-    assert "codex (your own login is there, used where a config says login: own" in told

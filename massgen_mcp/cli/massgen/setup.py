@@ -15,6 +15,7 @@ from massgen_mcp.config.default_team import (
     chosen_models,
     config_from_models,
     default_team,
+    team_of_clis,
     team_of_keys,
     team_of_server,
 )
@@ -22,6 +23,7 @@ from massgen_mcp.config.examples import example_path, list_examples
 from massgen_mcp.config.loader import EXAMPLE_PREFIX, config_places, is_config, load_config, missing_keys, parse_config
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.orchestrator import ContextPath
+from massgen_mcp.config.own_clis import OwnCli, installed_clis
 from massgen_mcp.config.providers.catalog import PROVIDERS, keys_of_default_teams
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import write_durably
@@ -55,12 +57,14 @@ def set_up(*, cwd: Path, environ: Mapping[str, str]) -> Path:
     servers = anyio.run(find_local_servers, environ)
     print_line(f"Keys in the environment: {', '.join(keys) or 'none'}")
     print_line(f"Model servers: {'; '.join(described(one) for one in servers) or 'none'}")
-    models = _strong_models(keys)
-    if not (models or servers):
+    clis = anyio.run(installed_clis, environ)
+    print_line(f"Agent CLIs: {'; '.join(map(str, clis)) or 'none'}")
+    models, ready = _strong_models(keys), [cli for cli in clis if cli.ready]
+    if not (models or servers or ready):
         print_line(f"With one of {', '.join(keys_of_default_teams())}, or with Ollama or another model server running,")
         print_line("a team needs no set-up: leave with Ctrl-C, set the key or start the server, and ask again.")
     print_line()
-    text = _team(models, servers, environ)
+    text = _team(models, servers, ready, environ)
     config = parse_config(text, "the new config", environ, base_dir=cwd)
     target = _place(cwd, environ)
     _save(target, text)
@@ -80,7 +84,9 @@ def _strong_models(keys: Container[str]) -> list[str]:
     return [f"{row.type}/{row.strong_model}" for row in rows]
 
 
-def _team(models: Sequence[str], servers: Sequence[LocalServer], environ: Mapping[str, str]) -> str:
+def _team(
+    models: Sequence[str], servers: Sequence[LocalServer], clis: Sequence[OwnCli], environ: Mapping[str, str]
+) -> str:
     """The text of the config that a person wants."""
     offers: list[tuple[str, Callable[[], str]]] = []
     if models:
@@ -91,6 +97,10 @@ def _team(models: Sequence[str], servers: Sequence[LocalServer], environ: Mappin
         chosen = chosen_models(one) or one.models[:1]
         named = ", ".join(model.name for model in chosen)
         offers.append((f"The model server {one.type}: {named}", partial(_text, team_of_server(one, chosen).config)))
+    if clis:
+        named = ", ".join(cli.name for cli in clis)
+        title = f"Agent CLIs with your own logins, so your subscriptions pay: {named}"
+        offers.append((title, partial(_text, team_of_clis(clis).config)))
     offers.append(("A ready config", partial(_ready, environ)))
     offers.append(("Three questions", partial(_three_questions, models)))
     print_line("What shall the team be?")

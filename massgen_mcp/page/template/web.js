@@ -167,14 +167,14 @@ function start() {
   const query = new URLSearchParams(location.search), earlier = query.get('again') || query.get('after'), follows = query.has('after');
   const one = (name, label, attributes, kind) => field(label, h('input', {name, ...attributes}), kind);
   const many = (name, label, rows, required) => field(label, h('textarea', {name, rows, required}), 'whole');
-  const teams = h('select', {name: 'team'}, h('option', {value: ''}, 'The default team, or your config')), sums = h('p', {class: 'told', role: 'status'}), about = told();
+  const teams = h('select', {name: 'team'}, h('option', {value: ''}, 'The default team, or your config')), sums = h('p', {class: 'told', role: 'status'}), about = told(), clis = h('p', {class: 'dim whole'});
   const note = told(), plan = h('button', {type: 'button'}, 'Show the plan'), go = h('button', {class: 'main'}, 'Start');
   const decides = h('select', {name: 'decide'}, [['', 'as the team says'], ['vote', 'votes'], ['checks', 'tests that agents write'], ['synthesise', 'one answer from all']].map(([value, words]) => h('option', {value}, words)));
   const goOn = h('label', {class: 'box', hidden: true}, h('input', {type: 'checkbox', name: 'goOn'}), 'Go on with its changes in files, which are not applied');
   const form = h('form', {}, many('question', follows ? 'The next question' : 'Question: the whole task, the team sees nothing else', 6, true), goOn,
     field('Team', teams, 'broad'), one('config', 'Or your own: the path of a YAML file', {}, 'broad'),
     many('models', 'Or models, one in each line, as backend/model', 2), one('num_agents', 'Agents, to use one model several times', {type: 'number', min: 1, max: known.agents}), field('Decided by', decides),
-    many('context_paths', 'Files and directories that the team may read, one absolute path in each line', 2),
+    clis, many('context_paths', 'Files and directories that the team may read, one absolute path in each line', 2),
     h('label', {class: 'box'}, h('input', {type: 'checkbox', name: 'write'}), 'What it changes there may be applied later'),
     many('checks', 'Commands that test the changes to these paths, one in each line', 2),
     one('max_usd', 'Budget in $', {type: 'number', min: 0, step: 'any'}), one('max_seconds', 'Time limit in seconds', {type: 'number', min: 1}),
@@ -248,7 +248,7 @@ function start() {
     for (const [label, some] of [['Ready to run', all.filter(([, one]) => !one.missing)], ['Something is missing', all.filter(([, one]) => one.missing)]])
       if (some.length) teams.append(h('optgroup', {label}, some.map(option)));
   }).catch(quiet);
-  ask('/api/form').then(answer => answer.json()).then(found => { offers.models.offer(found.models); offers.context_paths.offer(found.directories); }).catch(quiet);
+  ask('/api/form').then(answer => answer.json()).then(found => { offers.models.offer(found.models); clis.textContent = found.clis.length ? `Agent CLIs on this machine: ${found.clis.join('; ')}` : ''; offers.context_paths.offer(found.directories); }).catch(quiet);
   ready.then(() => earlier && fill()).catch(error => failed(about, error)).then(() => { sum(); look(); });
 }
 

@@ -7,6 +7,7 @@ from massgen_mcp.config.access.local_servers import LocalServer, described, find
 from massgen_mcp.config.default_team import team_of
 from massgen_mcp.config.loader import config_places, is_team, load_config, missing_keys
 from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.own_clis import OwnCli, installed_clis
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.runs.doctor.result import DoctorCheck
 
@@ -14,7 +15,8 @@ from massgen_mcp.runs.doctor.result import DoctorCheck
 async def check_models(cwd: Path, environ: Mapping[str, str]) -> list[DoctorCheck]:
     """Never raises; takes as long as the slowest server is waited for."""
     servers = await find_local_servers(environ)
-    return [*_servers(servers, environ), _team(servers, environ), *_config(cwd, environ)]
+    clis = await installed_clis(environ)
+    return [*_servers(servers, environ), _team(servers, clis, environ), *_config(cwd, environ)]
 
 
 def _servers(servers: list[LocalServer], environ: Mapping[str, str]) -> list[DoctorCheck]:
@@ -28,9 +30,9 @@ def _servers(servers: list[LocalServer], environ: Mapping[str, str]) -> list[Doc
     return checks or [DoctorCheck("model server", "ok", f"none answers; looked for {places}")]
 
 
-def _team(servers: list[LocalServer], environ: Mapping[str, str]) -> DoctorCheck:
+def _team(servers: list[LocalServer], clis: list[OwnCli], environ: Mapping[str, str]) -> DoctorCheck:
     try:
-        team = team_of(environ, servers, local_places(environ))
+        team = team_of(environ, servers, local_places(environ), clis=clis)
     except MassgenError as error:
         return DoctorCheck("default team", "warn", "none", str(error))
     return DoctorCheck("default team", "ok", f"{team.description}: {_agents(team.config)}")

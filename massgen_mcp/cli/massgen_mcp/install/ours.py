@@ -7,6 +7,7 @@ from pathlib import Path
 
 from massgen_mcp.cli.massgen_mcp.install.clients import SERVER, ServerCommand
 from massgen_mcp.config.access.prices import PRICE_AS_VARIABLE
+from massgen_mcp.config.own_clis import OWN_LOGINS_VARIABLE
 from massgen_mcp.config.providers.catalog import credential_variables
 from massgen_mcp.config.providers.keys import is_set
 from massgen_mcp.home import HOME_VARIABLE
@@ -16,7 +17,7 @@ def own_command(environ: Mapping[str, str], more: Iterable[str], *, shared: bool
     """`more`: names of variables that are passed on although nothing is in them here. `shared`: by name, if that is
     this installation, for a file that people on other machines use.
     """
-    known = (*credential_variables(), PRICE_AS_VARIABLE, HOME_VARIABLE)
+    known = (*credential_variables(), PRICE_AS_VARIABLE, OWN_LOGINS_VARIABLE, HOME_VARIABLE)
     names = dict.fromkeys([*(name for name in known if is_set(environ, name)), *more])
     started = shutil.which(sys.argv[0], path=environ.get("PATH"))
     beside = Path(sys.executable).with_name(SERVER)
