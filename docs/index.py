@@ -66,9 +66,9 @@ def _line(docs: Path, path: Path) -> str:
 
 
 def _first_sentence(text: str) -> str:
-    """Of the paragraph below the title, without links; empty where the page begins with something else."""
+    """Of the paragraph below the title, up to a colon, without links; empty where the page begins with something else."""
     paragraph = next((part for part in text.split("\n\n") if part.strip() and not part.lstrip().startswith("<!--")), "")
     if not re.match(r"\w|`\w|\[\w", paragraph.strip()):
         return ""
     plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", " ".join(paragraph.split()))
-    return re.split(r"(?<=[.?!])\s", plain)[0].rstrip(":.") + "."
+    return re.split(r"(?<=[.?!])\s|:\s", plain)[0].rstrip(":.") + "."

@@ -152,7 +152,8 @@ async def page() -> str:
             [
                 HEAD,
                 "".join(f"| `{name}` | {whom} | {what} |\n" for name, (whom, what) in FILES.items()),
-                *(_status(usual, places), _journal(usual, places)),
+                _status(usual, places),
+                _journal(),
             ]
         )
 
@@ -201,13 +202,11 @@ def _of_one(key: str, value: Mapping[str, Any]) -> Iterator[str]:
 # -- events.jsonl -----------------------------------------------------------------------------------------------------
 
 
-def _journal(run: Ended, places: Mapping[str, str]) -> str:
-    line = json.loads((run.directory.path / "events.jsonl").read_text(encoding="utf-8").splitlines()[0])
+def _journal() -> str:
     told = meanings(LogRecord)
     fields = [[f"`{name}`", told[name]] for name in ("v", "seq", "time", "event")]
     members = table(["member", "meaning"], [*fields, ["`crc`", "Checksum of the line."]])
-    example = block("json", json.dumps(steady(line, places)))
-    return f"{EVENTS_HEAD}{members}\n{example}{VERSIONS}"
+    return f"{EVENTS_HEAD}{members}{VERSIONS}"
 
 
 # -- runs -------------------------------------------------------------------------------------------------------------
