@@ -22,6 +22,7 @@ _THOUSANDS = re.compile(r"-?\d{1,3}(,\d{3})+(\.\d+)?")
 _NUMBER = re.compile(r"-?\d{1,40}(\.\d{1,40}|/\d{1,40})?")
 _BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _SECONDS = 20
+_SHORT = 80
 RUNNER = """\
 import sys
 sys.path.insert(0, "/workspace")
@@ -49,6 +50,15 @@ def _plain(text: str) -> str:
         return str(Fraction(number)) if _NUMBER.fullmatch(number) else words
     except ZeroDivisionError:
         return words
+
+
+def item_of_run(run_id: str, question: str, right: str) -> Item | None:
+    """A question that was asked before, with what proved right; None where that is no short answer, so that another one
+    could not be compared with it.
+    """
+    short = said(right) or right.strip()
+    target = short if len(short) <= _SHORT and "\n" not in short else None
+    return None if target is None else Item(id=run_id, input=question, target=target)
 
 
 def program_in(answer: str) -> str:

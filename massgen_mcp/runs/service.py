@@ -375,6 +375,23 @@ class RunService:
         self._store.mark(row.run_id, agent or "", mark)
 
     @in_thread
+    def marked_right(self) -> list[tuple[RunView, str]]:
+        """Runs of which it is known what is right, each with that: its answer, or that of an agent, as it is marked.
+        Raises `MassgenError` disk_full, store_unavailable.
+        """
+        found: list[tuple[RunView, str]] = []
+        for run in counted_runs(self._engine)[0]:
+            marked = [agent for agent, mark in run.marks.items() if mark.verdict == "right"]
+            if not marked:
+                continue
+            with suppress(MassgenError):  # its files are gone
+                view = self._watches.of(run.run_id).look()
+                said = {one.info.id: one.answers[-1].content for one in view.snapshot.agents.values() if one.answers}
+                said[""] = view.snapshot.best_answer or ""
+                found += [(view, said[agent]) for agent in sorted(marked)[:1] if said.get(agent)]
+        return found
+
+    @in_thread
     def recent(
         self,
         *,

@@ -90,6 +90,6 @@ class Paired:
         needed = self.needed(0.05)
         more = f"; to tell 5 points apart takes about {needed:,}" if needed else ""
         return (
-            f"{n} items do not show whether {first} or {second} is better (p = {self.p:.3f}): the difference may well be "
-            f"{between} points{more}."
+            f"{n} items do not show whether {first} or {second} is better (p = {self.p:.3f}): the difference may well "
+            f"be {between} points{more}."
         )

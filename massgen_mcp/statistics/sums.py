@@ -151,6 +151,19 @@ class Agreement(StatisticsPart):
     agreed: Share
 
 
+class Alone(StatisticsPart):
+    """What agents with this model said in their only answer, beside their teams, in runs whose mark tells of it."""
+
+    model: str
+    right: Share
+    """Such answers that say what proved right."""
+    team_right: Share
+    """Runs of these whose answer is marked as right."""
+    money: Money
+    """What the agents spent, with their votes."""
+    team_money: Money
+
+
 class Marked(StatisticsPart):
     """What the user has said of answers."""
 
@@ -163,6 +176,8 @@ class Marked(StatisticsPart):
     """Runs in which somebody who dissented is marked as right: of those with dissent of which a mark tells. An answer
     that is marked as right tells that its dissenters were not, as long as they are not marked themselves.
     """
+    alone: tuple[Alone, ...] = ()
+    """What one agent would have said without its team, as far as its only answer tells."""
 
 
 class Statistics(StatisticsPart):
@@ -333,7 +348,28 @@ def _marked(runs: Sequence[CountedRun]) -> Marked:
         dissent_right=share(
             sum(any(_is_right(run, agent) for agent in run.digest.dissenters) for run in marked), len(marked)
         ),
+        alone=tuple(_alone(answers)),
     )
+
+
+def _alone(runs: Sequence[CountedRun]) -> Iterable[Alone]:
+    """Of marked runs of several agents. Who says something else than what proved wrong may be right: not counted."""
+    found: dict[str, list[tuple[CountedRun, AgentDigest]]] = {}
+    for run in filter(_is_vote, runs):
+        team_right = run.marks[""].verdict == "right"
+        for agent in run.digest.agents:
+            if agent.answers == 1 and (team_right or agent.wrote == run.digest.camp):
+                found.setdefault(agent.model, []).append((run, agent))
+    for model, said in sorted(found.items()):
+        of_runs = list({run.run_id: run for run, _ in said}.values())
+        right = sum(run.marks[""].verdict == "right" and agent.wrote == run.digest.camp for run, agent in said)
+        yield Alone(
+            model=model,
+            right=share(right, len(said)),
+            team_right=_right(of_runs),
+            money=money_of([[agent.spent] for _, agent in said]),
+            team_money=money_of([[run.digest.spent] for run in of_runs]),
+        )
 
 
 def _right(runs: Sequence[CountedRun]) -> Share:

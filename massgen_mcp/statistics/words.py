@@ -8,7 +8,8 @@ from typing import Any, cast, get_args
 from pydantic import BaseModel
 
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
-from massgen_mcp.statistics.sums import Money, Share, Statistics
+from massgen_mcp.statistics.paired import FEWEST
+from massgen_mcp.statistics.sums import Alone, Money, Share, Statistics
 from massgen_mcp.views.plain_text import counted, plain, preview
 from massgen_mcp.views.spent import clock, count, dollars
 from massgen_mcp.views.styled import fit, width_of
@@ -87,8 +88,23 @@ def _marked(statistics: Statistics) -> Iterator[str]:
         yield f"marked right: {share_text(marked.answers, 'marked answers')}"
         for outcome, of in marked.by_outcome.items():
             yield f"  after {outcome.replace('_', ' ')}: {share_text(of)}"
+    for one in marked.alone:
+        yield (
+            f"{preview(plain(one.model), NAME)} said in its first answer what proved right in "
+            f"{share_text(one.right)}, for {money_text(one.money)}; its teams were right in "
+            f"{share_text(one.team_right)}, for {money_text(one.team_money)}{_cheaper(one)}"
+        )
     if marked.dissent_right.of:
         yield f"dissent proved right in {share_text(marked.dissent_right, 'marked runs with dissent')}"
+
+
+def _cheaper(one: Alone) -> str:
+    """Where what is known says so."""
+    as_right = one.right.count * one.team_right.of >= one.team_right.count * one.right.of
+    known = one.money.usd is not None and not one.team_money.unknown and not one.money.unknown
+    cheaper = known and (one.money.usd or 0.0) < (one.team_money.usd or 0.0)
+    few = f": too few to claim it from, {FEWEST} are the least" if one.right.of < FEWEST else ""
+    return f"; alone it would have been as right, and cheaper{few}" if as_right and cheaper else ""
 
 
 # -- words ------------------------------------------------------------------------------------------------------------

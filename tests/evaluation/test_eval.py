@@ -16,7 +16,7 @@ from massgen_mcp.evaluation.comparing import Evaluation
 from massgen_mcp.evaluation.tasks import Item, read_items
 from tests.commands import run_command
 from tests.evaluation.doubles import Dice, dicing, team
-from tests.harness import COMMAND_MODULE, TempHome, spawned, wait_until
+from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, spawned, wait_until
 
 QUESTIONS = read_items("@questions")
 
@@ -157,6 +157,27 @@ async def test_of_programs_the_first_that_passes_the_example_is_taken_and_no_mor
         assert [line["right"] for line in samples] == [luck.is_right("lucky", item, t) for t in range(len(samples))]
         assert not any(line["right"] for line in samples[:-1]), "the first right one ends it"
     assert row(told, "two")["right"] == 2
+
+
+async def test_ones_own_questions_are_asked_again_of_which_it_is_marked_what_is_right(home: TempHome) -> None:
+    items = QUESTIONS[:2]
+    long = Item(id="long", input="Tell a story.", target="x", metadata={})
+    mark = partial(run_command, home, SERVER_MODULE, "mark")
+    async with dicing([*items, long], {"able": Dice(1.0), "poor": Dice(0.0)}) as double:
+        able, poor = team(home, double, "able", "able"), team(home, double, "poor", "poor")
+        ask = partial(run_command, home, COMMAND_MODULE, "--config", able, "--json")
+        arguments = ["--from", "runs", "--teams", poor, "--against", able, "--json"]
+        nothing = partial(run_command, home, COMMAND_MODULE, "eval", *arguments)
+        assert "`massgen-mcp mark ID right` marks one" in (await anyio.to_thread.run_sync(nothing)).stderr
+        for item in items:
+            done = await anyio.to_thread.run_sync(partial(ask, item.question))
+            run_id = json.loads(done.stdout)["run_id"]
+            assert (await anyio.to_thread.run_sync(partial(mark, run_id, "right"))).returncode == 0
+        await anyio.to_thread.run_sync(partial(ask, long.question))
+        told = json.loads(await evaluated(home, *arguments))
+    assert {line["id"].split("/")[0] for line in results(home, "runs.eval.jsonl")} == {"poor", "one"}
+    assert (row(told, "one model")["right"], row(told, "poor")["right"], told["items"]) == (2, 0, 2)
+    assert "too few to claim anything" in against(told, "one model")["claim"]
 
 
 async def test_what_cannot_be_compared_is_said_before_anybody_is_asked(home: TempHome) -> None:

@@ -135,3 +135,18 @@ def test_every_record_is_read_once_and_figures_and_marks_outlive_what_is_deleted
     verb(copied, "mark", first, "--undo")
     assert of(stats(copied)["marked"]["answers"]) == (0, 0), "an expired run can be marked, too"
     assert len(rest) == 3
+
+
+def test_marks_say_whether_one_agent_alone_would_have_been_as_right_and_cheaper(copied: TempHome) -> None:
+    agreed, split, second, _ = run_ids(copied)
+    for run_id, verdict in ((agreed, "right"), (split, "wrong"), (second, "right")):
+        verb(copied, "mark", run_id, verdict)
+    alone = {one["model"]: one for one in stats(copied)["marked"]["alone"]}
+    # In the first run beta wins with its only answer; in the third one beta answers twice, so that nothing is known.
+    assert of(alone["beta"]["right"]) == of(alone["beta"]["team_right"]) == (1, 1)
+    assert of(alone["alpha"]["right"]) == (0, 2), "once beside what proved right, once the author of what proved wrong"
+    assert of(alone["gamma"]["right"]) == (0, 1), "what it said beside a wrong answer may be right"
+    assert alone["beta"]["money"]["usd"] < alone["beta"]["team_money"]["usd"]
+    told = verb(copied, "stats")
+    lines = [line for line in told.splitlines() if "said in its first answer" in line]
+    assert [line.split()[0] for line in lines if "as right, and cheaper: too few to claim it" in line] == ["beta"]

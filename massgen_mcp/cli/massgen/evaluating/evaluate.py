@@ -15,14 +15,15 @@ from massgen_mcp.config.adjusted import RequestedLimits
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.evaluation.comparing import ONE, Evaluation
 from massgen_mcp.evaluation.report import as_data, drawing, page, report_lines
-from massgen_mcp.evaluation.scoring import Scorer
-from massgen_mcp.evaluation.tasks import read_items
+from massgen_mcp.evaluation.scoring import Scorer, item_of_run
+from massgen_mcp.evaluation.tasks import Item, read_items
 from massgen_mcp.request.build import CallerRequest, adjusted_team, build_request
 from massgen_mcp.request.output_file import OutputFile
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.request.team import Team
 from massgen_mcp.runs.batch import Result, ResultsFile
 from massgen_mcp.server.results.reply import as_json
+from massgen_mcp.views.plain_text import counted
 
 
 async def evaluate(options: EvalOptions) -> int:
@@ -30,7 +31,7 @@ async def evaluate(options: EvalOptions) -> int:
     files = [OutputFile(path.absolute(), "--html") for path in _pages(options.html)]
     for file in files:
         file.check()
-    items = read_items(options.tasks)
+    items = await _own_items() if options.from_runs else read_items(options.tasks)
     items = Random("items").sample(items, min(len(items), options.items or len(items)))
     scorer = await Scorer.ready(items)
     teams = {team_name(config): Options(config=config) for config in options.teams}
@@ -59,6 +60,20 @@ async def evaluate(options: EvalOptions) -> int:
         for file, text in zip(files, (page(found, options.tasks), drawing(found.rows())), strict=False):
             file.write(text.encode("utf-8", "replace"))
     return EXIT_OK if found.done else EXIT_EXECUTION
+
+
+async def _own_items() -> list[Item]:
+    """Questions of this user's runs of which it is marked what is right. Raises `MassgenError` without any."""
+    with run_service() as service:
+        marked = await service.marked_right()
+    found = [item_of_run(view.row.run_id, view.snapshot.question, right) for view, right in marked]
+    items = [item for item in found if item is not None]
+    told = f"{counted(len(marked), 'run')} marked right, {len(items)} of them with an answer short enough to compare"
+    if not items:
+        how = "`massgen-mcp mark ID right` marks one"
+        raise MassgenError("invalid_arguments", f"--from runs: {told}; {how}")
+    print_error(f"{told}. These are your questions: nothing is shown of others.")
+    return items
 
 
 def _pages(html: Path | None) -> list[Path]:

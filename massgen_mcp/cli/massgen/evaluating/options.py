@@ -19,6 +19,7 @@ pays for nothing twice.
 
 examples:
   massgen eval @questions --teams team.yaml --against gpt-5 --budget 20
+  massgen eval --from runs --teams team.yaml --against gpt-5 --budget 5
   massgen eval mine.jsonl --teams a.yaml,@examples/two_providers --against one.yaml --budget 5 --html page.html
 
 exit codes:
@@ -32,6 +33,7 @@ exit codes:
 @dataclass(frozen=True, slots=True)
 class EvalOptions:
     tasks: str
+    from_runs: bool
     teams: tuple[str, ...]
     against: str
     budget: float | None
@@ -56,6 +58,10 @@ def parse(arguments: Sequence[str]) -> EvalOptions:
     names = [team_name(team) for team in given.teams]
     if len({*names, "one"}) <= len(names):
         parser.error("--teams: two have the same name, or one is called `one`; a team is called as its file is")
+    given.from_runs = given.__dict__.pop("from") is not None
+    if given.from_runs is (given.tasks is not None):
+        parser.error("TASKS are missing, or --from runs in their place" if not given.tasks else "TASKS or --from runs")
+    given.tasks = given.tasks or "runs"
     given.teams = tuple(given.teams)
     given.results = given.results or Path(f"{Path(given.tasks.lstrip('@')).stem}.eval.jsonl")
     return EvalOptions(**vars(given))
@@ -73,12 +79,17 @@ def make_parser() -> Parser:
         formatter_class=Manual,
         allow_abbrev=False,
     )
-    parser.add_argument("tasks", metavar="TASKS", help="@questions, @reviews, @coding, or a file with input and target")
+    parser.add_argument(
+        "tasks", metavar="TASKS", nargs="?", help="@questions, @reviews, @coding, or a file with input and target"
+    )
     parser.add_argument(
         "--teams", metavar="CONFIG,...", type=model_names, required=True, help="configs of the teams, comma-separated"
     )
     parser.add_argument(
         "--against", metavar="MODEL|CONFIG", required=True, help="the one model, or a config with one agent"
+    )
+    parser.add_argument(
+        "--from", choices=("runs",), help="in place of TASKS: questions of your own runs that are marked as right"
     )
     parser.add_argument("--budget", metavar="USD", type=dollars, help="for all: no run begins that could pass it")
     parser.add_argument("--max-usd-each", metavar="USD", type=dollars, help="for each run, instead of its config's")
