@@ -7,6 +7,7 @@ from typing import cast
 
 import pytest
 
+from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS
 from massgen_mcp.config.examples import list_examples
 from tests.commands import ROOT
 from tests.harness import TempHome, home
@@ -15,6 +16,18 @@ __all__ = ["home"]
 
 PAGE = (ROOT / "docs/clients.md").read_text(encoding="utf-8")
 PROGRAMS = dict(re.findall(r"^## ([^\n]+)\n(?:(?!^## ).)*?```python\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE))
+
+
+def test_the_page_says_of_every_client_what_is_known_of_it() -> None:
+    words = {True: "yes", False: "no", None: "unknown"}
+    rows = [
+        f"| {client.title} | {' | '.join(words[one] for one in known[:3])} | {known.limits} | {known.source} |"
+        for client in CLIENTS.values()
+        if (known := client.known)
+    ]
+    _, _, table = PAGE.partition("| client | tasks |")
+    assert table.partition("\n\n")[0].splitlines()[2:] == rows
+    assert all(f"`{name}`" in PAGE for name in CLIENTS)
 
 
 def literals(program: str) -> Iterator[object]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS
 from tests.commands import run_command
@@ -32,6 +33,8 @@ FILES = {
     "zed-agent": ".config/zed/settings.json",
     "jetbrains-agent": ".jetbrains/acp.json",
     "amp": ".config/amp/settings.json",
+    "goose": ".config/goose/config.yaml",
+    "claude-desktop": ".config/Claude/claude_desktop_config.json",
 }
 SECTIONS = {
     "codex": "mcp_servers",
@@ -41,6 +44,7 @@ SECTIONS = {
     "zed-agent": "agent_servers",
     "jetbrains-agent": "agent_servers",
     "amp": "amp.mcpServers",
+    "goose": "extensions",
 }
 REFERENCES = {
     "claude-code": "${OPENAI_API_KEY:-}",
@@ -76,7 +80,7 @@ def written(person: TempHome, client: str, text: str) -> Path:
 
 def entry(person: TempHome, client: str, name: str = "massgen") -> dict[str, Any]:
     text = settings(person, client).read_text()
-    said = tomllib.loads(text) if client == "codex" else json.loads(text)
+    said = {"codex": tomllib.loads, "goose": yaml.safe_load}.get(client, json.loads)(text)
     return said[SECTIONS.get(client, "mcpServers")][name]
 
 
@@ -107,10 +111,10 @@ def test_a_fresh_home_gets_an_entry_with_absolute_paths_and_names_of_keys_that_c
     told = install(person, client)
     file = settings(person, client)
     assert str(file) in told
-    assert "OPENAI_API_KEY" in told
+    assert ("hands no keys on" if client == "claude-desktop" else "OPENAI_API_KEY") in told
     assert "Next: " in told
     ours = entry(person, client)
-    command = ours["command"][0] if client == "opencode" else ours["command"]
+    command = ours["command"][0] if client == "opencode" else ours.get("cmd") or ours["command"]
     assert Path(command).is_absolute()
     assert os.access(command, os.X_OK)
     assert KEY not in file.read_text()
@@ -121,6 +125,9 @@ def test_a_fresh_home_gets_an_entry_with_absolute_paths_and_names_of_keys_that_c
         assert "default_tools_approval_mode" not in ours
     elif client in ("zed-agent", "jetbrains-agent"):
         assert ours["args"][-1] == "acp"
+    elif client == "goose":
+        assert (ours["name"], ours["type"], ours["enabled"]) == ("massgen", "stdio", True)
+        assert "OPENAI_API_KEY" in ours["env_keys"]
     elif client in REFERENCES:
         assert ours["env"]["OPENAI_API_KEY"] == REFERENCES[client]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -176,7 +183,23 @@ text = \"\"\"
 """
 
 
-@pytest.mark.parametrize(("client", "text"), [("zed", COMMENTED), ("codex", TOML)])
+YAML = """\
+# Somebody's settings
+GOOSE_MODEL: gpt-5   # the good one
+extensions:
+    other:   # four blanks
+        cmd: 'x'
+        args: ["extensions:", "massgen:"]
+
+    # behind it
+# of what follows
+text: |
+  extensions:
+    massgen:
+"""
+
+
+@pytest.mark.parametrize(("client", "text"), [("zed", COMMENTED), ("codex", TOML), ("goose", YAML)])
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_comments_other_entries_and_spelling_stay(person: TempHome, client: str, text: str, newline: str) -> None:
     file = written(person, client, "")
@@ -215,6 +238,8 @@ BEFORE = {
     "zed-agent": '{"agent_servers": {"other": {"type": "custom", "command": "x"}}, "context_servers": {}}',
     "jetbrains-agent": '{"default_mcp_settings": {"use_idea_mcp": true}, "agent_servers": {}}\n',
     "amp": '{"amp.mcpServers": {}, "amp": {"mcpServers": 1}}\n',
+    "goose": "GOOSE_MODE: auto\nextensions: {}",
+    "claude-desktop": '{"preferences": {}}',
 }
 
 
@@ -233,6 +258,49 @@ def test_uninstall_keeps_what_somebody_changed_since(person: TempHome) -> None:
     file.write_text(file.read_text().replace('{"mcp', '{"mine": 1, "mcp'))
     install(person, "cursor", verb="uninstall")
     assert json.loads(file.read_text()) == {"mine": 1, "mcpServers": {}}
+
+
+@pytest.mark.parametrize(
+    ("client", "text"),
+    [
+        (
+            "zed",
+            '{\n  // "context_servers": {"massgen": {"command": "massgen-mcp"}},\n  "a": 1 /* "massgen": {} */\n}\n',
+        ),
+        ("zed", '{\n  "context_servers": {\n    // "massgen": {"command": "massgen-mcp"}\n  }\n}\n'),
+        ("codex", "# [mcp_servers.massgen]\n# command = 'massgen-mcp'\na = 1\n"),
+        ("goose", "# extensions:\n#   massgen:\n#     cmd: massgen-mcp\na: 1\n"),
+        ("goose", "extensions:\n  # massgen:\n  #   cmd: massgen-mcp\n  b:\n    cmd: x\n"),
+    ],
+)
+def test_what_is_commented_out_is_no_entry_and_stays(person: TempHome, tmp_path: Path, client: str, text: str) -> None:
+    file = written(person, client, text)
+    install(person, client)
+    comments = [line for line in text.splitlines() if line.lstrip().startswith(("#", "//")) or "/*" in line]
+    now = [line.replace("1,", "1") for line in file.read_text().splitlines()]
+    assert [line for line in now if line in comments] == comments
+    assert any("massgen" in line for line in now if line not in comments)
+    assert "already" in install(person, client)
+    install(person, client, verb="uninstall")
+    assert file.read_text() == text
+    asked = with_programs(person, tmp_path, CLIENTS[client].program)
+    told = run_command(asked, SERVER_MODULE, "doctor").stdout
+    assert f"{CLIENTS[client].title} is installed and does not know massgen-mcp" in told
+
+
+def test_a_goose_file_in_another_style_is_left_as_it_is(person: TempHome) -> None:
+    file = written(person, "goose", "extensions: {other: {cmd: x}}\n")
+    told = refused(person, "goose")
+    assert "cannot be changed safely" in told
+    assert "  massgen:\n    name: massgen\n" in told
+    assert file.read_text() == "extensions: {other: {cmd: x}}\n"
+    file.write_text("extensions: [\n")
+    assert "line 2 is no YAML" in refused(person, "goose")
+
+
+def test_who_is_not_woken_is_told_to_wait(person: TempHome) -> None:
+    assert "have it call wait_run" in install(person, "cursor")
+    assert "have it call wait_run" not in install(person, "claude-code")
 
 
 def test_an_entry_that_others_use_names_no_path_of_this_machine(person: TempHome) -> None:

@@ -160,7 +160,7 @@ async def test_a_word_of_the_caller_is_told_apart_and_marked(browser: Browser, t
             == 1
         )
         text = tab.text()
-    assert re.search(r"steering\s+[\d.]+ s request to finish with the existing answers", text, re.IGNORECASE)
+    assert re.search(r"steering\s+[\d.]+\ss request to finish with the existing answers", text, re.IGNORECASE)
 
 
 async def test_a_run_on_code_shows_patches_checks_and_how_the_files_of_two_answers_differ(

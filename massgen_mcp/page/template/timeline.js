@@ -20,7 +20,7 @@ function timeAt(line, place) {
   return line.end;
 }
 // A moment as it is told: the shorter the run, the finer.
-const timed = (line, seconds) => line.end < 60 ? `${seconds.toFixed(line.end < 1 ? 2 : 1)} s` : clock(seconds);
+const timed = (line, seconds) => line.end < 60 ? `${seconds.toFixed(line.end < 1 ? 2 : 1)}\u00a0s` : clock(seconds);
 // Marks of a lane that would lie on each other are moved apart, within the line.
 function spread(marks, apart, from, to) {
   marks.sort((a, b) => a.x - b.x);

@@ -173,7 +173,7 @@ function start() {
   const goOn = h('label', {class: 'box', hidden: true}, h('input', {type: 'checkbox', name: 'goOn'}), 'Go on with its changes in files, which are not applied');
   const form = h('form', {}, many('question', follows ? 'The next question' : 'Question: the whole task, the team sees nothing else', 6, true), goOn,
     field('Team', teams, 'broad'), one('config', 'Or your own: the path of a YAML file', {}, 'broad'),
-    many('models', 'Or models, one in each line, as backend/model', 2), one('num_agents', 'Agents, to use one model several times', {type: 'number', min: 1, max: known.agents}), field('Decided by', decides),
+    many('models', 'Or models, one in each line, as backend/model', 2), one('num_agents', 'Agents, to use one model several times', {type: 'number', min: 1, max: known.agents}), field('Decided by', decides, 'broad'),
     clis, many('context_paths', 'Files and directories that the team may read, one absolute path in each line', 2),
     h('label', {class: 'box'}, h('input', {type: 'checkbox', name: 'write'}), 'What it changes there may be applied later'),
     many('checks', 'Commands that test the changes to these paths, one in each line', 2),

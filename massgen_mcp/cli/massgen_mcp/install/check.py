@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from massgen_mcp.cli.massgen_mcp.install import jsonc, toml_tables
 from massgen_mcp.cli.massgen_mcp.install.clients import (
     CLIENTS,
     SCOPES,
@@ -23,6 +22,7 @@ from massgen_mcp.cli.massgen_mcp.install.clients import (
     is_ours,
     started_by,
 )
+from massgen_mcp.cli.massgen_mcp.install.config_file import read
 from massgen_mcp.cli.massgen_mcp.install.ours import own_command
 from massgen_mcp.runs.doctor.result import DoctorCheck
 
@@ -86,11 +86,12 @@ def _found(client: Client, cwd: Path, environ: Mapping[str, str]) -> tuple[list[
     for scope in SCOPES:
         file = client.file(scope, home, cwd, environ)
         text = _read(file) if file else ""
-        if file is None or SERVER not in text:
-            continue
+        document = _parsed(file, text) if file and SERVER in text else None
+        if file is None or SERVER not in (text if document is None else json.dumps(document, default=str)):
+            continue  # also where it is only in a comment
         shown = _shown(file, home, cwd)
         knowing.append(shown)
-        for entry in _entries(_parsed(file, text), client.section):
+        for entry in _entries(document, client.section):
             command, *arguments = started_by(entry)
             entries.append(_Entry(command, tuple(arguments), shown, scope))
     return knowing, entries
@@ -154,6 +155,6 @@ def _read(file: Path) -> str:
 
 def _parsed(file: Path, text: str) -> object:
     try:
-        return toml_tables.loads(text) if file.suffix == ".toml" else jsonc.loads(text.removeprefix("\ufeff"))
-    except (toml_tables.NotToml, jsonc.NotJson):
+        return read(file, text)
+    except ValueError:
         return None

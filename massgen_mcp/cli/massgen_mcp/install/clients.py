@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 Scope = Literal["user", "project"]
 SCOPES: Sequence[Scope] = ("user", "project")
@@ -38,6 +38,20 @@ class ServerCommand:
     passed_on: Sequence[str]
 
 
+class Known(NamedTuple):
+    """What a client can do with a server's runs; None where that is not known. As of November 2026."""
+
+    tasks: bool | None
+    """Whether it is woken with the result."""
+    forms: bool | None
+    """Whether it shows a person the question of a run."""
+    apps: bool | None
+    """Whether it shows the page of a run."""
+    limits: str
+    """Of a call's time and a reply's size."""
+    source: str
+
+
 @dataclass(frozen=True, slots=True)
 class Client:
     """`places` are files, `~/` being the user's home and anything else relative to the project."""
@@ -54,6 +68,10 @@ class Client:
     entry: Callable[[ServerCommand], Entry]
     afterwards: str
     """What the person has to do then."""
+    known: Known | None = None
+    """None: of an editor that takes the team as its agent."""
+    hands_on: bool = True
+    """Whether keys get from its environment to the server."""
     is_editor: bool = False
     """Whether it starts us as an agent that a person talks to, and not as tools for another one."""
 
@@ -104,6 +122,20 @@ def _agent(command: ServerCommand) -> Entry:
     return {"command": command.path, "args": [*command.arguments, "acp"], "env": {}}
 
 
+def _goose(command: ServerCommand) -> Entry:
+    return {
+        "name": "massgen",
+        "description": "Delegate a hard question to a team of LLM agents",
+        "type": "stdio",
+        "cmd": command.path,
+        "args": list(command.arguments),
+        "enabled": True,
+        "timeout": CALL_SECONDS,
+        "envs": {},
+        "env_keys": list(command.passed_on),
+    }
+
+
 def _opencode(command: ServerCommand) -> Entry:
     """opencode hands its whole environment on; `timeout` is for the start."""
     words = [command.path, *command.arguments]
@@ -112,6 +144,12 @@ def _opencode(command: ServerCommand) -> Entry:
 
 def _below_config(path: str) -> Callable[[Environ], str]:
     return lambda environ: str(Path(environ.get("XDG_CONFIG_HOME") or ".config", path))
+
+
+def _desktop_file(environ: Environ) -> str:
+    if sys.platform == "darwin":
+        return "Library/Application Support/Claude/claude_desktop_config.json"
+    return _below_config("Claude/claude_desktop_config.json")(environ)
 
 
 def _vscode_file(environ: Environ) -> str:
@@ -137,6 +175,7 @@ CLIENTS: Mapping[str, Client] = {
             ".mcp.json",
             _referring("${NAME:-}", kind="stdio", timeout=CALL_SECONDS * 1000),
             "Start Claude Code anew; /mcp shows the server.",
+            Known(True, True, False, "28 hours, 5 minutes by `install`; 50,000 characters", "tried, 2.1.330"),
         ),
         Client(
             "codex",
@@ -147,6 +186,7 @@ CLIENTS: Mapping[str, Client] = {
             ".codex/config.toml",
             _codex,
             "Start Codex anew; /mcp shows the server.",
+            Known(False, True, False, "5 minutes; about 12 kB", "tried, 0.169"),
         ),
         Client(
             "gemini",
@@ -156,7 +196,9 @@ CLIENTS: Mapping[str, Client] = {
             lambda environ: str(Path(environ.get("GEMINI_CLI_HOME") or "", ".gemini/settings.json")),
             ".gemini/settings.json",
             _referring("${NAME:-}", timeout=CALL_SECONDS * 1000),
-            "Start Gemini CLI anew, in a folder that it trusts; /mcp shows the server.",
+            "Start Gemini CLI anew, in a folder that it trusts; /mcp shows the server. Google ended it for private "
+            "accounts in June 2026; agy has taken its place: massgen-mcp install agy.",
+            Known(False, None, False, "5 minutes by `install`; unknown", "tried, 0.61"),
         ),
         Client(
             "cursor",
@@ -167,6 +209,7 @@ CLIENTS: Mapping[str, Client] = {
             ".cursor/mcp.json",
             _referring("${env:NAME}", kind="stdio"),
             "Switch the server on in Cursor's settings under MCP, or start Cursor anew.",
+            Known(None, True, True, "unknown", "its documentation"),
         ),
         Client(
             "vscode",
@@ -177,6 +220,7 @@ CLIENTS: Mapping[str, Client] = {
             ".vscode/mcp.json",
             _referring("${env:NAME}", kind="stdio"),
             "Run 'MCP: List Servers' in VS Code and start the server.",
+            Known(False, True, True, "unknown", "its documentation and issues"),
         ),
         Client(
             "windsurf",
@@ -187,6 +231,7 @@ CLIENTS: Mapping[str, Client] = {
             None,
             _referring("${env:NAME}"),
             "Refresh the servers in Windsurf's settings under Cascade, or start Windsurf anew.",
+            Known(None, None, None, "unknown", "nothing found"),
         ),
         Client(
             "zed",
@@ -197,6 +242,7 @@ CLIENTS: Mapping[str, Client] = {
             ".zed/settings.json",
             _zed,
             "Zed starts the server by itself; the settings of its agent panel show it.",
+            Known(None, False, None, "unknown", "its documentation"),
         ),
         Client(
             "opencode",
@@ -206,7 +252,8 @@ CLIENTS: Mapping[str, Client] = {
             _below_config("opencode/opencode.json"),
             "opencode.json",
             _opencode,
-            "Start opencode anew; /mcp shows the server. Nothing wakes its session: have it call wait_run.",
+            "Start opencode anew; /mcp shows the server.",
+            Known(False, None, None, "unknown", "tried, 1.18; its issues"),
         ),
         Client(
             "copilot",
@@ -217,6 +264,7 @@ CLIENTS: Mapping[str, Client] = {
             ".github/mcp.json",
             _referring("${NAME:-}", kind="local", tools=["*"]),
             "Start Copilot CLI anew; /mcp show lists the server.",
+            Known(False, None, False, "unknown", "its issues"),
         ),
         Client(
             "agy",
@@ -227,6 +275,7 @@ CLIENTS: Mapping[str, Client] = {
             ".agents/mcp_config.json",
             _referring("$NAME"),
             "Start agy anew; /mcp shows the server.",
+            Known(None, None, None, "unknown", "nothing found"),
         ),
         Client(
             "jetbrains",
@@ -237,6 +286,7 @@ CLIENTS: Mapping[str, Client] = {
             ".junie/mcp/mcp.json",
             _stdio,
             "Junie's settings show the server under MCP. Start the IDE where the keys are set.",
+            Known(None, None, None, "unknown", "nothing found"),
         ),
         Client(
             "zed-agent",
@@ -269,6 +319,30 @@ CLIENTS: Mapping[str, Client] = {
             ".amp/settings.json",
             _stdio,
             "Start Amp anew, where the keys are set; a server of a project has to be approved first.",
+            Known(None, None, None, "unknown", "nothing found"),
+        ),
+        Client(
+            "goose",
+            "Goose",
+            "goose",
+            "extensions",
+            _below_config("goose/config.yaml"),
+            None,
+            _goose,
+            "Start a new session of Goose, where the keys are set; `goose info -v` shows the server.",
+            Known(None, True, True, "5 minutes by `install`; unknown", "its documentation"),
+        ),
+        Client(
+            "claude-desktop",
+            "Claude Desktop",
+            "claude-desktop",
+            "mcpServers",
+            _desktop_file,
+            None,
+            _stdio,
+            "Quit Claude Desktop and start it anew; its settings show the server under Developer.",
+            Known(None, None, None, "1 to 4 minutes; unknown", "issues; Apps only at times"),
+            hands_on=False,
         ),
     )
 }
@@ -278,7 +352,7 @@ def started_by(entry: object) -> list[str]:
     """The program that an entry starts, and its arguments, as far as it can be read."""
     fields = cast("Entry", entry) if isinstance(entry, dict) else {}
     words: list[str] = []
-    for part in (fields.get("command"), fields.get("args")):
+    for part in (fields.get("command") or fields.get("cmd"), fields.get("args")):
         words += map(str, cast("list[object]", part)) if isinstance(part, list) else [str(part)] if part else []
     return words
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from massgen_mcp.cli.massgen_mcp.install import jsonc, toml_tables
+from massgen_mcp.cli.massgen_mcp.install import jsonc, toml_tables, yaml_blocks
 from massgen_mcp.cli.massgen_mcp.install.clients import Entry, is_ours
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import sync_directory
@@ -20,6 +20,8 @@ from massgen_mcp.home import sync_directory
 COPY_ENDING = ".before-massgen"
 MAX_BYTES = 32 * 1024 * 1024
 _BOM = "\ufeff"
+_LANGUAGES = {".toml": toml_tables, ".yaml": yaml_blocks}
+"""By the end of a file's name; any other is JSON with comments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +49,14 @@ def take_entry(file: Path, section: str, name: str) -> Change:
     return _changed(file, section, name, None) if file.exists() or file.is_symlink() else Change(file, False)
 
 
+def read(file: Path, text: str) -> object:
+    """What a text says that is the file's. Raises `ValueError` with the line where it is wrong."""
+    return _LANGUAGES.get(file.suffix, jsonc).loads(text.removeprefix(_BOM))
+
+
 def shown(file: Path, section: str, name: str, entry: Entry) -> str:
     """The entry alone, as it would stand in the file."""
-    return _with_entry(file, "" if _is_toml(file) else "{}\n", section, name, entry)
+    return _with_entry(file, "" if file.suffix in _LANGUAGES else "{}\n", section, name, entry)
 
 
 def _changed(link: Path, section: str, name: str, entry: Entry | None) -> Change:
@@ -108,20 +115,21 @@ def _edited(file: Path, before: str, section: str, name: str, entry: Entry | Non
 
 def _renewed(old: Entry, new: Entry) -> Entry:
     """The new entry, with what somebody added to the old one or set differently there."""
-    started = {field: new[field] for field in ("command", "args") if field in new}
+    started = {field: new[field] for field in ("command", "cmd", "args") if field in new}
     renewed = {**new, **old, **started}
     kept, now = old.get("env"), new.get("env")
     if isinstance(kept, dict) and isinstance(now, dict):
         renewed["env"] = {**cast("Entry", now), **cast("Entry", kept)}
-    kept, now = old.get("env_vars"), new.get("env_vars")
-    if isinstance(kept, list) and isinstance(now, list):
-        names = cast("list[object]", kept)
-        renewed["env_vars"] = [*names, *(name for name in cast("list[object]", now) if name not in names)]
+    for field in ("env_vars", "env_keys"):
+        kept, now = old.get(field), new.get(field)
+        if isinstance(kept, list) and isinstance(now, list):
+            names = cast("list[object]", kept)
+            renewed[field] = [*names, *(name for name in cast("list[object]", now) if name not in names)]
     return renewed
 
 
 def _with_entry(file: Path, text: str, section: str, name: str, entry: Entry | None) -> str:
-    language = toml_tables if _is_toml(file) else jsonc
+    language = _LANGUAGES.get(file.suffix, jsonc)
     try:
         if entry is None:
             return language.without_member(text, section, name)
@@ -141,9 +149,8 @@ def _says(file: Path, text: str, wanted: dict[str, Any], section: str) -> bool:
 
 def _understood(file: Path, text: str) -> dict[str, Any]:
     try:
-        loads = toml_tables.loads if _is_toml(file) else jsonc.loads
-        document = loads(text.removeprefix(_BOM))
-    except (toml_tables.NotToml, jsonc.NotJson) as error:
+        document = read(file, text)
+    except ValueError as error:
         raise _refusal(file, str(error)) from error
     if not isinstance(document, dict):
         raise _refusal(file, "it is not an object")
@@ -198,10 +205,6 @@ def _replace(file: Path, text: str, mode: int) -> None:
         with suppress(OSError):
             fresh.unlink(missing_ok=True)
     sync_directory(file.parent)
-
-
-def _is_toml(file: Path) -> bool:
-    return file.suffix == ".toml"
 
 
 def _refusal(file: Path, why: str) -> MassgenError:

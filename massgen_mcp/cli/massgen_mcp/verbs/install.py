@@ -32,7 +32,9 @@ async def run(options: argparse.Namespace) -> int:
     if options.verb == "uninstall":
         return _uninstall(client, file, options)
     command = own_command(os.environ, options.key, shared=options.scope == "project")
-    entry = _Entry(client, file, options.name, client.entry(command), tuple(command.passed_on))
+    entry = _Entry(client, file, options.name, client.entry(command), tuple(command.passed_on) * client.hands_on)
+    if "name" in entry.content:
+        entry.content["name"] = options.name
     if options.print:
         change = Change(file, changed=False)
     else:
@@ -69,11 +71,17 @@ def _tell(entry: _Entry, change: Change) -> None:
         print_line(f"{title}: {entry.name!r} is in {change.file}")
     if change.copy:
         print_line(f"The file as it was before: {change.copy}")
-    if entry.passed_on:
+    if not entry.client.hands_on:
+        print_line(
+            f"{title} hands no keys on. For providers that need one take the bundle, which asks for keys itself."
+        )
+    elif entry.passed_on:
         print_line(f"Passed on from the environment that {title} is started in: {', '.join(entry.passed_on)}")
     else:
         print_line("No key of a provider is set here, so none is passed on. Set one and install again, or use --key.")
     print_line(f"Next: {entry.client.afterwards}")
+    if entry.client.known and not entry.client.known.tasks:
+        print_line(f"Nothing is known to wake {title} when a run has ended: have it call wait_run.")
 
 
 def _document(entry: _Entry, change: Change) -> dict[str, object]:
