@@ -66,7 +66,7 @@ def _line(docs: Path, path: Path) -> str:
 
 
 def _first_sentence(text: str) -> str:
-    """Of the paragraph below the title, up to a colon, without links; empty where the page begins with something else."""
+    """Of the paragraph below the title, up to a colon, without links; empty where something else stands there."""
     paragraph = next((part for part in text.split("\n\n") if part.strip() and not part.lstrip().startswith("<!--")), "")
     if not re.match(r"\w|`\w|\[\w", paragraph.strip()):
         return ""
