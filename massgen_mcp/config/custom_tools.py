@@ -17,6 +17,12 @@ from massgen_mcp.config.yaml_reader import Place, Plain
 
 MAX_SOURCE = 200_000
 EXAMPLE = str(Path(__file__).parent / "massgen" / "example_tools.py")
+MASSGEN_MEDIA = "_multimodal_tools"
+"""The directory of MassGen's functions for pictures, sound, video and documents."""
+NO_MEDIA = (
+    "path: MassGen's media functions ask a model, and functions run in the sandbox, without keys and network; leave "
+    "them out"
+)
 _PLAIN: Mapping[str, Any] = {
     "str": str,
     "int": int,
@@ -147,6 +153,8 @@ def _entries(entry: dict[str, Plain], existing: Callable[[str], str | None]) -> 
     names, abouts = _listed(entry.pop("name", None)), _listed(entry.pop("description", None))
     presets = _listed(entry.pop("preset_args", None) or entry.pop("default_params", None))
     path, found = entry.pop("path", None), list[Plain]()
+    if MASSGEN_MEDIA in Path(str(path)).parts:
+        raise ValueError(NO_MEDIA)
     for at, named in enumerate(functions):
         name = str(names[at] if at < len(names) else named)
         file, function = (existing(str(path)), str(named)) if path is not None else _installed(str(named))

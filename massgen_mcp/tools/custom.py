@@ -59,7 +59,10 @@ async def result_of(value):
 module = sys.modules["own_tools"] = types.ModuleType("own_tools")
 module.__file__ = file
 exec(compile(source, file, "exec"), module.__dict__)
-text = asyncio.run(result_of(getattr(module, function)(**arguments)))
+called = getattr(module, function)
+named = inspect.signature(called).parameters.items()
+first = [arguments.pop(name, one.default) for name, one in named if one.kind is one.POSITIONAL_ONLY]
+text = asyncio.run(result_of(called(*first, **arguments)))
 sys.stdout.flush()
 print("\\n" + mark + json.dumps(text) + mark, flush=True)
 """

@@ -58,6 +58,10 @@ def broken():
     raise RuntimeError("no such weight")
 
 
+def placed(first: str, second: str = "b", third: str = "c", /, *, last: str = "d"):
+    return first + second + third + last
+
+
 def hostile(secret: str, elsewhere: str):
     told = []
     for what in (lambda: Path(secret).read_text(), lambda: Path(elsewhere).write_text("x"), lambda: connect()):
@@ -94,22 +98,25 @@ def test_functions_are_called_in_the_sandbox_and_only_what_they_return_is_told(h
         {"call": "table"},
         {"call": "two_num_tool", "arguments": {"x": 123, "y": 456}},
         {"call": "odd", "arguments": {"json": "of", "schema": ["any"], "copy": "kind"}},
+        {"call": "placed", "arguments": {"first": "1", "third": "3", "last": "4"}},
         {"call": "run_command", "arguments": {"command": "ls"}},
         tools=[
             "tools.py:weigh",
             "tools.py:odd",
+            "tools.py:placed",
             {"name": ["count_up", "table"], "path": "tools.py", "function": ["counted", "table"], "category": "x"},
             {"name": "two_num_tool", "function": "two_num_tool"},
         ],
     )
-    assert [one["result"] for one in told[:5]] == [
+    assert [one["result"] for one in told[:6]] == [
         "moon: 5 fast ['a']",
         "4\n5\n6",
         '{"a": [1, 2]}',
         "The sum of 123 and 456 is 579",
         "of ['any'] kind",
+        "1b34",
     ]
-    assert "no tool named 'run_command'" in told[5]["result"], "functions alone are no commands"
+    assert "no tool named 'run_command'" in told[6]["result"], "functions alone are no commands"
 
 
 def test_wrong_arguments_and_failures_go_back_to_the_model(home: TempHome) -> None:
@@ -152,6 +159,10 @@ async def test_models_are_told_what_signature_and_docstring_say_and_nothing_runs
         ("missing.py:weigh", "path: 'missing.py': no such file, or it may not be read"),
         ({"name": "nowhere"}, "no tool 'nowhere' is installed (none); name its file as path: FILE.py"),
         ("notes.txt:weigh", "is no Python that can be read"),
+        (
+            "massgen/tool/_multimodal_tools/understand_image.py:understand_image",
+            "without keys and network; leave them out",
+        ),
     ],
 )
 def test_a_function_that_is_not_there_is_a_problem_of_the_config(tmp_path: Path, entry: Any, problem: str) -> None:
