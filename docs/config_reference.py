@@ -175,6 +175,7 @@ agents:
       exclude_tools: [delete_ticket]
       exclude_file_operation_mcps: false
       commands: true
+    enable_nlip: false
 """,
     ),
     Section(
@@ -486,6 +487,7 @@ orchestrator:
   perspectives: true
   enable_filesystem: true
   allow_questions: true
+  enable_nlip: true
   context_paths:
     - { path: src, permission: write, copy_ignored: [target] }
     - { path: notes.md, permission: read }

@@ -42,6 +42,10 @@ FILES: Mapping[str, tuple[str, str]] = {
     "coordination_events.json": ("MassGen's tools", "what happened in the coordination"),
     "coordination_table.txt": ("you", "the same as a table"),
     "execution_metadata.yaml": ("MassGen's tools", "question, config, versions and times"),
+    "nlip.jsonl": (
+        "programs that read NLIP",
+        "with `enable_nlip`: what agents, tools and caller say to each other, as messages of ECMA-430; sent nowhere",
+    ),
     "workspaces/AGENT/": ("agents", "where they work; deleted first"),
     "changes/": ("the program", "copies of your directories and what became of them, where the run has any"),
     "private/AGENT/": ("agents that are programs", "their home directories"),

@@ -19,6 +19,7 @@ from typing import Any, Literal, Self, cast
 import anyio
 
 from massgen_mcp.agents.config import AgentConfig
+from massgen_mcp.agents.settings import UnsupportedSettingError
 from massgen_mcp.backends.base import (
     AssistantMessage,
     Backend,
@@ -215,7 +216,10 @@ class ConfigurableAgent(SingleAgent):
     ) -> None:
         """`backend` is taken instead of one of the config's own making; `environ` holds the keys (default: the
         process's). Raises as `AgentConfig.create_backend`."""
-        config.init_nlip_router()
+        if config.enable_nlip:
+            raise UnsupportedSettingError(
+                "enable_nlip", "messages are written where a run is; leave it off for one agent"
+            )
         own = backend or config.create_backend(environ)
         super().__init__(own, config.agent_id, config.get_system_message(), session_id, timeout_seconds=timeout_seconds)
         self.config = config

@@ -11,6 +11,7 @@ import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
+from importlib.util import find_spec
 from typing import Any, cast
 
 from massgen_mcp.agents import sections
@@ -52,7 +53,8 @@ class AgentConfig:
     - `timeout_config`, `coordination_config`: see there.
     - `skip_coordination_rounds`: for debugging; the first agent writes the final answer straight away.
     - `debug_final_answer`: for debugging; taken as the final answer instead of asking the winner.
-    - `enable_nlip`, `nlip_config`: not available here; a config that switches it on is refused when it is used.
+    - `enable_nlip`: what the agent says and is told in a run is also written to `nlip.jsonl` of the run, as messages of
+      NLIP; as `orchestrator` of a team that of all agents. `nlip_config` changes nothing.
     """
 
     backend_params: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
@@ -100,16 +102,14 @@ class AgentConfig:
         return sections.instructions(self.custom_instruction, self.backend_params)
 
     def init_nlip_router(self, tool_manager: object | None = None, mcp_executor: object | None = None) -> None:
-        """Nothing is to be done while `enable_nlip` is off; this engine routes no messages through NLIP.
+        """Make sure that the messages of this agent's runs can be written. Runs have their own tools, so there is
+        nothing to route to: both arguments change nothing.
 
-        Raises `UnsupportedSettingError` when it is on.
+        Raises `UnsupportedSettingError` where `enable_nlip` is on, and the package of the standard is not installed.
         """
         del tool_manager, mcp_executor
-        if self.enable_nlip:
-            raise UnsupportedSettingError(
-                "enable_nlip",
-                "messages are not routed through NLIP here; agents use their tools directly, so leave it off",
-            )
+        if self.enable_nlip and find_spec("nlip_sdk") is None:
+            raise UnsupportedSettingError("enable_nlip", 'it needs pip install "massgen-mcp[nlip]"')
 
     # -- one factory per backend ----------------------------------------------------------------------------------
 
@@ -408,6 +408,8 @@ class AgentConfig:
         """
         self.init_nlip_router()
         agent: dict[str, Any] = {} if self.agent_id is None else {"id": self.agent_id}
+        if self.enable_nlip:
+            agent["enable_nlip"] = True
         agent["backend"] = sections.backend_section(self.backend_params, os.environ if environ is None else environ)
         if system := self.get_system_message():
             agent["system_message"] = system
@@ -419,6 +421,7 @@ class AgentConfig:
     def _rules(self) -> dict[str, Any]:
         coordination = asdict(settings_from(CoordinationConfig, self.coordination_config, "coordination_config"))
         own = {one.name: getattr(self, one.name) for one in fields(self) if one.name in OrchestratorConfig.model_fields}
+        del own["enable_nlip"]  # the agent's own; a team need not agree
         rules = sections.changed(own, _ENGINE)
         if aids := sections.changed(coordination, _ENGINE.coordination):
             rules["coordination"] = aids

@@ -26,6 +26,8 @@ def team_config(
         (lead,) = alone[0].pop("agents")
         if texts := lead.get("message_templates"):
             sections = [{"message_templates": texts, **section} for section in sections]
+        if lead.get("enable_nlip"):
+            sections = [{**section, "enable_nlip": True} for section in sections]
     rules, *others = alone
     for other in others:
         if differing := _differing(rules, other):

@@ -6,6 +6,7 @@ Every problem of a file is reported at once, with its line and without values.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 
@@ -176,8 +177,14 @@ def missing_keys(config: Config, environ: Mapping[str, str]) -> list[str]:
 
 def missing_parts(config: Config, environ: Mapping[str, str]) -> list[str]:
     """What this config needs and has not: the names of variables, and what is not installed, in words."""
-    lacks = (members.lack(agent.backend, environ) for agent in config.agents)
+    lacks = [*(members.lack(agent.backend, environ) for agent in config.agents), _without_nlip(config)]
     return [*missing_keys(config, environ), *dict.fromkeys(lack for lack in lacks if lack is not None)]
+
+
+def _without_nlip(config: Config) -> str | None:
+    if any(map(config.with_nlip, config.agents)) and find_spec("nlip_sdk") is None:
+        return 'enable_nlip needs the package of the standard: pip install "massgen-mcp[nlip]"'
+    return None
 
 
 def check_credentials(config: Config, environ: Mapping[str, str]) -> None:
@@ -202,8 +209,8 @@ def require_keys(config: Config, environ: Mapping[str, str]) -> None:
     check_credentials(config, environ)
     if refused := refused_keys(config, environ):
         raise MassgenError("key_refused", describe_refusal(refused))
-    for agent in config.agents:
-        if missing := members.lack(agent.backend, environ):
+    for missing in (*(members.lack(agent.backend, environ) for agent in config.agents), _without_nlip(config)):
+        if missing:
             raise MassgenError("config_invalid", missing)
     without = _without_key(config, environ)
     lacking: dict[str, list[str]] = {}

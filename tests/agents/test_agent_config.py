@@ -131,24 +131,10 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
     assert "voting_sensitivity" in message
 
 
-def test_nlip_is_refused_wherever_it_would_matter() -> None:
-    off = scripted(nlip_config={"routes": []})
-    off.init_nlip_router(tool_manager=object())
-    assert off.to_config(NOBODY).agents
+def test_an_agent_that_is_talked_to_without_a_run_writes_no_nlip() -> None:
     on = scripted(enable_nlip=True)
-    uses: list[Callable[[], object]] = [
-        on.init_nlip_router,
-        on.to_config_dict,
-        on.to_config,
-        on.create_backend,
-        lambda: team_config(off, orchestrator=on),
-        lambda: team_config(on, orchestrator=off),
-        lambda: ConfigurableAgent(on, off.create_backend()),
-    ]
-    for use in uses:
-        with pytest.raises(UnsupportedSettingError, match="enable_nlip: messages are not routed") as caught:
-            use()
-        assert caught.value.setting == "enable_nlip"
+    with pytest.raises(UnsupportedSettingError, match="enable_nlip: messages are written where a run is"):
+        ConfigurableAgent(on, on.create_backend())
 
 
 def test_replaced_texts_go_into_the_config_of_a_run() -> None:

@@ -246,7 +246,7 @@ def test_only_the_number_of_answers_has_another_default_than_in_a_file() -> None
     ours = AgentConfig()
     shared = [one.name for one in dataclasses.fields(ours) if one.name in OrchestratorConfig.model_fields]
     assert [name for name in shared if getattr(ours, name) != getattr(engine, name)] == ["max_new_answers_per_agent"]
-    assert len(shared) == 5
+    assert len(shared) == 6
 
 
 def test_describing_agents_loads_no_providers_library() -> None:

@@ -147,12 +147,6 @@ FEATURES = (
         {"backend": "context_paths"},
     ),
     Feature(
-        "nlip",
-        "messages are not routed through NLIP here; leave it off",
-        {"agent": "enable_nlip", "orchestrator": "enable_nlip"},
-        {"agent": "nlip nlip_config", "orchestrator": "nlip_config"},
-    ),
-    Feature(
         "resuming",
         "a run goes on from its own journal, not from a config: massgen --resume RUN, or control_run with "
         "action=resume. Leave this out",
@@ -167,6 +161,10 @@ FEATURES = (
 )
 
 NEEDLESS = (
+    Needless(
+        "with enable_nlip every message is written to nlip.jsonl of the run; nothing of NLIP can be set beyond that",
+        {"agent": "nlip nlip_config", "orchestrator": "nlip_config"},
+    ),
     Needless(
         "how a run is shown and logged is chosen where it is started: massgen --no-display, --no-logs, --automation",
         {"config": "ui display"},

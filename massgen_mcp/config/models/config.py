@@ -140,6 +140,10 @@ class AgentSettings(Settings, frozen=True):
     """Python functions as tools, run in the sandbox. In a file also under `backend`, and as MassGen writes them."""
     exclude_file_operation_mcps: bool = False
     """True: this agent has no file tools, and no workspace unless it runs commands."""
+    enable_nlip: bool = False
+    """Whether what this agent says and is told is also written to `nlip.jsonl` of the run, as messages of the Natural
+    Language Interaction Protocol (ECMA-430). Needs the extra `nlip`.
+    """
     commands: CommandsConfig | None = None
     """This agent's own settings of commands, in place of the team's; `true` stands for the team's, `false` for none."""
 
@@ -196,6 +200,10 @@ class Config(Settings, frozen=True):
             if getattr(coordination, key) and not orchestrator.enable_filesystem:
                 raise ValueError(f"coordination.{key} keeps files, but enable_filesystem is false")
         return orchestrator
+
+    def with_nlip(self, agent: AgentSettings) -> bool:
+        """Whether what the agent says and is told is also written as NLIP."""
+        return agent.enable_nlip or self.orchestrator.enable_nlip
 
     def runs_commands(self, agent: AgentSettings) -> bool:
         """Whether the agent itself may say what is run, and not only call the functions that it has as tools."""

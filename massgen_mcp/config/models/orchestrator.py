@@ -162,6 +162,8 @@ class OrchestratorConfig(Settings, frozen=True):
     """
     enable_filesystem: bool = True
     """False: agents have no workspace and no file tools."""
+    enable_nlip: bool = False
+    """As `enable_nlip` of every agent."""
     allow_questions: bool = False
     """Agents may ask whoever started the run; it is `input_required` until `control_run` answers, or ten minutes."""
     context_paths: tuple[ContextPath, ...] = Field(default=(), max_length=20)

@@ -44,6 +44,7 @@ from massgen_mcp.runs.engine import Action, Control, EventWriter, FrozenRequest,
 from massgen_mcp.runs.host.agent_servers import ServerLosses, opened_servers
 from massgen_mcp.runs.host.assembly import CommandAccess, ModelAccess, RunResources, assemble
 from massgen_mcp.runs.host.judging import Judging, prepare_judging
+from massgen_mcp.runs.host.nlip import nlip_writer
 from massgen_mcp.runs.host.publishing import Publisher, RunLog, guarded, logged_in, write_status
 from massgen_mcp.runs.host.setting_up import failed_setup, hand_on_setup, set_up_copies
 from massgen_mcp.runs.host.tracing import trace_of
@@ -161,7 +162,8 @@ async def execute_run(
         state, recorded = await anyio.to_thread.run_sync(begun)
         conductor = Conductor(run_spec, journal, past, state)
         journal.ends_with(state)
-        for listener in (log.heard, recorded.heard, on_record):
+        nlip = await anyio.to_thread.run_sync(nlip_writer, run, config, state, cleanup)
+        for listener in filter(None, (log.heard, recorded.heard, nlip, on_record)):
             journal.listen(guarded(listener, log))
         await _trace(run_id, config, environ, journal, log, cleanup)
         on_start(RunHandle(conductor, state, tuple(past)))
