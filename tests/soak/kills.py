@@ -234,7 +234,7 @@ def judge(run: RunFiles, toll: Toll) -> None:
     started = Counter(event.call_id for event in events if isinstance(event, ModelCallStarted))
     repeated = [event.call_id for event in events if isinstance(event, ModelCallStarted) and event.repeated]
     toll.repeated += len(repeated)
-    toll.doubled += any(count > 1 + (call in repeated) for call, count in started.items())
+    toll.doubled += any(count > 1 + repeated.count(call) for call, count in started.items())
 
 
 def _started(home: TempHome, runs: list[str]) -> int:

@@ -1,14 +1,14 @@
 """`kill -9` of workers of several machines at random moments: is anything lost, doubled or torn?"""
 
 import random
-from collections import Counter
 
 import anyio
 
 from benchmarks.local_model import LocalModel
 from massgen_mcp.config.loader import load_config
+from massgen_mcp.events.agent_work import ModelCallStarted
 from tests.cluster.stage import cluster
-from tests.harness import TempHome
+from tests.harness import TempHome, wait_until
 from tests.postgres import shared_server
 from tests.soak.kills import AGENTS, MODEL_SECONDS, TEAM, Toll, await_end, judge, moment, write_team
 from tests.teams import asked
@@ -47,11 +47,13 @@ async def kill_workers(home: TempHome, *, kills: int, workers: int, seed: int) -
             victim.kill()
             toll.kills += 1
             machines.add_worker("--concurrency", "20")
+        marked = 0
         for run_id in runs:
             await await_end(services[0], run_id)
-            judge((await services[0].look(run_id)).directory, toll)
+            run = (await services[0].look(run_id)).directory
+            await wait_until(run.report.exists)  # the last of its files, also where its worker was killed just then
+            judge(run, toll)
+            marked += sum(isinstance(record.event, ModelCallStarted) for record in run.event_log.read())
         toll.doubled += len(await services[1].recent(limit=10 * len(runs))) - len(runs)
-        asked_for = Counter(model.bodies())
-        known = toll.repeated + len(runs) * (2 * AGENTS + 1)
-        toll.doubled += max(0, asked_for.total() - known)
+        toll.doubled += max(0, len(model.bodies()) - marked)
     return toll.judged()
