@@ -28,7 +28,6 @@ from massgen_mcp.request.run_request import CallerRequest
 from massgen_mcp.request.team import NamedTeam, choose_team
 from massgen_mcp.request.trust import Consent
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.views.plain_text import preview
 
 logger = logging.getLogger(__name__)
@@ -176,7 +175,11 @@ class EditorAgent(Wire):
         session = await self._opened(session_id, cwd)
         for listed in runs:
             turn = self._turn(session)
-            view = await self._whole(listed)
+            try:
+                view = await self._service.look(listed.row.run_id)
+            except MassgenError as gone:
+                await turn.say(f"{gone}\n\n")
+                continue
             await turn.say(view.snapshot.question, "user_message_chunk")
             if view.ended:
                 await turn.ended(view)
@@ -184,12 +187,6 @@ class EditorAgent(Wire):
                 session.turn = turn
                 self._tasks.start_soon(self._beside, partial(self._followed, session, turn, view.row.run_id))
         return session.options
-
-    async def _whole(self, listed: RunView) -> RunView:
-        try:
-            return await self._service.look(listed.row.run_id)
-        except MassgenError:  # what the store knows of it has to do
-            return listed
 
     def _set(self, session: EditorSession, name: str, value: object) -> dict[str, Any]:
         match name, value:

@@ -196,6 +196,18 @@ async def test_a_run_goes_on_without_its_editor_and_is_found_again_with_the_whol
     assert [(turn["question"], turn["answer"]) for turn in history] == [("A long one", "In the end.")]
 
 
+async def test_a_turn_that_was_deleted_is_told_as_such(home: TempHome) -> None:
+    own_team(home, {"answer": "It was said."})
+    async with editor(home) as person:
+        session = await person.session()
+        await person.ask(session, "Say it")
+    verb(home, "prune", "--older-than", "0")
+    async with editor(home) as again:
+        await again.agent.load_session(cwd=str(home.work), session_id=session, mcp_servers=[])
+        assert "its results were removed since" in again.said()
+        assert not again.told("user_message_chunk")
+
+
 async def test_a_question_of_an_agent_is_answered_by_the_next_prompt(home: TempHome) -> None:
     asking(home)
     (home.own_configs / "asking.yaml").rename(home.own_configs / "config.yaml")
