@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ class Acting:
 
 
 def question(text: str = "What is it?", *, system: str = "You are one of a team.") -> ModelRequest:
-    return ModelRequest(system, (UserMessage(text),), (LOOK, VOTE))
+    return ModelRequest(system, (UserMessage(text),), (LOOK, VOTE), ends_with_call=True)
 
 
 async def reply(backend: Backend, request: ModelRequest) -> list[Part]:
@@ -88,7 +89,7 @@ def after(request: ModelRequest, parts: list[Part], *results: str, say: str = ""
         ToolResultMessage(call.id, call.name, text, is_error=error) for call, text in zip(calls, results, strict=True)
     ]
     more = (AssistantMessage(text_of(parts), calls), *told, *((UserMessage(say),) if say else ()))
-    return ModelRequest(request.system, (*request.messages, *more), request.tools)
+    return replace(request, messages=(*request.messages, *more))
 
 
 def is_alive(pid: int) -> bool:

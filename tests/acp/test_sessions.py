@@ -3,10 +3,11 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from massgen_mcp.backends.base import ReasoningPart, StopPart, ToolCallPart, UsagePart, UserMessage
+from massgen_mcp.backends.base import ModelRequest, ReasoningPart, StopPart, ToolCallPart, UsagePart, UserMessage
 from massgen_mcp.backends.calling import CallHooks, RetryPolicy, call_model
 from massgen_mcp.errors import BackendError
 from tests.acp.acting import LOOK, Acting, after, is_alive, question, reply, text_of
@@ -219,6 +220,25 @@ async def test_notices_of_a_known_cli_are_no_part_of_its_answer(tmp_path: Path) 
     params = next(one for one in acting.told("params") if "systemPrompt" in one)
     assert "You are one of a team." in params["systemPrompt"]["content"][0]["text"]
     assert acting.asked("authenticate") == 1
+    await acting.backend.aclose()
+
+
+@pytest.mark.parametrize(
+    ("turn", "text"),
+    [
+        ([{"say": "Warning: hot."}, {"call": "final_answer", "arguments": {"text": "Forty-two."}}], "Forty-two."),
+        ([{"call": "final_answer", "arguments": {"text": " "}}, {"say": "Forty-"}, {"say": "three."}], "Forty-three."),
+    ],
+    ids=["handed over", "only said"],
+)
+async def test_a_reply_in_words_is_what_is_handed_over_or_else_all_that_was_said(
+    tmp_path: Path, turn: list[dict[str, Any]], text: str
+) -> None:
+    acting = Acting(tmp_path, turn, [{"say": "Anew."}])
+    parts = await reply(acting.backend, ModelRequest("Write it.", (UserMessage("All answers."),)))
+    assert (text_of(parts), [part.reason for part in parts if isinstance(part, StopPart)]) == (text, ["end"])
+    assert acting.told("tools") == [["final_answer"]]
+    assert text_of(await reply(acting.backend, ModelRequest("Next.", (UserMessage("?"),)))) == "Anew."
     await acting.backend.aclose()
 
 

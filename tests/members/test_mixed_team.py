@@ -3,6 +3,7 @@ double: the CLI of `tests.acp`, and a server of Chat Completions for the API and
 """
 
 import json
+import re
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ ANSWER = "Forty-two, as the file says."
 
 
 class _Model(BaseHTTPRequestHandler):
-    """A model that answers, then votes for the first answer; what it was asked for stands in `asked` of the server."""
+    """A model that answers, then votes for the CLI's answer; what it was asked for stands in `asked` of the server."""
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -32,7 +33,9 @@ class _Model(BaseHTTPRequestHandler):
         asked = self.server.asked if isinstance(self.server, _Server) else []
         if "vote" in offered:
             asked.append("vote")
-            self.wfile.write(used("vote", reason="It says why.", agent_id="agent1", same_as=[]))
+            said_of = json.dumps(body["messages"])
+            chosen = re.findall(r"agent\d+", said_of[: said_of.rindex(ANSWER)])[-1]
+            self.wfile.write(used("vote", reason="It says why.", agent_id=chosen, same_as=[]))
         elif "new_answer" in offered:
             asked.append("answer")
             self.wfile.write(used("new_answer", content="Forty-one."))

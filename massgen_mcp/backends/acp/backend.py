@@ -5,6 +5,7 @@ cancelled. See docs/decisions.md.
 """
 
 import asyncio
+import json
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
@@ -24,10 +25,11 @@ from massgen_mcp.backends.base import (
     StopPart,
     TextPart,
     ToolCall,
+    ToolSpec,
     UsagePart,
 )
-from massgen_mcp.backends.frameworks.agent_cli import render
-from massgen_mcp.backends.frameworks.own_loop import CANCEL_SECONDS, HeldCall, OwnLoop, Session
+from massgen_mcp.backends.frameworks.agent_cli import render, tool_result
+from massgen_mcp.backends.frameworks.own_loop import CANCEL_SECONDS, MAX_QUEUED, HeldCall, OwnLoop, Session
 from massgen_mcp.backends.wire_values import clean, usage_part
 from massgen_mcp.config.access.acp_agents import preset_of, shown_name
 from massgen_mcp.config.access.acp_presets import TEAM
@@ -43,12 +45,22 @@ START_SECONDS = 120.0
 _LOGIN_NEEDED = -32000
 
 _TOOLS_NOTE = (
-    f"\n\nThe tools that these instructions name are those of the MCP server `{TEAM}`; their names may begin with its "
+    f"The tools that these instructions name are those of the MCP server `{TEAM}`; their names may begin with its "
     "name here. Act through them alone. Your files are those that these tools reach; the working directory that you "
     "are told of is none of them."
 )
 
 Ended = StopPart | BackendError
+
+
+FINAL = ToolSpec(
+    "final_answer",
+    "Hand over your reply: its whole text. Nothing else that you say is part of it, and your work ends with it.",
+    {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+)
+"""Offered where the text is the reply: a CLI has words of its own between those of its model."""
+
+_FINAL_NOTE = f"When your reply is ready, call `{FINAL.name}` of the MCP server `{TEAM}` with its whole text."
 
 
 class AcpSession(Session):
@@ -57,10 +69,45 @@ class AcpSession(Session):
         self.id = self.word = ""
         self.permits = permits
         self.turn: asyncio.Task[None] | None = None
+        self.hands_over = not (request.ends_with_call or request.must_call_tool)
+        """Its reply is what it calls `FINAL` with, or else all that it has said."""
+        self._said: list[str] = []
+        self._said_characters = 0
+        self._over = False
+
+    async def go_on(self, request: ModelRequest) -> str | None:
+        return None if self._over else await super().go_on(request)
 
     async def called(self, call: ToolCall, held: HeldCall) -> None:
+        if call.name == FINAL.name and self.hands_over:
+            await self._hand_over_reply(call, held)
+            return
         await self.hold(held)
         self.hand_over([call])
+
+    async def _hand_over_reply(self, call: ToolCall, held: HeldCall) -> None:
+        """That the call is never answered saves a request, and the session is left."""
+        match json.loads(call.arguments):
+            case {"text": str(text)} if text.strip():
+                self._said, self._over = [text], True
+                self.ended(StopPart("end"))
+            case _:
+                await held.answer(tool_result("text: the whole reply is missing", is_error=True))
+
+    def heard(self, text: str) -> None:
+        if not self.hands_over:
+            self.say(TextPart(text))
+            return
+        self._said.append(text)
+        self._said_characters += len(text)
+        if self._said_characters > MAX_QUEUED:
+            raise WireBroken("it says more than anybody reads")
+
+    def ended(self, how: StopPart | BackendError) -> None:
+        if self._said and isinstance(how, StopPart):
+            self.say(TextPart("".join(self._said)))
+        self._said = []
+        self.coming.put_nowait(how)
 
 
 class AcpBackend(OwnLoop[AcpSession, Wire]):
@@ -98,10 +145,12 @@ class AcpBackend(OwnLoop[AcpSession, Wire]):
     async def _begin(self, request: ModelRequest) -> AcpSession:
         wire = await self._running()
         session = AcpSession(request, Permits(self._preset.sign))
-        system = clean(request.system) + (_TOOLS_NOTE if request.tools else "")
+        notes = [*([_TOOLS_NOTE] if request.tools else []), *([_FINAL_NOTE] if session.hands_over else [])]
+        system = "\n\n".join([clean(request.system), *notes])
         params: JsonObject = {"cwd": self._inside("work"), "mcpServers": []}
-        if request.tools:
-            session.word = self._team.let_in(request.tools, session.called)
+        tools = (*request.tools, *((FINAL,) if session.hands_over else ()))
+        if tools:
+            session.word = self._team.let_in(tools, session.called)
             socket, relay = self._inside(f"shared/{TEAM_SOCKET}"), self._inside(f"shared/{RELAY}")
             arguments: JsonObject = {"args": ["-I", "-S", relay, "team", socket, session.word], "env": []}
             params["mcpServers"] = [{"name": TEAM, "command": interpreter(), **arguments}]
@@ -139,9 +188,9 @@ class AcpBackend(OwnLoop[AcpSession, Wire]):
             done = await wire.ask("session/prompt", prompt)
             if (usage := self._usage(session, done)) is not None:
                 session.coming.put_nowait(usage)
-            session.coming.put_nowait(self._end_of(done.get("stopReason")))
+            session.ended(self._end_of(done.get("stopReason")))
         except WireBroken as error:
-            session.coming.put_nowait(self.fault(error))
+            session.ended(self.fault(error))
 
     def _end_of(self, reason: object) -> Ended:
         word = str(reason)[:80]
@@ -194,7 +243,7 @@ class AcpBackend(OwnLoop[AcpSession, Wire]):
         match update:
             case {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": str(text)}}:
                 if not self._preset.is_notice(text):
-                    session.say(TextPart(clean(text)))
+                    session.heard(clean(text))
             case {"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": str(text)}}:
                 session.say(ReasoningPart(clean(text)))
             case _:
