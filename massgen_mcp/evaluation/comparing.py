@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from random import Random
 
+from massgen_mcp.errors import MassgenError
 from massgen_mcp.evaluation.scoring import Scorer, said
 from massgen_mcp.evaluation.surroundings import surroundings, team_as_measured
 from massgen_mcp.evaluation.tasks import Item
@@ -70,14 +71,20 @@ class Evaluation:
     max_usd: float | None
     concurrency: int
     stopped: str = "all items were asked"
+    """Why it ended, in words."""
     done: bool = True
+    """It did not end for want of money."""
 
     def __post_init__(self) -> None:
         self.items = Random("order").sample([*self.items], len(self.items))
         self._measured: dict[str, str] = {}
 
     async def run(self) -> None:
-        """Raises `MassgenError` as `Batch.ask`."""
+        """Raises `MassgenError` as `Batch.ask`, and invalid_arguments for results of something else."""
+        known = [(item, self._line(who, item)) for item in self.items for who in (*self.teams, ONE)]
+        ours = all("measured" in line for line in self.results.all)
+        if not ours or any(line and line["question"] != item.question for item, line in known):
+            raise MassgenError("invalid_arguments", "the results file holds results of something else; name another")
         at_once = max(1, self.concurrency // (len(self.teams) + 1))
         for begin in range(0, len(self.items), at_once):
             block = self.items[begin : begin + at_once]
