@@ -189,7 +189,7 @@ async def test_what_cannot_be_compared_is_said_before_anybody_is_asked(home: Tem
     assert "two have the same name" in run("@questions", "--teams", f"{config},{config}", "--against", "x").stderr
     assert "there is no @none" in run("@none", "--teams", config, "--against", config).stderr
     assert not [*home.work.glob("*.eval.jsonl")]
-    line = {"id": "1", "question": "?", "state": "completed", "usd": 0.1, "weak": []}
+    line: dict[str, Any] = {"id": "1", "question": "?", "state": "completed", "usd": 0.1, "weak": []}
     (home.work / "batch.results.jsonl").write_text(f"{json.dumps(line)}\n")
     single = home.config("single", {"id": "a", "backend": {"type": "scripted"}})
     done = run("@questions", "--teams", config, "--against", single, "--results", "batch.results.jsonl")
