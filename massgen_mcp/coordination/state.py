@@ -458,8 +458,10 @@ class Coordination:
         return tuple(self.seats)[int(label.removeprefix("agent").partition(".")[0]) - 1]
 
     def may_answer(self, agent: str) -> bool:
-        """Whether the agent may begin an answer now."""
-        return not self.closing and self.stage is None and self.within_limit(agent)
+        """Whether the agent may begin an answer now. At the end of the budget only who has nothing to vote for may."""
+        seat = self.seats[agent]
+        closed = self.closing and bool(seat.answers or (seat.shown and seat.shown.entries))
+        return not closed and self.stage is None and self.within_limit(agent)
 
     def within_limit(self, agent: str) -> bool:
         """Whether the agent has answers left."""

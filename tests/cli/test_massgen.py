@@ -415,3 +415,12 @@ def test_status_json_moves_while_the_run_goes_on(home: TempHome) -> None:
         end(process.pid, signal.SIGTERM)
         process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == INTERRUPTED
+
+
+def test_who_has_nothing_to_vote_for_still_answers_when_the_budget_is_reached(home: TempHome) -> None:
+    price = {"input_usd_per_million": 200, "output_usd_per_million": 1000}
+    dear = agent("ada", {"answer": "A."}, price=price)
+    config = home.config("tight", dear, agent("bo", {"answer": "B."}), budget={"max_usd": 0.002})
+    done = run_command(home, COMMAND_MODULE, "--automation", "--config", config, "q")
+    assert (done.returncode, "ANSWER_PREVIEW: B." in done.stdout.splitlines()) == (2, True), done.stdout
+    assert "Nobody voted: this is bo's answer alone, reviewed by nobody." in done.stdout
