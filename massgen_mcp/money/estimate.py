@@ -57,7 +57,8 @@ class Estimate:
             effort += f"; usually {self.usual_time}"
         if self.usd is None:
             return f"price unknown, {effort}"
-        unknown = f", and {self.unpriced} agents of unknown price" if self.unpriced else ""
+        agents = "one agent" if self.unpriced == 1 else f"{self.unpriced} agents"
+        unknown = f", and {agents} of unknown price" if self.unpriced else ""
         guessed = " at the prices of the models' own providers" if self.guessed else ""
         return f"${self.usd[0]:.2g} to ${self.usd[1]:.2g}{guessed}{unknown} (max_usd {self.max_usd:g}), {effort}"
 

@@ -34,7 +34,7 @@ REMEDIES: Mapping[FailureReason | DropReason, str] = {
     "context_too_small": "Ask another model with --models, or start the server with a larger context.",
     "content_filter": "Word the question differently, or ask other models with --models.",
     "timeout": "Raise `timeout_settings` in the config.",
-    "budget": "Raise `budget: max_usd` in the config.",
+    "budget": "Raise `budget: max_usd` in the config, or --max-usd.",
     "bad_reply": "Correct `base_url` if it leads elsewhere than to the model's API, or ask other models with --models.",
     "cut_off": "`massgen-mcp result` shows what it had changed.",
     "no_quorum": "Ask other models with --models; `massgen-mcp result` shows what was written.",
