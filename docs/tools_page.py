@@ -117,6 +117,8 @@ async def page() -> str:
     with new_server() as server:
         *_, newest = (await first_answers(server)).values()
     tools = [Tool.model_validate(tool) for tool in newest["tools/list"]["tools"]]
+    for tool in tools:
+        _known(REPLIES, tool.name, "name its reply in `REPLIES`")
     errors = (
         f"An error is a text and no data:\n\n{block('text', f'ERROR {refused[0]}: {refused[1]}')}\n"
         "[troubleshooting.md](troubleshooting.md#codes-of-errors) says what each code means. They come from:"
