@@ -41,7 +41,7 @@ def substituted(file: Path, old: str, new: str) -> None:
 def with_an_event(package: Path) -> None:
     """Do what the page says of an event."""
     work = package / "events" / "agent_work.py"
-    substituted(work, "\nAgentEvent = (\n", f"\n{EVENT}AgentEvent = (\n    Noticed\n    | ")
+    substituted(work, "\nBeforeReply = ", f"\n{EVENT}BeforeReply = ")
     substituted(work, "\nWorkEvent = (\n", "\nWorkEvent = (\n    Noticed\n    | ")
     substituted(
         package / "events" / "record.py", "OutsideCalls = (\n", "OutsideCalls = (\n    agent_work.Noticed\n    | "

@@ -26,14 +26,16 @@ def with_claude(directory: Path, script: str) -> dict[str, str]:
 async def test_the_claude_code_on_path_and_its_logins_are_named_and_no_key_shown(tmp_path: Path) -> None:
     environ = with_claude(tmp_path, "echo '9.9.9 (Claude Code)'")
     bare = await claude(environ)
-    assert (bare.level, bare.message) == ("ok", f"9.9.9 (Claude Code) at {tmp_path}/claude; no login")
+    told = f"claude_code (no login; it has no tools of its own); 9.9.9 (Claude Code) at {tmp_path}/claude"
+    assert (bare.level, bare.message) == ("ok", told)
     assert "CLAUDE_CODE_OAUTH_TOKEN (from `claude setup-token`)" in bare.advice
     keyed = await claude({**environ, "ANTHROPIC_API_KEY": "sk-ant-never-to-be-seen"})
-    assert keyed.message.endswith("; ANTHROPIC_API_KEY is set")
+    assert "(ANTHROPIC_API_KEY is set; " in keyed.message
     login = {"claudeAiOauth": {"accessToken": "never-to-be-seen", "expiresAt": (time.time() + 3600) * 1000}}
     (tmp_path / ".credentials.json").write_text(json.dumps(login))
     own = await claude({**environ, "CLAUDE_CONFIG_DIR": str(tmp_path)})
-    assert own.message.endswith("your own login is there, used where a config says use_login: true")
+    assert "(your own login is there; " in own.message
+    assert own.advice == "MASSGEN_OWN_LOGINS=yes lets it be in the default team, with your own login"
     assert not [check for check in (bare, keyed, own) if "never-to-be-seen" in check.message]
 
 
@@ -42,6 +44,6 @@ async def test_what_is_broken_or_missing_comes_with_what_to_do(tmp_path: Path, m
     monkeypatch.setitem(sys.modules, "claude_agent_sdk", None)
     monkeypatch.setitem(sys.modules, "ag2", None)
     missing = await check_frameworks({"PATH": str(tmp_path / "nothing")})
-    assert [check.level for check in missing] == ["ok", "ok", "ok"], "nobody needs them"
+    assert [check.level for check in missing] == ["ok", "ok"], "nobody needs them"
     assert "npm install -g @anthropic-ai/claude-code" in missing[0].advice
     assert "massgen-mcp[ag2]" in missing[1].advice

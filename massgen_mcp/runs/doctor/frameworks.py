@@ -11,6 +11,7 @@ from massgen_mcp.config import ag2_agents
 from massgen_mcp.config.access import agent_clis
 from massgen_mcp.config.access.members import adapter_named
 from massgen_mcp.config.adapters import MEMBERS, installed, where_from
+from massgen_mcp.config.models.backends import ClaudeCodeBackendConfig
 from massgen_mcp.config.own_clis import CLAUDE_CODE, OWN_LOGINS_VARIABLE, OwnCli, installed_clis, logins_allowed
 from massgen_mcp.runs.doctor.result import DoctorCheck
 
@@ -46,9 +47,17 @@ async def _cli(one: OwnCli, environ: Mapping[str, str]) -> DoctorCheck:
         if (version := await _version_of(one.program, environ)) is None:
             return DoctorCheck(title, "warn", f"{one.program} does not say its version", "install it anew")
         said = f"; {version}"
-    allowed = f"; may be in the default team ({OWN_LOGINS_VARIABLE})" if logins_allowed(environ) else ""
-    advice = f"{OWN_LOGINS_VARIABLE}=yes lets it be in the default team, with your own login" if one.ready else ""
-    return DoctorCheck(title, "ok", f"{one}{said}{allowed}", "" if allowed else advice)
+    allowed = logins_allowed(environ)
+    own = f"; may be in the default team ({OWN_LOGINS_VARIABLE})" if allowed else ""
+    return DoctorCheck(title, "ok", f"{one}{said} at {one.program}{own}", _advice(one, allowed=allowed))
+
+
+def _advice(one: OwnCli, *, allowed: bool) -> str:
+    if one.ready:
+        return "" if allowed else f"{OWN_LOGINS_VARIABLE}=yes lets it be in the default team, with your own login"
+    if isinstance(one.config, ClaudeCodeBackendConfig) and not one.keys:
+        return agent_clis.how_to_log_in(one.config)
+    return ""
 
 
 async def _version_of(path: str, environ: Mapping[str, str]) -> str | None:
