@@ -61,7 +61,7 @@ REPLIES_HEAD = """
   when any text in a reply is cut: `next_step` then says which view has it whole.
 - `limit` makes pages smaller; `list_runs` continues with `next_cursor`.
 - In tokens (o200k) of the data, all tools in `tools/list` take fewer than 2,500, a status of three agents fewer than
-  150, of ten fewer than 300, `list_configs` fewer than 900. A result with an answer of 100 words takes about 550.
+  150, of ten fewer than 300, `list_configs` fewer than 950. A result with an answer of 100 words takes about 550.
 """
 
 HINTS = (
