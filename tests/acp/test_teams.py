@@ -57,7 +57,7 @@ def test_a_team_of_a_cli_and_a_model_answers_votes_and_presents(home: TempHome) 
     assert f"starts the agent CLI {home.work}/program/fake_agent.py" in printed
     methods = team.told("method")
     assert [methods.count(name) for name in ("initialize", "session/new", "session/prompt")] == [1, 3, 3]
-    (refused,) = team.told("result")
+    (refused,) = filter(None, team.told("result"))  # nothing, where the turn was ended before
     assert refused["isError"], "the refusal came within the turn, and acceptance ended it"
 
 
