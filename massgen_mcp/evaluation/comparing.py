@@ -120,7 +120,8 @@ class Evaluation:
         batch = Batch(asked, self.results, self.told, further)
         await batch.ask(request_of, self.service, self.concurrency, self.max_usd)
         if batch.left:
-            self.stopped, self.done = "the budget has no room for what the next run may cost", False
+            self.stopped = "the budget has no room for what the next run may cost, less with --max-usd-each"
+            self.done = False
         return not batch.left
 
     # -- the one model, for a team's money ----------------------------------------------------------------------------
@@ -174,7 +175,11 @@ class Evaluation:
             bought = {item.id: self._bought(team, item) for item in items}
             times = sum(map(len, bought.values())) / max(1, len(items))
             rows.append(
-                _row(f"same money as {team}", {i: _as_one(each) for i, each in bought.items()}, f"x {times:.1f}")
+                _row(
+                    f"same money as {team}",
+                    {i: _as_one(each) for i, each in bought.items()},
+                    f"asked {times:.1f} times",
+                )
             )
         return [*rows, _row("one model", {item.id: self._line(ONE, item) or {} for item in items})]
 

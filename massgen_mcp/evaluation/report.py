@@ -13,7 +13,7 @@ from massgen_mcp.views.spent import count, dollars
 
 HEADS = ("RIGHT", "USD PER ITEM", "TOKENS PER ITEM", "NO ANSWER", "")
 DIFFERENCES = (0.10, 0.05, 0.03)
-WIDTH, HEIGHT, LEFT, BELOW = 640, 360, 60, 40
+WIDTH, HEIGHT, LEFT, BELOW, LABEL = 640, 360, 60, 40, 14
 STYLE = """
 body { font: 16px/1.5 sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 table { border-collapse: collapse; } th, td { padding: .2rem .8rem; text-align: left; }
@@ -86,6 +86,7 @@ def drawing(found: Sequence[Row]) -> str:
     costs = [((row.usd or 0.0) if in_dollars else row.tokens) / row.items for row in drawn]
     most = max(costs, default=0) or 1
     parts: list[str] = []
+    labels: list[tuple[float, float]] = []
     for share_of in range(0, 101, 20):
         y = _y(share_of / 100)
         parts.append(f'<line x1="{LEFT}" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}" stroke="#ccc"/>')
@@ -98,7 +99,11 @@ def drawing(found: Sequence[Row]) -> str:
         told = dollars(cost) if in_dollars else count(round(cost))
         beside, anchor = (x - 9, "end") if x > WIDTH / 2 else (x + 9, "start")
         label = f"{escape(row.name)} ({told})"
-        parts.append(f'<text x="{beside:.1f}" y="{y + 4:.1f}" text-anchor="{anchor}">{label}</text>')
+        height = y + 4
+        while any(abs(x - there) < WIDTH / 2 and abs(height - above) < LABEL for there, above in labels):
+            height -= LABEL
+        labels.append((x, height))
+        parts.append(f'<text x="{beside:.1f}" y="{height:.1f}" text-anchor="{anchor}">{label}</text>')
     unit = "US dollars" if in_dollars else "tokens"
     parts.append(
         f'<text x="{LEFT}" y="{HEIGHT - 8}">{unit} for an item, up to the right; share that is right, upwards</text>'
