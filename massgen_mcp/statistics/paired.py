@@ -6,6 +6,7 @@ Exact and without a library: what is needed are the binomial distribution, the n
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from random import Random
 from statistics import NormalDist
 
@@ -18,28 +19,19 @@ FEWEST = 20
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """How many items each of the two has right, alone or together. `low`, `high`: between these lies the difference of
-    the shares in truth with 95 %, by resampling the items.
-    """
+    """How many items each of the two has right, alone or together."""
 
     both: int
     only_first: int
     only_second: int
     neither: int
-    low: float
-    high: float
 
     @classmethod
     def of(cls, first: Mapping[str, bool], second: Mapping[str, bool]) -> "Paired":
         """Of the items that both have."""
         pairs = [(first[item], second[item]) for item in first if item in second]
-        differences = [one - other for one, other in pairs]
-        random = Random("bootstrap")
-        drawn = sorted(sum(random.choices(differences, k=len(pairs))) for _ in range(RESAMPLES if pairs else 0))
-        ends = [drawn[round(share * (RESAMPLES - 1))] / len(pairs) for share in (LEVEL / 2, 1 - LEVEL / 2) if pairs]
-        low, high = ends or (0.0, 0.0)
         both, first_alone, second_alone = (pairs.count(each) for each in ((True, True), (True, False), (False, True)))
-        return cls(both, first_alone, second_alone, pairs.count((False, False)), low, high)
+        return cls(both, first_alone, second_alone, pairs.count((False, False)))
 
     @property
     def items(self) -> int:
@@ -48,6 +40,15 @@ class Paired:
     @property
     def difference(self) -> float:
         return (self.only_first - self.only_second) / max(1, self.items)
+
+    @property
+    def low(self) -> float:
+        """Between this and `high` lies the difference of the shares in truth, with 95 %."""
+        return _interval(self.only_first, self.only_second, self.items)[0]
+
+    @property
+    def high(self) -> float:
+        return _interval(self.only_first, self.only_second, self.items)[1]
 
     @property
     def p(self) -> float:
@@ -93,3 +94,15 @@ class Paired:
             f"{n} items do not show whether {first} or {second} is better (p = {self.p:.3f}): the difference may well "
             f"be {between} points{more}."
         )
+
+
+@cache
+def _interval(first: int, second: int, items: int) -> tuple[float, float]:
+    """By resampling the items, of which these many are right alone."""
+    if not items:
+        return 0.0, 0.0
+    random = Random("bootstrap")
+    weights = (first, second, items - first - second)
+    drawn = sorted(sum(random.choices((1, -1, 0), weights, k=items)) for _ in range(RESAMPLES))
+    low, high = (drawn[round(share * (RESAMPLES - 1))] / items for share in (LEVEL / 2, 1 - LEVEL / 2))
+    return low, high

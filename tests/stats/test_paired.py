@@ -47,17 +47,17 @@ def test_chance_alone_settles_hardly_anything_however_often_one_looks() -> None:
         first = 0
         for seen in range(1, 200):
             first += random.random() < 0.5
-            if Paired(0, first, seen - first, 0, 0.0, 0.0).is_settled():
+            if Paired(0, first, seen - first, 0).is_settled():
                 settled += 1
                 break
     assert settled <= 15, "5 %"
 
 
 def test_a_difference_that_is_there_is_settled() -> None:
-    assert Paired(0, 10, 0, 0, 0.0, 0.0).is_settled()
-    assert not Paired(0, 4, 0, 0, 0.0, 0.0).is_settled()
-    assert Paired(0, 60, 25, 0, 0.0, 0.0).is_settled()
-    assert not Paired(0, 10, 0, 0, 0.0, 0.0).is_settled(comparisons=100)
+    assert Paired(0, 10, 0, 0).is_settled()
+    assert not Paired(0, 4, 0, 0).is_settled()
+    assert Paired(0, 60, 25, 0).is_settled()
+    assert not Paired(0, 10, 0, 0).is_settled(comparisons=100)
 
 
 @pytest.mark.parametrize(
