@@ -69,10 +69,12 @@ class Worker:
         self._pools = pools
         self._name = f"{platform.node()}-{os.getpid()}-{secrets.token_hex(4)}"
         self._executing: dict[str, anyio.CancelScope] = {}
-        self._news = WorkerNews(engine.ear, engine.appender, self._executing.__contains__)
+        self._news = WorkerNews(engine.listener, engine.appender, self._executing.__contains__)
         self._service = RunService(engine, environ)
         self._host = RunHost(environ, StoredRuns(engine, self._service, self._news))
-        self._jobs = App(connector=_SteadyConnector(conninfo=engine.url, min_size=1, max_size=4, configure=_configure))
+        self._jobs = App(
+            connector=_RetryingConnector(conninfo=engine.url, min_size=1, max_size=4, configure=_configure)
+        )
         self._jobs.task(name=TASK)(self._run)
         self._workers = [
             self._worker(pools, places),
@@ -92,7 +94,7 @@ class Worker:
         )
 
     async def work(self) -> None:
-        await _steadily(self._store.come, self._name, self._pools)
+        await _retried(self._store.register_worker, self._name, self._pools)
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
             async with self._jobs.open_async(), anyio.create_task_group() as aside:
                 aside.start_soon(self._leave_on_signal, signals)
@@ -104,7 +106,7 @@ class Worker:
                         working.start_soon(worker.run)
                 aside.cancel_scope.cancel()
         with suppress(MassgenError):
-            await anyio.to_thread.run_sync(self._store.go, self._name)
+            await anyio.to_thread.run_sync(self._store.unregister_worker, self._name)
 
     async def _leave_on_signal(self, signals: AsyncIterator[signal.Signals]) -> None:
         """Take no more runs, and hand over those that are executed here: nobody waits for their ends."""
@@ -126,7 +128,7 @@ class Worker:
                 del self._executing[run_id]
 
     async def _take(self, run_id: str) -> None:
-        taken = await _steadily(self._store.take, run_id, self._name)
+        taken = await _retried(self._store.take, run_id, self._name)
         if taken is None:
             await self._finish(run_id)
             return
@@ -137,11 +139,11 @@ class Worker:
             ended = await self._executed(row, directory)
         except JournalNewer as error:
             logger.warning("run %s is left as it is: %s", run_id, error)
-            await _steadily(self._store.set_aside, run_id)
+            await _retried(self._store.set_aside, run_id)
             return
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
-                await _steadily(self._store.hand_over, run_id, epoch)
+                await _retried(self._store.hand_over, run_id, epoch)
             raise
         except Exception as error:
             if any(isinstance(cause, TakenOver) for cause in root_causes(error)):
@@ -151,12 +153,12 @@ class Worker:
                 raise
             logger.warning("run %s has to wait: %s", run_id, fault)
             await anyio.sleep(REST_SECONDS)
-            await _steadily(self._store.hand_over, run_id, epoch)
+            await _retried(self._store.hand_over, run_id, epoch)
             return
         if ended.fault is not None:
             logger.error("run %s broke", run_id, exc_info=ended.fault)
         with anyio.CancelScope(shield=True):
-            await _steadily(self._store.end_taken, run_id, epoch, ended.snapshot)
+            await _retried(self._store.end_taken, run_id, epoch, ended.snapshot)
             self._news.tell(run_id)
             await self._host.report(row, directory, ended.snapshot)
 
@@ -196,7 +198,7 @@ class Worker:
         while True:
             await anyio.sleep(LOOK_SECONDS)
             try:
-                await anyio.to_thread.run_sync(self._store.come, self._name, self._pools)
+                await anyio.to_thread.run_sync(self._store.register_worker, self._name, self._pools)
                 unheard = await self._drop_lost_jobs(unheard)
                 lost = await anyio.to_thread.run_sync(self._store.hand_out_lost)
             except (MassgenError, exceptions.ConnectorException) as error:  # it is asked again soon
@@ -224,7 +226,7 @@ class Worker:
         return now
 
 
-async def _steadily(call: Callable[..., T], *arguments: object) -> T:
+async def _retried(call: Callable[..., T], *arguments: object) -> T:
     """What the call returns once the store answers."""
     while True:
         try:
@@ -241,20 +243,20 @@ async def _configure(connection: psycopg.AsyncConnection[Any]) -> None:
     await connection.commit()
 
 
-class _SteadyConnector(PsycopgConnector):
+class _RetryingConnector(PsycopgConnector):
     """Asks again while PostgreSQL is away: procrastinate's worker would end instead."""
 
     async def execute_query_async(self, query: LiteralString, **arguments: object) -> None:
-        await _again(lambda: super(_SteadyConnector, self).execute_query_async(query, **arguments))
+        await _again(lambda: super(_RetryingConnector, self).execute_query_async(query, **arguments))
 
     async def execute_query_one_async(self, query: LiteralString, **arguments: object) -> dict[str, Any]:
-        return await _again(lambda: super(_SteadyConnector, self).execute_query_one_async(query, **arguments))
+        return await _again(lambda: super(_RetryingConnector, self).execute_query_one_async(query, **arguments))
 
     async def execute_query_all_async(self, query: LiteralString, **arguments: object) -> list[dict[str, Any]]:
-        return await _again(lambda: super(_SteadyConnector, self).execute_query_all_async(query, **arguments))
+        return await _again(lambda: super(_RetryingConnector, self).execute_query_all_async(query, **arguments))
 
     async def listen_notify(self, on_notification: Notify, channels: Iterable[str]) -> None:
-        await _again(lambda: super(_SteadyConnector, self).listen_notify(on_notification, channels))
+        await _again(lambda: super(_RetryingConnector, self).listen_notify(on_notification, channels))
 
 
 async def _again(call: Callable[[], Awaitable[T]]) -> T:

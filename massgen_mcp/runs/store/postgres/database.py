@@ -24,13 +24,13 @@ ATTEMPTS = 5
 STORE_LOCK = 7_103_001
 """Of the advisory lock that orders what changes rows of runs."""
 
-Connected = psycopg.Connection[tuple[Any, ...]]
+PostgresConnection = psycopg.Connection[tuple[Any, ...]]
 
 
-class Spoken:
+class TranslatingConnection:
     """A connection that understands the SQL of runs (see `rows.connection`)."""
 
-    def __init__(self, connection: Connected) -> None:
+    def __init__(self, connection: PostgresConnection) -> None:
         self._connection = connection
 
     def execute(self, query: str, values: Sequence[object] = (), /) -> psycopg.Cursor[tuple[Any, ...]]:
@@ -49,7 +49,7 @@ def _translated(query: str) -> bytes:
     return named.replace("json_each(", "json_array_elements_text(").encode()
 
 
-def connect(url: str, *, timeout: int = CONNECT_SECONDS) -> Connected:
+def connect(url: str, *, timeout: int = CONNECT_SECONDS) -> PostgresConnection:
     """A connection whose statements are each a transaction. Values go into the text of a statement, as the SQL of runs
     does not tell their types. Raises `psycopg.Error`.
     """
@@ -64,21 +64,21 @@ def is_away(error: psycopg.Error) -> bool:
     return isinstance(error, psycopg.OperationalError) and (error.sqlstate or "57P")[:3] in ("57P", "080")
 
 
-def rest() -> None:
+def pause_before_retry() -> None:
     """Between two attempts to reach PostgreSQL; not all processes at once."""
     time.sleep(RETRY_SECONDS * random.uniform(0.5, 1.5))
 
 
-class Line:
+class LazyConnection:
     """One connection, for one thread at a time; opened when it is first needed, and again after it was lost."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self.lock = threading.RLock()
-        self._connection: Connected | None = None
+        self._connection: PostgresConnection | None = None
         self._opened = False
 
-    def ready(self, patience: float = PATIENCE_SECONDS) -> Connected:
+    def ready(self, patience: float = PATIENCE_SECONDS) -> PostgresConnection:
         """Raises `psycopg.Error`; one that was lost is tried again for so many seconds before."""
         if self._connection is not None and not _is_usable(self._connection):
             self.close()
@@ -92,7 +92,7 @@ class Line:
                 self.close()
                 if not is_away(error) or time.monotonic() > deadline:
                     raise
-                rest()
+                pause_before_retry()
             except BaseException:
                 self.close()
                 raise
@@ -105,7 +105,7 @@ class Line:
             self._connection = None
 
 
-def _is_usable(connection: Connected) -> bool:
+def _is_usable(connection: PostgresConnection) -> bool:
     """An idle connection says something only when it is closed, or has news of little interest."""
     if connection.closed:
         return False
@@ -115,10 +115,10 @@ def _is_usable(connection: Connected) -> bool:
     return False
 
 
-class Asked(Spoken):
+class RetryingConnection(TranslatingConnection):
     """Statements that are repeated where PostgreSQL left before its reply."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: LazyConnection) -> None:
         super().__init__(line.ready())
         self._line = line
 
@@ -138,24 +138,24 @@ class PostgresDatabase:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._reads, self._writes = Line(url), Line(url)
+        self._reads, self._writes = LazyConnection(url), LazyConnection(url)
 
     @contextmanager
-    def reading(self) -> Generator[Spoken]:
+    def reading(self) -> Generator[TranslatingConnection]:
         """Each statement is one that may be repeated."""
         with self._reads.lock, translated():
-            yield Asked(self._reads)
+            yield RetryingConnection(self._reads)
 
     @contextmanager
-    def transaction(self) -> Generator[Spoken]:
+    def transaction(self) -> Generator[TranslatingConnection]:
         with self._writes.lock, translated():
             connection = self._writes.ready()
             with connection.transaction():
                 lock_store(connection)
-                yield Spoken(connection)
+                yield TranslatingConnection(connection)
 
     @contextmanager
-    def hasty_transaction(self) -> Generator[Spoken]:
+    def hasty_transaction(self) -> Generator[TranslatingConnection]:
         with self.transaction() as db:
             db.execute("SET LOCAL synchronous_commit TO off")
             yield db
@@ -183,12 +183,12 @@ class PostgresDatabase:
         return None
 
     @contextmanager
-    def looking(self) -> Generator[Spoken]:
+    def looking(self) -> Generator[TranslatingConnection]:
         with self.reading() as db:
             yield db
 
 
-def lock_store(connection: Connected) -> None:
+def lock_store(connection: PostgresConnection) -> None:
     """Until the transaction ends: nobody else changes rows of runs."""
     connection.execute("SELECT pg_advisory_xact_lock(%s)", (STORE_LOCK,))
 

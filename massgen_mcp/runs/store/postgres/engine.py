@@ -15,7 +15,7 @@ from massgen_mcp.runs.engine import Engine, Expirable, RunFiles, RunRow
 from massgen_mcp.runs.store.directory import LocalFiles, RunDirectory
 from massgen_mcp.runs.store.postgres.database import PostgresDatabase, translated
 from massgen_mcp.runs.store.postgres.event_log import Appender, PostgresLog
-from massgen_mcp.runs.store.postgres.news import CHANNEL, Ear, Hearer
+from massgen_mcp.runs.store.postgres.news import CHANNEL, NewsListener, Subscription
 from massgen_mcp.runs.store.postgres.schema import upgrade
 from massgen_mcp.runs.store.postgres.store import ClusterStore
 
@@ -45,39 +45,39 @@ class SharedFiles(LocalFiles):
 
 
 @dataclass(frozen=True, slots=True)
-class HeardNews:
+class NotifiedFollower:
     """See `engine.Follower`: there is always somebody who tells news."""
 
-    hearer: Hearer
+    subscription: Subscription
 
     async def changed(self) -> bool:
-        await self.hearer.heard()
+        await self.subscription.heard()
         return True
 
 
 class WorkerNews:
     """See `engine.NewsHost`, for a worker. `executes`: whether it does, by run id. Made in its event loop."""
 
-    def __init__(self, ear: Ear, appender: Appender, executes: Callable[[str], bool]) -> None:
-        self._ear, self._appender = ear, appender
-        self._hearer = Hearer(lambda run_id, mark: mark == "!" and executes(run_id))
+    def __init__(self, listener: NewsListener, appender: Appender, executes: Callable[[str], bool]) -> None:
+        self._listener, self._appender = listener, appender
+        self._subscription = Subscription(lambda run_id, mark: mark == "!" and executes(run_id))
 
     async def serve(self) -> None:
-        with self._ear.heard_by(self._hearer):
+        with self._listener.subscribed(self._subscription):
             await anyio.sleep_forever()
 
     def tell(self, run_id: str, *, milestone: bool = True) -> None:
         self._appender.tell(run_id, milestone=milestone)
 
     async def woken(self) -> None:
-        await self._hearer.heard()
+        await self._subscription.heard()
 
 
 class ClusterLiveness:
     """See `engine.Liveness`. Workers look for work themselves, and for what others have lost."""
 
-    def __init__(self, database: PostgresDatabase, store: ClusterStore, ear: Ear) -> None:
-        self._database, self._store, self._ear = database, store, ear
+    def __init__(self, database: PostgresDatabase, store: ClusterStore, listener: NewsListener) -> None:
+        self._database, self._store, self._listener = database, store, listener
 
     def runner_alive(self, fingerprint: str) -> bool:
         return self._store.workers_alive(fingerprint, SILENT_SECONDS)
@@ -96,12 +96,12 @@ class ClusterLiveness:
         return False
 
     @contextmanager
-    def following(self, row: RunRow, run: RunFiles, *, milestones: bool = False) -> Generator[HeardNews]:
+    def following(self, row: RunRow, run: RunFiles, *, milestones: bool = False) -> Generator[NotifiedFollower]:
         del run
         marks = "+!" if milestones else "-+!"
-        hearer = Hearer(lambda run_id, mark: run_id == row.run_id and mark in marks)
-        with self._ear.heard_by(hearer):
-            yield HeardNews(hearer)
+        subscription = Subscription(lambda run_id, mark: run_id == row.run_id and mark in marks)
+        with self._listener.subscribed(subscription):
+            yield NotifiedFollower(subscription)
 
     def announce(self, row: RunRow, run: RunFiles) -> None:
         del run
@@ -117,7 +117,7 @@ class ClusterEngine(Engine):
     files: SharedFiles
     url: str = field(kw_only=True)
     appender: Appender = field(kw_only=True)
-    ear: Ear = field(kw_only=True)
+    listener: NewsListener = field(kw_only=True)
 
     def log_of(self, run_id: str) -> PostgresLog:
         return PostgresLog(self.store.database, self.appender, run_id)
@@ -128,7 +128,7 @@ class ClusterEngine(Engine):
             return upgrade(self.url)
 
     def close(self) -> None:
-        self.ear.close()
+        self.listener.close()
         self.appender.close()
         self.store.close()
 
@@ -141,9 +141,9 @@ def cluster_engine(home: Home, url: str, pool: str) -> ClusterEngine:
         conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
         raise MassgenError("invalid_arguments", f"the address of the run store cannot be read: {error}") from error
-    database, ear = PostgresDatabase(url), Ear(url)
+    database, listener = PostgresDatabase(url), NewsListener(url)
     store = ClusterStore(database)
     appender = Appender(url, store.note_end)
     files = SharedFiles(home, lambda run_id: PostgresLog(database, appender, run_id))
-    liveness = ClusterLiveness(database, store, ear)
-    return ClusterEngine(home, store, files, liveness, pool, url=url, appender=appender, ear=ear)
+    liveness = ClusterLiveness(database, store, listener)
+    return ClusterEngine(home, store, files, liveness, pool, url=url, appender=appender, listener=listener)

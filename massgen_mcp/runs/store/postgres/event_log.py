@@ -18,13 +18,13 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.store.log_reader import LogReader, ReadableLog
 from massgen_mcp.runs.store.log_writer import LogWriter
 from massgen_mcp.runs.store.postgres.database import (
-    Connected,
-    Line,
+    LazyConnection,
+    PostgresConnection,
     PostgresDatabase,
-    Spoken,
+    TranslatingConnection,
     is_away,
     lock_store,
-    rest,
+    pause_before_retry,
     translation,
 )
 from massgen_mcp.runs.store.postgres.news import notify
@@ -75,7 +75,7 @@ class Appender:
     """
 
     def __init__(self, url: str, note_end: NoteEnd) -> None:
-        self._line = Line(url)
+        self._line = LazyConnection(url)
         self._note_end = note_end
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -129,7 +129,7 @@ class Appender:
                 break
             except psycopg.Error as error:
                 if is_away(error) and not self._closed:
-                    rest()
+                    pause_before_retry()
                     continue
                 fault = translation(error)
             except MassgenError as error:
@@ -144,7 +144,7 @@ class Appender:
         for addition in additions:
             addition.done(None if addition.run_id in added else TakenOver(addition.run_id))
 
-    def _add_all(self, connection: Connected, additions: Sequence[Addition]) -> set[str]:
+    def _add_all(self, connection: PostgresConnection, additions: Sequence[Addition]) -> set[str]:
         """Returns the runs whose events are there."""
         if not additions:
             return set()
@@ -162,7 +162,7 @@ class Appender:
         added = {run_id for run_id, count in missing.items() if not count}
         for addition in additions:
             if addition.end is not None and addition.epoch is not None and addition.run_id in added:
-                self._note_end(Spoken(connection), addition.run_id, addition.end)
+                self._note_end(TranslatingConnection(connection), addition.run_id, addition.end)
         return added
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import anyio
 import psycopg
 
-from massgen_mcp.runs.store.postgres.database import Connected, connect, rest
+from massgen_mcp.runs.store.postgres.database import PostgresConnection, connect, pause_before_retry
 
 CHANNEL = "massgen_news"
 MOST_BYTES = 7900
@@ -20,7 +20,7 @@ MOST_BYTES = 7900
 LISTEN_SECONDS = 5.0
 
 
-def notify(connection: Connected, news: Iterable[str]) -> None:
+def notify(connection: PostgresConnection, news: Iterable[str]) -> None:
     """As few notifications as possible."""
     text = ""
     for one in (*news, ""):
@@ -30,7 +30,7 @@ def notify(connection: Connected, news: Iterable[str]) -> None:
         text = f"{text} {one}".strip()
 
 
-class Hearer:
+class Subscription:
     """Hears of some news, in the event loop in which it was made."""
 
     def __init__(self, wants: Callable[[str, str], bool]) -> None:
@@ -53,22 +53,22 @@ class Hearer:
         self._news = anyio.Event()
 
 
-class Ear:
-    """Listens in a thread, from the first hearer on. Whenever it has been deaf for a while, all hear that there may be
-    news.
+class NewsListener:
+    """Listens in a thread, from the first subscription on. After each new connection all subscriptions hear that
+    there may be news.
     """
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._hearers: set[Hearer] = set()
+        self._subscriptions: set[Subscription] = set()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._closed = False
 
     @contextmanager
-    def heard_by(self, hearer: Hearer) -> Generator[None]:
+    def subscribed(self, subscription: Subscription) -> Generator[None]:
         with self._lock:
-            self._hearers.add(hearer)
+            self._subscriptions.add(subscription)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._listen, name="news", daemon=True)
                 self._thread.start()
@@ -76,7 +76,7 @@ class Ear:
             yield
         finally:
             with self._lock:
-                self._hearers.discard(hearer)
+                self._subscriptions.discard(subscription)
 
     def close(self) -> None:
         self._closed = True
@@ -91,13 +91,13 @@ class Ear:
                         for notification in connection.notifies(timeout=LISTEN_SECONDS):
                             self._heard(notification.payload)
             except psycopg.Error:
-                rest()
+                pause_before_retry()
 
     def _heard(self, payload: str) -> None:
         news = [(one[:-1], one[-1]) for one in payload.split()]
-        self._tell(lambda hearer: any(hearer.wants(run_id, mark) for run_id, mark in news))
+        self._tell(lambda subscription: any(subscription.wants(run_id, mark) for run_id, mark in news))
 
-    def _tell(self, chosen: Callable[[Hearer], bool]) -> None:
+    def _tell(self, chosen: Callable[[Subscription], bool]) -> None:
         with self._lock:
-            for hearer in filter(chosen, self._hearers):
-                hearer.hear()
+            for subscription in filter(chosen, self._subscriptions):
+                subscription.hear()

@@ -84,7 +84,7 @@ class ClusterStore(Store):
                 self._hand_out(db, run_id)
             return lost
 
-    def come(self, worker: str, pools: Collection[str]) -> None:
+    def register_worker(self, worker: str, pools: Collection[str]) -> None:
         """This worker is alive, and serves these pools."""
         with self.database.reading() as db:
             db.executemany(
@@ -92,7 +92,7 @@ class ClusterStore(Store):
                 [(worker, pool) for pool in pools],
             )
 
-    def go(self, worker: str) -> None:
+    def unregister_worker(self, worker: str) -> None:
         """It leaves, and so have those that have not been seen for a day."""
         with self.database.reading() as db:
             db.execute("DELETE FROM workers WHERE name = ? OR seen < now() - interval '1 day'", (worker,))
