@@ -24,6 +24,7 @@ import socket
 import sys
 import time
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -102,7 +103,13 @@ class CommandServer:
     def _take(self, connection: socket.socket) -> None:
         data, descriptors, _, _ = socket.recv_fds(connection, 1 << 16, MAX_DESCRIPTORS)
         while data and not data.endswith(b"\n"):
-            data += connection.recv(1 << 16)
+            more = connection.recv(1 << 16)
+            data = data + more if more else b""
+        if not data:  # whoever asks has gone before the end of its words
+            for descriptor in descriptors:
+                os.close(descriptor)
+            connection.close()
+            return
         program = json.loads(data)
         pid = 0
         if fits(program):
@@ -117,7 +124,8 @@ class CommandServer:
             self._selector.register(copy.waiting, selectors.EVENT_READ, copy)
         for descriptor in descriptors:
             os.close(descriptor)
-        connection.sendall(f"{pid}\n".encode())
+        with suppress(OSError):  # whoever asked may be gone just now: then its connection ends, and the copy with it
+            connection.sendall(f"{pid}\n".encode())
         if not pid:
             connection.close()
 
@@ -128,7 +136,8 @@ class CommandServer:
         os.close(copy.pidfd)
         if copy.waiting in self._selector.get_map():
             self._selector.unregister(copy.waiting)
-            copy.waiting.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+            with suppress(OSError):  # whoever waited may be gone just now
+                copy.waiting.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
         copy.waiting.close()
 
     def _leave_it_to_the_parent(self, connection: socket.socket) -> None:
