@@ -99,7 +99,7 @@ TAIL = """
 ## Other spellings
 
 | instead of | may be written |
-| --- | --- |
+|---|---|
 | `api_key_env: NAME` | `api_key: ${NAME}` |
 | `type: claude`, `lmstudio`, `llamacpp`, ... | the other names in the table of [backends](backends.md) |
 | `commands:` beside `backend` | `commands:` under it |

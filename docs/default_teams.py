@@ -54,9 +54,8 @@ SCENES = (
     Scene(STRONG[:2]),
     Scene(STRONG),
     Scene(OTHER[:1]),
-    *(Scene((), (server,)) for server in SERVERS[:3]),
+    Scene((), SERVERS[:1]),
     Scene((), SERVERS),
-    Scene(STRONG[:1], SERVERS[:1]),
     Scene(OTHER[:1], SERVERS[:1]),
     Scene(),
 )

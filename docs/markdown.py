@@ -6,12 +6,9 @@ from collections.abc import Iterable, Sequence
 
 def table(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     """Cells may hold Markdown; an upright bar in one is escaped."""
-    rows = [
-        list(columns),
-        ["---"] * len(columns),
-        *([re.sub(r"(?<!\\)\|", r"\\|", cell) for cell in line] for line in lines),
-    ]
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    escaped = ([re.sub(r"(?<!\\)\|", r"\\|", cell) for cell in line] for line in lines)
+    head, *rows = (f"| {' | '.join(row)} |\n" for row in (columns, *escaped))
+    return "".join([head, "|---" * len(columns), "|\n", *rows])
 
 
 def code(*names: str) -> str:

@@ -29,7 +29,7 @@ logger `massgen_mcp.api` in Python.
 ## Taken over
 
 | MassGen's key | what it means here |
-| --- | --- |
+|---|---|
 """
 GRACE = "round_timeout_grace_seconds"
 TAKEN = (

@@ -25,7 +25,7 @@ What a run leaves in its directory, and what each field means. Where that direct
 is deleted: [runs.md](runs.md).
 
 | file | for whom | what |
-| --- | --- | --- |
+|---|---|---|
 """
 
 FILES: Mapping[str, tuple[str, str]] = {

@@ -49,22 +49,12 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "list does not decide ([what is looked at](cli.md#before-a-cent-is-spent)).",
         ),
         Entry(
-            "agent '…': … does not list the model '…', and is asked for it all the same",
-            "A gateway may serve more than it lists.",
-            "Correct `model` if it is wrong.",
-        ),
-        Entry(
             "claude_code is not logged in: …",
             "The Claude Code CLI has neither key nor token here.",
             "See [Claude Code](claude-code.md): set a variable, or allow your own login.",
         ),
     ),
     "Configs": (
-        Entry(
-            "no such file or directory, or it may not be read",
-            "A path of the config is not there.",
-            "Correct it; relative ones begin at the project's directory.",
-        ),
         Entry(
             "came with this directory",
             "The directory's own config asks for what could harm.",
@@ -77,22 +67,9 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "`context_paths`.",
         ),
         Entry(
-            ", and is not what was accepted",
-            "You accepted it before. Since then it changed, or it asks for more here.",
-            "Read what is new, then accept it again.",
-        ),
-        Entry(
             "It cannot be accepted as it is: …",
             "Its skills are too many or too large to be checked, or something among them is no file.",
             "Take that out of the skills' directory, or leave `use_skills` out.",
-        ),
-    ),
-    "At the command line": (
-        Entry("no run of this directory is interrupted", "`--resume` found nothing to go on with.", "Name its id."),
-        Entry(
-            "run … is …; only an interrupted run can be continued",
-            "The run goes on, or has ended.",
-            "`massgen-mcp watch ID` follows one that goes on; start a new one otherwise.",
         ),
     ),
     "When an agent fails": (
@@ -139,22 +116,12 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "No directory was named in `context_paths`, or nothing in it was changed.",
             "Name it, with `permission: write`.",
         ),
-        Entry(
-            "Nothing was changed. …",
-            "You changed the same lines since, or a file is read-only, another user's or unknown to the run.",
-            "Each reason says what it is. Commit or move your changes, then apply again; or take other files only.",
-        ),
     ),
     "The sandbox": (
         Entry(
             "agents' commands have no container: …",
             "The config asks for Docker, Podman or an image, and it is not to be had.",
             "Start the daemon, or correct the name of the image.",
-        ),
-        Entry(
-            "only a container has an open network",
-            "bubblewrap, sandlock and sandbox-exec reach named hosts at most.",
-            "Name the hosts in `network`, or use `sandbox: docker`.",
         ),
     ),
     "The state directory": (
@@ -163,10 +130,6 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "`runs.sqlite3` is damaged or not readable.",
             "`massgen-mcp doctor --rebuild` makes the list of runs again ([runs](runs.md)).",
         ),
-        Entry("cannot start a runner: …", "The background process could not be started.", "`massgen-mcp doctor`."),
-    ),
-    "Over HTTP": (
-        Entry("cannot listen on …:…: …", "The port is taken, or needs more rights.", "Take another `--port`."),
     ),
 }
 """By where they come up."""

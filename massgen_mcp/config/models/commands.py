@@ -54,9 +54,7 @@ class CommandsConfig(Settings, frozen=True):
     image: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$")
     """Of the container, with `docker` or `podman`; it needs `/bin/sh` and `python3`. Default: `python:3.12-slim`."""
     image_archive: str | None = Field(default=None, min_length=1, max_length=4096)
-    """An image on this machine: a directory in OCI layout, or a file as `docker save` writes it. Its programs take the
-    place of this machine's where there is no container, in bubblewrap. Absolute after loading.
-    """
+    """An image on this machine, as a directory or a file (see docs/commands.md). Absolute after loading."""
     network: tuple[Endpoint, ...] = Field(default=(), max_length=50)
     """What commands may connect to over TCP, as host:port, with sandlock or sandbox-exec. Nothing without it."""
     open_network: bool = False

@@ -29,14 +29,10 @@ def _nameable(path: str) -> str:
 
 
 class ContextPath(Settings, frozen=True):
-    """A file or directory of the user's. Absolute after loading.
-
-    All agents may read it, and each works on a copy of its own of a directory. With `write` the winner's changes may be
-    applied to the directory itself; without it they are only given as a patch.
-    """
+    """A file or directory of the user's. All agents may read it, and each works on its own copy of a directory."""
 
     path: Annotated[str, Field(min_length=1, max_length=4096), AfterValidator(_nameable)]
-    """The file or directory, absolute or relative to the working directory."""
+    """Absolute, or relative to the working directory. Absolute after loading."""
     permission: Literal["read", "write"] = "read"
     """`write`: the winner's changes may be applied to it. `read`: they are only given as a patch."""
     copy_ignored: tuple[Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_inside)], ...] = Field(
@@ -109,26 +105,22 @@ class OrchestratorConfig(Settings, frozen=True):
     another answer, `strict` more than 50 %, `lenient` none.
     """
     decide: Decide = "auto"
-    """How the winner is found (see docs/coordination.md): by votes; by tests that three agents or more write; one agent
-    writes from all answers; the agent that `judge` names compares them. `auto`: `synthesise` for findings, `checks`
-    where three answers or more change files differently and scripts may run, else `vote`.
+    """How the winner is found (see docs/coordination.md): by votes; by tests that the agents write; one agent writes
+    from all answers; the agent that `judge` names compares them. `auto` takes what fits the answers.
     """
     by: str | None = None
     """Id of the agent that writes with `synthesise`. None: it is drawn."""
     judge: str | None = None
     """Id of the agent that compares answers with `decide: judge`. It answers and votes never."""
     refute: bool = False
-    """After a vote on changed files, an agent of another provider writes tests against the winner. What a third agent
-    confirms is proven, and the author may mend it once.
-    """
+    """After a vote on changed files, an agent of another provider writes tests against the winner."""
     write_check: bool = False
-    """An agent first writes a test that fails on the unchanged files. If two others confirm it, agents are asked one
-    after the other until an answer passes it. Needs three that answer, and `run_scripts`.
+    """An agent first writes a test that fails on the unchanged files, and agents are then asked one after the other
+    until an answer passes it. Needs three that answer, and `run_scripts`.
     """
     effort: Effort = "high"
-    """`high`: all agents are asked at once. `auto`: three of them, and further ones only while those could change which
-    answer leads; one at a time where a check fails on the unchanged files, until an answer passes it. `low`: the same
-    beginning with two. Each answers once then. Lists of models that no config names get `auto`.
+    """`high`: all agents are asked at once. `auto`: three of them, and others as far as they could change the outcome.
+    `low`: the same, beginning with two. Lists of models that no config names get `auto`.
     """
     max_agents: int | None = Field(default=None, ge=1, le=100)
     """So many agents are asked at most. None: all of them, with `auto` and `low` seven."""
@@ -171,23 +163,17 @@ class OrchestratorConfig(Settings, frozen=True):
     commands: CommandsConfig = CommandsConfig()
     """Commands of all agents that have no settings of their own."""
     setup: CheckCommand | None = None
-    """A shell command, such as `npm ci`, that runs once on the unchanged files, in the sandbox of the checks and with
-    their network. What it makes that git ignores is there in every agent's copy and for every check.
-    """
+    """A shell command, such as `npm ci`, that prepares the unchanged files once (see docs/code-work.md)."""
     setup_timeout_seconds: float = Field(default=1800, gt=0, le=86_400)
     """For `setup`."""
     checks: tuple[CheckCommand, ...] = Field(default=(), max_length=10)
     """Shell commands that judge the files of each answer, in a sandbox: see docs/code-work.md. Exit code 0 passes."""
     checks_policy: ChecksPolicy = "informative"
-    """`required`: an answer cannot win if another one passes a check that it fails, and fails none that it passes.
-    `goal`: the same; the final files have to pass what fails on the unchanged files, too.
-    """
+    """What follows from their outcome: see docs/code-work.md."""
     checks_timeout_seconds: float = Field(default=600, gt=0, le=86_400)
     """For one check."""
     protect: tuple[ProtectedPath, ...] | None = Field(default=None, max_length=200)
-    """Files that checks take from the base, as patterns. None: tests, check scripts and settings of test runners; `[]`:
-    only the scripts that the checks run.
-    """
+    """Files that checks take from the base, as patterns. None: a list of ours (see docs/code-work.md)."""
 
     def procedure(self, agents: int, *, can_run: bool) -> Decide:
         """How so many agents find the winner: tests need scripts that run, and three authors; findings are joined."""
