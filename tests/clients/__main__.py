@@ -19,7 +19,7 @@ SCRIPTS = {
     "codex-start": "Codex gets the tools of an optional server",
     "codex-answer": "Codex gets an answer of 30,000 characters whole",
     "codex-acp": "Codex is a member of a team over ACP, enclosed, and presents what won",
-    "gemini-run": "Gemini CLI starts a run and gets its result",
+    "delegation": "Gemini CLI, opencode, Copilot CLI and Goose start a run and get its result",
     "inspector": "the Inspector finds the schemas portable",
 }
 

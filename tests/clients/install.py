@@ -40,6 +40,10 @@ LISTINGS: Mapping[str, Listing] = {
         ["enabled", f"{KEY}=*****", "startup_timeout_sec: 30", "tool_timeout_sec: 300"],
     ),
     "gemini": Listing("gemini", [["mcp", "list"]], ["massgen", "Connected"], _trust),
+    "opencode": Listing("opencode", [["mcp", "list"]], ["massgen", "connected"]),
+    "copilot": Listing("copilot", [["mcp", "get", "massgen"]], ["Status: Enabled", f"{KEY}: ***"]),
+    "amp": Listing("amp", [["mcp", "list"]], ["massgen"]),
+    "goose": Listing("goose", [["info", "-v"]], ["name: massgen", f"- {KEY}"]),
 }
 
 

@@ -39,7 +39,7 @@ class Asked:
     def full_name(self, tool: str) -> str:
         """Raises LookupError where the model has no such tool."""
         for name in self.tools:
-            if name == tool or name.endswith((f"__{tool}", f"_{tool}")):
+            if name == tool or name.endswith((f"__{tool}", f"_{tool}", f"-{tool}")):
                 return name
         raise LookupError(f"the model was offered no {tool}: {', '.join(self.tools)}")
 

@@ -198,7 +198,7 @@ CLIENTS: Mapping[str, Client] = {
             _referring("${NAME:-}", timeout=CALL_SECONDS * 1000),
             "Start Gemini CLI anew, in a folder that it trusts; /mcp shows the server. Google ended it for private "
             "accounts in June 2026; agy has taken its place: massgen-mcp install agy.",
-            Known(False, None, False, "5 minutes by `install`; unknown", "tried, 0.61"),
+            Known(False, False, False, "5 minutes by `install`; unknown", "tried, 0.61"),
         ),
         Client(
             "cursor",
@@ -253,7 +253,7 @@ CLIENTS: Mapping[str, Client] = {
             "opencode.json",
             _opencode,
             "Start opencode anew; /mcp shows the server.",
-            Known(False, None, None, "unknown", "tried, 1.18; its issues"),
+            Known(False, False, False, "unknown", "tried, 1.18"),
         ),
         Client(
             "copilot",
@@ -264,7 +264,7 @@ CLIENTS: Mapping[str, Client] = {
             ".github/mcp.json",
             _referring("${NAME:-}", kind="local", tools=["*"]),
             "Start Copilot CLI anew; /mcp show lists the server.",
-            Known(False, None, False, "unknown", "its issues"),
+            Known(False, True, False, "unknown", "tried, 1.0.102"),
         ),
         Client(
             "agy",
@@ -330,7 +330,7 @@ CLIENTS: Mapping[str, Client] = {
             None,
             _goose,
             "Start a new session of Goose, where the keys are set; `goose info -v` shows the server.",
-            Known(None, True, True, "5 minutes by `install`; unknown", "its documentation"),
+            Known(False, True, True, "5 minutes by `install`; unknown", "tried, 1.34; Apps by its documentation"),
         ),
         Client(
             "claude-desktop",
