@@ -74,15 +74,19 @@ class RunChanges:
         repository = PrivateRepository.create(self.repository.directory, alternates=object_stores(given))
         base, refused = take_base(repository, given)
         if base is not None:
-            copies = Copies(repository, base)
-            for workspace in workspaces:
-                self._known[workspace] = copies.lay_out(workspace)
+            self.lay_out(base, workspaces)
             if earlier is not None:
                 begun = self._with(base, RunChanges(earlier[0]), TreeId(earlier[1]))
                 for workspace in workspaces:
                     self.restore(base, workspace, begun)
             write_durably(self.directory / "base.json", base.model_dump_json(indent=1).encode())
         return base, refused
+
+    def lay_out(self, base: Base, workspaces: Iterable[Path]) -> None:
+        """Give every workspace its own copies of a base. Raises `GitFailed`, `OSError`."""
+        copies = Copies(self.repository, base)
+        for workspace in workspaces:
+            self._known[workspace] = copies.lay_out(workspace)
 
     def _with(self, base: Base, earlier: "RunChanges", theirs: TreeId) -> TreeId:
         """The base with what an earlier run's tree changed."""

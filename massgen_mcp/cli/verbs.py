@@ -13,6 +13,7 @@ VERBS: Mapping[str, str] = MappingProxyType(
         "check-adapter": "play an installed adapter in the situations that a run brings",
         "configs": "list the ready-made teams, or show one",
         "trust": "show what a config asks for, and accept it as it is now",
+        "start": "start a run in a store of several machines (--store), and upload the directories that it is given",
         "runs": "list runs, newest first",
         "status": "show what a run is doing now",
         "wait": "wait until a run has ended or needs an answer",

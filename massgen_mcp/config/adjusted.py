@@ -4,7 +4,7 @@
 what a runner reads later holds to the limits of a config.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os.path import normpath
 from typing import Any, Literal
@@ -65,6 +65,14 @@ def with_context_paths(config: Config, paths: Sequence[ContextPath]) -> Config:
     known = {normpath(one.path) for one in own}
     further = (one for one in paths if normpath(one.path) not in known)
     return _with_orchestrator(config, context_paths=(*own, *further))
+
+
+def with_places(config: Config, told: Callable[[str], str]) -> Config:
+    """The config whose context paths are called so."""
+    paths = config.orchestrator.context_paths
+    return _with_orchestrator(
+        config, context_paths=tuple(one.model_copy(update={"path": told(one.path)}) for one in paths)
+    )
 
 
 def _widened(own: ContextPath, given: ContextPath | None) -> ContextPath:

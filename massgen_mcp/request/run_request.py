@@ -53,6 +53,8 @@ class CallerRequest:
     """Nothing will be executed, so keys may be missing."""
     elsewhere: bool = False
     """Another machine executes it, so keys and programs are there."""
+    uploads: bool = False
+    """Its directories are on this machine, and go there with it."""
     session_id: str | None = None
     """Whose turn it is."""
     changes_of: str | None = None

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import anyio.to_thread
 
+from massgen_mcp.changes.cloned import is_address
 from massgen_mcp.config.access.held_keys import redactor_for
+from massgen_mcp.config.adjusted import with_places
 from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import LogRecord
@@ -27,6 +29,7 @@ from massgen_mcp.runs.engine import Action, Added, DamagedJournal, Engine, Froze
 from massgen_mcp.runs.patches.application import Application
 from massgen_mcp.runs.patches.applying import ChangedText, RunPatch, apply_run
 from massgen_mcp.runs.patches.earlier_changes import with_earlier_changes
+from massgen_mcp.runs.patches.given import UPLOADED
 from massgen_mcp.runs.sessions.turns import SessionHistory, SessionTurns, told_start
 from massgen_mcp.runs.starting import Dispatch, ask_to_admit, enclosing, enqueue, frozen_request
 from massgen_mcp.runs.store.counting import counted_runs
@@ -50,9 +53,10 @@ Until = Literal["terminal", "phase", "change"]
 SEARCHED_AT_ONCE = 500
 """So many rows are read at once where most of them may not be wanted."""
 ELSEWHERE = (
-    "context_paths and checks are about directories of this machine, and a worker on another one executes the run; put "
-    "what the agents need into the question, or start the run where MASSGEN_MCP_STORE is not set"
+    "context_paths and checks are about directories of this machine, and a worker on another one executes the run: "
+    "give https://HOST/PATH of a git repository, or let `massgen-mcp start --context DIR` upload them"
 )
+CLONED_ELSEWHERE = "addresses of git repositories are for workers of a store of several machines; name a directory here"
 WATCHES = 128
 """So many runs that go on are kept in memory as far as they have been read."""
 
@@ -99,7 +103,10 @@ class RunService:
         Raises `MassgenError`: invalid_arguments, idempotency_conflict, session_busy, queue_full, nesting_refused,
         disk_full, store_unavailable.
         """
-        if self._engine.pool is not None and request.config.orchestrator.context_paths:
+        places = [context.path for context in request.config.orchestrator.context_paths]
+        if self._engine.pool is None and any(map(is_address, places)):
+            raise MassgenError("invalid_arguments", CLONED_ELSEWHERE)
+        if self._engine.pool is not None and not request.given.uploads and not all(map(is_address, places)):
             raise MassgenError("invalid_arguments", ELSEWHERE)
         if request.given.session_id is not None:
             safe_id(request.given.session_id, "session id")
@@ -107,6 +114,8 @@ class RunService:
         def begun() -> tuple[Added, SessionHistory, bool]:
             outer = enclosing(self._engine, self._environ)
             frozen = frozen_request(request, outer, self._environ)
+            if request.given.uploads:
+                frozen = replace(frozen, config=with_places(frozen.config, lambda path: f"{UPLOADED}{path}"))
             added, history = enqueue(self._engine, self.sessions, request, frozen, self._dispatch.identity)
             if outer is not None and not added.row.admitted:
                 ask_to_admit(self._engine, self._environ, outer, added.row.run_id)
@@ -263,9 +272,11 @@ class RunService:
         paths: Sequence[str] = (),
         branch: str | None = None,
         undo: bool = False,
+        directory: Path | None = None,
     ) -> Application:
         """Bring what the winner changed, or `agent`, into the directories that the run was given with `write`, put it
-        on a new branch, or take back what was brought in last (see `runs.patches.applying`).
+        on a new branch, or take back what was brought in last (see `runs.patches.applying`). `directory`: what stands
+        for the run's only one here.
 
         Raises `MassgenError` unknown_run, expired, not_finished, invalid_arguments, invalid_action, run_damaged,
         disk_full, store_unavailable.
@@ -274,7 +285,8 @@ class RunService:
 
         def done() -> Application:
             home = self._engine.home
-            made = apply_run(home, view, dry_run=dry_run, agent=agent, paths=paths, branch=branch, undo=undo)
+            ways = {"dry_run": dry_run, "undo": undo}
+            made = apply_run(home, view, agent=agent, paths=paths, branch=branch, directory=directory, **ways)
             if made.state in ("applied", "undone") and not dry_run and view.directory.report.exists():
                 from massgen_mcp.runs.view.reporting import write_report  # no server starts with it
 

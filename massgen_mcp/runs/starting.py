@@ -17,6 +17,7 @@ from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.engine import Added, Engine, FileStore, FrozenRequest, NewRun, RunRow, SessionMoved, new_run_id
 from massgen_mcp.runs.patches.earlier_changes import with_earlier_changes
+from massgen_mcp.runs.patches.given import upload_base
 from massgen_mcp.runs.sessions.turns import SessionHistory, SessionTurns
 from massgen_mcp.runs.store.credentials import identity
 from massgen_mcp.runs.view.run_view import NO_WORKER, RunView, RunWatch
@@ -46,6 +47,8 @@ def enqueue(
         parent=frozen.nesting and frozen.nesting.parent,
         admitted=frozen.nesting is None,
     )
+    if engine.pool is not None and request.given.changes_of is not None:
+        raise MassgenError("invalid_arguments", "changes_of goes on with files of one machine alone")
     if (added := engine.store.reusable(run, request.given.on_conflict)) is not None:
         return added, SessionHistory()
     with engine.files.making():
@@ -55,7 +58,10 @@ def enqueue(
                 turn = replace(frozen, history=history.turns)
                 turn = with_earlier_changes(turn, request, sessions.ended(request.given.session_id))
                 history = replace(history, begins_with=turn.begins_with)
-                engine.files.create(run.run_id, turn, request.redactor, run)
+                files = engine.files.create(run.run_id, turn, request.redactor, run)
+                if request.given.uploads:
+                    upload_base(files, request.config)
+                engine.files.publish(run.run_id)
                 added = engine.store.add(
                     replace(run, turns_over=over),
                     on_conflict=request.given.on_conflict,

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
+from massgen_mcp.changes.cloned import is_address
 from massgen_mcp.config.adjusted import given_path
 from massgen_mcp.config.diagnostics import show_name
 from massgen_mcp.config.models.orchestrator import ContextPath
@@ -102,6 +103,8 @@ def context_path(entry: str | _PathGiven) -> ContextPath:
 
 def _existing(path: str) -> str:
     """The path without `~`. Raises `MassgenError` invalid_arguments unless it is absolute and something is there."""
+    if is_address(path):
+        return path
     try:
         absolute = Path(path).expanduser()
         if absolute.is_absolute():

@@ -121,7 +121,7 @@ async def test_a_ballot_shows_what_each_answer_changes_bounded_and_says_where_th
     backends = [agent.backend for agent in config.agents]
     listeners = [Listener(ScriptedBackend(one)) for one in backends if isinstance(one, ScriptedBackendConfig)]
     directory = RunDirectory.create(tmp_path / "run", FrozenRequest("?", config))
-    copies, _ = prepare_copies(directory, directory.read_request(), begun=False)
+    copies, _ = prepare_copies(directory, directory.read_request(), {}, begun=False)
     resources = RunResources(tuple(map(ModelAccess, listeners)), copies=copies)
     run_spec = assemble(directory, "r", directory.read_request(), resources)
     await Conductor(run_spec, EventList()).conduct()

@@ -4,10 +4,11 @@ import signal
 import subprocess
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from massgen_mcp.home import STORE_VARIABLE, Home
+from massgen_mcp.home import FILES_VARIABLE, STORE_VARIABLE, Home
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.postgres.engine import ClusterEngine, cluster_engine
 from tests.harness import SERVER_MODULE, TempHome, end, poll_until
@@ -35,18 +36,27 @@ class Worker:
 @dataclass
 class Cluster:
     home: TempHome
-    """Of every machine."""
+    """Of every machine, where files are not in an object store."""
     server: PostgresServer
     url: str
     workers: list[Worker] = field(default_factory=list[Worker])
     _engines: list[ClusterEngine] = field(default_factory=list[ClusterEngine])
+    _machines: list[Any] = field(default_factory=list[Any])
+
+    def machine(self, name: str) -> "Cluster":
+        """Another machine, with a home of its own."""
+        own = replace(self.home, path=self.home.path.with_name(name))
+        made = Cluster(own, self.server, self.url)
+        self._machines.append(made)
+        return made
 
     def service(self) -> RunService:
         """What one more server would have."""
         return RunService(self.engine(), self.home.environ)
 
     def engine(self) -> ClusterEngine:
-        engine = cluster_engine(Home(self.home.path, shared=True).ensure(), self.url, "default")
+        files = self.home.extra.get(FILES_VARIABLE)
+        engine = cluster_engine(Home(self.home.path, shared=True).ensure(), self.url, "default", files)
         self._engines.append(engine)
         return engine
 
@@ -62,6 +72,8 @@ class Cluster:
         return self.workers[-1]
 
     def close(self) -> None:
+        for machine in self._machines:
+            machine.close()
         for engine in self._engines:
             engine.close()
         self.home.close()
@@ -70,10 +82,10 @@ class Cluster:
 
 
 @contextmanager
-def cluster(home: TempHome, server: PostgresServer) -> Generator[Cluster]:
+def cluster(home: TempHome, server: PostgresServer, **variables: str) -> Generator[Cluster]:
     """An empty store on this server."""
     url = server.empty_store()
-    made = Cluster(home.with_variables(**{STORE_VARIABLE: url}), server, url)
+    made = Cluster(home.with_variables(**{STORE_VARIABLE: url}, **variables), server, url)
     try:
         yield made
     finally:

@@ -99,7 +99,7 @@ async def test_only_who_has_taken_a_run_last_writes_its_events_and_its_end(machi
     for engine, worker in ((first, "one"), (second, "two")):
         taken = engine.store.take(view.row.run_id, worker)
         assert taken is not None
-        logs.append(engine.files.taken(*taken).event_log.append())
+        logs.append(engine.files.taken(*taken, machines.home.work)[0].event_log.append())
     late, last = logs
     state = RunState()
     for log in logs:

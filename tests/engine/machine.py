@@ -147,7 +147,9 @@ class PostgresMachine:
     url: str = field(default_factory=lambda: shared_server().empty_store())
 
     def open(self) -> ClusterEngine:
-        engine = cluster_engine(Home(self.path / "home", shared=True).ensure(), self.url, "default")
+        engine = cluster_engine(
+            Home(self.path / "home", shared=True).ensure(), self.url, "default", str(self.path / "objects")
+        )
         self._engines.append(engine)
         return engine
 

@@ -51,6 +51,8 @@ environment:
   MASSGEN_MCP_KEEP_RESULTS_DAYS  days after its end that a run is kept (7)
   MASSGEN_MCP_KEEP_WORKSPACES_HOURS  hours after its end that a run's workspaces are kept (24)
   MASSGEN_MCP_STORE  as --store: runs are kept in PostgreSQL, and `massgen-mcp worker` executes them
+  MASSGEN_MCP_FILES  where files of these runs are: s3://..., gs://..., az://..., or a directory that all mount
+  MASSGEN_MCP_GIT_HOSTS  from where workers may clone: HOST or HOST=TOKEN, with blanks between them
   MASSGEN_MCP_POOL  for whose workers runs are that are started here (default)
   MASSGEN_MCP_HTTP_TOKEN  the bearer token of --transport http
   MASSGEN_MCP_WEBHOOKS, MASSGEN_MCP_WEBHOOK_SECRET  URLs that hear of the end of runs, and what signs it
@@ -77,7 +79,7 @@ HTTP_OPTIONS = (
     "oauth_jwks_url",
     "oauth_introspection_url",
 )
-ASKING = ("start", "ask", "run")
+ASKING = ("ask", "run")
 """What people try who want to ask something."""
 VIEWS = ("summary", "full", "votes", "diff")
 
@@ -186,6 +188,15 @@ def make_parser() -> Parser:
     trust.add_argument("path", metavar="PATH", nargs="?", help="the config, or the directory in whose .massgen it is")
     trust.add_argument("--list", action="store_true", help="list what was accepted")
     trust.add_argument("--forget", metavar="PATH", help="take back what was accepted, with its keys")
+    start = verb("start")
+    start.add_argument("question", metavar="QUESTION", help="the whole task")
+    start.add_argument("--config", metavar="FILE", help="the team, as massgen finds it")
+    start.add_argument("--model", metavar="MODEL", action="append", default=[], help="one agent each, as backend/model")
+    meant = "upload this directory: agents change copies, and massgen-mcp apply brings changes back here"
+    start.add_argument("--context", metavar="DIR", type=Path, action="append", default=[], help=meant)
+    start.add_argument("--check", metavar="COMMAND", action="append", default=[], help="a command that tests changes")
+    start.add_argument("--max-usd", metavar="USD", type=_number, help="budget, in US dollars")
+    start.add_argument("--idempotency-key", metavar="KEY", help="same key and request: same run")
     runs = verb("runs")
     runs.add_argument("--state", choices=get_args(RunStatus), help="only runs in this state")
     runs.add_argument("--session", metavar="NAME", help="only turns of this session")
@@ -220,6 +231,8 @@ def make_parser() -> Parser:
     apply.add_argument("--paths", metavar="PATH", nargs="+", default=[], help=only)
     apply.add_argument("--branch", metavar="NAME", help="commit it to this new branch, and leave the files alone")
     apply.add_argument("--all", action="store_true", help="with --branch: a branch NAME/AGENT for each agent's changes")
+    meant = "where on this machine the run's directory is, if it was another machine's or a clone"
+    apply.add_argument("--directory", metavar="DIR", type=Path, help=meant)
     apply.add_argument("--undo", action="store_true", help="take back what was applied last")
     mark = about_run("mark")
     mark.add_argument("verdict", metavar="VERDICT", nargs="?", choices=["right", "wrong"], help="right or wrong")
@@ -256,7 +269,7 @@ def make_parser() -> Parser:
     worker.add_argument("--concurrency", metavar="N", type=counting_number, default=50, help="runs at once (50)")
     store = plain_verb("store")
     store.add_argument("action", metavar="ACTION", choices=["upgrade"], help="upgrade")
-    for made in (parser, worker, store):
+    for made in (parser, start, apply, worker, store):
         meant = "where runs are kept: postgresql://...; without a password here, as everybody can see it (unset)"
         made.add_argument("--store", metavar="URL", default=argparse.SUPPRESS, help=meant)
     plain_verb("hook").add_argument("directory", metavar="DIRECTORY", help="where the plugin keeps its data")

@@ -111,6 +111,16 @@ class FileStore(Protocol):
         """Whether the request of a run that was to be created is there: it may be in spite of an error."""
         ...
 
+    def publish(self, run_id: str) -> None:
+        """Let everybody have what was written here of a run that nobody executes. Raises `MassgenError`
+        store_unavailable.
+        """
+        ...
+
+    def fetch(self, row: RunRow) -> None:
+        """Have here what was written elsewhere of a run that has ended. Raises `MassgenError` store_unavailable."""
+        ...
+
     def discard(self, run_id: str) -> None:
         """Forget a run that was created here and is in no store. Raises `OSError`."""
         ...

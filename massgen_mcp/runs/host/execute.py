@@ -48,7 +48,7 @@ from massgen_mcp.runs.host.nlip import nlip_writer
 from massgen_mcp.runs.host.publishing import Publisher, RunLog, guarded, logged_in, write_status
 from massgen_mcp.runs.host.setting_up import failed_setup, hand_on_setup, set_up_copies
 from massgen_mcp.runs.host.tracing import trace_of
-from massgen_mcp.runs.host.working_copies import WorkingCopies, prepare_copies
+from massgen_mcp.runs.host.working_copies import WorkingCopies, prepare_copies, with_originals
 from massgen_mcp.sandbox import ProjectTools, SandboxChoice, project_tools
 from massgen_mcp.tools.commands import CommandHost
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table, is_recorded
@@ -146,8 +146,10 @@ async def execute_run(
         where = server_places(config, servers.choices) if servers else ()
         host = nested_host and nested_host(request)
         hidden = (find_home(environ).path,)
-        prepare = partial(prepare_copies, run, request, begun=bool(past), hidden=hidden)
+        prepare = partial(prepare_copies, run, request, environ, begun=bool(past), hidden=hidden)
         copies, base_taken, moved = await anyio.to_thread.run_sync(_prepared, prepare)
+        request = await anyio.to_thread.run_sync(with_originals, run, request, copies)
+        config = request.config
         copies, set_up = await set_up_copies(run, config, environ, copies, tools, on_setup)
         judging = await prepare_judging(run, config, environ, copies, tools, failed_setup(set_up))
         resources = RunResources(models, access, servers, host, copies, judging.judge)

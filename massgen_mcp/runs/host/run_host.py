@@ -261,6 +261,7 @@ class NestedRunHost:
                 return self._prepared(earlier.row)
             frozen = FrozenRequest(run.question, config, nesting=self._request.nested_in(self._run_id))
             files.create(run.run_id, frozen, redactor, run)
+            files.publish(run.run_id)
             return self._prepared(self._engine.store.add(run).row)
 
     def _named(self, wanted: NestedRunRequest) -> tuple[Config | None, str]:

@@ -27,12 +27,15 @@ from massgen_mcp.runs.host.execute import break_off
 from massgen_mcp.runs.host.run_host import MAX_RESUMES, ExecutedRun, RunHost, StoredRuns, prune_regularly
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.directory import RunDirectory
+from massgen_mcp.runs.store.locks import acquire
 from massgen_mcp.runs.store.postgres.database import is_away
 from massgen_mcp.runs.store.postgres.engine import ClusterEngine, WorkerNews
 from massgen_mcp.runs.store.postgres.event_log import TakenOver
+from massgen_mcp.runs.store.postgres.objects import LAST_EPOCH, Mirror
 from massgen_mcp.runs.store.postgres.schema import SCHEMA
 from massgen_mcp.runs.store.postgres.store import NESTED, TASK
 from massgen_mcp.threads import imported
+from massgen_mcp.workspace.snapshot import remove_tree
 
 logger = logging.getLogger("massgen_mcp.worker")
 
@@ -68,6 +71,7 @@ class Worker:
         self._environ = environ
         self._pools = pools
         self._name = f"{platform.node()}-{os.getpid()}-{secrets.token_hex(4)}"
+        self._own = engine.home.path / "work" / self._name
         self._executing: dict[str, anyio.CancelScope] = {}
         self._news = WorkerNews(engine.listener, engine.appender, self._executing.__contains__)
         self._service = RunService(engine, environ)
@@ -94,6 +98,7 @@ class Worker:
         )
 
     async def work(self) -> None:
+        await anyio.to_thread.run_sync(self._make_own)
         await _retried(self._store.register_worker, self._name, self._pools)
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
             async with self._jobs.open_async(), anyio.create_task_group() as aside:
@@ -107,6 +112,17 @@ class Worker:
                 aside.cancel_scope.cancel()
         with suppress(MassgenError):
             await anyio.to_thread.run_sync(self._store.unregister_worker, self._name)
+
+    def _make_own(self) -> None:
+        """A place for files of runs, without those of workers that were killed here."""
+        self._own.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for lock in self._own.parent.glob("*.lock"):
+            if (held := acquire(lock)) is not None:
+                remove_tree(lock.with_suffix(""))
+                lock.unlink(missing_ok=True)
+                os.close(held)
+        acquire(self._own.with_name(f"{self._name}.lock"))  # until this process is gone
+        self._own.mkdir(mode=0o700)
 
     async def _leave_on_signal(self, signals: AsyncIterator[signal.Signals]) -> None:
         """Take no more runs, and hand over those that are executed here: nobody waits for their ends."""
@@ -133,9 +149,9 @@ class Worker:
             await self._finish(run_id)
             return
         row, epoch = taken
-        directory = self._engine.files.taken(row, epoch)
         self._news.tell(run_id)
         try:
+            directory, mirror = await self._files_of(row, epoch)
             ended = await self._executed(row, directory)
         except JournalNewer as error:
             logger.warning("run %s is left as it is: %s", run_id, error)
@@ -144,6 +160,7 @@ class Worker:
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
                 await _retried(self._store.hand_over, run_id, epoch)
+                await anyio.to_thread.run_sync(remove_tree, self._own / run_id)
             raise
         except Exception as error:
             if any(isinstance(cause, TakenOver) for cause in root_causes(error)):
@@ -160,7 +177,15 @@ class Worker:
         with anyio.CancelScope(shield=True):
             await _retried(self._store.end_taken, run_id, epoch, ended.snapshot)
             self._news.tell(run_id)
-            await self._host.report(row, directory, ended.snapshot)
+            await self._report(row, directory, mirror, ended)
+
+    async def _files_of(self, row: RunRow, epoch: int) -> tuple[RunDirectory, Mirror | None]:
+        return await anyio.to_thread.run_sync(self._engine.files.taken, row, epoch, self._own)
+
+    async def _report(self, row: RunRow, directory: RunDirectory, mirror: Mirror | None, ended: ExecutedRun) -> None:
+        await self._host.report(row, directory, ended.snapshot)
+        if mirror is not None:
+            await _retried(mirror.leave)
 
     async def _finish(self, run_id: str) -> None:
         """A run that nobody has to go on with: if it has ended and its worker was lost just then, its last files are
@@ -169,8 +194,9 @@ class Worker:
         with suppress(MassgenError):
             view = await self._service.look(run_id)
             if view.snapshot.end is not None and not view.directory.report.exists():
-                ended = await self._host.execute(run_id, view.directory, on_start=lambda _: None)
-                await self._host.report(view.row, view.directory, ended.snapshot)
+                directory, mirror = await self._files_of(view.row, LAST_EPOCH)
+                ended = await self._host.execute(run_id, directory, on_start=lambda _: None)
+                await self._report(view.row, directory, mirror, ended)
 
     async def _executed(self, row: RunRow, directory: RunDirectory) -> ExecutedRun:
         if row.resumes > MAX_RESUMES:

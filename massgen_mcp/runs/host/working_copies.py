@@ -1,22 +1,24 @@
 """The copies of the caller's directories that the agents of one run work on, and what becomes of them, as events."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from massgen_mcp.changes.base import WRITTEN_TO, Base, ContextDirectory, Refused, path_text
+from massgen_mcp.changes.base import WRITTEN_TO, Base, Refused, path_text
+from massgen_mcp.changes.cloned import clone, is_address
 from massgen_mcp.changes.git import GitFailed
 from massgen_mcp.changes.repository import FileChange, TreeId
 from massgen_mcp.changes.run_changes import RunChanges
+from massgen_mcp.config.adjusted import with_places
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import BegunWith, ChangedFile, Changes, CopiedDirectory, public_agent_name
 from massgen_mcp.events.run import BaseTaken
 from massgen_mcp.runs.engine import EarlierChanges, FrozenRequest, RunFiles
+from massgen_mcp.runs.patches.given import SINGLE_FILE, UPLOADED, given_directories, named_contexts
 from massgen_mcp.sandbox import WORKSPACE, VisiblePath
-from massgen_mcp.workspace.directory import unique_names
+from massgen_mcp.workspace.snapshot import remove_tree
 
-SINGLE_FILE = "it is a single file; name its directory to have it changed"
 MAX_LISTED = 200
 """Changed files that an event names one by one."""
 
@@ -92,7 +94,7 @@ class WorkingCopies:
 
 
 def prepare_copies(
-    run: RunFiles, request: FrozenRequest, *, begun: bool, hidden: tuple[Path, ...] = ()
+    run: RunFiles, request: FrozenRequest, environ: Mapping[str, str], *, begun: bool, hidden: tuple[Path, ...] = ()
 ) -> tuple[WorkingCopies | None, BaseTaken | None]:
     """The copies of a run, which are made if the run has not `begun`, and what is to be told of them. None: there are
     none, or nothing to tell. `hidden`: what no agent may see, besides the run's own directory.
@@ -105,14 +107,20 @@ def prepare_copies(
         base = kept.base()
     except GitFailed as damage:
         raise MassgenError("run_damaged", str(damage)) from damage
-    if base is not None:
-        return WorkingCopies(run, kept, base), _base_event(base, [], earlier)
     workspaces = [
         run.workspace_of(public_agent_name(place))
         for place, agent in enumerate(config.agents)
         if config.has_workspace(agent)
     ]
-    given, files = _directories(config, (*hidden, run.path)) if workspaces else ([], [])
+    if base is not None:
+        if not begun and earlier is None:  # it came with the start
+            for workspace in workspaces:
+                workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
+            kept.lay_out(base, workspaces)
+        return WorkingCopies(run, kept, base), _base_event(base, [], earlier)
+    if not begun and workspaces:
+        _clone(run, config, environ)
+    given, files = given_directories(config, (*hidden, run.path), _clones(run)) if workspaces else ([], [])
     if begun or not (given or files):
         return None, None
     for workspace in workspaces:
@@ -122,16 +130,49 @@ def prepare_copies(
         base, refused = kept.begin(given, workspaces, begins)
     except GitFailed as failed:
         base, refused = None, [Refused(one.name, str(failed)) for one in given]
+    finally:
+        remove_tree(_clones(run))
     taken = _base_event(base, [*refused, *(Refused(name, SINGLE_FILE) for name in files)], earlier)
     return WorkingCopies(run, kept, base) if base is not None else None, taken
 
 
 def prepare_base(run: RunFiles, config: Config, hidden: tuple[Path, ...]) -> WorkingCopies | None:
     """The base alone, without copies; None where there is nothing to take one of. Raises `GitFailed`, `OSError`."""
-    given, _ = _directories(config, (*hidden, run.path))
+    given, _ = given_directories(config, (*hidden, run.path))
     kept = RunChanges(run.changes)
     base, _ = kept.begin(given, [])
     return None if base is None else WorkingCopies(run, kept, base)
+
+
+def _clones(run: RunFiles) -> Path:
+    return run.private_of("clones")
+
+
+def _clone(run: RunFiles, config: Config, environ: Mapping[str, str]) -> None:
+    """Raises `MassgenError` invalid_action: without its files the run would be another one."""
+    try:
+        for context, name in named_contexts(config):
+            if is_address(context.path):
+                clone(context.path, _clones(run) / name, environ)
+    except GitFailed as failed:
+        raise MassgenError("invalid_action", str(failed)) from failed
+
+
+def with_originals(run: RunFiles, request: FrozenRequest, copies: WorkingCopies | None) -> FrozenRequest:
+    """The request with places on this machine for directories that lie elsewhere: there they are as the base has them.
+    Raises `GitFailed`, `OSError`.
+    """
+    originals = run.private_of("context")
+    away = {
+        context.path: str(originals / name)
+        for context, name in named_contexts(request.config)
+        if context.path.startswith(UPLOADED) or is_address(context.path)
+    }
+    for place in away.values():
+        Path(place).mkdir(mode=0o700, parents=True, exist_ok=True)
+    if away and copies is not None:
+        copies.kept.repository.check_out(copies.base.id, originals)
+    return replace(request, config=with_places(request.config, lambda path: away.get(path, path)))
 
 
 def _base_event(base: Base | None, refused: Sequence[Refused], earlier: EarlierChanges | None) -> BaseTaken:
@@ -143,21 +184,6 @@ def _base_event(base: Base | None, refused: Sequence[Refused], earlier: EarlierC
     begins = earlier and base and BegunWith(run_id=earlier.run_id, agent=earlier.agent, files=earlier.files)
     tree = base and base.tree
     return BaseTaken(tree=tree, directories=tuple(directories), refused=tuple(sentences), begins_with=begins)
-
-
-def _directories(config: Config, hidden: Sequence[Path]) -> tuple[list[ContextDirectory], list[str]]:
-    """The directories among the context paths, and the names of files that were to be changed."""
-    contexts = config.orchestrator.context_paths if config.orchestrator.enable_filesystem else ()
-    unseen = tuple(one.resolve() for one in hidden)
-    directories: list[ContextDirectory] = []
-    files: list[str] = []
-    for context, name in zip(contexts, unique_names([Path(one.path) for one in contexts]), strict=True):
-        place, writable = Path(context.path).resolve(), context.permission == "write"
-        if place.is_dir():
-            directories.append(ContextDirectory(name, place, writable, context.copy_ignored, unseen))
-        elif writable:
-            files.append(name)
-    return directories, files
 
 
 def changed_file(change: FileChange) -> ChangedFile:

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from massgen_mcp.changes.applied import AppliedRecord, AppliedRecords, permissions_of_removed
 from massgen_mcp.changes.apply import ApplyPlan, make_branch, plan, plan_branch
-from massgen_mcp.changes.base import path_text
+from massgen_mcp.changes.base import BaseDirectory, path_text
 from massgen_mcp.changes.choosing import Patch
+from massgen_mcp.changes.cloned import is_address
 from massgen_mcp.changes.files import TooLarge
 from massgen_mcp.changes.git import GitFailed, GitUnusable
 from massgen_mcp.changes.intent import Intent, IntentPart
@@ -134,11 +135,13 @@ def apply_run(
     paths: Sequence[str] = (),
     branch: str | None = None,
     undo: bool = False,
+    directory: Path | None = None,
 ) -> Application:
     """Apply what the winner of a run changed, or what the latest answer of `agent` did (of one that was dropped: its
     unfinished copy), put it on a new branch, or take back what was applied last.
 
-    Raises `MassgenError` not_finished, and as `apply_patch`.
+    `directory`: what stands for the run's only directory here. Raises `MassgenError` not_finished, and as
+    `apply_patch`.
     """
     if not view.ended:
         raise MassgenError("not_finished", f"run {view.row.run_id} is {view.state}; wait for its end")
@@ -151,6 +154,7 @@ def apply_run(
     if command := patch_command(run, changes, view.directory.path):
         message = "the run was given the changed directory without permission write, so apply leaves it alone; by hand:"
         raise MassgenError("invalid_action", f"{message} {command}")
+    made = replace(made, patch=replace(made.patch, places=_placed(made.patch.places, directory)))
     if undo:
         return undo_patch(home, made, dry_run=dry_run)
     if branch is not None:
@@ -160,6 +164,17 @@ def apply_run(
     else:
         application = apply_patch(home, made, dry_run=dry_run, paths=paths)
     return with_checks(application, made, run)
+
+
+def _placed(places: Sequence[BaseDirectory], directory: Path | None) -> tuple[BaseDirectory, ...]:
+    """The directories of a run, where they are on this machine."""
+    if directory is not None and len(places) > 1:
+        raise MassgenError("invalid_arguments", "this run has several directories; --directory stands for a single one")
+    if directory is None and (away := [one.path for one in places if is_address(one.path)]):
+        raise MassgenError("invalid_arguments", f"name your clone of {away[0]} with --directory DIR")
+    if directory is None:
+        return tuple(places)
+    return tuple(one.model_copy(update={"path": str(directory.resolve())}) for one in places)
 
 
 def with_checks(application: Application, made: RunPatch, run: RunState) -> Application:

@@ -256,6 +256,12 @@ class LocalFiles:
         """Whether the request of a run that was to be created is there: it may be in spite of an error."""
         return self._at(self._home.runs / run_id).request.exists()
 
+    def publish(self, run_id: str) -> None:
+        """Everybody sees it."""
+
+    def fetch(self, row: RunRow) -> None:
+        """It is here."""
+
     def discard(self, run_id: str) -> None:
         """Forget a run that was created here and is in no store. Raises `OSError`."""
         remove_tree(self._home.runs / run_id)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.home import POOL_VARIABLE, STORE_VARIABLE, Home
+from massgen_mcp.home import FILES_VARIABLE, POOL_VARIABLE, STORE_VARIABLE, Home
 from massgen_mcp.runs.engine import Engine
 from massgen_mcp.runs.store.local import local_engine
 
@@ -34,4 +34,4 @@ def open_cluster(home: Home, environ: Mapping[str, str]) -> "ClusterEngine":
     except ImportError as error:
         message = f"runs in PostgreSQL need an extra: pip install 'massgen-mcp[cluster]' ({error})"
         raise MassgenError("store_unavailable", message) from error
-    return cluster_engine(home, url, environ.get(POOL_VARIABLE) or DEFAULT_POOL)
+    return cluster_engine(home, url, environ.get(POOL_VARIABLE) or DEFAULT_POOL, environ.get(FILES_VARIABLE))

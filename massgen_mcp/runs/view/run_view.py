@@ -133,6 +133,8 @@ class RunWatch:
         damage = self._damage
         if damage is None and row.events is not None and snapshot.seq < row.events:
             damage = MassgenError("run_damaged", f"the run's journal was cut off after event {snapshot.seq}")
+        if row.state in TERMINAL_STATES:
+            self._files.fetch(row)
         self._over = damage is not None or self._folded.end is not None or row.state in TERMINAL_STATES
         snapshot.run_id, snapshot.question = row.run_id, snapshot.question or row.question
         ahead = self._store.ahead(row) if row.state == "queued" else 0

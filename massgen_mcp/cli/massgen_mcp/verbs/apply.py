@@ -25,7 +25,13 @@ async def run(options: argparse.Namespace) -> int:
 
         async def done(agent: str | None, branch: str | None, *, dry_run: bool) -> Applied:
             application = await service.apply(
-                run_id, dry_run=dry_run, agent=agent, paths=options.paths, branch=branch, undo=options.undo
+                run_id,
+                dry_run=dry_run,
+                agent=agent,
+                paths=options.paths,
+                branch=branch,
+                undo=options.undo,
+                directory=options.directory,
             )
             return applied(run_id, application, UNDO if options.undo else VERB, most_bytes=None)
 

@@ -1,9 +1,11 @@
 """Where the store of several machines is put together."""
 
-from collections.abc import Callable, Generator, Mapping
+import time
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import anyio
 import psycopg
@@ -16,30 +18,97 @@ from massgen_mcp.runs.store.directory import LocalFiles, RunDirectory
 from massgen_mcp.runs.store.postgres.database import PostgresDatabase, translated
 from massgen_mcp.runs.store.postgres.event_log import Appender, PostgresLog
 from massgen_mcp.runs.store.postgres.news import CHANNEL, NewsListener, Subscription
+from massgen_mcp.runs.store.postgres.objects import KINDS, PULLED, Mirror, RunObjects
 from massgen_mcp.runs.store.postgres.schema import upgrade
 from massgen_mcp.runs.store.postgres.store import ClusterStore
+from massgen_mcp.workspace.snapshot import remove_tree
 
 SILENT_SECONDS = 15.0
 """After so long without a sign of life nobody is told any more that a worker is alive."""
 
 
-class SharedFiles(LocalFiles):
-    """The files of runs in a directory that servers and workers share, beside their events in PostgreSQL."""
+COPY_SECONDS = 24 * 3600.0
+"""For so long a copy of a run's files is kept that was fetched to be looked at."""
 
-    def __init__(self, home: Home, events_of: Callable[[str], PostgresLog]) -> None:
+
+class FetchedDirectory(RunDirectory):
+    """Files of a run that may be in the object store alone, until somebody reads the request."""
+
+    objects: RunObjects
+
+    @contextmanager
+    def _request_read(self) -> Generator[dict[str, Any]]:
+        if not self.request.exists():
+            self.objects.pull(self.path.name, self.path, only=self.request.name)
+        with super()._request_read() as document:
+            yield document
+
+
+class SharedFiles(LocalFiles):
+    """The files of runs whose events are in PostgreSQL: in an object store, of which the state directory holds copies,
+    or in a state directory that servers and workers share.
+    """
+
+    def __init__(self, home: Home, events_of: Callable[[str], PostgresLog], objects: RunObjects | None) -> None:
         super().__init__(home)
         self._events_of = events_of
+        self.objects = objects
+
+    def _at(self, path: Path) -> RunDirectory:
+        if self.objects is None:
+            return super()._at(path)
+        directory = FetchedDirectory(path, self._log_of(path))
+        directory.objects = self.objects
+        return directory
+
+    def publish(self, run_id: str) -> None:
+        if self.objects is not None:
+            Mirror(self.objects, run_id, self._home.runs / run_id, 0, archives=time.time_ns()).keep()
+
+    def fetch(self, row: RunRow) -> None:
+        place = self.of(row)
+        if self.objects is not None and not row.expired and not place.report.exists():
+            self.objects.pull(row.run_id, place.path)
+
+    def discard(self, run_id: str) -> None:
+        super().discard(run_id)
+        if self.objects is not None:
+            self.objects.remove(run_id, "results")
+
+    def size(self, row: RunRow, part: Expirable) -> int:
+        archives = self.objects.archives(row.run_id, KINDS[part]) if self.objects is not None else ()
+        return super().size(row, part) + sum(size for _, size in archives)
+
+    def awaits_apply(self, row: RunRow) -> bool:
+        """In the object store no patch goes with the workspaces."""
+        return self.objects is None and super().awaits_apply(row)
+
+    def remove_leftovers(self, known: Callable[[Collection[str]], set[str]], *, dry_run: bool) -> list[tuple[str, int]]:
+        """Copies that were not used lately go, too, if all of it is elsewhere."""
+        removed = super().remove_leftovers(known, dry_run=dry_run)
+        for marker in self._home.runs.glob(f"*/{PULLED}") if self.objects is not None and not dry_run else ():
+            applied = marker.with_name("changes") / "applied.json"  # what undoes it is here alone
+            if marker.stat().st_mtime < time.time() - COPY_SECONDS and not applied.exists():
+                remove_tree(marker.parent)
+        return removed
 
     def _log_of(self, directory: Path) -> PostgresLog:
         return self._events_of(directory.name)
 
-    def taken(self, row: RunRow, epoch: int) -> RunDirectory:
-        """For the worker that has taken the run."""
-        path = self.of(row).path
-        return RunDirectory(path, self._log_of(path).taken(epoch))
+    def taken(self, row: RunRow, epoch: int, own: Path) -> tuple[RunDirectory, Mirror | None]:
+        """For the worker that has taken the run; `own`: where no other process has files of runs."""
+        if self.objects is None:
+            path = self.of(row).path
+            return RunDirectory(path, self._log_of(path).taken(epoch)), None
+        path = own / row.run_id
+        mirror = Mirror(self.objects, row.run_id, path, epoch)
+        mirror.fetch()
+        return RunDirectory(path, self._log_of(path).taken(epoch, mirror.keep)), mirror
 
     def remove(self, row: RunRow, part: Expirable) -> None:
         super().remove(row, part)
+        if self.objects is not None:
+            self.objects.remove(row.run_id, part)
         if part == "results":
             self._events_of(row.run_id).forget()
 
@@ -133,9 +202,9 @@ class ClusterEngine(Engine):
         self.store.close()
 
 
-def cluster_engine(home: Home, url: str, pool: str) -> ClusterEngine:
-    """Makes and opens nothing yet. `pool`: of the workers for which runs are that are started here. Raises
-    `MassgenError` invalid_arguments.
+def cluster_engine(home: Home, url: str, pool: str, files_url: str | None = None) -> ClusterEngine:
+    """Makes and opens nothing yet. `pool`: of the workers for which runs are that are started here; `files_url`: where
+    files are kept; None: in a state directory that all of them share. Raises `MassgenError` invalid_arguments.
     """
     try:
         conninfo_to_dict(url)
@@ -144,6 +213,7 @@ def cluster_engine(home: Home, url: str, pool: str) -> ClusterEngine:
     database, listener = PostgresDatabase(url), NewsListener(url)
     store = ClusterStore(database)
     appender = Appender(url, store.note_end)
-    files = SharedFiles(home, lambda run_id: PostgresLog(database, appender, run_id))
+    objects = RunObjects(files_url) if files_url else None
+    files = SharedFiles(home, lambda run_id: PostgresLog(database, appender, run_id), objects)
     liveness = ClusterLiveness(database, store, listener)
     return ClusterEngine(home, store, files, liveness, pool, url=url, appender=appender, listener=listener)

@@ -10,11 +10,13 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+import anyio.to_thread
 import psycopg
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.runs.store.journal_line import seq_of_text
 from massgen_mcp.runs.store.log_reader import LogReader, ReadableLog
 from massgen_mcp.runs.store.log_writer import LogWriter
 from massgen_mcp.runs.store.postgres.database import (
@@ -169,15 +171,17 @@ class Appender:
 class PostgresWriter(LogWriter):
     """See `LogWriter`. Used in one event loop."""
 
-    def __init__(self, appender: Appender, run_id: str, epoch: int | None, redactor: Redactor, recorded: int) -> None:
+    def __init__(self, log: "PostgresLog", epoch: int | None, redactor: Redactor, recorded: int) -> None:
         super().__init__(redactor, recorded)
-        self._appender, self._run_id, self._epoch = appender, run_id, epoch
+        self._log, self._epoch = log, epoch
         self._state: RunState | None = None
 
     def ends_with(self, state: RunState) -> None:
         self._state = state
 
     async def _write(self, lines: Sequence[bytes]) -> None:
+        if self._log.before is not None and not all(seq_of_text(line[:-1]) for line in lines):
+            await anyio.to_thread.run_sync(self._log.before)
         loop = asyncio.get_running_loop()
         written: asyncio.Future[MassgenError | None] = loop.create_future()
 
@@ -186,7 +190,7 @@ class PostgresWriter(LogWriter):
                 loop.call_soon_threadsafe(lambda: written.done() or written.set_result(fault))
 
         ended = self._state if self._state is not None and self._state.end is not None else None
-        self._appender.add(Addition(self._run_id, self._epoch, self._settled + 1, lines, ended, done))
+        self._log.appender.add(Addition(self._log.run_id, self._epoch, self._settled + 1, lines, ended, done))
         if (fault := await written) is not None:
             raise fault
 
@@ -215,15 +219,19 @@ class PostgresReader(LogReader):
 
 @dataclass(frozen=True, slots=True)
 class PostgresLog(ReadableLog):
-    """See `EventLog`. `epoch`: of the worker that has taken the run; None: whoever appends, if nobody takes it then."""
+    """See `EventLog`. `epoch`: of the worker that has taken the run; None: whoever appends, if nobody takes it then.
+    `before`: what puts files where everybody finds them; called in a thread before events are added that may tell of
+    them.
+    """
 
     database: PostgresDatabase
     appender: Appender
     run_id: str
     epoch: int | None = None
+    before: Callable[[], None] | None = None
 
-    def taken(self, epoch: int) -> "PostgresLog":
-        return replace(self, epoch=epoch)
+    def taken(self, epoch: int, before: Callable[[], None] | None = None) -> "PostgresLog":
+        return replace(self, epoch=epoch, before=before)
 
     def make(self) -> None:
         """It needs nothing."""
@@ -244,7 +252,7 @@ class PostgresLog(ReadableLog):
             with self.database.reading() as db:
                 found = db.execute("SELECT epoch FROM runs WHERE run_id = ?", (self.run_id,)).fetchone()
             epoch = None if found is None else int(found[0])
-        return PostgresWriter(self.appender, self.run_id, epoch, redactor, self._last())
+        return PostgresWriter(self, epoch, redactor, self._last())
 
     def follow(self, after: int = 0, *, text: bool = True) -> PostgresReader:
         return PostgresReader(self.database, self.run_id, after, text=text)

@@ -1,0 +1,247 @@
+"""The files of runs in an object store: S3, GCS, Azure, or a directory that several machines mount.
+
+A run has archives there. Each holds what was written since the one before, and tells what is gone. They are read in the
+order of their names, which begin with the epoch of whoever wrote them: what a worker still writes that has lost its run
+comes before what its successor wrote.
+"""
+
+import io
+import json
+import os
+import secrets
+import tarfile
+import tempfile
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from stat import S_ISDIR, S_ISLNK, S_ISREG
+from typing import Literal
+
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import ObjectStore, from_url
+
+from massgen_mcp.errors import MassgenError, storage_error
+from massgen_mcp.runs.engine import Expirable
+from massgen_mcp.workspace.snapshot import remove_tree
+
+LAST_EPOCH = 10**8 - 1
+"""Of what is written of a run that has ended, when its worker was lost."""
+PULLED = ".pulled"
+"""In a directory: the name of the last archive that was read into it."""
+IN_MEMORY = 1 << 20
+_OWN = {"private", PULLED}
+_MADE_AGAIN = {"node_modules", ".venv", "venv", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".cache"}
+"""Directories in workspaces that programs fill."""
+_REQUEST = "config.json"
+_GONE = ".gone"
+
+Kind = Literal["files", "work"]
+"""`work`: the agents' workspaces, for whoever goes on with the run; `files`: the rest, for everybody."""
+KINDS: Mapping[Expirable, tuple[Kind, ...]] = {"workspaces": ("work",), "results": ("files", "work")}
+
+
+class RunObjects:
+    """Blocks. Raises `MassgenError` invalid_arguments for an address that nothing can be kept at, store_unavailable."""
+
+    def __init__(self, url: str) -> None:
+        self.url = f"file://{url}" if url.startswith("/") else url
+
+    @cached_property
+    def _store(self) -> ObjectStore:
+        with suppress(OSError):  # where it cannot be made the store says so
+            if self.url.startswith("file://"):
+                Path(self.url.removeprefix("file://")).mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            return from_url(self.url)
+        except (BaseError, ValueError) as error:
+            told = f"files cannot be kept at {self.url.partition('?')[0]}: {_first_line(error)}"
+            raise MassgenError("invalid_arguments", told) from error
+
+    def archives(self, run_id: str, kinds: Collection[Kind] = ("files",)) -> list[tuple[str, int]]:
+        """Names and sizes, in order."""
+        with _told():
+            batches = obstore.list(self._store, f"runs/{run_id}")  # pyright: ignore[reportUnknownMemberType]
+            found = [one for batch in batches for one in batch]
+        return sorted((one["path"], one["size"]) for one in found if _kind(one["path"]) in kinds)
+
+    def put(
+        self, run_id: str, epoch: int, number: int, kind: Kind, root: Path, there: Iterable[str], gone: Iterable[str]
+    ) -> None:
+        """Write an archive of what is at these places below `root`."""
+        with tempfile.SpooledTemporaryFile(IN_MEMORY) as file:
+            with tarfile.open(fileobj=file, mode="w:gz", compresslevel=1) as archive:
+                _add(archive, _GONE, json.dumps(sorted(gone)).encode())
+                for place in there:
+                    _add_file(archive, root, place)
+            file.seek(0)
+            with _told():
+                obstore.put(self._store, f"runs/{run_id}/{epoch:08d}-{number:020d}-{kind}.tar.gz", file)
+
+    def pull(self, run_id: str, root: Path, kinds: Collection[Kind] = ("files",), *, only: str | None = None) -> None:
+        """Bring a directory up to date. `only`: nothing but the file of this name."""
+        marker = root / PULLED
+        try:
+            seen = marker.read_text() if marker.exists() and only is None else ""
+            for name, _ in self.archives(run_id, kinds):
+                if name > seen:
+                    self._unpack(name, root, only)
+                    if only is None:
+                        marker.write_text(name)
+                    elif (root / only).exists():
+                        break
+        except OSError as error:
+            raise storage_error(f"cannot bring the files of {run_id} here", error) from error
+
+    def _unpack(self, name: str, root: Path, only: str | None) -> None:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.SpooledTemporaryFile(IN_MEMORY) as file:
+            with _told():
+                for chunk in obstore.get(self._store, name):
+                    file.write(chunk)
+            file.seek(0)
+            with tarfile.open(fileobj=file, mode="r:gz") as archive:
+                for member in archive:
+                    if member.name == _GONE:
+                        _remove(root, json.loads(archive.extractfile(member).read()))  # pyright: ignore[reportOptionalMemberAccess]
+                    elif only in (None, member.name):
+                        with suppress(tarfile.FilterError):  # a link of an agent's that leads out of the run
+                            _replace(archive, member, root)
+
+    def remove(self, run_id: str, part: Expirable) -> None:
+        with _told():
+            obstore.delete(self._store, [name for name, _ in self.archives(run_id, KINDS[part])])
+
+    def probe(self) -> None:
+        """Whether something can be written, read and deleted there."""
+        name, said = f"probe-{secrets.token_hex(8)}", b"massgen-mcp doctor"
+        with _told():
+            obstore.put(self._store, name, said)
+            read = bytes(obstore.get(self._store, name).bytes())
+            obstore.delete(self._store, name)
+        if read != said:
+            raise MassgenError("store_unavailable", f"{self.url} gives back something else than was written")
+
+
+@dataclass(slots=True)
+class Mirror:
+    """The directory of a run that is executed here, and its archives. From one thread at a time."""
+
+    objects: RunObjects
+    run_id: str
+    root: Path
+    epoch: int
+    archives: int = 0
+    """So many may be there already."""
+    _known: dict[str, tuple[int, int, int]] = field(default_factory=dict[str, tuple[int, int, int]])
+
+    def fetch(self) -> None:
+        """Begin with what others have written."""
+        remove_tree(self.root)
+        self.objects.pull(self.run_id, self.root, KINDS["results"])
+        self._known = dict(_places(self.root, everything=True))
+
+    def leave(self) -> None:
+        """The run has ended: what is for people goes there as well, and nobody goes on with the workspaces."""
+        self.keep(last=True)
+        self.objects.remove(self.run_id, "workspaces")
+        remove_tree(self.root)
+
+    def keep(self, *, last: bool = False) -> None:
+        """Write what is new. `last`: also what is written for people, who need it when the run has ended."""
+        found = dict(_places(self.root, everything=last))
+        new = [place for place, mark in found.items() if self._known.get(place) != mark]
+        gone = [place for place in self._known if place not in found and (last or "/" in place)]
+        for kind in KINDS["results"]:
+            there, lost = ([one for one in places if _is_work(one) == (kind == "work")] for places in (new, gone))
+            if (there or lost) and not (last and kind == "work"):
+                self.archives += 1
+                self.objects.put(self.run_id, self.epoch, self.archives, kind, self.root, there, lost)
+        for place in gone:
+            del self._known[place]
+        self._known |= found
+
+
+def _places(root: Path, *, everything: bool) -> Iterator[tuple[str, tuple[int, int, int]]]:
+    """What of a run's directory is kept, each with what changes when it does."""
+    for directory, names, files in os.walk(root):
+        below = os.path.relpath(directory, root)
+        below = "" if below == "." else f"{below}/"
+        names[:] = [name for name in names if _is_kept(below, name)]
+        for name in (*names, *files):
+            if not below and name not in names and (name in _OWN or not (everything or name == _REQUEST)):
+                continue
+            with suppress(OSError):  # it is gone
+                found = os.lstat(Path(directory, name))
+                same = (
+                    (found.st_mode, 0, 0)
+                    if S_ISDIR(found.st_mode)
+                    else (found.st_mode, found.st_size, found.st_mtime_ns)
+                )
+                yield f"{below}{name}", same
+
+
+def _is_kept(below: str, name: str) -> bool:
+    """Of a directory."""
+    if not below:
+        return name not in _OWN
+    if not _is_work(below):
+        return (below, name) != ("changes/", "setup")  # it runs again
+    return name not in _MADE_AGAIN and not (below == "workspaces/" and name.endswith(".scratch"))
+
+
+def _is_work(place: str) -> bool:
+    return place.partition("/")[0] == "workspaces"
+
+
+def _kind(name: str) -> str:
+    return name.removesuffix(".tar.gz").rpartition("-")[2]
+
+
+def _add(archive: tarfile.TarFile, name: str, data: bytes) -> None:
+    info = tarfile.TarInfo(name)
+    info.size = len(data)
+    archive.addfile(info, io.BytesIO(data))
+
+
+def _add_file(archive: tarfile.TarFile, root: Path, place: str) -> None:
+    """As it is now; it may change meanwhile."""
+    path = root / place
+    with suppress(FileNotFoundError):
+        info = archive.gettarinfo(path, place)
+        if not (S_ISREG(mode := path.lstat().st_mode) or S_ISDIR(mode) or S_ISLNK(mode)):
+            return
+        data = path.read_bytes() if S_ISREG(mode) else b""
+        info.type, info.linkname = (tarfile.REGTYPE, "") if S_ISREG(mode) else (info.type, info.linkname)
+        info.size = len(data)
+        archive.addfile(info, io.BytesIO(data))
+
+
+def _remove(root: Path, places: Iterable[str]) -> None:
+    for place in places:
+        if (path := root / place).parent.resolve().is_relative_to(root.resolve()):
+            remove_tree(path)
+
+
+def _replace(archive: tarfile.TarFile, member: tarfile.TarInfo, root: Path) -> None:
+    """No link that lies in its place is followed."""
+    path = root / member.name
+    if path.is_symlink() or not (path.is_dir() and member.isdir()):
+        _remove(root, [member.name])
+    archive.extract(member, root, filter="data")
+    if member.isreg():
+        path.chmod(member.mode & 0o777)
+
+
+@contextmanager
+def _told() -> Generator[None]:
+    try:
+        yield
+    except (BaseError, OSError) as error:
+        raise MassgenError("store_unavailable", f"the object store failed: {_first_line(error)}") from error
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0]
