@@ -99,6 +99,7 @@ USED: Mapping[str, str] = {
     "output_tokens": "What models wrote.",
     "reasoning_tokens": "Those of them that were thoughts.",
     "calls_without_usage": "Calls whose provider told no tokens; ours are estimates.",
+    "partly_counted_calls": "Those of which an agent told a part only: a lower bound.",
     "lost_calls": "Tries without a reply that have to be paid for.",
     "cost": "US dollars; null where no price is known.",
     "unpriced_calls": "Calls whose price nobody knows.",

@@ -48,7 +48,7 @@ class Abilities:
 
     def measure(self, estimate: int, usage: Usage | None) -> None:
         """Learn from what the provider counted. `estimate`: what the request had at most (`request_tokens`)."""
-        if usage is not None and not usage.estimated:
+        if usage is not None and not usage.estimated and not usage.at_least:
             self._tokens_per_estimate = max(LEAST_SHARE, usage.input_tokens / estimate)
 
     def learn(self, error: BackendError, request: ModelRequest) -> bool:

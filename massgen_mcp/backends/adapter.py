@@ -10,6 +10,7 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel
 
 from massgen_mcp.backends.base import Backend
+from massgen_mcp.backends.own_loop import Agent
 from massgen_mcp.config.access.members import Installable
 
 C = TypeVar("C", bound=BaseModel)
@@ -24,7 +25,7 @@ how it fails.
 class Adapter(Installable[C]):
     """A kind of member, and how one is made."""
 
-    make: Callable[[C, Mapping[str, str]], Backend]
-    """One for each agent, with the environment. Raises `BackendError`."""
+    make: Callable[[C, Mapping[str, str]], Backend | Agent]
+    """One for each agent, with the environment: a model, or an agent with a loop of its own. Raises `BackendError`."""
     rehearse: Callable[[Situation], C | None] = lambda _situation: None
     """The config of one that behaves so, without a network and a key; None: it cannot be played."""

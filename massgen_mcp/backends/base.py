@@ -133,6 +133,8 @@ class UsagePart:
     cache_write_tokens: int = 0
     web_searches: int = 0
     cost_usd: float | None = None
+    at_least: bool = False
+    """An agent with a loop of its own told of some of its model calls only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +194,8 @@ class Preparable(Protocol):
         ...
 
 
-async def prepare(backend: "Backend") -> None:
-    """Have there what this backend needs before its first request. Raises `BackendError`."""
+async def prepare(backend: object) -> None:
+    """Have there what a backend or an agent needs before its first request. Raises `BackendError`."""
     if isinstance(backend, Preparable):
         await backend.prepare()
 

@@ -111,6 +111,7 @@ class Meter:
             reasoning_tokens=reported.reasoning_tokens,
             web_searches=reported.web_searches,
             estimated=no_input or no_output,
+            at_least=reported.at_least,
         )
 
     def billed(self, error: BackendError | None) -> bool:

@@ -14,6 +14,7 @@ import anyio
 from massgen_mcp.backends.adapter import Adapter
 from massgen_mcp.backends.base import Backend, ModelRequest, Part, prepare, window
 from massgen_mcp.backends.limiter import Destination
+from massgen_mcp.backends.own_loop import AgentBackend, as_backend
 from massgen_mcp.backends.redacted import without_keys
 from massgen_mcp.config.access import acp_agents
 from massgen_mcp.config.access.agent_clis import find_cli, find_login, how_to_log_in
@@ -113,7 +114,7 @@ def _installed(config: InstalledBackendConfig, environ: Mapping[str, str]) -> Ba
     adapter, settings = member_of(config)
     if not isinstance(adapter, Adapter):
         raise BackendError("bad_request", f"the adapter {config.adapter} says nothing of how it is made")
-    return adapter.make(settings, environ)
+    return as_backend(adapter.make(settings, environ))
 
 
 def _claude_code(
@@ -123,16 +124,17 @@ def _claude_code(
     login, path = find_login(config, environ), find_cli(environ)
     if login is None or path is None:
         raise BackendError("auth", f"claude_code is not logged in: {how_to_log_in(config)}")
-    from massgen_mcp.backends.frameworks.claude_code import ClaudeCodeBackend
+    from massgen_mcp.backends.frameworks.claude_code import ClaudeCodeAgent
 
-    return ClaudeCodeBackend(config, path, login, environ, private, redactor)
+    return AgentBackend(ClaudeCodeAgent(config, path, login, environ, private, redactor))
 
 
 def _acp(config: AcpBackendConfig, environ: Mapping[str, str], private: Path | None, redactor: Redactor) -> Backend:
     _require(config, environ)
-    from massgen_mcp.backends.acp.backend import AcpBackend
+    from massgen_mcp.backends.acp.agent import AcpAgent
 
-    return AcpBackend(config, acp_agents.find_program(config, environ) or "", environ, private, redactor)
+    program = acp_agents.find_program(config, environ) or ""
+    return AgentBackend(AcpAgent(config, program, environ, private, redactor))
 
 
 def _ag2(config: Ag2BackendConfig, environ: Mapping[str, str], redactor: Redactor) -> Backend:
@@ -140,20 +142,20 @@ def _ag2(config: Ag2BackendConfig, environ: Mapping[str, str], redactor: Redacto
         raise BackendError("bad_request", fault)
     for asked in config.asked:
         _check_variables(asked, environ)
-    from massgen_mcp.backends.frameworks.ag2_agent import Ag2Backend
+    from massgen_mcp.backends.frameworks.ag2_agent import Ag2Agent
 
-    def agent(described: Ag2AgentConfig) -> Ag2Backend:
+    def agent(described: Ag2AgentConfig) -> Ag2Agent:
         execution = described.code_execution_config
         endpoint = _endpoint(config.asked_for(described.llm_config), environ, redactor)
-        return Ag2Backend(endpoint, described.name, described.system_message, execution and execution.executor)
+        return Ag2Agent(endpoint, described.name, described.system_message, execution and execution.executor)
 
     if config.group_config is None:
-        return agent(config.agents[0])
-    from massgen_mcp.backends.frameworks.ag2_group import Ag2GroupBackend
+        return AgentBackend(agent(config.agents[0]))
+    from massgen_mcp.backends.frameworks.ag2_group import Ag2Group
 
     group = config.group_config
     manager = Ag2AgentConfig(name="manager", llm_config=group.pattern.group_manager_args.llm_config)
-    return Ag2GroupBackend(group, {each.name: agent(each) for each in config.agents}, agent(manager))
+    return AgentBackend(Ag2Group(group, {each.name: agent(each) for each in config.agents}, agent(manager)))
 
 
 def _http_backend(config: HttpBackend, environ: Mapping[str, str], redactor: Redactor) -> Backend:

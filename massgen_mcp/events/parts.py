@@ -278,6 +278,8 @@ class Usage(Event):
     """Searches that the provider ran itself; they are billed apart."""
     estimated: bool = False
     """Counted by us from the length of the texts, because the provider told no numbers (see `money.metering`)."""
+    at_least: bool = False
+    """The agent told of some of its model calls only: a lower bound."""
 
     @property
     def tokens(self) -> int:
@@ -304,6 +306,8 @@ class Spent(Event):
     """Calls of models that came to a reply."""
     calls_without_usage: int = 0
     """Those whose provider told no tokens, so that theirs are our estimate."""
+    partly_counted_calls: int = 0
+    """Those of which an agent told a part only: their tokens are a lower bound."""
     lost_calls: int = 0
     """Tries that have to be paid for and brought no reply: cut off by us, or broken in the middle. All estimated."""
     input_tokens: int = 0

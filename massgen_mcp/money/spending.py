@@ -61,6 +61,7 @@ def _spent(
     return Spent(
         calls=calls,
         calls_without_usage=calls_without_usage,
+        partly_counted_calls=int(usage.at_least),
         lost_calls=lost_calls,
         input_tokens=usage.input_tokens,
         cached_input_tokens=usage.cached_input_tokens,

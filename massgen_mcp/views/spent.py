@@ -18,6 +18,7 @@ def spent_json(spent: Spent) -> dict[str, Any]:
         "output_tokens": spent.output_tokens,
         "reasoning_tokens": spent.reasoning_tokens,
         "calls_without_usage": spent.calls_without_usage,
+        "partly_counted_calls": spent.partly_counted_calls,
         "lost_calls": spent.lost_calls,
         "cost": spent.rounded_usd,
         "unpriced_calls": spent.unpriced_calls,
@@ -33,7 +34,13 @@ def spent_text(spent: Spent) -> str:
     unknown = f" ({spent.unpriced_calls} of them of unknown price)" if spent.unpriced_calls < calls else ""
     unpriced = unknown if spent.unpriced_calls else ""
     estimate = "; the cost is an estimate" if spent.estimated_calls else ""
-    return f"{money} for {calls} call{'' if calls == 1 else 's'}{unpriced}, {spent.tokens:,} tokens{estimate}"
+    how = "about " if _is_about(spent) else "at least " if spent.partly_counted_calls else ""
+    return f"{money} for {calls} call{'' if calls == 1 else 's'}{unpriced}, {how}{spent.tokens:,} tokens{estimate}"
+
+
+def _is_about(spent: Spent) -> bool:
+    """Whether some of its tokens are our estimate."""
+    return bool(spent.calls_without_usage or spent.lost_calls)
 
 
 def dollars(usd: float) -> str:
@@ -81,7 +88,8 @@ def spent_figures(spent: Spent) -> list[str]:
     """Money, as far as prices are known, and tokens; nothing before the first call is paid for."""
     if not spent.tokens:
         return []
-    return [cost_of(spent), f"{count(spent.tokens)} tokens"]
+    about, more = "~" if _is_about(spent) else "", "+" if spent.partly_counted_calls else ""
+    return [cost_of(spent), f"{about}{count(spent.tokens)}{more} tokens"]
 
 
 def cost_of(spent: Spent) -> str:

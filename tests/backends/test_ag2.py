@@ -211,7 +211,7 @@ async def test_a_failure_is_tried_again_by_our_policy_alone() -> None:
 
 def turns() -> int:
     """How many turns of AG2 are under way."""
-    return sum("Turns.take" in repr(task) for task in asyncio.all_tasks())
+    return sum("_Work._run" in repr(task) for task in asyncio.all_tasks())
 
 
 @pytest.mark.parametrize("leave", ["cancel", "close"])

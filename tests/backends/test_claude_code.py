@@ -29,7 +29,8 @@ from massgen_mcp.backends.base import (
 )
 from massgen_mcp.backends.calling import CallHooks, RetryPolicy, call_model
 from massgen_mcp.backends.frameworks.agent_cli import render
-from massgen_mcp.backends.frameworks.claude_code import ClaudeCodeBackend
+from massgen_mcp.backends.frameworks.claude_code import ClaudeCodeAgent
+from massgen_mcp.backends.own_loop import AgentBackend
 from massgen_mcp.backends.registry import make_backend
 from massgen_mcp.config.access import agent_clis
 from massgen_mcp.config.default_team import config_from_models, default_team
@@ -443,7 +444,7 @@ async def test_a_cli_that_does_not_work_is_told(place: Place, script: str | None
         broken.write_text(f"#!/bin/sh\n{script}\n")
         broken.chmod(0o755)
     login = agent_clis.Login("ANTHROPIC_API_KEY", KEY)
-    backend = ClaudeCodeBackend(CONFIG, str(broken), login, {"PATH": os.environ["PATH"]}, None, NO_KEYS)
+    backend = AgentBackend(ClaudeCodeAgent(CONFIG, str(broken), login, {"PATH": os.environ["PATH"]}, None, NO_KEYS))
     with pytest.raises(BackendError, match=told) as caught:
         await parts_of(backend, step("?"))
     assert caught.value.reason == "provider_error"

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.commands import run_command
-from tests.harness import COMMAND_MODULE, ROOT, SERVER_MODULE, TempHome, agent, home
+from tests.harness import COMMAND_MODULE, ROOT, SERVER_MODULE, TempHome, agent, events_of, home
 
 __all__ = ["home"]
 
 EXAMPLE = ROOT / "examples" / "own_member"
+OWN_LOOP = ROOT / "examples" / "own_loop"
 
 
 def put_in(place: Path, source: Path = EXAMPLE) -> Path:
@@ -36,6 +37,11 @@ def put_in(place: Path, source: Path = EXAMPLE) -> Path:
 @pytest.fixture
 def with_poet(home: TempHome, tmp_path: Path) -> TempHome:
     return home.with_variables(PYTHONPATH=str(put_in(tmp_path / "site")))
+
+
+@pytest.fixture
+def with_clerk(home: TempHome, tmp_path: Path) -> TempHome:
+    return home.with_variables(PYTHONPATH=str(put_in(tmp_path / "other-site", OWN_LOOP)))
 
 
 def poet(name: str, **settings: object) -> dict[str, object]:
@@ -110,8 +116,34 @@ def test_a_config_that_came_with_a_project_needs_a_yes_before_an_adapter_runs(wi
     assert "starts: the adapter poet of own-member 1.0, with all your rights" in done.stdout + done.stderr
 
 
-def test_the_kit_plays_every_situation_and_finds_what_is_wrong(with_poet: TempHome) -> None:
-    done = run_command(with_poet, SERVER_MODULE, "check-adapter", "poet")
+def test_an_agent_with_a_loop_of_its_own_works_at_a_desk_and_what_it_counted_in_part_is_told_as_such(
+    with_clerk: TempHome,
+) -> None:
+    clerk = {"id": "c", "backend": {"type": "clerk", "answer": "It is filed.", "writes": {"notes.txt": "42"}}}
+    others = (agent(name, {"answer": f"prose of {name}"}, {"vote": "filed"}) for name in ("s", "t"))
+    config = with_clerk.config("team", clerk, *others)
+    done = run_command(with_clerk, COMMAND_MODULE, "--config", config, "--automation", "File it")
+    assert done.returncode == 0, done.stderr
+    assert "WINNER: agent_a" in done.stdout
+    assert "ANSWER_PREVIEW: It is filed." in done.stdout
+    directory = Path(done.stdout.split("LOG_DIR: ")[1].splitlines()[0])
+    steps = [
+        event for event in events_of(directory) if event["type"] == "model_replied" and event["agent"] == "agent_a"
+    ]
+    first = [
+        [call["name"] for call in step["tool_calls"]] for step in steps if step["call_id"].startswith("agent_a.1.1")
+    ]
+    assert first == [["write_file"], ["new_answer"]]
+    assert [step["usage"]["at_least"] for step in steps] == [True] * (len(steps) - 1) + [False]
+    assert ", at least " in done.stdout, "in the sum of the costs"
+
+
+@pytest.mark.parametrize("member", ["poet", "clerk"])
+def test_the_kit_plays_every_situation_and_finds_what_is_wrong(
+    with_poet: TempHome, with_clerk: TempHome, member: str
+) -> None:
+    with_member = with_poet if member == "poet" else with_clerk
+    done = run_command(with_member, SERVER_MODULE, "check-adapter", member)
     assert [line.split(":")[0] for line in done.stdout.splitlines()] == [
         f"pass  {name}"
         for name in (
@@ -120,6 +152,21 @@ def test_the_kit_plays_every_situation_and_finds_what_is_wrong(with_poet: TempHo
         )
     ]
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "situation"),
+    [
+        ("await anyio.sleep_forever()", "return", "hangs"),
+        ('(result,) = await desk.use(', 'desk.say(TextPart("")); result = TextPart(""); (', "calls"),
+        ("heard += len(result.text)", "raise OSError(result.text)", "calls"),
+        ('await desk.news(StopPart("refusal" if plays == "refuses" else "end"))', "return", "refuses"),
+    ],
+)  # fmt: skip
+def test_the_kit_tells_an_agent_that_does_not_behave(
+    with_clerk: TempHome, right: str, wrong: str, situation: str
+) -> None:
+    check_told(with_clerk, "own_loop", "clerk", (right, wrong), situation)
 
 
 @pytest.mark.parametrize(
@@ -137,10 +184,14 @@ def test_the_kit_plays_every_situation_and_finds_what_is_wrong(with_poet: TempHo
 def test_the_kit_tells_an_adapter_that_does_not_behave(
     with_poet: TempHome, right: str, wrong: str, situation: str
 ) -> None:
-    module = Path(with_poet.environ["PYTHONPATH"]) / "own_member.py"
-    assert right in module.read_text()
-    module.write_text(module.read_text().replace(right, wrong))
-    done = run_command(with_poet, SERVER_MODULE, "check-adapter", "poet", "--json")
+    check_told(with_poet, "own_member", "poet", (right, wrong), situation)
+
+
+def check_told(home: TempHome, module: str, member: str, change: tuple[str, str], situation: str) -> None:
+    code = Path(home.environ["PYTHONPATH"]) / f"{module}.py"
+    assert change[0] in code.read_text()
+    code.write_text(code.read_text().replace(*change))
+    done = run_command(home, SERVER_MODULE, "check-adapter", member, "--json")
     failed = [check["name"] for check in json.loads(done.stdout)["checks"] if check["level"] == "fail"]
     assert situation in failed
     assert done.returncode != 0

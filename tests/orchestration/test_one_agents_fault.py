@@ -11,8 +11,8 @@ import massgen_mcp
 from massgen_mcp.backends.base import ModelRequest, Part
 from massgen_mcp.backends.chatcompletion import ChatCompletionBackend
 from massgen_mcp.backends.claude import ClaudeBackend
-from massgen_mcp.backends.frameworks.ag2_agent import Ag2Backend
-from massgen_mcp.backends.frameworks.claude_code import ClaudeCodeBackend
+from massgen_mcp.backends.frameworks.ag2_agent import Ag2Agent
+from massgen_mcp.backends.frameworks.claude_code import ClaudeCodeAgent
 from massgen_mcp.backends.openai_responses import ResponsesBackend
 from massgen_mcp.backends.scripted import ScriptedBackend
 from massgen_mcp.config.loader import config_from_data
@@ -161,8 +161,8 @@ WIRES: list[tuple[type[Any], dict[str, Any]]] = [
     (ChatCompletionBackend, {"type": "chatcompletion", "base_url": "http://127.0.0.1:9/v1", "api_key_env": "THE_KEY"}),
     (ResponsesBackend, {"type": "openai", "base_url": "http://127.0.0.1:9/v1", "api_key_env": "THE_KEY"}),
     (ClaudeBackend, {"type": "claude", "base_url": "http://127.0.0.1:9", "api_key_env": "THE_KEY"}),
-    (ClaudeCodeBackend, {"type": "claude_code"}),
-    (Ag2Backend, {"type": "ag2", "agent_config": AG2}),
+    (ClaudeCodeAgent, {"type": "claude_code"}),
+    (Ag2Agent, {"type": "ag2", "agent_config": AG2}),
     (ScriptedBackend, {"type": "scripted"}),
 ]
 
@@ -171,8 +171,11 @@ WIRES: list[tuple[type[Any], dict[str, Any]]] = [
 async def test_a_wire_that_breaks_costs_the_team_the_agent_behind_it(
     kind: type[Any], section: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kind, "stream", first_object(kind.stream, breaks_streaming))
-    backend = section if kind is Ag2Backend else {"model": "m", **section}
+    if hasattr(kind, "work"):
+        monkeypatch.setattr(kind, "work", first_object(kind.work, breaks_later))
+    else:
+        monkeypatch.setattr(kind, "stream", first_object(kind.stream, breaks_streaming))
+    backend = section if kind is Ag2Agent else {"model": "m", **section}
     run = await run_team(tmp_path, agents(backend=backend), environ={**ENVIRON, "OPENAI_API_KEY": SECRET})
     (dropped,) = run.of(AgentDropped)
     assert (dropped.agent, dropped.reason) == ("agent_a", "internal")

@@ -12,28 +12,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from massgen_mcp.backends.base import JsonObject, ToolCall, ToolSpec
-from massgen_mcp.backends.frameworks.agent_cli import of_server
-from massgen_mcp.backends.frameworks.own_loop import HeldCall
+from massgen_mcp.backends.base import JsonObject, ToolCall, ToolResultMessage, ToolSpec
+from massgen_mcp.backends.frameworks.agent_cli import of_server, tool_result
 from massgen_mcp.backends.wire_values import clean, clean_object
 from massgen_mcp.json_rpc import fields
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 
+Use = Callable[[ToolCall], Awaitable[ToolResultMessage]]
+"""Is told of each call, and has its result when there is one."""
+
 
 @dataclass(frozen=True, slots=True)
-class _Desk:
+class _Offer:
     """What one session sees."""
 
     tools: Sequence[ToolSpec]
-    called: Callable[[ToolCall, HeldCall], Awaitable[None]]
+    use: Use
 
 
 class TeamServer:
     """Each session has a word of its own, which its connection begins with."""
 
     def __init__(self) -> None:
-        self._desks: dict[str, _Desk] = {}
+        self._offers: dict[str, _Offer] = {}
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
 
@@ -41,14 +43,14 @@ class TeamServer:
         listener = listening(place)
         self._server = await asyncio.start_unix_server(self._serve, sock=listener, limit=MAX_LINE_BYTES)
 
-    def let_in(self, tools: Sequence[ToolSpec], called: Callable[[ToolCall, HeldCall], Awaitable[None]]) -> str:
-        """The word by which a session finds these tools; `called` is told of each call."""
+    def let_in(self, tools: Sequence[ToolSpec], use: Use) -> str:
+        """The word by which a session finds these tools."""
         word = secrets.token_urlsafe(16)
-        self._desks[word] = _Desk(tools, called)
+        self._offers[word] = _Offer(tools, use)
         return word
 
     def let_out(self, word: str) -> None:
-        self._desks.pop(word, None)
+        self._offers.pop(word, None)
 
     def close(self) -> None:
         if self._server is not None:
@@ -58,40 +60,40 @@ class TeamServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
-        held: dict[object, HeldCall] = {}
+        held: dict[object, asyncio.Task[None]] = {}
         try:
             word = (await reader.readline()).decode(errors="replace").strip()
-            while (desk := self._desks.get(word)) is not None and (line := await reader.readline()):
-                await _hear(fields(json.loads(line)), desk, writer, held)
+            while (offer := self._offers.get(word)) is not None and (line := await reader.readline()):
+                _hear(fields(json.loads(line)), offer, writer, held)
         except (OSError, ValueError, RecursionError):
             pass  # what it says cannot be used; its calls are gone with its connection
         finally:
             self._writers.discard(writer)
             for one in held.values():
-                one.gone = True
+                one.cancel()
             writer.close()
 
 
-async def _hear(
-    message: Mapping[str, Any], desk: _Desk, writer: asyncio.StreamWriter, held: dict[object, HeldCall]
+def _hear(
+    message: Mapping[str, Any], offer: _Offer, writer: asyncio.StreamWriter, held: dict[object, asyncio.Task[None]]
 ) -> None:
     match message:
         case {"id": int() | str() as number, "method": "tools/call", "params": {"name": str(name)} as params}:
             written = json.dumps(clean_object(dict(fields(params.get("arguments")))), ensure_ascii=False)
-
-            async def answer(result: JsonObject) -> None:
-                _write(writer, {"jsonrpc": "2.0", "id": number, "result": result})
-
             call = ToolCall(f"acp_{uuid.uuid4().hex}", clean(name), written)
-            held[number] = HeldCall(call.id, answer)
-            await desk.called(call, held[number])
+            held[number] = asyncio.create_task(_use(call, number, offer, writer))
         case {"method": "notifications/cancelled", "params": {"requestId": int() | str() as number}}:
             if number in held:
-                held[number].gone = True
+                held[number].cancel()
         case {"id": _}:
-            _write(writer, of_server(message, desk.tools))
+            _write(writer, of_server(message, offer.tools))
         case _:
             pass
+
+
+async def _use(call: ToolCall, number: int | str, offer: _Offer, writer: asyncio.StreamWriter) -> None:
+    result = await offer.use(call)
+    _write(writer, {"jsonrpc": "2.0", "id": number, "result": tool_result(result)})
 
 
 def _write(writer: asyncio.StreamWriter, message: JsonObject) -> None:

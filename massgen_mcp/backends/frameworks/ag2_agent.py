@@ -1,32 +1,27 @@
-"""An agent of the AG2 framework as a model: one step of an agent is one turn of the AG2 agent, up to its first reply.
+"""An agent of the AG2 framework: its own loop asks its model, and uses the tools of its desk.
 
 Code in a reply that calls nothing becomes a call of `run_command`, where the agent is to run code: so it runs in the
 sandbox, journaled, like any other command. AG2's own executors are never used.
 
-AG2 1.x is asynchronous to the bottom: a turn is a task on this event loop and needs no thread, so one that is cancelled
-or out of time ends at once, with its connection. Only AG2's import, a second or two, happens on a thread. Its cache and
-telemetry are middleware that nobody adds here; its retries are the SDK's and off.
+AG2 1.x is asynchronous to the bottom: a turn that is cancelled or out of time ends at once, with its connection. Only
+AG2's import, a second or two, happens on a thread. Its cache and telemetry are middleware that nobody adds here; its
+retries are the SDK's and off.
 """
 
 import asyncio
 import json
 import uuid
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
-
-import anyio
 
 from massgen_mcp.backends.base import (
     RUN_COMMAND,
     AssistantMessage,
     Message,
     ModelRequest,
-    Part,
     StopPart,
-    TextPart,
     ToolCall,
-    ToolCallPart,
     ToolResultMessage,
     UsagePart,
     UserMessage,
@@ -35,7 +30,8 @@ from massgen_mcp.backends.chatcompletion import OPENAI, stop_part
 from massgen_mcp.backends.failures import translated
 from massgen_mcp.backends.frameworks.code_blocks import as_command, code_blocks
 from massgen_mcp.backends.http import Endpoint, LazyClient
-from massgen_mcp.backends.wire_values import CallIds, clean, count, usage_part, written_tokens
+from massgen_mcp.backends.own_loop import Desk
+from massgen_mcp.backends.wire_values import CallIds, arguments_text, clean, count, usage_part, written_tokens
 from massgen_mcp.config.models.ag2 import CodeExecutor
 
 if TYPE_CHECKING:
@@ -54,8 +50,10 @@ _CODE_RUNS = (
 _CODE_DOES_NOT_RUN = "Code in your replies is not run: there is no sandbox here."
 
 
-class Ag2Backend:
+class Ag2Agent:
     """`executor`: how code in its replies is run; None: it is not."""
+
+    own_words = False
 
     def __init__(
         self, endpoint: Endpoint, name: str, system_message: str | None, executor: CodeExecutor | None = None
@@ -75,26 +73,33 @@ class Ag2Backend:
         with translated(self._endpoint, self._base_url):
             await self._turns.get()
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
-        heard: asyncio.Queue[Part | None] = asyncio.Queue()
+    async def work(self, task: ModelRequest, desk: Desk) -> None:
+        del task  # the desk has it, too
+        while True:
+            _, end = await self.turn(desk)
+            await desk.news(end)
+
+    async def turn(self, desk: Desk) -> tuple[str, StopPart]:
+        """Work until there is a reply that calls nothing: its text, and how it ended."""
         with translated(self._endpoint, self._base_url):
             turns = await self._turns.get()
-            turn = asyncio.create_task(turns.take(self._with_instructions(request), heard.put_nowait))
-            turn.add_done_callback(lambda _: heard.put_nowait(None))
-            texts: list[str] = []
-            try:
-                while (part := await heard.get()) is not None:
-                    if isinstance(part, TextPart):
-                        texts.append(part.text)
-                    yield part
-                response = turn.result()
-            finally:
-                await _end(turn)
-            for part in self._rest(response, request, "".join(texts)):
-                yield part
+            while True:
+                steps = _Steps(desk, self._stop)
+                response = await turns.take(self._with_instructions(desk.task), desk.say, steps)
+                await steps.ended()
+                if response is None or response.tool_calls.calls:
+                    continue
+                text, end = clean(response.content or ""), self._stop(response)
+                if end.reason != "end" or (code := self._code_call(text, desk.task)) is None:
+                    return text, end
+                await desk.use(code)
 
     async def aclose(self) -> None:
         await self._turns.aclose()
+
+    def _stop(self, response: "ModelResponse") -> StopPart:
+        calls = [call.arguments for call in response.tool_calls.calls]
+        return stop_part(response.finish_reason, self._endpoint, self._base_url, calls)
 
     def _with_instructions(self, request: ModelRequest) -> ModelRequest:
         """The request as the agent sees it: what became of its code comes as a message, as in AG2."""
@@ -106,19 +111,6 @@ class Ag2Backend:
             note = _CODE_RUNS.format(place=f"{inner}your workspace")
         messages = tuple(map(_without_code_calls, request.messages))
         return replace(request, system=f"{request.system}\n\n{note}", messages=messages)
-
-    def _rest(self, response: "ModelResponse", request: ModelRequest, text: str) -> Iterator[Part]:
-        """What follows `text`, which was passed on as it came."""
-        ids, made = CallIds(request.messages), response.tool_calls.calls
-        stop = stop_part(response.finish_reason, self._endpoint, self._base_url, [call.arguments for call in made])
-        for call in made:
-            yield ToolCallPart(ToolCall(ids.take(call.id), clean(call.name), clean(call.arguments)))
-        code = self._code_call(text, request) if stop.reason == "end" else None
-        if code is not None:
-            yield ToolCallPart(code)
-        if response.usage:
-            yield _usage(response.usage, response.model or "")
-        yield StopPart("tool_calls") if code is not None else stop
 
     def _code_call(self, text: str, request: ModelRequest) -> ToolCall | None:
         """The call that runs the code of a reply; None where there is none to run. Where the text is the reply it is
@@ -159,13 +151,38 @@ def _without_code_calls(message: Message) -> Message:
             return message
 
 
-async def _end(turn: "asyncio.Task[ModelResponse]") -> None:
-    """Nothing of a turn outlives its call, nor does its error."""
-    turn.cancel()
-    with anyio.move_on_after(5, shield=True):
-        await asyncio.wait({turn})
-    if turn.done() and not turn.cancelled():
-        turn.exception()
+class _Steps:
+    """One turn of AG2's loop at a desk."""
+
+    def __init__(self, desk: Desk, stop: "Callable[[ModelResponse], StopPart]") -> None:
+        self._desk, self._stop = desk, stop
+        self._task = replace(desk.task, messages=())
+        self._ids = CallIds(desk.task.messages)
+        self._using: asyncio.Task[tuple[ToolResultMessage, ...]] | None = None
+
+    def stands(self) -> bool:
+        return replace(self._desk.task, messages=()) == self._task
+
+    def replied(self, response: "ModelResponse") -> bool:
+        self._stop(response)
+        if response.usage:
+            self._desk.say(_usage(response.usage, response.model or ""))
+        if not (made := response.tool_calls.calls):
+            return True
+        for call in made:
+            call.id = self._ids.take(call.id)
+        calls = [ToolCall(call.id, clean(call.name), clean(call.arguments)) for call in made]
+        for call in made:
+            call.arguments = arguments_text(call.arguments)
+        self._using = asyncio.create_task(self._desk.use(*calls))
+        return {call.name for call in made}.issubset(tool.name for tool in self._desk.task.tools)
+
+    async def result(self, call_id: str) -> str:
+        results = await self.ended()
+        return next(one.text for one in results if one.call_id == call_id)
+
+    async def ended(self) -> tuple[ToolResultMessage, ...]:
+        return () if self._using is None else await self._using
 
 
 def _usage(usage: "Usage", model: str) -> UsagePart:

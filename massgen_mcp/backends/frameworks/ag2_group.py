@@ -9,7 +9,7 @@ journal and in the budget like any other, and a resumed run repeats none.
 import json
 import re
 import uuid
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never, cast
 
@@ -17,20 +17,22 @@ from massgen_mcp.backends.base import (
     NEXT_SPEAKER,
     WORKFLOW_TOOLS,
     AssistantMessage,
+    DraftPart,
     JsonObject,
     Message,
     ModelRequest,
-    Part,
+    ReasoningPart,
     StopPart,
     TextPart,
     ToolCall,
-    ToolCallPart,
     ToolResultMessage,
+    ToolSpec,
     UsagePart,
     UserMessage,
     prepare,
 )
-from massgen_mcp.backends.frameworks.ag2_agent import Ag2Backend
+from massgen_mcp.backends.frameworks.ag2_agent import Ag2Agent
+from massgen_mcp.backends.own_loop import Desk
 from massgen_mcp.config.models.ag2 import AG2_MANAGER, AG2_USER, Ag2GroupConfig
 
 _TURN = "group_chat"
@@ -57,53 +59,40 @@ class GroupTurn:
         return {_TURN: {"speaker": self.speaker, "next": self.next}}
 
 
-class Ag2GroupBackend:
+class Ag2Group:
     """`agents` by name, the user agent among them."""
 
-    def __init__(self, group: Ag2GroupConfig, agents: Mapping[str, Ag2Backend], manager: Ag2Backend) -> None:
+    own_words = False
+
+    def __init__(self, group: Ag2GroupConfig, agents: Mapping[str, Ag2Agent], manager: Ag2Agent) -> None:
         self._group = group
         self._names = [agent.name for agent in group.agents]
-        self._backends = {**agents, AG2_MANAGER: manager}
+        self._agents = {**agents, AG2_MANAGER: manager}
 
     @property
     def model(self) -> str:
         return self._group.llm_config.model
 
     async def prepare(self) -> None:
-        for backend in self._backends.values():
-            await prepare(backend)
+        for agent in self._agents.values():
+            await prepare(agent)
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
-        speaker = self._speaker(request)
-        backend, texts, called = self._backends[speaker], list[str](), False
-        parts = backend.stream(self._asked(request, speaker))
-        try:
-            async for part in parts:
-                match part:
-                    case TextPart(text):
-                        texts.append(text)
-                        if speaker != AG2_MANAGER:
-                            yield part
-                    case ToolCallPart():
-                        called = True
-                        yield part
-                    case UsagePart():
-                        yield replace(part, model=backend.model)
-                    case StopPart("end") if not called and request.ends_with_call and speaker != AG2_USER:
-                        turn = GroupTurn(speaker, self._next(request, speaker, "".join(texts)))
-                        arguments = json.dumps({"name": turn.next})
-                        yield ToolCallPart(ToolCall(f"turn_{uuid.uuid4().hex}", NEXT_SPEAKER, arguments))
-                        yield StopPart("tool_calls", (turn.noted(),))
-                    case StopPart():
-                        yield replace(part, replay=(GroupTurn(speaker).noted(),))
-                    case _:
-                        yield part
-        finally:
-            await parts.aclose()
+    async def work(self, task: ModelRequest, desk: Desk) -> None:
+        del task  # the desk has it, too
+        while True:
+            speaker = self._speaker(desk.task)
+            agent = self._agents[speaker]
+            text, end = await agent.turn(_Seat(desk, speaker, agent.model, self._asked))
+            if end.reason == "end" and desk.task.ends_with_call and speaker != AG2_USER:
+                turn = GroupTurn(speaker, self._next(desk.task, speaker, text))
+                call = ToolCall(f"turn_{uuid.uuid4().hex}", NEXT_SPEAKER, json.dumps({"name": turn.next}))
+                await desk.use(call, replay=(turn.noted(),))
+            else:
+                await desk.news(replace(end, replay=(GroupTurn(speaker).noted(),)))
 
     async def aclose(self) -> None:
-        for backend in self._backends.values():
-            await backend.aclose()
+        for agent in self._agents.values():
+            await agent.aclose()
 
     def _speaker(self, request: ModelRequest) -> str:
         """Where there is no new answer to talk about, the user agent acts at once."""
@@ -153,6 +142,35 @@ class Ag2GroupBackend:
         for agent in self._group.agents:
             yield f"{agent.name}: {agent.description or agent.system_message or 'an assistant'}"
         yield f"{AG2_USER}: {self._group.user_agent.description or _WHEN_USER}"
+
+
+class _Seat:
+    """The group's desk as one speaker has it."""
+
+    def __init__(
+        self, desk: Desk, speaker: str, model: str, asked: Callable[[ModelRequest, str], ModelRequest]
+    ) -> None:
+        self._desk, self._speaker, self._model, self._asked = desk, speaker, model, asked
+
+    @property
+    def task(self) -> ModelRequest:
+        return self._asked(self._desk.task, self._speaker)
+
+    @property
+    def tools(self) -> tuple[ToolSpec, ...]:
+        return self.task.tools
+
+    def say(self, part: TextPart | ReasoningPart | DraftPart | UsagePart) -> None:
+        if isinstance(part, UsagePart):
+            self._desk.say(replace(part, model=self._model))
+        elif self._speaker != AG2_MANAGER:
+            self._desk.say(part)
+
+    async def use(self, *calls: ToolCall, replay: tuple[JsonObject, ...] = ()) -> tuple[ToolResultMessage, ...]:
+        return await self._desk.use(*calls, replay=(*replay, GroupTurn(self._speaker).noted()))
+
+    async def news(self, end: StopPart) -> str:
+        return await self._desk.news(end)
 
 
 def _turns(messages: Sequence[Message]) -> Iterator[GroupTurn]:

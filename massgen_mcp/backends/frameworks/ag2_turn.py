@@ -1,11 +1,11 @@
 """Turns of an AG2 agent: our conversation as AG2's events, AG2's events as our parts. The one module that imports AG2.
 
-A turn ends with the model's first reply. Whatever that calls, also a tool that does not exist, AG2 neither executes nor
-answers, because the reply is marked as the turn's result before AG2's own loop sees it.
+AG2's own loop asks the model and calls the tools, which are the desk's. What it cannot know itself ends the turn: a
+call of what nobody offers, and a task that has become another one, as when fewer tools are left.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from ag2 import Agent, MemoryStream
 from ag2.config import OpenAIConfig
@@ -32,7 +32,6 @@ from massgen_mcp.backends.base import (
     AssistantMessage,
     Message,
     ModelRequest,
-    Part,
     ReasoningPart,
     TextPart,
     ToolResultMessage,
@@ -53,14 +52,17 @@ class Turns:
         self._own_words = (system_message,) if system_message else ()
         self._http = http_client(endpoint.api_key, endpoint.key_header)
 
-    async def take(self, request: ModelRequest, hear: Callable[[Part], None]) -> ModelResponse:
-        """Let the agent reply; `hear` gets text and reasoning as they arrive. Raises whatever AG2 and the SDK raise."""
+    async def take(
+        self, request: ModelRequest, hear: Callable[[TextPart | ReasoningPart], None], steps: "Steps"
+    ) -> ModelResponse | None:
+        """Let the agent work until a reply ends its turn; None: what it was asked holds no more. `hear` gets text and
+        reasoning as they arrive. Raises whatever AG2 and the SDK raise.
+        """
         agent = Agent(
             self._name,
             prompt=[clean(words) for words in (*self._own_words, request.system)],
             config=self._config(request),
-            tools=[ClientTool(_schema(tool)) for tool in request.tools],
-            middleware=[_HandOver],
+            middleware=[lambda event, context: _AtDesk(event, context, steps)],
         )
 
         async def pass_on(event: BaseEvent) -> None:
@@ -71,7 +73,11 @@ class Turns:
 
         stream = MemoryStream()
         stream.subscribe(pass_on)
-        reply = await agent.resume(*map(_event, request.messages), stream=stream)
+        tools = [_DeskTool(_schema(tool), steps) for tool in request.tools]
+        try:
+            reply = await agent.resume(*map(_event, request.messages), stream=stream, tools=tools)
+        except _OtherTask:
+            return None
         return reply.response
 
     async def close(self) -> None:
@@ -98,15 +104,50 @@ class Turns:
         )
 
 
-class _HandOver(BaseMiddleware):
-    """Makes the model's reply the end of the turn."""
+class Steps(Protocol):
+    """What AG2's loop is told between its steps."""
+
+    def stands(self) -> bool:
+        """Whether the task is the one that the turn began with."""
+        ...
+
+    def replied(self, response: ModelResponse) -> bool:
+        """Hears each reply of the model. Whether AG2 can use the tools that it calls."""
+        ...
+
+    async def result(self, call_id: str) -> str: ...
+
+
+class _OtherTask(Exception):
+    pass
+
+
+class _AtDesk(BaseMiddleware):
+    def __init__(self, event: BaseEvent, context: ConversationContext, steps: Steps) -> None:
+        super().__init__(event, context)
+        self._steps = steps
 
     async def on_llm_call(
         self, call_next: LLMCall, events: Sequence[BaseEvent], context: ConversationContext
     ) -> ModelResponse:
+        if not self._steps.stands():
+            raise _OtherTask
         response = await call_next(events, context)
-        response.response_force = True
+        response.response_force = not self._steps.replied(response)
         return response
+
+
+class _DeskTool(ClientTool):
+    def __init__(self, schema: dict[str, Any], steps: Steps) -> None:
+        super().__init__(schema)
+        self._steps = steps
+
+    async def __call__(  # pyright: ignore[reportIncompatibleMethodOverride] - it has the result itself
+        self, event: ToolCallEvent, context: ConversationContext
+    ) -> ToolResultEvent:
+        del context
+        result = ToolResult(TextInput(clean(await self._steps.result(event.id))))
+        return ToolResultEvent(parent_id=event.id, name=event.name, result=result)
 
 
 def _schema(tool: ToolSpec) -> dict[str, Any]:

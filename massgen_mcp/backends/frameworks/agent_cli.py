@@ -62,9 +62,9 @@ def of_server(message: Mapping[str, Any], tools: Sequence[ToolSpec]) -> JsonObje
             return {**reply, "error": {"code": UNKNOWN_METHOD, "message": "not supported"}}
 
 
-def tool_result(text: str, *, is_error: bool) -> JsonObject:
+def tool_result(result: ToolResultMessage) -> JsonObject:
     """What came of a call, as an MCP server tells it."""
-    return {"content": [{"type": "text", "text": clean(text)}], "isError": is_error}
+    return {"content": [{"type": "text", "text": clean(result.text)}], "isError": result.is_error}
 
 
 def _tool(tool: ToolSpec) -> JsonObject:

@@ -57,8 +57,8 @@ class Preset:
     sign: tuple[Sign, ...] = ("name", "server")
     notice: str = r"(?!)"
     """What it says itself in place of the model, as a whole piece of text."""
-    counts: bool = True
-    """What it says of tokens at the end of a turn is the turn's."""
+    counts: Literal["turn", "last call", "nothing"] = "turn"
+    """What it tells of tokens at the end of a turn: those of the turn, or of its last model call."""
 
     def is_notice(self, text: str) -> bool:
         return re.match(self.notice, text) is not None
@@ -125,7 +125,7 @@ PRESETS: Mapping[AcpPreset, Preset] = MappingProxyType(
             asks=True,
             mode="default",
             sign=("id",),
-            counts=False,
+            counts="nothing",
         ),
         "opencode": Preset(
             "opencode",
@@ -133,7 +133,7 @@ PRESETS: Mapping[AcpPreset, Preset] = MappingProxyType(
             install="npm install -g opencode-ai",
             login_file=".local/share/opencode/auth.json",
             model_option="model",
-            counts=False,
+            counts="last call",
         ),
         "copilot": Preset(
             "copilot",
@@ -141,7 +141,7 @@ PRESETS: Mapping[AcpPreset, Preset] = MappingProxyType(
             install="npm install -g @github/copilot",
             login_file=".copilot/config.json",
             hosts=("api.githubcopilot.com:443", "api.github.com:443", "github.com:443"),
-            counts=False,
+            counts="nothing",
         ),
     }
 )

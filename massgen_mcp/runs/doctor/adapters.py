@@ -6,6 +6,7 @@ Whether it behaves is seen in the parts that its backend yields, as a run sees t
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 
 import anyio
 from pydantic import BaseModel
@@ -13,6 +14,7 @@ from pydantic import BaseModel
 from massgen_mcp.backends.adapter import Adapter, Situation
 from massgen_mcp.backends.base import (
     AssistantMessage,
+    Backend,
     ModelRequest,
     Part,
     StopPart,
@@ -24,6 +26,7 @@ from massgen_mcp.backends.base import (
     UsagePart,
     UserMessage,
 )
+from massgen_mcp.backends.own_loop import as_backend
 from massgen_mcp.config.access.members import adapter_named
 from massgen_mcp.errors import BackendError, MassgenError
 from massgen_mcp.runs.doctor.result import DoctorCheck, Level
@@ -39,7 +42,7 @@ _TALK = (
 )
 _SHOWS: Mapping[Situation, str] = {
     "answers": "answers with text, and ends its reply",
-    "calls": "calls a tool that it is offered",
+    "calls": "calls a tool that it is offered, and goes on with the result",
     "refuses": "says that it refuses, and not just something",
     "hangs": "stops when it is cancelled",
     "auth": "tells a wrong key",
@@ -94,12 +97,13 @@ async def _try(
     parts: list[Part] = []
     try:
         with anyio.fail_after(SECONDS):
-            backend = adapter.make(config, environ)
+            backend = as_backend(adapter.make(config, environ))
             try:
                 if situation == "hangs":
                     return await _cancelled(backend.stream(request))
-                async with aclosing(backend.stream(request)) as stream:
-                    parts.extend([part async for part in stream])
+                parts += await _reply(backend, request)
+                if situation == "calls" and _of_parts(parts, situation) is None:
+                    return await _goes_on(backend, request, parts)
             finally:
                 await backend.aclose()
                 await backend.aclose()
@@ -110,6 +114,19 @@ async def _try(
     except Exception as error:  # noqa: BLE001 - code of others is tried
         return f"{type(error).__name__} instead of a BackendError: {error}"
     return _of_parts(parts, situation)
+
+
+async def _reply(backend: Backend, request: ModelRequest) -> list[Part]:
+    async with aclosing(backend.stream(request)) as stream:
+        return [part async for part in stream]
+
+
+async def _goes_on(backend: Backend, request: ModelRequest, parts: list[Part]) -> str | None:
+    """With the result of its call, whoever holds the conversation meanwhile."""
+    calls = tuple(part.call for part in parts if isinstance(part, ToolCallPart))
+    told = (AssistantMessage("", calls), ToolResultMessage(calls[0].id, calls[0].name, "The answer to it."))
+    last = (await _reply(backend, replace(request, messages=(*request.messages, *told))))[-1:]
+    return None if last and isinstance(last[0], StopPart) else "with the result of its call it does not go on"
 
 
 async def _cancelled(stream: AsyncGenerator[Part]) -> str | None:

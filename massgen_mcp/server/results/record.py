@@ -162,6 +162,8 @@ class ResultUsage(ResultPart):
     """Of all calls, reasoning included."""
     calls_without_usage: int
     """Calls whose provider told no tokens; they are counted by the length of the texts."""
+    partly_counted_calls: int | None = None
+    """Calls of which an agent told a part of the tokens only; absent without any."""
     cost_usd: float | None = None
     """Absent where no price is known."""
     unpriced_calls: int
@@ -182,6 +184,7 @@ class ResultUsage(ResultPart):
             f"{self.cached_input_tokens} of them cached",
             f"{self.output_tokens} output tokens",
             f"{self.calls_without_usage} calls without usage",
+            f"{self.partly_counted_calls} calls counted in part" if self.partly_counted_calls is not None else None,
             f"{self.unpriced_calls} unpriced",
             f"of that in nested runs: {self.nested_calls} calls" if self.nested_calls is not None else None,
             f"nested_cost_usd {number(self.nested_cost_usd)}" if self.nested_cost_usd is not None else None,
@@ -355,6 +358,7 @@ def usage_of(view: RunView) -> ResultUsage:
         cached_input_tokens=spent.cached_input_tokens,
         output_tokens=spent.output_tokens,
         calls_without_usage=spent.calls_without_usage,
+        partly_counted_calls=spent.partly_counted_calls or None,
         cost_usd=spent.rounded_usd,
         unpriced_calls=spent.unpriced_calls,
         nested_calls=nested and nested.calls + nested.lost_calls,

@@ -4,11 +4,10 @@ The tools of a request are an MCP server that the CLI calls. A turn that is held
 cancelled. See docs/decisions.md.
 """
 
-import asyncio
-import json
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,11 +24,12 @@ from massgen_mcp.backends.base import (
     StopPart,
     TextPart,
     ToolCall,
-    ToolSpec,
+    ToolResultMessage,
     UsagePart,
 )
-from massgen_mcp.backends.frameworks.agent_cli import render, tool_result
-from massgen_mcp.backends.frameworks.own_loop import CANCEL_SECONDS, MAX_QUEUED, HeldCall, OwnLoop, Session
+from massgen_mcp.backends.frameworks.agent_cli import render
+from massgen_mcp.backends.frameworks.agent_process import BROKEN, CANCEL_SECONDS, CliAgent
+from massgen_mcp.backends.own_loop import FINAL, Desk
 from massgen_mcp.backends.wire_values import clean, usage_part
 from massgen_mcp.config.access.acp_agents import preset_of, shown_name
 from massgen_mcp.config.access.acp_presets import TEAM
@@ -50,68 +50,29 @@ _TOOLS_NOTE = (
     "are told of is none of them."
 )
 
-Ended = StopPart | BackendError
-
-
-FINAL = ToolSpec(
-    "final_answer",
-    "Hand over your reply: its whole text. Nothing else that you say is part of it, and your work ends with it.",
-    {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
-)
-"""Offered where the text is the reply: a CLI has words of its own between those of its model."""
-
 _FINAL_NOTE = f"When your reply is ready, call `{FINAL.name}` of the MCP server `{TEAM}` with its whole text."
 
 
-class AcpSession(Session):
-    def __init__(self, request: ModelRequest, permits: Permits) -> None:
-        super().__init__(request)
+class AcpSession:
+    """One conversation with the CLI."""
+
+    def __init__(self, desk: Desk, permits: Permits) -> None:
+        self.desk, self.permits = desk, permits
         self.id = self.word = ""
-        self.permits = permits
-        self.turn: asyncio.Task[None] | None = None
-        self.hands_over = not (request.ends_with_call or request.must_call_tool)
-        """Its reply is what it calls `FINAL` with, or else all that it has said."""
-        self._said: list[str] = []
-        self._said_characters = 0
-        self._over = False
+        self.in_turn = False
+        self.answered = 0
+        """Calls of this turn."""
 
-    async def go_on(self, request: ModelRequest) -> str | None:
-        return None if self._over else await super().go_on(request)
-
-    async def called(self, call: ToolCall, held: HeldCall) -> None:
-        if call.name == FINAL.name and self.hands_over:
-            await self._hand_over_reply(call, held)
-            return
-        await self.hold(held)
-        self.hand_over([call])
-
-    async def _hand_over_reply(self, call: ToolCall, held: HeldCall) -> None:
-        """That the call is never answered saves a request, and the session is left."""
-        match json.loads(call.arguments):
-            case {"text": str(text)} if text.strip():
-                self._said, self._over = [text], True
-                self.ended(StopPart("end"))
-            case _:
-                await held.answer(tool_result("text: the whole reply is missing", is_error=True))
-
-    def heard(self, text: str) -> None:
-        if not self.hands_over:
-            self.say(TextPart(text))
-            return
-        self._said.append(text)
-        self._said_characters += len(text)
-        if self._said_characters > MAX_QUEUED:
-            raise WireBroken("it says more than anybody reads")
-
-    def ended(self, how: StopPart | BackendError) -> None:
-        if self._said and isinstance(how, StopPart):
-            self.say(TextPart("".join(self._said)))
-        self._said = []
-        self.coming.put_nowait(how)
+    async def use(self, call: ToolCall) -> ToolResultMessage:
+        (result,) = await self.desk.use(call)
+        self.answered += 1
+        return result
 
 
-class AcpBackend(OwnLoop[AcpSession, Wire]):
+class AcpAgent(CliAgent):
     """`program` is the CLI's path; `private` as `make_backend` has it."""
+
+    own_words = True
 
     def __init__(
         self,
@@ -128,13 +89,16 @@ class AcpBackend(OwnLoop[AcpSession, Wire]):
         self._team = TeamServer()
         self._enclosed = False
         self._place: Place | None = None
+        self._wire: Wire | None = None
+        """Where it can be talked to."""
+        self._session: AcpSession | None = None
+        """The one that is talked to."""
 
     @property
     def model(self) -> str:
         return self._name if self._config.model == "default" else self._config.model
 
     async def aclose(self) -> None:
-        await self.rest()
         await self._stop()
         place, self._place = self._place, None
         if place is not None:
@@ -142,15 +106,29 @@ class AcpBackend(OwnLoop[AcpSession, Wire]):
 
     # -- conversations ------------------------------------------------------------------------------------------------
 
-    async def _begin(self, request: ModelRequest) -> AcpSession:
-        wire = await self._running()
-        session = AcpSession(request, Permits(self._preset.sign))
-        notes = [*([_TOOLS_NOTE] if request.tools else []), *([_FINAL_NOTE] if session.hands_over else [])]
-        system = "\n\n".join([clean(request.system), *notes])
+    async def work(self, task: ModelRequest, desk: Desk) -> None:
+        session = self._session = AcpSession(desk, Permits(self._preset.sign))
+        try:
+            wire = await self._running()
+            prompt = await self._begin(wire, session, task)
+            while True:
+                prompt = await desk.news(await self._take_turn(wire, session, prompt))
+        except BROKEN as error:
+            raise self.fault(error) from None
+        finally:
+            self._team.let_out(session.word)
+            if session.in_turn and self._wire is not None:
+                with anyio.move_on_after(CANCEL_SECONDS, shield=True), suppress(WireBroken):
+                    await self._wire.tell("session/cancel", {"sessionId": session.id})
+
+    async def _begin(self, wire: Wire, session: AcpSession, task: ModelRequest) -> str:
+        """Makes the session at the CLI. The first prompt."""
+        tools = session.desk.tools
+        notes = [*([_TOOLS_NOTE] if task.tools else []), *([_FINAL_NOTE] if FINAL in tools else [])]
+        system = "\n\n".join([clean(task.system), *notes])
         params: JsonObject = {"cwd": self._inside("work"), "mcpServers": []}
-        tools = (*request.tools, *((FINAL,) if session.hands_over else ()))
         if tools:
-            session.word = self._team.let_in(tools, session.called)
+            session.word = self._team.let_in(tools, session.use)
             socket, relay = self._inside(f"shared/{TEAM_SOCKET}"), self._inside(f"shared/{RELAY}")
             arguments: JsonObject = {"args": ["-I", "-S", relay, "team", socket, session.word], "env": []}
             params["mcpServers"] = [{"name": TEAM, "command": interpreter(), **arguments}]
@@ -158,14 +136,12 @@ class AcpBackend(OwnLoop[AcpSession, Wire]):
             params["systemPrompt"] = {"mode": "append", "content": [{"type": "text", "text": system}]}
         if self._preset.session:
             params["_meta"] = dict(self._preset.session)  # pyright: ignore[reportArgumentType]
-        self._session = session
         session.id = str((await wire.ask("session/new", params)).get("sessionId") or "")
         if not session.id:
             raise WireBroken("it made a session without an id")
         await self._set_options(wire, session.id)
-        said = render(request.messages)
-        await self._prompt(session, said if self._preset.system else f"{system}\n\n{said}")
-        return session
+        said = render(task.messages)
+        return said if self._preset.system else f"{system}\n\n{said}"
 
     async def _set_options(self, wire: Wire, session_id: str) -> None:
         preset, config = self._preset, self._config
@@ -177,31 +153,24 @@ class AcpBackend(OwnLoop[AcpSession, Wire]):
                 chosen: JsonObject = {"sessionId": session_id, "configId": option, "value": value}
                 await wire.ask("session/set_config_option", chosen)
 
-    async def _prompt(self, session: AcpSession, text: str) -> None:
-        session.turn = asyncio.create_task(self._take_turn(session, await self._running(), text))
-
-    async def _take_turn(self, session: AcpSession, wire: Wire, text: str) -> None:
-        """A task, for the turn goes on while nobody listens."""
+    async def _take_turn(self, wire: Wire, session: AcpSession, text: str) -> StopPart:
         said = text if not text.lstrip().startswith("/") else f"It says:\n\n{text}"  # a CLI has commands that begin so
         prompt: JsonObject = {"sessionId": session.id, "prompt": [{"type": "text", "text": said}]}
-        try:
-            done = await wire.ask("session/prompt", prompt)
-            if (usage := self._usage(session, done)) is not None:
-                session.coming.put_nowait(usage)
-            session.ended(self._end_of(done.get("stopReason")))
-        except WireBroken as error:
-            session.ended(self.fault(error))
-
-    def _end_of(self, reason: object) -> Ended:
-        word = str(reason)[:80]
+        session.in_turn, session.answered = True, 0
+        done = await wire.ask("session/prompt", prompt)
+        session.in_turn = False
+        if (usage := self._usage(session, done)) is not None:
+            session.desk.say(usage)
+        word = str(done.get("stopReason"))[:80]
         if (stop := _STOPS.get(word)) is None:
-            return self._failed("provider_error", f"ended its turn with {word!a}", retryable=True)
+            raise self._failed("provider_error", f"ended its turn with {word!a}", retryable=True)
         return StopPart(stop, provider_word=word)
 
     def _usage(self, session: AcpSession, done: Mapping[str, Any]) -> UsagePart | None:
         """What it counted, where that is this step's alone; None where nobody knows."""
         counted = fields(done.get("usage"))
-        if not self._preset.counts or session.answered:
+        last = self._preset.counts == "last call"
+        if self._preset.counts == "nothing" or (session.answered and not last):
             return None
         read, cached, cache_written, written, reasoned, total = (
             value if isinstance(value := counted.get(name), int) and value >= 0 else 0
@@ -214,20 +183,10 @@ class AcpBackend(OwnLoop[AcpSession, Wire]):
             return None
         if total >= read + cached + cache_written + written:  # then the input is told without what was cached
             read += cached + cache_written
-        return usage_part(
-            "",
-            read=read,
-            written=written,
-            cached=min(cached, read),
-            cache_written=min(cache_written, read - min(cached, read)),
-            reasoning=min(reasoned, written),
+        found = usage_part(
+            "", read=read, written=written, cached=cached, cache_written=cache_written, reasoning=reasoned
         )
-
-    async def _end(self, session: AcpSession) -> None:
-        self._team.let_out(session.word)
-        if session.turn is not None and not session.turn.done() and self._lines is not None:
-            with anyio.move_on_after(CANCEL_SECONDS, shield=True), suppress(WireBroken):
-                await self._lines.tell("session/cancel", {"sessionId": session.id})
+        return replace(found, at_least=last)
 
     # -- what it says and asks ----------------------------------------------------------------------------------------
 
@@ -243,9 +202,9 @@ class AcpBackend(OwnLoop[AcpSession, Wire]):
         match update:
             case {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": str(text)}}:
                 if not self._preset.is_notice(text):
-                    session.heard(clean(text))
+                    session.desk.say(TextPart(clean(text)))
             case {"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": str(text)}}:
-                session.say(ReasoningPart(clean(text)))
+                session.desk.say(ReasoningPart(clean(text)))
             case _:
                 pass
 
@@ -258,9 +217,10 @@ class AcpBackend(OwnLoop[AcpSession, Wire]):
     # -- the process --------------------------------------------------------------------------------------------------
 
     async def _running(self) -> Wire:
-        if self._lines is not None and self._lines.broken is None:
-            return self._lines
+        if self._wire is not None and self._wire.broken is None:
+            return self._wire
         await self._stop()
+        self._wire = None
         with anyio.move_on_after(START_SECONDS):
             return await self._start()
         raise self._failed("timeout", f"did not begin to speak within {START_SECONDS:g} s")
@@ -282,7 +242,7 @@ class AcpBackend(OwnLoop[AcpSession, Wire]):
         has_key = self._config.login == "key" and any(map(self._environ.get, self._preset.key_variables))
         if has_key and self._preset.auth_method:
             await wire.ask("authenticate", {"methodId": self._preset.auth_method})
-        self._lines = wire
+        self._wire = wire
         return wire
 
     async def _find_enclosure(self) -> bool:
