@@ -91,6 +91,11 @@ CODES: Mapping[ErrorCode, Meaning] = {
         "Start it later, or cancel others; `MASSGEN_MCP_MAX_QUEUED` sets the limit.",
         _START,
     ),
+    "quota_reached": Meaning(
+        "The person has started as many runs as he may, or the money for them is used up.",
+        "Wait for the next day or month (UTC), or give a smaller `max_usd`.",
+        frozenset({"start_run", "control_run"}),
+    ),
     "invalid_action": Meaning(
         "That cannot be done with the run as it is now, such as steering one that has ended.",
         "`next_step` of `get_status` says what can be done. After the end: a new run in the same `session_id`.",

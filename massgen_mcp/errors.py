@@ -62,6 +62,7 @@ ErrorCode = Literal[
     "idempotency_conflict",
     "session_busy",
     "queue_full",
+    "quota_reached",
     "invalid_action",
     "nesting_refused",
     "sandbox_denied",

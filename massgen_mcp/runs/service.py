@@ -15,17 +15,20 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import anyio.to_thread
 
 from massgen_mcp.changes.cloned import is_address
+from massgen_mcp.config.access import members
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.adjusted import with_places
 from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import LogRecord
+from massgen_mcp.home import enclosing_run
+from massgen_mcp.people import ask_as, environ_asked, is_guest
 from massgen_mcp.request.question import check_text
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.checks import check_action, check_mark, checked_raise
-from massgen_mcp.runs.engine import Action, Added, DamagedJournal, Engine, FrozenRequest, RunFiles, RunRow
+from massgen_mcp.runs.engine import Action, Added, AuditEntry, DamagedJournal, Engine, FrozenRequest, RunFiles, RunRow
 from massgen_mcp.runs.patches.application import Application
 from massgen_mcp.runs.patches.applying import ChangedText, RunPatch, apply_run
 from massgen_mcp.runs.patches.earlier_changes import with_earlier_changes
@@ -57,6 +60,10 @@ ELSEWHERE = (
     "give https://HOST/PATH of a git repository, or let `massgen-mcp start --context DIR` upload them"
 )
 CLONED_ELSEWHERE = "addresses of git repositories are for workers of a store of several machines; name a directory here"
+NO_PROGRAMS = (
+    "an agent of this team is a program with the rights of the server's account, which would see everybody's runs; "
+    "take agents that are models"
+)
 WATCHES = 128
 """So many runs that go on are kept in memory as far as they have been read."""
 
@@ -69,7 +76,7 @@ class RunService:
     def __init__(self, engine: Engine, environ: Mapping[str, str]) -> None:
         self._engine = engine
         self._store, self._files, self._liveness = engine.store, engine.files, engine.liveness
-        self._environ = environ
+        self._own_environ = environ
         self._dispatch = Dispatch(engine, environ)
         self.sessions = SessionTurns(engine.store, self._look_or_row, lambda run_id: self._watches.of(run_id).look())
         self._watches = KeptWatches(lambda run_id: RunWatch(engine, run_id, self._dispatch.held_up), WATCHES)
@@ -77,6 +84,13 @@ class RunService:
         self._waits: set[anyio.CancelScope] = set()
         with suppress(MassgenError):
             engine.home.ensure()
+            if (inside := enclosing_run(environ)) and (owner := self._store.get(inside).owner):
+                ask_as(owner, environ)
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """What of this process's environment is for whoever asks."""
+        return environ_asked(self._own_environ)
 
     @property
     def pool(self) -> str | None:
@@ -108,17 +122,19 @@ class RunService:
             raise MassgenError("invalid_arguments", CLONED_ELSEWHERE)
         if self._engine.pool is not None and not request.given.uploads and not all(map(is_address, places)):
             raise MassgenError("invalid_arguments", ELSEWHERE)
+        if is_guest() and any(members.starts(agent.backend) for agent in request.config.agents):
+            raise MassgenError("invalid_arguments", NO_PROGRAMS)
         if request.given.session_id is not None:
             safe_id(request.given.session_id, "session id")
 
         def begun() -> tuple[Added, SessionHistory, bool]:
-            outer = enclosing(self._engine, self._environ)
-            frozen = frozen_request(request, outer, self._environ)
+            outer = enclosing(self._engine, self.environ)
+            frozen = frozen_request(request, outer, self.environ)
             if request.given.uploads:
                 frozen = replace(frozen, config=with_places(frozen.config, lambda path: f"{UPLOADED}{path}"))
             added, history = enqueue(self._engine, self.sessions, request, frozen, self._dispatch.identity)
             if outer is not None and not added.row.admitted:
-                ask_to_admit(self._engine, self._environ, outer, added.row.run_id)
+                ask_to_admit(self._engine, self.environ, outer, added.row.run_id)
             return added, history, self._liveness.wake(added.row.fingerprint)  # at once: the run waits for it
 
         added, history, woken = await anyio.to_thread.run_sync(begun)
@@ -243,7 +259,7 @@ class RunService:
         check_action(view, action, message)
         if message:
             backends = [agent.backend for agent in view.directory.read_request().config.agents]
-            message = redactor_for(self._environ, backends).text(message)
+            message = redactor_for(self.environ, backends).text(message)
         await anyio.to_thread.run_sync(self._store.want, run_id, action, message)
         view = await self.look(run_id)
         await anyio.to_thread.run_sync(self._dispatch.see_to, view)
@@ -285,13 +301,15 @@ class RunService:
 
         def done() -> Application:
             home = self._engine.home
+            if not dry_run:
+                self._store.note(view.row.run_id, "undo" if undo else "apply")
             ways = {"dry_run": dry_run, "undo": undo}
             made = apply_run(home, view, agent=agent, paths=paths, branch=branch, directory=directory, **ways)
             if made.state in ("applied", "undone") and not dry_run and view.directory.report.exists():
                 from massgen_mcp.runs.view.reporting import write_report  # no server starts with it
 
                 with suppress(MassgenError, OSError):  # its page says so; without one nothing is worse
-                    write_report(view.directory, view.snapshot, self._files_of, self._environ)
+                    write_report(view.directory, view.snapshot, self._files_of, self.environ)
             return made
 
         return await anyio.to_thread.run_sync(done)
@@ -311,7 +329,7 @@ class RunService:
         """
         from massgen_mcp.runs.view.reporting import page_of  # no server starts with it
 
-        return page_of(view.directory, view.snapshot, self._files_of, self._environ, redacted=redacted)
+        return page_of(view.directory, view.snapshot, self._files_of, self.environ, redacted=redacted)
 
     @in_thread
     def page_that_fits(
@@ -322,7 +340,7 @@ class RunService:
         """
         from massgen_mcp.runs.view.reporting import smaller_pages_of  # no server starts with it
 
-        pages = smaller_pages_of(view.directory, view.snapshot, self._files_of, self._environ, sizes)
+        pages = smaller_pages_of(view.directory, view.snapshot, self._files_of, self.environ, sizes)
         return next((found for page in pages if (found := taken(page)) is not None), None)
 
     async def pages(self, run_id: str) -> AsyncGenerator[tuple["RunPage", float]]:
@@ -337,7 +355,7 @@ class RunService:
         try:
             async with aclosing(self.follow(run_id, past_questions=True)) as news:
                 async for view, records in news:
-                    page = page or growing_page(view.directory, view.snapshot, self._files_of, self._environ)
+                    page = page or growing_page(view.directory, view.snapshot, self._files_of, self.environ)
                     drawn = await anyio.to_thread.run_sync(page.drawn, view.snapshot, records)
                     yield _noted(drawn, view), page.seconds
         except DamagedJournal:
@@ -382,7 +400,7 @@ class RunService:
         backends: list[BackendConfig] = []
         with suppress(MassgenError):  # it has expired
             backends = [one.backend for one in self._files.of(row).read_request().config.agents]
-        kept = redactor_for(self._environ, backends).text(note)
+        kept = redactor_for(self.environ, backends).text(note)
         mark = None if verdict is None else Mark(verdict=verdict, note=kept, at=time.time())
         self._store.mark(row.run_id, agent or "", mark)
 
@@ -440,6 +458,11 @@ class RunService:
             with suppress(MassgenError):  # its files are gone, or cannot be read
                 views.append(self._watches.of(row.run_id).look())
         return [view for view in views if view.state == "interrupted" and not (view.damage or view.newer)]
+
+    @in_thread
+    def audit(self, *, person: str | None = None, run_id: str | None = None, limit: int = 100) -> list[AuditEntry]:
+        """Who did what, newest first. Raises `MassgenError` store_unavailable."""
+        return self._store.audit(person=person, run_id=run_id, limit=limit)
 
     @in_thread
     def prune(self, *, dry_run: bool = False, older_than: float | None = None) -> Pruned:

@@ -12,6 +12,7 @@ from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
 from massgen_mcp.home import PARENT_VARIABLE, enclosing_run
 from massgen_mcp.money.nested import caps_of_next
+from massgen_mcp.people import asking, environ_asked, owner_asking
 from massgen_mcp.request.nested import NestedRunLimits, nested_config
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.run_state.status import TERMINAL_STATES
@@ -36,16 +37,19 @@ def enqueue(
     Raises as `RunStore.add` and `with_earlier_changes`.
     """
     engine.home.ensure()
+    owner, key = owner_asking() or "", request.given.idempotency_key
     run = NewRun(
         new_run_id(),
         request.question,
         request.source,
         fingerprint=identity(frozen.config),
         request_hash=_hash(request),
-        idempotency_key=request.given.idempotency_key,
+        idempotency_key=f"{owner}\n{key}" if owner and key is not None else key,
         session_id=request.given.session_id,
         parent=frozen.nesting and frozen.nesting.parent,
         admitted=frozen.nesting is None,
+        owner=owner,
+        usd=frozen.config.budget.max_usd,
     )
     if engine.pool is not None and request.given.changes_of is not None:
         raise MassgenError("invalid_arguments", "changes_of goes on with files of one machine alone")
@@ -100,11 +104,21 @@ class Dispatch:
     def __init__(self, engine: Engine, environ: Mapping[str, str]) -> None:
         self._engine = engine
         self._store, self._files, self._liveness = engine.store, engine.files, engine.liveness
-        self._environ = environ
+        self._own_environ = environ
+
+    @property
+    def _environ(self) -> Mapping[str, str]:
+        return environ_asked(self._own_environ)
+
+    @property
+    def pool(self) -> str | None:
+        """Of workers that execute what is started now; None: that is done here."""
+        somebody = asking()
+        return self._engine.pool and ((somebody and somebody.person.pool) or self._engine.pool)
 
     def identity(self, config: Config) -> str:
         """The fingerprint of the credentials that this environment has for the config, or who has them."""
-        return self._engine.pool or identity(config, self._environ, self._engine.home)
+        return self.pool or identity(config, self._environ, self._engine.home)
 
     def care_for(self, view: RunView) -> None:
         """Start a runner if the run needs one and has none."""

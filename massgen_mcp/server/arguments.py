@@ -15,6 +15,7 @@ from massgen_mcp.config.adjusted import given_path
 from massgen_mcp.config.diagnostics import show_name
 from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.people import is_guest
 from massgen_mcp.request.team import NamedTeam
 
 MOST = 2**53 - 1
@@ -91,7 +92,18 @@ def named_team(team: str | None, models: list[str] | None, num_agents: int | Non
 def _source(team: str) -> str:
     """A bare name is a packaged example; anything that looks like a path is one."""
     is_path = team.startswith((".", "/", "~", "@")) or team.endswith((".yaml", ".yml", ".json"))
+    if is_path:
+        _refuse_guests("`team`")
     return team if is_path else f"@examples/{team}"
+
+
+def _refuse_guests(argument: str) -> None:
+    """Before anything is looked for. Raises `MassgenError` invalid_arguments."""
+    if is_guest():
+        message = f"{argument} would name a file of the server, which is not for those who share it; name a team of "
+        raise MassgenError(
+            "invalid_arguments", f"{message}list_configs, and put what the agents need into the question"
+        )
 
 
 def context_path(entry: str | _PathGiven) -> ContextPath:
@@ -105,6 +117,7 @@ def _existing(path: str) -> str:
     """The path without `~`. Raises `MassgenError` invalid_arguments unless it is absolute and something is there."""
     if is_address(path):
         return path
+    _refuse_guests("context_paths")
     try:
         absolute = Path(path).expanduser()
         if absolute.is_absolute():

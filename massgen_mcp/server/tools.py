@@ -4,8 +4,7 @@ Each parses nothing and decides nothing about runs: it asks the run service, and
 fields tell a model everything it needs, the next step included.
 """
 
-import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
@@ -114,7 +113,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
                 question,
                 named_team(team, models, num_agents or None),
                 cwd=Path.cwd(),
-                environ=os.environ,
+                environ=service.environ,
                 consent=Consent(grants_paths=True),
                 context_paths=paths,
                 checks=tuple(checks or ()),
@@ -132,14 +131,14 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
             )
         )
         asked = request.team
-        reach = reach_of(asked.config, os.environ, Path.cwd())
-        commands = await sandbox_note(asked.config, os.environ)
+        reach = reach_of(asked.config, service.environ, Path.cwd())
+        commands = await sandbox_note(asked.config, service.environ)
         if dry_run:
             begins = await service.told_start(request)
             aside = _joined(begins, commands, _proposal(asked.config))
-            expected = await estimate(asked.config, request.question, os.environ)
-            tried = await _tried(asked.config, run_them=True)
-            return results.planned(asked, reach, expected, os.environ, keys_of_client(context), aside, tried)
+            expected = await estimate(asked.config, request.question, service.environ)
+            tried = await _tried(asked.config, service.environ, run_them=True)
+            return results.planned(asked, reach, expected, service.environ, keys_of_client(context), aside, tried)
         noticed = await look_before(asked)
         view, reused = await service.start(request)
         note = view.note
@@ -147,8 +146,8 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         if wait_seconds:
             view = await wait_with_progress(context, service, view.row.run_id, "terminal", wait_seconds, None)
         usual_time = await service.usual_time(view.row.run_id)
-        expected = replace(await estimate(asked.config, request.question, os.environ), usual_time=usual_time)
-        aside, tried = _joined(noticed, commands), await _tried(asked.config, run_them=False)
+        expected = replace(await estimate(asked.config, request.question, service.environ), usual_time=usual_time)
+        aside, tried = _joined(noticed, commands), await _tried(asked.config, service.environ, run_them=False)
         return results.started(view, asked, reach, expected, reused=reused, note=note, aside=aside, checks=tried)
 
     @server.tool(title="Wait for a run", annotations=READ_ONLY)
@@ -237,22 +236,22 @@ def _add_lists(server: MassgenServer, service: RunService) -> None:
         name: Annotated[str | None, Field(description="Show this config's YAML.")] = None,
     ) -> results.ConfigList:
         """List ready-made teams: agents, models, and whether their keys are set (names, never values)."""
-        return await results.config_list(name, os.environ)
+        return await results.config_list(name, service.environ)
 
 
 def _joined(*sentences: str | None) -> str:
     return " ".join(filter(None, sentences))
 
 
-async def _tried(config: Config, *, run_them: bool) -> tuple[TriedCheck, ...]:
+async def _tried(config: Config, environ: Mapping[str, str], *, run_them: bool) -> tuple[TriedCheck, ...]:
     """How the checks stand on the unchanged files; as they stood when they ran last, unless they are to run now."""
     if not config.orchestrator.checks:
         return ()
     from massgen_mcp.runs.host.setting_up import last_tried, try_checks  # a server starts without it
 
     if run_them:
-        return await try_checks(config, os.environ, seconds=DRY_RUN_SECONDS)
-    return await last_tried(config, os.environ)
+        return await try_checks(config, environ, seconds=DRY_RUN_SECONDS)
+    return await last_tried(config, environ)
 
 
 def _proposal(config: Config) -> str:

@@ -6,7 +6,6 @@ Runs that go on are followed, drawn and put into bytes once, however many look a
 
 import json
 import logging
-import os
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
@@ -275,7 +274,7 @@ def _api(service: RunService, client: Client, feeds: Feeds, redactor: Redactor) 
         return StreamingResponse(feeds.watch(run_id), media_type="text/event-stream", headers=HEADERS)
 
     async def form(_: Request) -> Response:
-        return _json(redactor.value(await offered(service, Path.cwd(), os.environ)))
+        return _json(redactor.value(await offered(service, Path.cwd(), service.environ)))
 
     async def checks(request: Request) -> Response:
         directories = [Path(context_path(path).path) for path in request.query_params.getlist("directory")]
@@ -283,7 +282,7 @@ def _api(service: RunService, client: Client, feeds: Feeds, redactor: Redactor) 
 
     async def again(request: Request) -> Response:
         view = await service.look(request.path_params["run_id"])
-        return _json(redactor.value(await request_of(view, Path.cwd(), os.environ)))
+        return _json(redactor.value(await request_of(view, Path.cwd(), service.environ)))
 
     async def statistics(_: Request) -> Response:
         return _json(redactor.value(as_worded(await service.statistics(StatisticsFilter()))))

@@ -55,6 +55,7 @@ environment:
   MASSGEN_MCP_GIT_HOSTS  from where workers may clone: HOST or HOST=TOKEN, with blanks between them
   MASSGEN_MCP_POOL  for whose workers runs are that are started here (default)
   MASSGEN_MCP_HTTP_TOKEN  the bearer token of --transport http
+  MASSGEN_MCP_PEOPLE  as --people, or the text of such a file
   MASSGEN_MCP_WEBHOOKS, MASSGEN_MCP_WEBHOOK_SECRET  URLs that hear of the end of runs, and what signs it
   MASSGEN_MCP_OAUTH_CLIENT_ID  for --oauth-introspection-url
   MASSGEN_MCP_OAUTH_CLIENT_SECRET  for the same
@@ -71,6 +72,7 @@ HTTP_OPTIONS = (
     "host",
     "port",
     "token_file",
+    "people",
     "allowed_host",
     "public_url",
     "oauth_issuer",
@@ -258,6 +260,10 @@ def make_parser() -> Parser:
         "--port", metavar="N", dest="web_port", type=whole_number, default=0, help="port to listen on; else a free one"
     )
     web.add_argument("--open", action="store_true", help="open it in the browser")
+    audit = verb("audit")
+    audit.add_argument("--person", metavar="NAME", help="only what this one did")
+    audit.add_argument("--run", metavar="ID", help="only what was done to this run")
+    audit.add_argument("--limit", type=counting_number, default=100, metavar="N", help="at most so many (100)")
     prune = verb("prune")
     prune.add_argument("run_ids", metavar="ID", nargs="*", help="delete these runs, wherever they lie")
     prune.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
@@ -281,6 +287,7 @@ def _add_http(parser: argparse.ArgumentParser) -> None:
     http.add_argument("--host", metavar="ADDRESS", help="address to listen on (127.0.0.1); any other needs a token")
     http.add_argument("--port", metavar="N", type=whole_number, help="port to listen on; without it, or 0, a free one")
     http.add_argument("--token-file", type=Path, metavar="FILE", help="the bearer token; else MASSGEN_MCP_HTTP_TOKEN")
+    http.add_argument("--people", metavar="FILE", help="who may come, each with runs of his own (docs/serving.md)")
     http.add_argument(
         "--allowed-host", metavar="NAME", action="append", default=[], help="a name that clients call it by"
     )

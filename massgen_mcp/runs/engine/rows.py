@@ -33,7 +33,8 @@ class RunRow:
     `directory`: where the run is, absolute; None: below the home's `runs`. `foreground`: the process that asked
     executes it, and no runner takes it before somebody resumes it. `held_back_by`: why its runner leaves it in the
     queue although there may be a free place. `parent`: id of the run that it is nested in, whose place it shares;
-    it begins when that one has `admitted` it.
+    it begins when that one has `admitted` it. `owner`: the name of the person who started it, empty where nobody is
+    named; of a nested run as of its parent.
     """
 
     number: int
@@ -60,6 +61,7 @@ class RunRow:
     parent: str | None = None
     admitted: bool = True
     weak: str = ""
+    owner: str = ""
 
     @property
     def busy(self) -> bool:
@@ -116,7 +118,7 @@ class Control:
 class NewRun:
     """What a start asks the store to remember. `turns_over`: the numbers of the session's runs that have ended, as
     far as its history goes back; the store may not know of the last end yet. `parent`: the run that it is nested in,
-    which has `admitted` it or is still to be asked.
+    which has `admitted` it or is still to be asked. `owner`: as in `RunRow`; `usd`: what it may cost at most.
     """
 
     run_id: str
@@ -129,6 +131,18 @@ class NewRun:
     turns_over: frozenset[int] = frozenset()
     parent: str | None = None
     admitted: bool = True
+    owner: str = ""
+    usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """Something that a person has done; `at` in seconds since the epoch."""
+
+    at: float
+    person: str
+    action: str
+    run_id: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,18 @@ from typing import Protocol
 from massgen_mcp.request.run_request import OnConflict
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import RunStatus
-from massgen_mcp.runs.engine.rows import Added, Control, EndedRow, Kept, LostRun, NewRun, RunRow, Wish, WorkRow
+from massgen_mcp.runs.engine.rows import (
+    Added,
+    AuditEntry,
+    Control,
+    EndedRow,
+    Kept,
+    LostRun,
+    NewRun,
+    RunRow,
+    Wish,
+    WorkRow,
+)
 from massgen_mcp.statistics.digest import Mark, RunDigest
 
 
@@ -16,6 +27,8 @@ class RunStore(Protocol):
 
     A row's state is an index over the run's event log. Every write is durable before the call returns, and safe among
     many processes. Methods may be called from any thread. All raise `MassgenError` disk_full or store_unavailable.
+
+    While a person asks (`people.asking`) there are no runs but his own for whatever looks runs up.
     """
 
     def close(self) -> None: ...
@@ -207,6 +220,16 @@ class RunStore(Protocol):
         """Move a store away that is damaged; returns where it is then. None, and nothing is done, for one that is
         whole, missing, locked or of a newer version.
         """
+        ...
+
+    def note(self, run_id: str, action: str) -> None:
+        """Remember for good that whoever asks has done this to a run, if he is a person or the run is a person's.
+        What the other methods here do is noted by them.
+        """
+        ...
+
+    def audit(self, *, person: str | None, run_id: str | None, limit: int) -> list[AuditEntry]:
+        """What was done, newest first, by this person and to this run; None: by any, to any."""
         ...
 
     # The four below may be asked of a store that is damaged, locked or of another version. They change nothing, and

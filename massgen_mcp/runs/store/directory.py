@@ -45,7 +45,7 @@ RESERVE_BYTES = 512 * 1024
 PROBE_BYTES = 256 * 1024
 REQUEST_VERSION = 1
 """Of the `config.json` that this program writes, and the highest that it can execute. 0: one that names none."""
-ENTRY_KEYS = ("config", "fingerprint", "request_hash", "idempotency_key", "session_id")
+ENTRY_KEYS = ("config", "fingerprint", "request_hash", "idempotency_key", "session_id", "owner", "usd")
 REQUEST_KEYS = {"v", "question", "config", "history", "nesting", "begins_with", "entry"}
 """`nesting` is there in a nested run alone, `begins_with` where it goes on with changes; `entry`, these parts of its
 `NewRun`, in no run of the foreground.

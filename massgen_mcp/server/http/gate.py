@@ -21,6 +21,7 @@ from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from massgen_mcp.people import asked_by
 from massgen_mcp.server.half_characters import answer_to_half_characters
 from massgen_mcp.server.http.connections import MAX_HEAD_BYTES, Strangers
 from massgen_mcp.server.http.tokens import Tokens, TokensUnknowable
@@ -67,7 +68,7 @@ class Gate:
         self._turn = anyio.Lock()
         self._tokens = tokens
         self._public = public or _public(tokens)
-        self._guarded = _guarded(_Room(app, strangers, self._wrong), tokens)
+        self._guarded = _guarded(_Room(app, strangers, self._wrong, tokens), tokens)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -123,8 +124,9 @@ class _Room:
     it, it goes on.
     """
 
-    def __init__(self, app: ASGIApp, strangers: Strangers, wrong: "_WrongTokens") -> None:
+    def __init__(self, app: ASGIApp, strangers: Strangers, wrong: "_WrongTokens", tokens: Tokens) -> None:
         self._app = app
+        self._tokens = tokens
         self._strangers = strangers
         self._wrong = wrong
         self._under_way = 0
@@ -156,7 +158,8 @@ class _Room:
 
         with anyio.CancelScope() as stream:
             try:
-                await self._app(scope, _going_on(begun, receive), seen)
+                with asked_by(self._tokens.asking(scope["user"].access_token)):
+                    await self._app(scope, _going_on(begun, receive), seen)
             finally:
                 self._streams.pop(stream, None)
                 self._under_way -= holds_place

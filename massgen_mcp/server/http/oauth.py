@@ -56,6 +56,8 @@ class OAuthSettings:
     jwks: str | None = None
     introspection: str | None = None
     client: tuple[str, str] | None = None
+    people: bool = False
+    """Whether it is known elsewhere who may come, and as whom; nobody is named in `subjects` then."""
 
     def check(self) -> None:
         """Raises `MassgenError` invalid_arguments."""
@@ -67,7 +69,9 @@ class OAuthSettings:
         ):
             if url is not None and not is_safe_url(url):
                 raise MassgenError("invalid_arguments", f"{option}: expected an https:// URL, without a query")
-        if not self.subjects:
+        if self.people and self.subjects:
+            raise MassgenError("invalid_arguments", "--people says who may come; leave --oauth-subject out")
+        if not self.subjects and not self.people:
             raise MassgenError(
                 "invalid_arguments",
                 "--oauth-issuer needs --oauth-subject: whoever is let in acts as you, with your keys and files",
@@ -96,7 +100,9 @@ class OAuthTokens:
 
     def _access(self, token: str, claims: Mapping[str, Any]) -> AccessToken | None:
         subject, ends = claims.get("sub"), claims.get("exp")
-        if subject not in self._settings.subjects or not isinstance(ends, int | float):
+        if not (self._settings.people or subject in self._settings.subjects) or not isinstance(subject, str):
+            return None
+        if not isinstance(ends, int | float):
             return None
         if claims.get("iss", self.issuer) != self.issuer or self._settings.resource not in _audience(claims):
             return None

@@ -22,6 +22,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import Home
 from massgen_mcp.open_files import allow_open_files
+from massgen_mcp.people import NOBODY, People, asked_by
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.http.connections import LimitedConfig, Strangers
 from massgen_mcp.server.http.gate import PATH, Gate
@@ -63,6 +64,7 @@ class HttpSettings:
     hosts: Sequence[str] = ()
     public_url: str | None = None
     oauth: OAuthSettings | None = None
+    people: People | None = None
 
 
 async def serve_http(
@@ -78,9 +80,10 @@ async def serve_http(
         settings.oauth.check()
     address = _address(settings.host)
     token = settings.token
-    if token is None and ipaddress.ip_address(address).is_loopback:
+    named = settings.oauth is not None or settings.people is not None
+    if token is None and settings.people is None and ipaddress.ip_address(address).is_loopback:
         token = OwnToken(home.secret(TOKEN_NAME), str(home.path / f"{TOKEN_NAME}.secret"))
-    if token is None and settings.oauth is None:
+    if token is None and not named:
         raise MassgenError(
             "invalid_arguments",
             f"--host {settings.host}: others can reach it, so it needs a token of yours: --token-file FILE, the "
@@ -97,7 +100,9 @@ async def serve_http(
         )
         strangers = Strangers()
         issued = OAuthTokens(settings.oauth) if settings.oauth else None
-        tokens = Tokens(token.value if token else None, issued, settings.public_url or f"http://{shown}{PATH}")
+        tokens = Tokens(
+            token.value if token else None, issued, settings.public_url or f"http://{shown}{PATH}", settings.people
+        )
         gate = Gate(app, tokens=tokens, hosts=hosts, origins=origins, strangers=strangers)
         greeting = _greeting(address, shown, token, settings)
 
@@ -106,7 +111,8 @@ async def serve_http(
                 print(f"massgen-mcp: {line}", file=sys.stderr, flush=True)  # noqa: T201 - where an operator looks
 
         serving = HttpServer(LimitedConfig(gate, strangers), on_ready=greet, on_leaving=on_leaving)
-        await serving.serve_until_signal(listener)
+        with asked_by(NOBODY if settings.people else None):  # until a token says who it is
+            await serving.serve_until_signal(listener)
 
 
 class HttpServer(uvicorn.Server):
@@ -204,6 +210,8 @@ def _origins(hosts: Sequence[str], settings: HttpSettings) -> list[str]:
 
 def _greeting(address: str, shown: str, token: OwnToken | None, settings: HttpSettings) -> list[str]:
     lines = [f"http://{shown}{PATH}, bearer token in {token.source}"] if token else [f"http://{shown}{PATH}"]
+    if settings.people:
+        lines.append("each of the named people has runs of his own")
     if settings.oauth:
         lines.append(f"tokens of {settings.oauth.issuer} for {settings.oauth.resource} are taken")
     if not ipaddress.ip_address(address).is_loopback:

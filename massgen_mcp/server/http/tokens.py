@@ -9,7 +9,7 @@ from typing import Protocol
 
 from mcp.server.auth.provider import AccessToken, TokenVerifier
 
-OPERATOR = "operator"
+from massgen_mcp.people import OPERATOR, Asking, People
 
 
 class TokensUnknowable(Exception):
@@ -28,8 +28,9 @@ class Issued(TokenVerifier, Protocol):
 class Tokens(TokenVerifier):
     """The tokens that this server takes. `resource` is the URL that they are for."""
 
-    def __init__(self, own: bytes | None, issued: Issued | None, resource: str) -> None:
+    def __init__(self, own: bytes | None, issued: Issued | None, resource: str, people: People | None = None) -> None:
         self._own = own
+        self._people = people
         self._issued = issued
         self.resource = resource
 
@@ -44,13 +45,31 @@ class Tokens(TokenVerifier):
 
     def asks_others(self, token: str) -> bool:
         """Whether somebody else has to be asked about this token."""
-        return self._issued is not None and self._issued.asks and not self._is_own(token)
+        known = self._is_own(token) or (self._people is not None and self._people.of_token(token) is not None)
+        return self._issued is not None and self._issued.asks and not known
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """None for a token that is not right. Raises `TokensUnknowable`."""
         if self._is_own(token):
-            return AccessToken(token=token, client_id=OPERATOR, scopes=list(self.scopes), resource=self.resource)
-        return await self._issued.verify_token(token) if self._issued else None
+            return self._access(token, None)
+        if self._people and (known := self._people.of_token(token)):
+            return self._access(token, known.name)
+        access = await self._issued.verify_token(token) if self._issued else None
+        return access if access is None or self._people is None or self.asking(access) else None
+
+    def _access(self, token: str, name: str | None) -> AccessToken:
+        client = name or OPERATOR
+        return AccessToken(
+            token=token, client_id=client, scopes=list(self.scopes), resource=self.resource, subject=name
+        )
+
+    def asking(self, access: AccessToken) -> Asking | None:
+        """Who asks with a token that is right; None where nobody is named, or it is not known who that is."""
+        if self._people is None:
+            return None
+        if access.claims is None:  # no authorization server has issued it
+            return self._people.of_token(access.token) or self._people.operator
+        return self._people.of_subject(access.subject or "")
 
     def _is_own(self, token: str) -> bool:
         return self._own is not None and hmac.compare_digest(token.encode("utf-8", "surrogateescape"), self._own)

@@ -3,7 +3,6 @@
 Nothing is kept here: what a task is follows from the run, so every later server process gives the same answer.
 """
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -106,10 +105,10 @@ class RunTasks:
             if view.damage is not None:
                 raise view.damage
             config = view.directory.read_request().config
-            expected = await estimate(config, view.snapshot.question, os.environ)
-            reach = reach_of(config, os.environ, Path.cwd())
+            expected = await estimate(config, view.snapshot.question, self._service.environ)
+            reach = reach_of(config, self._service.environ, Path.cwd())
             note = f"{_asked(view)} " if view.state == "input_required" else ""
-            team = Team(config, view.row.config, os.environ)
+            team = Team(config, view.row.config, self._service.environ)
             started = results.started(view, team, reach, expected, reused=False, note=note)
             reply = self._server.reply_of("start_run", started)
         except MassgenError:  # get_result says what is wrong, and what can still be read

@@ -4,6 +4,7 @@ import argparse
 import os
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -12,7 +13,15 @@ from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.providers.addresses import is_safe_url
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.home import HTTP_TOKEN_VARIABLE, OAUTH_CLIENT_VARIABLE, OAUTH_SECRET_VARIABLE, find_home
+from massgen_mcp.home import (
+    HTTP_TOKEN_VARIABLE,
+    OAUTH_CLIENT_VARIABLE,
+    OAUTH_SECRET_VARIABLE,
+    PEOPLE_VARIABLE,
+    STORE_VARIABLE,
+    find_home,
+)
+from massgen_mcp.people import People
 from massgen_mcp.request.team import Team
 from massgen_mcp.runs.host.webhooks import Webhooks
 from massgen_mcp.runs.service import RunService
@@ -51,12 +60,15 @@ async def run(options: argparse.Namespace, add: Callable[[MassgenServer], None] 
         return None
 
     early = options.front is not None
-    built = build_server(home, service, redactor_for(os.environ), look_before=look_before, answered_early=early)
+    people = people_of(options, os.environ)
+    redactor = redactor_for(os.environ, further=people.variables if people else ())
+    built = build_server(home, service, redactor, look_before=look_before, answered_early=early)
     add(built.server)
     if options.transport == "http":
         from massgen_mcp.server.http.serving import serve_http
 
-        await serve_http(built.server, home, http_settings(options, os.environ), on_leaving=built.stop_waiting)
+        settings = replace(http_settings(options, os.environ), people=people)
+        await serve_http(built.server, home, settings, on_leaving=built.stop_waiting)
     else:
         from massgen_mcp.server.stdio import serve_stdio
 
@@ -73,6 +85,18 @@ async def run(options: argparse.Namespace, add: Callable[[MassgenServer], None] 
 LEAST_TOKEN = 16
 _TOKEN = re.compile(rb"[A-Za-z0-9._~+/=-]+")
 _HOST = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?")
+
+
+def people_of(options: argparse.Namespace, environ: Mapping[str, str]) -> People | None:
+    """Who may come over HTTP; None: nobody is named. Raises `MassgenError` invalid_arguments."""
+    given = options.people or environ.get(PEOPLE_VARIABLE, "").strip()
+    if not given or options.transport != "http":
+        return None
+    people = People.of(given, environ)
+    if people.variables and environ.get(STORE_VARIABLE):
+        message = "`keys` are for a server that executes runs; give people a `pool` whose workers have their keys"
+        raise MassgenError("invalid_arguments", message)
+    return people
 
 
 def http_settings(options: argparse.Namespace, environ: Mapping[str, str]) -> HttpSettings:
@@ -127,4 +151,5 @@ def _oauth(options: argparse.Namespace, environ: Mapping[str, str]) -> OAuthSett
         options.oauth_jwks_url,
         options.oauth_introspection_url,
         (client, secret) if client and secret else None,
+        people=bool(options.people or environ.get(PEOPLE_VARIABLE)),
     )

@@ -33,7 +33,7 @@ class ClusterStore(Store):
         row = sql.existing(db, run_id)
         outer = row.parent and sql.one(db, "run_id = ?", row.parent)
         queue = f"{outer.fingerprint}{NESTED}" if outer else row.fingerprint
-        job = "ROW(?1, ?2, 0, ?3, NULL, CAST(?4 AS jsonb), NULL)"
+        job = "ROW(?1, ?2, (SELECT -turn FROM runs WHERE run_id = ?3), ?3, NULL, CAST(?4 AS jsonb), NULL)"
         db.execute(
             f"SELECT procrastinate_defer_jobs_v1(ARRAY[{job}]::procrastinate_job_to_defer_v1[])",
             (queue, TASK, run_id, json.dumps({"run_id": run_id})),

@@ -13,8 +13,10 @@ import sys
 import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.people import asking
 from massgen_mcp.request.run_request import OnConflict
 from massgen_mcp.runs.engine import NewRun, RunRow, SessionMoved
 from massgen_mcp.runs.store.rows import sql
@@ -79,7 +81,7 @@ def _take(
         " runner = ?1, started = ?2, ended = NULL, aged_from = NULL, held_back_by = NULL"
         f" WHERE number IN (SELECT number FROM runs WHERE {sql.WAITING} AND {condition} AND fingerprint = ?3"
         " AND (?4 IS NULL OR run_id IN (SELECT value FROM json_each(?4)))"
-        f" ORDER BY number LIMIT ?5) RETURNING {sql.COLUMNS}",
+        f" ORDER BY {sql.TURN} LIMIT ?5) RETURNING {sql.COLUMNS}",
         (runner, now, fingerprint, among, most),
     )
     return [sql.row_of(row) for row in rows.fetchall()]
@@ -126,8 +128,8 @@ def reusable_run(earlier: RunRow, run: NewRun, on_conflict: OnConflict) -> RunRo
 def check_session(db: SqlConnection, run: NewRun, *, leaving: RunRow | None) -> None:
     """One writer per session, and nobody's history lacks a turn. `leaving`: a turn that is being cancelled for this."""
     last = max(run.turns_over, default=0)
-    condition = f"session_id = ? AND (number > ? OR {sql.among('state', sql.BUSY)}) ORDER BY number"
-    for turn in sql.every(db, condition, run.session_id, last, *sql.BUSY):
+    condition = f"owner = ? AND session_id = ? AND (number > ? OR {sql.among('state', sql.BUSY)}) ORDER BY number"
+    for turn in sql.every(db, condition, run.owner, run.session_id, last, *sql.BUSY):
         if turn.number in run.turns_over or (leaving is not None and turn.number == leaving.number):
             continue
         if turn.busy:
@@ -139,7 +141,8 @@ def check_session(db: SqlConnection, run: NewRun, *, leaving: RunRow | None) -> 
 def check_alone(db: SqlConnection, run_id: str) -> None:
     """Whether this run, which was interrupted, may go on as far as the other turns of its session are concerned."""
     condition = (
-        "session_id = (SELECT session_id FROM runs WHERE run_id = ?1) AND run_id <> ?1"
+        "session_id = (SELECT session_id FROM runs WHERE run_id = ?1)"
+        " AND owner = (SELECT owner FROM runs WHERE run_id = ?1) AND run_id <> ?1"
         f" AND {sql.among('state', sql.BUSY)}"
     )
     for turn in sql.every(db, condition, run_id, *sql.BUSY):
@@ -155,7 +158,33 @@ def _session_busy(turn: RunRow) -> MassgenError:
 
 
 def check_queue(db: SqlConnection, max_queued: int | None) -> None:
-    if max_queued is not None and (queued := sql.count(db, "state = 'queued'")) >= max_queued:
+    if max_queued is not None and sql.count(db, "state = 'queued'") >= max_queued:
         raise MassgenError(
-            "queue_full", f"{queued} runs are waiting already, which is the limit; start it later, or cancel others"
+            "queue_full", f"{max_queued} runs are waiting already, which is the limit; start it later, or cancel others"
         )
+
+
+def check_quota(db: SqlConnection, usd: float | None, *, raised: RunRow | None = None) -> None:
+    """Whether the person who asks may start one more run, of at most `usd`, or raise the budget of one to that. Of a
+    run that goes on its whole budget counts, of one that has ended what it has cost.
+    """
+    if (somebody := asking()) is None:
+        return
+    person, now = somebody.person, datetime.now(UTC)
+    day = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    for span, begun, most_runs, most_usd in (
+        ("day", day, person.runs_per_day, person.usd_per_day),
+        ("month", day.replace(day=1), person.runs_per_month, person.usd_per_month),
+    ):
+        runs, spent = db.execute(
+            "SELECT count(*), coalesce(sum(usd), 0) FROM runs"
+            " WHERE owner = ? AND parent IS NULL AND created >= ? AND number <> ?",
+            (somebody.name, begun.timestamp(), raised.number if raised else 0),
+        ).fetchone()
+        if most_runs is not None and raised is None and runs >= most_runs:
+            raise MassgenError("quota_reached", f"{most_runs} runs were started this {span} (UTC), which is your quota")
+        if most_usd is not None and (usd is None or usd > most_usd - spent):
+            left = f"{max(0.0, most_usd - spent):.2f} of {most_usd:.2f} USD are left this {span} (UTC)"
+            raise MassgenError(
+                "quota_reached", f"{left}, budgets of runs that go on included; give a max_usd within it"
+            )

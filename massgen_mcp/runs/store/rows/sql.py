@@ -4,6 +4,7 @@ import time
 from collections.abc import Collection, Sequence
 
 from massgen_mcp.events.record import JOURNAL_VERSION
+from massgen_mcp.people import OPERATOR, owner_asking
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.engine import NewRun, RunRow, unknown_run
 from massgen_mcp.runs.store.rows.connection import SqlConnection
@@ -12,7 +13,7 @@ QUESTION_PREVIEW = 200
 COLUMNS = (
     "number, run_id, state, question, config, fingerprint, runner, idempotency_key, request_hash, created, started,"
     " ended, session_id, outcome, winner, events, kept,"
-    " resumes, directory, foreground, held_back_by, parent, admitted, weak"
+    " resumes, directory, foreground, held_back_by, parent, admitted, weak, owner"
 )
 WORK_COLUMNS = "run_id, state, fingerprint, coalesce(started, created), kept, directory, foreground"
 ENDED = tuple(sorted(TERMINAL_STATES))
@@ -27,10 +28,14 @@ WAITING = (
 RUNNING = "state = 'running' AND foreground = 0"
 """What runners work on."""
 NEEDS_A_PLACE = "parent IS NULL"
+TURN = "turn, number"
+"""The order in which runs of the same credentials begin."""
 
 
 def existing(db: SqlConnection, run_id: str) -> RunRow:
-    if (row := one(db, "run_id = ?", run_id)) is None:
+    """Raises `MassgenError` unknown_run, also for a run of somebody else than the person who asks."""
+    row = one(db, "run_id = ?", run_id)
+    if row is None or owner_asking() not in (None, row.owner):
         raise unknown_run(run_id)
     return row
 
@@ -68,10 +73,34 @@ def insert(db: SqlConnection, run: NewRun, **further: object) -> None:
         "session_id": run.session_id,
         "parent": run.parent,
         "admitted": int(run.admitted),
+        "owner": run.owner,
+        "usd": run.usd,
+        "turn": 0 if run.parent else _next_turn(db, run.owner),
         **further,
     }
+    if run.parent is not None and (outer := one(db, "run_id = ?", run.parent)) is not None:
+        columns["owner"] = outer.owner
     places = ", ".join("?" * len(columns))
     db.execute(f"INSERT INTO runs ({', '.join(columns)}) VALUES ({places})", tuple(columns.values()))
+
+
+def _next_turn(db: SqlConnection, owner: str) -> int:
+    """Of a run that is added now, in the order in which runs begin: one after its owner's last one, and after the one
+    that is first in the queue. So whoever queues many runs lets others in between; one person's begin as they came.
+    """
+    (own,) = db.execute("SELECT max(turn) FROM runs WHERE owner = ?", (owner,)).fetchone()
+    (head,) = db.execute("SELECT min(turn) FROM runs WHERE state = 'queued' AND parent IS NULL").fetchone()
+    if head is None:
+        (head,) = db.execute("SELECT max(turn) FROM runs").fetchone()
+    return 1 + max(own or 0, head or 0)
+
+
+def note(db: SqlConnection, row: RunRow, action: str) -> None:
+    """What the person who asks has done to a run, or the operator to a person's run."""
+    somebody = owner_asking()
+    if somebody is not None or row.owner:
+        entry = (time.time(), somebody or OPERATOR, action, row.run_id)
+        db.execute("INSERT INTO audit (at, person, action, run_id) VALUES (?, ?, ?, ?)", entry)
 
 
 def interrupt(db: SqlConnection, condition: str, *values: object) -> list[str]:

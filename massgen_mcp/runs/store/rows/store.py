@@ -7,12 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 
 from massgen_mcp.events.record import JOURNAL_VERSION
+from massgen_mcp.people import owner_asking
 from massgen_mcp.request.run_request import OnConflict
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
-from massgen_mcp.runs.engine import Added, Control, EndedRow, Kept, LostRun, NewRun, RunRow, Wish, WorkRow
+from massgen_mcp.runs.engine import Added, AuditEntry, Control, EndedRow, Kept, LostRun, NewRun, RunRow, Wish, WorkRow
 from massgen_mcp.runs.store.rows import sql
-from massgen_mcp.runs.store.rows.claiming import check_alone, check_queue, check_session, claim, reusable_run
+from massgen_mcp.runs.store.rows.claiming import (
+    check_alone,
+    check_queue,
+    check_quota,
+    check_session,
+    claim,
+    reusable_run,
+)
 from massgen_mcp.runs.store.rows.connection import SqlConnection, SqlDatabase
 from massgen_mcp.statistics.digest import DIGEST_VERSION, Mark, RunDigest, as_kept, digest_of, from_kept
 from massgen_mcp.views.firmness import firmness
@@ -54,10 +62,13 @@ class Store:
                 check_session(db, run, leaving=earlier)
             if run.parent is None:
                 check_queue(db, max_queued)
+                check_quota(db, run.usd)
             sql.insert(db, run, state="queued", created=time.time())
             if run.admitted:
                 self._hand_out(db, run.run_id)
-            return Added(sql.existing(db, run.run_id), replaced=earlier)
+            row = sql.existing(db, run.run_id)
+            sql.note(db, row, "start")
+            return Added(row, replaced=earlier)
 
     def add_foreground(self, run: NewRun, directory: Path) -> None:
         """Note a run that the calling process executes itself, in a directory of its own choice. Raises `MassgenError`
@@ -109,17 +120,21 @@ class Store:
         before: int | None = None,
         limit: int,
     ) -> list[RunRow]:
-        """Newest first. `since`: started then or later; `before`: the `number` of the last row already seen."""
+        """Newest first. `since`: started then or later; `before`: the `number` of the last row already seen. The name
+        of a session means one of whoever asks.
+        """
+        owner = owner_asking()
         with self._database.reading() as db:
             return sql.every(
                 db,
                 "(?1 IS NULL OR state = ?1) AND (?2 IS NULL OR session_id = ?2) AND (?3 IS NULL OR created >= ?3)"
-                " AND (?4 IS NULL OR number < ?4) ORDER BY number DESC LIMIT ?5",
+                " AND (?4 IS NULL OR number < ?4) AND (?6 IS NULL OR owner = ?6) ORDER BY number DESC LIMIT ?5",
                 state,
                 session_id,
                 since,
                 before,
                 limit,
+                "" if owner is None and session_id is not None else owner,
             )
 
     def unfinished_below(self, directory: Path) -> list[RunRow]:
@@ -127,10 +142,11 @@ class Store:
         beginning = f"{directory}/"
         condition = (
             "foreground = 1 AND state IN ('running', 'interrupted') AND kept = 'all'"
-            f" AND journal_version <= {JOURNAL_VERSION:d} AND substr(directory, 1, ?) = ? ORDER BY number DESC"
+            f" AND journal_version <= {JOURNAL_VERSION:d} AND substr(directory, 1, ?1) = ?2"
+            " AND (?3 IS NULL OR owner = ?3) ORDER BY number DESC"
         )
         with self._database.reading() as db:
-            return sql.every(db, condition, len(beginning), beginning)
+            return sql.every(db, condition, len(beginning), beginning, owner_asking())
 
     def ahead(self, row: RunRow) -> int:
         """How many runs that came before this one wait for a runner, too."""
@@ -138,19 +154,24 @@ class Store:
             others = "1 = 1" if row.held_back_by else "held_back_by IS NULL"
             if row.parent is not None:
                 return 0
-            return sql.count(db, f"{sql.WAITING} AND {sql.NEEDS_A_PLACE} AND {others} AND number < ?", row.number)
+            before = "turn < (SELECT turn FROM runs WHERE number = ?1) AND (?2 IS NULL OR owner = ?2)"
+            waiting = f"{sql.WAITING} AND {sql.NEEDS_A_PLACE} AND {others} AND {before}"
+            return sql.count(db, waiting, row.number, owner_asking())
 
     def known(self, run_ids: Collection[str]) -> set[str]:
         """Those of these ids that are runs, expired ones included."""
         with self._database.reading() as db:
-            query = "SELECT run_id FROM runs WHERE run_id IN (SELECT value FROM json_each(?))"
-            return {run_id for (run_id,) in db.execute(query, (json.dumps(list(run_ids)),))}
+            query = (
+                "SELECT run_id FROM runs WHERE run_id IN (SELECT value FROM json_each(?1))"
+                " AND (?2 IS NULL OR owner = ?2)"
+            )
+            return {run_id for (run_id,) in db.execute(query, (json.dumps(list(run_ids)), owner_asking()))}
 
     def beginning_with(self, prefix: str, limit: int) -> list[str]:
         """Ids of at most `limit` runs that begin so."""
         with self._database.reading() as db:
-            query = "SELECT run_id FROM runs WHERE substr(run_id, 1, ?) = ? LIMIT ?"
-            return [run_id for (run_id,) in db.execute(query, (len(prefix), prefix, limit))]
+            query = "SELECT run_id FROM runs WHERE substr(run_id, 1, ?1) = ?2 AND (?4 IS NULL OR owner = ?4) LIMIT ?3"
+            return [run_id for (run_id,) in db.execute(query, (len(prefix), prefix, limit, owner_asking()))]
 
     # -- what runners do ------------------------------------------------------------------------------------------
 
@@ -179,7 +200,7 @@ class Store:
 
     def queue(self, fingerprint: str) -> list[WorkRow]:
         """The runs that a runner with these credentials could take, oldest first."""
-        order = f"({sql.NEEDS_A_PLACE}), number"
+        order = f"({sql.NEEDS_A_PLACE}), {sql.TURN}"
         query = f"SELECT {sql.WORK_COLUMNS} FROM runs WHERE {sql.WAITING} AND fingerprint = ? ORDER BY {order}"
         with self._database.reading() as db:
             return [WorkRow(*values) for values in db.execute(query, (fingerprint,))]
@@ -201,9 +222,11 @@ class Store:
         """What `end` does, within a transaction."""
         winner = end.winner.agent if end.winner else None
         winner = end.agents[winner].info.id if winner in end.agents else winner
+        usd = end.spent.known_usd
         db.execute(
-            "UPDATE runs SET state = ?, outcome = ?, winner = ?, events = ?, ended = ?, weak = ? WHERE run_id = ?",
-            (end.state, end.outcome, winner, end.seq, time.time(), " ".join(firmness(end).weak), run_id),
+            "UPDATE runs SET state = ?, outcome = ?, winner = ?, events = ?, ended = ?, weak = ?,"
+            " usd = coalesce(?, usd) WHERE run_id = ?",
+            (end.state, end.outcome, winner, end.seq, time.time(), " ".join(firmness(end).weak), usd, run_id),
         )
         db.execute("DELETE FROM controls WHERE run_id = ?", (run_id,))
         self._cancel_nested(db, run_id)
@@ -228,7 +251,9 @@ class Store:
         outlives the run's results, without its note.
         """
         with self._database.transaction() as db:
-            set_mark(db, sql.existing(db, run_id).number, agent, mark)
+            row = sql.existing(db, run_id)
+            sql.note(db, row, "mark")
+            set_mark(db, row.number, agent, mark)
 
     def admit(self, run_id: str) -> None:
         """Let a nested run begin that was not admitted when it was added."""
@@ -288,12 +313,22 @@ class Store:
         in it. Returns the row after that.
         """
         with self._database.transaction() as db:
-            return self._want(db, sql.existing(db, run_id), action, message)
+            row = sql.existing(db, run_id)
+            if action == "raise_budget" and row.parent is None:
+                check_quota(db, float(message), raised=row)
+                db.execute("UPDATE runs SET usd = ? WHERE number = ?", (float(message), row.number))
+            if action != "admit":
+                sql.note(db, row, action)
+            return self._want(db, row, action, message)
 
     def _want(self, db: SqlConnection, row: RunRow, action: Wish, message: str = "") -> RunRow:
         now = time.time()
         if row.state in ("queued", "interrupted") and action == "cancel":
-            db.execute("UPDATE runs SET state = 'cancelled', ended = ? WHERE run_id = ?", (now, row.run_id))
+            db.execute(
+                "UPDATE runs SET state = 'cancelled', ended = ?, usd = CASE state WHEN 'queued' THEN 0 ELSE usd END"
+                " WHERE run_id = ?",
+                (now, row.run_id),
+            )
             self._cancel_nested(db, row.run_id)
         elif row.state in ("queued", "running", "interrupted"):
             db.execute(
@@ -313,12 +348,27 @@ class Store:
         """
         with self._database.transaction() as db:
             check_alone(db, run_id)
+            sql.note(db, sql.existing(db, run_id), "resume")
             db.execute(
                 "UPDATE runs SET fingerprint = ?, foreground = 0, held_back_by = NULL"
                 " WHERE run_id = ? AND state = 'interrupted'",
                 (fingerprint, run_id),
             )
             self._hand_out(db, run_id)
+
+    def note(self, run_id: str, action: str) -> None:
+        """Remember for good that whoever asks has done this to a run, if he is a person or the run is a person's."""
+        with self._database.transaction() as db:
+            sql.note(db, sql.existing(db, run_id), action)
+
+    def audit(self, *, person: str | None, run_id: str | None, limit: int) -> list[AuditEntry]:
+        """What was done, newest first, by this person and to this run; None: by any, to any."""
+        query = (
+            "SELECT at, person, action, run_id FROM audit WHERE (?1 IS NULL OR person = ?1)"
+            " AND (?2 IS NULL OR run_id = ?2) AND (?4 IS NULL OR person = ?4) ORDER BY number DESC LIMIT ?3"
+        )
+        with self._database.reading() as db:
+            return [AuditEntry(*row) for row in db.execute(query, (person, run_id, limit, owner_asking()))]
 
     # -- retention ------------------------------------------------------------------------------------------------
 
@@ -459,10 +509,10 @@ def ended_rows(
     query = (
         f"SELECT {sql.COLUMNS}, {digest} FROM runs WHERE {sql.among('state', sql.ENDED)}"
         " AND CASE WHEN ? IS NULL THEN parent IS NULL ELSE run_id IN (SELECT value FROM json_each(?)) END"
-        " AND (? IS NULL OR created >= ?) AND (? IS NULL OR config = ?) ORDER BY number"
+        " AND (? IS NULL OR created >= ?) AND (? IS NULL OR config = ?) AND (? IS NULL OR owner = ?) ORDER BY number"
     )
-    among = None if run_ids is None else json.dumps([*run_ids])
-    rows = db.execute(query, (*sql.ENDED, among, among, since, since, config, config)).fetchall()
+    among, owner = (None if run_ids is None else json.dumps([*run_ids])), owner_asking()
+    rows = db.execute(query, (*sql.ENDED, among, among, since, since, config, config, owner, owner)).fetchall()
     marks: dict[int, dict[str, Mark]] = {}
     for number, agent, verdict, note, at in db.execute("SELECT number, agent, verdict, note, at FROM marks"):
         marks.setdefault(number, {})[agent] = Mark(verdict=verdict, note=note, at=at)

@@ -102,11 +102,28 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (  # why a decision is weak
         "ALTER TABLE runs ADD COLUMN weak TEXT NOT NULL DEFAULT ''",
     ),
+    (  # people: whose a run is, what it may cost, whose turn it is, who did what
+        "ALTER TABLE runs ADD COLUMN owner TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE runs ADD COLUMN usd REAL",
+        "ALTER TABLE runs ADD COLUMN turn INTEGER NOT NULL DEFAULT 0",
+        "UPDATE runs SET turn = number",
+        "CREATE INDEX runs_by_owner ON runs (owner, turn)",
+        "CREATE INDEX runs_by_turn ON runs (turn)",
+        """CREATE TABLE audit (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            at REAL NOT NULL,
+            person TEXT NOT NULL,
+            action TEXT NOT NULL,
+            run_id TEXT NOT NULL
+        )""",
+        "CREATE TRIGGER audit_kept BEFORE DELETE ON audit BEGIN SELECT raise(ABORT, 'audit is kept'); END",
+        "CREATE TRIGGER audit_stays BEFORE UPDATE ON audit BEGIN SELECT raise(ABORT, 'audit is kept'); END",
+    ),
 )
 """Statements by which a store of version k becomes one of version k + 1. Never change one that was released."""
 
 SCHEMA_VERSION = len(MIGRATIONS)
-TABLES = ("runs", "controls", "retention_clock", "digests", "marks")
+TABLES = ("runs", "controls", "retention_clock", "digests", "marks", "audit")
 
 _BROKEN = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 _REOPEN = (*_BROKEN, "SQLITE_CANTOPEN", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_ERROR", "SQLITE_MISUSE")

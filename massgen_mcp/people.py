@@ -1,0 +1,155 @@
+"""The people who share one server: by which token each is known, how much each may start, and with whose keys.
+
+Who asks is known wherever runs are looked up (`asking`), so that no tool has to think of it: the store shows each
+person his own runs alone. Where nobody is named, whoever gets in asks for everything, as on a machine of one's own.
+"""
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
+
+from massgen_mcp.config.models.common import VARIABLE_PATTERN
+from massgen_mcp.config.yaml_reader import read_yaml
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.home import PEOPLE_VARIABLE
+
+ANYBODY = "*"
+"""Stands for every subject of the authorization server that is not named."""
+OPERATOR = "operator"
+"""How the owner of the server is called in words; as an owner of runs the name is empty."""
+
+Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Variable = Annotated[str, StringConstraints(pattern=VARIABLE_PATTERN)]
+
+
+class Person(BaseModel):
+    """What is said of one. A quota that is left out is none; days and months are those of UTC."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    tokens: tuple[Digest, ...] = ()
+    """SHA-256 of each of his bearer tokens, in hexadecimal digits."""
+    subject: str | None = None
+    """Who he is at the authorization server (`sub`)."""
+    runs_per_day: int | None = Field(default=None, ge=0)
+    runs_per_month: int | None = Field(default=None, ge=0)
+    usd_per_day: float | None = Field(default=None, ge=0)
+    usd_per_month: float | None = Field(default=None, ge=0)
+    pool: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")] | None = None
+    """Whose workers execute his runs, with their keys."""
+    keys: dict[Variable, Variable] = Field(default_factory=dict[Variable, Variable])
+    """By the variable of a key: the variable of the server in which his own is."""
+
+
+_PEOPLE = TypeAdapter(
+    dict[Annotated[str, StringConstraints(pattern=r"^(\*|[A-Za-z0-9][A-Za-z0-9._@+-]{0,99})$")], Person]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Somebody who asks: `name` is that of the owner of his runs; `environ`: what of the server's is for him."""
+
+    name: str
+    person: Person = field(default_factory=Person)
+    environ: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+NOBODY = Asking("nobody:")
+"""Owns nothing, and never will: no name has a colon at its end."""
+_asking: ContextVar[Asking | None] = ContextVar("asking", default=None)
+
+
+def asking() -> Asking | None:
+    """Who asks; None: nobody in particular, who may see everything."""
+    return _asking.get()
+
+
+def owner_asking() -> str | None:
+    """Whose runs alone may be seen now; None: everybody's."""
+    somebody = _asking.get()
+    return None if somebody is None else somebody.name
+
+
+@contextmanager
+def asked_by(somebody: Asking | None) -> Generator[None]:
+    """What is done in the block, and what is begun there and goes on, is asked by this one."""
+    before = _asking.set(somebody)
+    try:
+        yield
+    finally:
+        _asking.reset(before)
+
+
+def ask_as(owner: str, environ: Mapping[str, str]) -> None:
+    """From now on, in this process: it works inside a run of this person."""
+    _asking.set(Asking(owner, environ=environ))
+
+
+def is_guest() -> bool:
+    """Whether somebody asks who has no business with the directories of this machine."""
+    return bool(owner_asking())
+
+
+def environ_asked(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """What of this process's environment is for whoever asks."""
+    somebody = _asking.get()
+    return environ if somebody is None else somebody.environ
+
+
+class People:
+    """Everybody who is named in a file, and what is for each of them of one environment."""
+
+    def __init__(self, named: Mapping[str, Person], environ: Mapping[str, str]) -> None:
+        """Raises `MassgenError` invalid_arguments for a token or subject of two, and a variable that is not set."""
+        self.variables = frozenset(variable for person in named.values() for variable in person.keys.values())
+        self._environ = {name: value for name, value in environ.items() if name not in self.variables}
+        self._of_token: dict[str, Asking] = {}
+        self._of_subject: dict[str, Asking] = {}
+        self._anybody: Asking | None = None
+        self.operator = Asking("", environ=self._environ)
+        for name, person in named.items():
+            if missing := sorted(variable for variable in person.keys.values() if variable not in environ):
+                raise _wrong(f"{name}: {missing[0]} is not set")
+            if name == OPERATOR:
+                raise _wrong(f"{OPERATOR} is you, who brings --token-file")
+            own = {key: environ[variable] for key, variable in person.keys.items()}
+            one = Asking(name, person, {**self._environ, **own})
+            self._anybody = one if name == ANYBODY else self._anybody
+            for by, known in ((person.tokens, self._of_token), (filter(None, [person.subject]), self._of_subject)):
+                for known_by in by:
+                    if known.setdefault(known_by, one) is not one:
+                        raise _wrong(f"{known[known_by].name} and {name} have the same token or subject")
+
+    @classmethod
+    def of(cls, given: str, environ: Mapping[str, str]) -> "People":
+        """Those of this file, or of this text, which begins with a brace. Raises as `People`, and for what cannot be
+        read.
+        """
+        try:
+            text = given if given.startswith("{") else Path(given).read_text(encoding="utf-8")
+            return cls(_PEOPLE.validate_python(read_yaml(text, PEOPLE_VARIABLE).data), environ)
+        except (OSError, UnicodeDecodeError) as error:
+            raise _wrong("the file cannot be read") from error
+        except ValidationError as error:
+            fault = error.errors(include_url=False, include_input=False)[0]
+            raise _wrong(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}") from error
+
+    def of_token(self, token: str) -> Asking | None:
+        return self._of_token.get(sha256(token.encode("utf-8", "surrogateescape")).hexdigest())
+
+    def of_subject(self, subject: str) -> Asking | None:
+        """A subject that is not named owns its runs under a name that no file can give."""
+        if subject in self._of_subject or self._anybody is None or not subject.isprintable():
+            return self._of_subject.get(subject)
+        return replace(self._anybody, name=f"sub:{subject}")
+
+
+def _wrong(what: str) -> MassgenError:
+    return MassgenError("invalid_arguments", f"{PEOPLE_VARIABLE} (--people): {what}")

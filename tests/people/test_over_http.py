@@ -1,0 +1,146 @@
+"""The same over HTTP: who is let in, as whom, with how much, and with whose keys."""
+
+import json
+import re
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.commands import run_command
+from tests.harness import SERVER_MODULE, TempHome, call, expect_error, home, spawned, wait_until
+from tests.people.stage import TOKENS, digest
+from tests.server.authorization_server import authorization_server
+from tests.server.test_http import ACCEPT, INITIALIZE
+
+__all__ = ["home"]
+
+OPERATOR = "the-token-of-the-operator-0123"
+RESOURCE = "https://massgen.example/mcp"
+
+
+def people(home: TempHome, **named: Any) -> Path:
+    """The file: ann and bob with their tokens, and what is said of them and of others beside."""
+    known = {name: {"tokens": [digest(token)], **named.pop(name, {})} for name, token in TOKENS.items()}
+    (home.work / "people.yaml").write_text(json.dumps(known | named))
+    return home.work / "people.yaml"
+
+
+@asynccontextmanager
+async def serving(home: TempHome, *options: str, **named: Any) -> AsyncGenerator[str]:
+    """The URL of a server for them."""
+    port = ("--transport", "http", "--port", "0", "--people", str(people(home, **named)))
+    log = home.work / "people.log"
+    with log.open("wb") as output:
+        async with spawned(home, home.python, "-m", SERVER_MODULE, *port, *options, stderr=output):
+            yield (await wait_until(lambda: re.search(r"(http://\S+/mcp)", log.read_text()))).group(1)  # type: ignore[union-attr]
+
+
+@asynccontextmanager
+async def client_of(url: str, token: str, mode: Any = "auto") -> AsyncGenerator[Client]:
+    shown = {"Authorization": f"Bearer {token}"}
+    async with (
+        httpx2.AsyncClient(headers=shown, trust_env=False, timeout=60) as http,
+        Client(streamable_http_client(url, http_client=http), mode=mode) as client,
+    ):
+        yield client
+
+
+async def knock(url: str, token: str, **headers: str) -> httpx2.Response:
+    async with httpx2.AsyncClient(trust_env=False, timeout=60, headers=ACCEPT) as http:
+        return await http.post(url, json=INITIALIZE, headers={"Authorization": f"Bearer {token}", **headers})
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_each_token_is_a_person_with_runs_of_his_own(home: TempHome, mode: str) -> None:
+    async with serving(home) as url:
+        async with client_of(url, TOKENS["bob"], mode) as bob, client_of(url, TOKENS["ann"], mode) as ann:
+            run_id = (await call(bob, "start_run", question="q", team="scripted", wait_seconds=45))["run_id"]
+            assert (await call(ann, "list_runs"))["runs"] == []
+            assert (await expect_error(ann, "get_result", run_id=run_id))[0] == "unknown_run"
+            assert (await call(bob, "get_result", run_id=run_id))["status"] == "completed"
+            for argument in ({"context_paths": ["/etc"]}, {"context_paths": ["/no/such"]}, {"team": "/etc/passwd"}):
+                code, told = await expect_error(ann, "start_run", **{"question": "q", **argument})
+                assert (code, "file of the server" in told) == ("invalid_arguments", True)
+        assert (await knock(url, f"{TOKENS['bob']}x")).status_code == 401
+        assert not list(home.path.glob("*http-token*")), "there is no token that sees everything"
+    listed = run_command(home, SERVER_MODULE, "runs", "--json")
+    assert run_id in listed.stdout, "who owns the machine sees all"
+
+
+async def test_a_session_of_the_protocol_is_its_persons(home: TempHome) -> None:
+    async with serving(home) as url:
+        session = (await knock(url, TOKENS["bob"])).headers["mcp-session-id"]
+        assert (await knock(url, TOKENS["bob"], **{"mcp-session-id": session})).status_code != 404
+        strange = await knock(url, TOKENS["ann"], **{"mcp-session-id": session})
+        unknown = await knock(url, TOKENS["ann"], **{"mcp-session-id": "0" * 32})
+        assert (strange.status_code, strange.content) == (unknown.status_code, unknown.content)
+
+
+async def test_subjects_of_an_authorization_server_are_people_named_or_not(home: TempHome) -> None:
+    with authorization_server() as issuer:
+        options = ("--oauth-issuer", issuer.url, "--public-url", RESOURCE)
+        for anybody, carol in ((False, 401), (True, 200)):
+            async with serving(home, *options, dan={"subject": "ann"}, **({"*": {}} if anybody else {})) as url:
+                names = {"Host": "massgen.example"}
+                assert (await knock(url, issuer.token(RESOURCE), **names)).status_code == 200
+                assert (await knock(url, issuer.token(RESOURCE, sub="carol"), **names)).status_code == carol
+                assert (await knock(url, issuer.token(RESOURCE, sub=None), **names)).status_code == 401
+
+
+async def test_quotas_of_runs_and_money_hold_for_each_person(home: TempHome) -> None:
+    async with serving(home, ann={"runs_per_day": 1}, bob={"usd_per_month": 3}) as url:
+        async with client_of(url, TOKENS["ann"]) as ann:
+            given = {"question": "q", "team": "scripted"}
+            await call(ann, "start_run", **given, idempotency_key="k")
+            code, told = await expect_error(ann, "start_run", **given)
+            assert (code, "1 runs were started this day" in told) == ("quota_reached", True)
+            await call(ann, "start_run", **given, idempotency_key="k")
+        told = run_command(home, SERVER_MODULE, "audit", "--person", "ann", "--json")
+        assert [entry["action"] for entry in json.loads(told.stdout)["entries"]] == ["start"]
+        async with client_of(url, TOKENS["bob"]) as bob:
+            for usd in (None, 3.5):
+                assert (await expect_error(bob, "start_run", **given, max_usd=usd))[0] == "quota_reached"
+            run_id = (await call(bob, "start_run", **given, max_usd=2))["run_id"]
+            code, told = await expect_error(bob, "start_run", **given, max_usd=1.5)
+            assert (code, "1.00 of 3.00 USD are left this month" in told) == ("quota_reached", True)
+            await call(bob, "wait_run", run_id=run_id)
+            await call(bob, "start_run", **given, max_usd=3)  # what has ended counts as what it has cost
+
+
+async def test_runs_of_a_person_have_his_keys_and_nobody_elses(home: TempHome) -> None:
+    """Which keys are set is told by name, never by value."""
+    keys = {"OPENAI_API_KEY": "ANNS_OPENAI_KEY"}
+    held = home.with_variables(ANNS_OPENAI_KEY="planted-key-of-ann-0123456789")
+    async with serving(held, ann={"keys": keys}) as url:
+        for name, there in (("ann", True), ("bob", False)):
+            async with client_of(url, TOKENS[name]) as client:
+                listed = await call(client, "list_configs", name="two_providers")
+                assert ("OPENAI_API_KEY" not in str(listed["configs"])) == there, listed["configs"]
+    missing = run_command(home, SERVER_MODULE, "--transport", "http", "--people", str(people(home, ann={"keys": keys})))
+    assert "ann: ANNS_OPENAI_KEY is not set" in missing.stderr
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ("[]", "valid dictionary"),
+        ('{"ann": {"tokens": ["short"]}}', "ann.tokens.0"),
+        ('{"ann": {"token": "x"}}', "ann.token"),
+        ('{"operator": {}}', "operator is you"),
+        ('{"a:b": {}}', "a:b"),
+        ('{"ann": {"subject": "x"}, "bob": {"subject": "x"}}', "the same token or subject"),
+    ],
+)
+def test_a_file_of_people_that_is_wrong_is_named_before_anybody_comes(home: TempHome, wrong: str, told: str) -> None:
+    refused = run_command(
+        home.with_variables(MASSGEN_MCP_PEOPLE=wrong), SERVER_MODULE, "--transport", "http", "--port", "0"
+    )
+    if wrong == "[]":  # no text of a file, as it has no brace
+        told = "cannot be read"
+    assert (refused.returncode, told in refused.stderr) == (1, True), refused.stderr
