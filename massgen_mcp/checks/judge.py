@@ -22,7 +22,7 @@ from massgen_mcp.changes.files import LINK, TreeFile
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
 from massgen_mcp.checks.counting import tests_in
 from massgen_mcp.checks.excerpt import excerpt_of, last_of
-from massgen_mcp.checks.obstacles import Hindrance, hindrance_of
+from massgen_mcp.checks.obstacles import IGNORED_CURE, Hindrance, hindrance_of, not_there
 from massgen_mcp.checks.protected import Protection
 from massgen_mcp.events.parts import CheckOutcome
 from massgen_mcp.home import write_durably
@@ -42,6 +42,7 @@ from massgen_mcp.sandbox import (
 )
 from massgen_mcp.sandbox.output import Output, how_ended, take
 from massgen_mcp.threads import in_thread
+from massgen_mcp.workspace.secrets import is_secret
 from massgen_mcp.workspace.snapshot import remove_tree
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -229,6 +230,7 @@ class FileJudge:
         never = ended.reason in ("failed", "lost", "stopped") and not too_much
         exited = ended.reason == "exited" and not passed
         hindrance = hindrance_of(ended.code, text, _directory_of) if exited else None
+        missed = exited and tree == self.base
         return CheckOutcome(
             command=command,
             expected=expected,
@@ -239,11 +241,23 @@ class FileJudge:
             excerpt=last_of(text) if passed else excerpt_of(text),
             tests=tests_in(text),
             obstacle=hindrance and hindrance.obstacle,
-            cure="" if hindrance is None else self._cure(hindrance),
+            cure=self._cure(hindrance) if hindrance else await self._left_out(text) if missed else "",
         )
 
     def _cure(self, hindrance: Hindrance) -> str:
         return hindrance.cure if hindrance.obstacle == "no_network" else self.doubt or hindrance.cure
+
+    @in_thread
+    def _left_out(self, output: str) -> str:
+        """What helps where the base lacks a file that a check misses and the user's directory has; mostly empty."""
+        files = self._repository.files(self._base.id)
+        for path in not_there(output):
+            for one in self._base.directories:
+                below = path.removeprefix(f"{WORKSPACE}/{one.name}/").removeprefix(f"{one.path}/")
+                in_base = below.startswith("/") or os.fsencode(f"{one.name}/{below}") in files
+                if not in_base and not is_secret(Path(below).parts) and Path(one.path, below).is_file():
+                    return IGNORED_CURE.format(below)
+        return ""
 
     @in_thread
     def subject(self, tree: str) -> Subject:

@@ -5,7 +5,7 @@ no obstacle: a script that an answer is to write is missing for the code's sake.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from massgen_mcp.events.parts import Obstacle
@@ -49,6 +49,12 @@ _NOT_PERMITTED = re.compile(
 MAX_PATH = 4096
 _PATH = re.compile(r"['\"`](?P<path>[^'\"`\n]{1,200})['\"`]")
 
+_NOT_THERE = re.compile(
+    r"No such file|\bENOENT\b|Cannot find|Could ?n[o']t (?:find|open)|can(?:no|')t open|not found|not exist",
+    re.IGNORECASE,
+)
+_WHOLE_PATH = re.compile(r"(?<![\w.])/[^\s'\"`:,;()\[\]]+")
+
 
 @dataclass(frozen=True, slots=True)
 class Hindrance:
@@ -76,6 +82,12 @@ def hindrance_of(code: int | None, output: str, found_at: Callable[[str], str | 
     return None
 
 
+def not_there(output: str) -> Iterator[str]:
+    """The whole paths in lines that say that something is not there."""
+    for line in filter(_NOT_THERE.search, output.splitlines()):
+        yield from _WHOLE_PATH.findall(line)
+
+
 TOOLCHAIN_CURE = (
     "show the toolchain with `commands.readable` and say where it is with `commands.env` (as in RUSTUP_HOME, JAVA_HOME)"
 )
@@ -85,6 +97,10 @@ NETWORK_CURE = (
 )
 PERMISSION_CURE = (
     "the sandbox does not allow it: show the path with `commands.readable`, or choose another `commands.sandbox`"
+)
+IGNORED_CURE = (
+    "{} is in no copy, as git ignores it: let the check make it (as `npm run build && npm test` does), or name its "
+    "directory in `copy_ignored` of the context path"
 )
 
 

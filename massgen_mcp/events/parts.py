@@ -245,7 +245,7 @@ class CheckOutcome(Event):
     obstacle: Obstacle | None = None
     """What of the environment it looks to have failed for, and not for the code; None: nothing."""
     cure: str = ""
-    """What to change so that it can run, where there is an obstacle."""
+    """What to change so that it can run, where there is an obstacle, or it misses a file that git ignores."""
 
     @property
     def speaks_against(self) -> bool:

@@ -107,7 +107,7 @@ async def image_id(level: LevelName, image: str | None) -> str:
 def start(level: LevelName, argv: list[str], policy: Policy) -> Start:
     """How to start `argv` under `policy` in this level. Raises `FileNotFoundError` if its program is gone."""
     variables = {**(policy.unpacked.environ if policy.unpacked else {}), **policy.environ}
-    environ = environment(variables, policy.toolchains, SCRATCH)
+    environ = environment(variables, policy.toolchains, policy.shown, SCRATCH)
     if policy.open_network and level not in CONTAINERS:
         raise ValueError("only a container has an open network")
     if policy.unpacked is not None and level != "bubblewrap":

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from massgen_mcp.sandbox.policy import VisiblePath
+
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store", "/opt/homebrew")
 _OF_ETC = (
     *("alternatives", "ca-certificates", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "timezone"),
@@ -62,18 +64,22 @@ def outermost(paths: Iterable[Path]) -> tuple[Path, ...]:
     return tuple(kept)
 
 
-def search_path(toolchains: tuple[Path, ...]) -> str:
-    """PATH, without what a command cannot read."""
-    places = (*readable(), *toolchains)
-    entries = os.environ.get("PATH", "").split(":")
-    seen = [entry for entry in entries if any(Path(entry).is_relative_to(place) for place in places)]
+def search_path(toolchains: tuple[Path, ...], shown: Iterable[VisiblePath]) -> str:
+    """PATH, without what a command cannot read: an environment that is activated is where it is shown."""
+    own = [VisiblePath(place, str(place)) for place in (*readable(), *toolchains)]
+    places = sorted((*own, *shown), key=lambda one: -len(one.host.parts))
+    entries = map(Path, os.environ.get("PATH", "").split(":"))
+    found = (next(((one, entry) for one in places if entry.is_relative_to(one.host)), None) for entry in entries)
+    seen = [str(Path(one.place, entry.relative_to(one.host))) for one, entry in filter(None, found)]
     return ":".join(dict.fromkeys([*seen, *USUAL_PATH.split(":")]))
 
 
-def environment(policy_environ: Mapping[str, str], toolchains: tuple[Path, ...], home: str) -> dict[str, str]:
+def environment(
+    policy_environ: Mapping[str, str], toolchains: tuple[Path, ...], shown: Iterable[VisiblePath], home: str
+) -> dict[str, str]:
     """All variables that a command has."""
     return {
-        "PATH": search_path(toolchains),
+        "PATH": search_path(toolchains, shown),
         "HOME": home,
         "TMPDIR": home,
         "LANG": "C.UTF-8",

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -134,6 +135,20 @@ async def test_of_a_tool_whose_directory_cannot_be_read_nothing_is_shown_and_che
     assert [(one.state, one.how) for one in tried] == [("passed", "exit code 0")] * 2
 
 
+async def test_a_check_finds_the_programs_of_an_activated_environment_and_none_that_an_answer_may_change(
+    project: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / ".gitignore").write_text(".venv\n")
+    for place in (".venv/bin", "own"):
+        (project / place).mkdir(parents=True)
+        (project / place / "tool").write_text(f"#!/bin/sh\necho of {place}\n")
+        (project / place / "tool").chmod(0o755)
+    commit(project)
+    monkeypatch.setenv("PATH", f"{project}/own:{project}/.venv/bin:{os.environ['PATH']}")
+    (tried,) = await try_checks(team_on(project, [{"answer": "a"}], checks=["tool"]), environ, seconds=60)
+    assert (tried.state, tried.excerpt) == ("passed", "of .venv/bin")
+
+
 @pytest.mark.parametrize("level", LEVELS)
 async def test_commands_and_checks_have_the_variables_that_the_config_sets_before_those_of_a_tool(
     tmp_path: Path, project: Path, environ: dict[str, str], level: str
@@ -164,11 +179,13 @@ async def test_what_commands_and_checks_write_beside_installed_packages_is_gone_
         (project / name).write_text("planted\n")
     script = (
         "cd node_modules && ! ls .cache && mkdir .cache && echo x >.cache/x && echo y >left/index.js && rm -r left"
-        " && ! grep planted own.key && cd .. && touch .venv/bin/new && grep planted .venv/bin/tool && ! touch data/new"
+        " && ! grep planted own.key && cd .. && touch .venv/bin/new && grep planted .venv/bin/tool"
     )
     only_read = "grep planted node_modules/left/index.js && ! touch node_modules/new && ! touch .venv/new"
-    command = {"call": "run_command", "arguments": {"command": f"cd project && {script} && echo as hoped"}}
-    checks = [f"# {number}\n{script}" for number in range(2)] if layered else [only_read]
+    in_a_command = f"cd project && {script} && ! touch data/new && echo as hoped"
+    command = {"call": "run_command", "arguments": {"command": in_a_command}}
+    in_a_check = f"{script} && ! ls data/new && touch data/new"
+    checks = [f"# {number}\n{in_a_check}" for number in range(2)] if layered else [only_read]
     before = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
     ended = await play(
         tmp_path, project, environ,

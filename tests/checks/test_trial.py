@@ -76,6 +76,19 @@ async def test_a_dry_run_says_how_checks_stand_and_the_start_after_it_says_it_ag
     assert list((home.path / "checks" / "trials").iterdir()) == []
 
 
+async def test_a_check_that_misses_what_git_ignores_is_told_what_to_do(project: Path, environ: dict[str, str]) -> None:
+    (project / ".gitignore").write_text("dist\n.env\n")
+    (project / "dist").mkdir()
+    for name in ("dist/made.js", ".env"):
+        (project / name).write_text("x\n")
+    named = 'cat "$PWD/{}"'
+    checks = [named.format("dist/made.js"), named.format(".env"), named.format("dist/not.js"), 'ls "$PWD/value" gone']
+    tried = await try_checks(team_on(project, TELLS, checks=checks), environ, seconds=60)
+    assert [one.state for one in tried] == ["failed"] * 4
+    assert tried[0].cure.startswith("dist/made.js is in no copy, as git ignores it")
+    assert "copy_ignored" not in "".join(one.cure for one in tried[1:])
+
+
 @pytest.mark.parametrize("level", LEVELS)
 async def test_where_the_sandbox_may_be_why_a_check_fails_the_trial_says_so_and_what_to_install(
     project: Path, environ: dict[str, str], level: LevelName

@@ -1,5 +1,6 @@
 """Makes what judges the files of a run's answers: its checks, their sandbox, and what they see beside a tree."""
 
+import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -85,7 +86,7 @@ def _judge(
     for one in copies.shared:
         found = _secrets_in(one.host)
         if found is not None:
-            shown.append(one)
+            shown.append(replace(one, layered=True))
             secret += found
     rules = check_rules(config.orchestrator, level, unpacked, (*hidden, *secret), tools)
     places = [*(one.host for one in shown), *rules.tools.readable]
@@ -134,11 +135,12 @@ def kept_file(home: Path, config: Config) -> Path:
 
 
 def environment_of(rules: CheckRules, places: Iterable[Path], setup: str | None) -> str:
-    """A digest of what checks find beside the files: the sandbox, its limits, the state of the places shown, and what
-    prepared them.
+    """A digest of what checks find beside the files: the sandbox, its limits, the programs, the state of the places
+    shown, and what prepared them.
     """
     parts: list[object] = [
         rules.level,
+        os.environ.get("PATH"),
         setup,
         repr(rules.bounds),
         repr(sorted(rules.tools.environ.items())),

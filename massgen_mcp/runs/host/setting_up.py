@@ -286,5 +286,5 @@ def _tried(outcome: CheckOutcome, doubt: str = "") -> TriedCheck:
     if outcome.result == "not_run":
         return TriedCheck(outcome.command, "void", outcome.how, NO_SANDBOX_CURE)
     how = "flaky: it passed and failed on the same files" if outcome.flaky else outcome.how
-    cure = doubt if outcome.speaks_against else ""
+    cure = (outcome.cure or doubt) if outcome.speaks_against else ""
     return TriedCheck(outcome.command, outcome.result, how, cure, outcome.excerpt)
