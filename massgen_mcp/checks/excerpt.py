@@ -22,6 +22,7 @@ _TELLING = re.compile(
 _ASSERTIONS = (
     re.compile(r"^E\s+\S|^\s*[\w.]*(?:Error|Exception)\s*:"),
     re.compile(r"assertion .*failed|panicked at|_test\.go:\d+:|\bexpect\(|: error\b|^\s*Error\b", re.IGNORECASE),
+    _TELLING,
 )
 """What says in one line why a test failed, in the tools of many languages; the surest first."""
 

@@ -1,4 +1,6 @@
-"""Ctrl-C while a command is still being loaded: it leaves at once, and says nothing. Imports nothing of ours."""
+"""Ctrl-C that leaves at once: while a command is still being loaded, and once a run was cancelled. Imports nothing of
+ours.
+"""
 
 import os
 import signal
@@ -7,10 +9,12 @@ from contextlib import suppress
 from types import FrameType
 
 
-def leave_on_interrupt(code: int) -> None:
-    """From now on Ctrl-C ends the process with this exit code."""
+def leave_on_interrupt(code: int, saying: str = "") -> None:
+    """From now on Ctrl-C ends the process with this exit code, and with this line if there is one."""
 
     def leave(_number: int, _frame: FrameType | None) -> None:
+        with suppress(OSError):
+            os.write(2, f"\n{saying}\n".encode() if saying else b"")  # the streams may be in the middle of a line
         os._exit(code)
 
     _set(leave)

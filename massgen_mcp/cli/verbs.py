@@ -37,7 +37,9 @@ VERBS: Mapping[str, str] = MappingProxyType(
 )
 SAID_ELSEWHERE: Mapping[str, str] = MappingProxyType(
     {
+        "batch": "massgen batch QUESTIONS.jsonl asks all questions of a file",
         "chat": "`massgen` alone begins a conversation",
+        "eval": "massgen eval says what a team is worth",
         "init": "massgen --init sets up a config",
         "kill": "massgen-mcp cancel ID stops a run and keeps its best answer",
         "list": "massgen-mcp runs lists runs",
@@ -45,6 +47,7 @@ SAID_ELSEWHERE: Mapping[str, str] = MappingProxyType(
         "logs": "massgen-mcp watch ID follows a run, massgen-mcp result ID --view full shows all of it",
         "ls": "massgen-mcp runs lists runs",
         "models": "`massgen-mcp doctor` says which models are here",
+        "review": "massgen review has a change reviewed",
         "serve": "`massgen-mcp` alone serves over stdio, --transport http over HTTP",
         "setup": "massgen --init sets up a config",
         "stop": "massgen-mcp cancel ID stops a run and keeps its best answer",

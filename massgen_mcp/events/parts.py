@@ -248,6 +248,11 @@ class CheckOutcome(Event):
     """What to change so that it can run, where there is an obstacle, or it misses a file that git ignores."""
 
     @property
+    def why(self) -> str:
+        """The line that says what was not so, of a check that failed and said it; else empty."""
+        return self.excerpt.partition("\n")[0] if self.result == "failed" else ""
+
+    @property
     def speaks_against(self) -> bool:
         """Whether it fails for the files' sake, and steadily."""
         return self.result == "failed" and not self.flaky and self.obstacle is None

@@ -27,7 +27,8 @@ class TriedCheck:
 
     def __str__(self) -> str:
         how = f" ({self.how})" if self.how else ""
-        return f"{self.state}: {self.command}{how}{f'. Cure: {self.cure}' if self.cure else ''}"
+        why = f": {self.excerpt.splitlines()[0]}" if self.state == "failed" and self.excerpt else ""
+        return f"{self.state}: {self.command}{how}{why}{f'. Cure: {self.cure}' if self.cure else ''}"
 
 
 def checks(run: RunState) -> dict[str, Any]:
@@ -58,7 +59,9 @@ def check_notes(run: RunState) -> list[str]:
     notes += map(hindered, run.void_checks)
     if run.outcome == "unfinished" and run.end is not None and run.end.winner is not None:
         notes += filter(None, [state_of_unfinished(run, run.end.winner)])
-    failing = [one for one in run.failing_checks if not nothing]
+    outcomes = run.checked_final.outcomes if run.checked_final is not None else ()
+    said = {one.command: f" ({one.why})" for one in outcomes if one.why}
+    failing = [f"{one}{said.get(one, '')}" for one in run.failing_checks if not nothing]
     return [*notes, *([f"The final files fail checks: {', '.join(failing)}"] if failing else [])]
 
 

@@ -159,7 +159,8 @@ def _foot(run: RunState, controls: Controls, width: int) -> Line:
         spans = [*_joined([(Span(key, "strong"), Span(f" {what}", "dim")) for key, what in keys], between)]
         if width_of(text_of(tuple(spans))) <= width:
             return tuple(spans)
-    return tuple(_joined([(Span(key, "strong"),) for key, _ in keys], " "))
+    told = {"?": (Span(" keys", "dim"),)}  # which tells the rest
+    return tuple(_joined([(Span(key, "strong"), *told.get(key, ())) for key, _ in keys], " "))
 
 
 def _keys(run: RunState, controls: Controls) -> list[tuple[str, str]]:

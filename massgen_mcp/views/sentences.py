@@ -367,9 +367,10 @@ def _checked(event: FilesChecked) -> Sentence:
     if event.restored:
         own = ", ".join(f"{outcome.command}: {_came_out(outcome)}" for outcome in event.own)
         notes += f"; protected files checked as they were: {', '.join(event.restored)}; with its own: {own}"
+    why, _, more = failed[0].excerpt.partition("\n") if failed else ("", "", "")
     return Sentence(
-        f"checks of {whose[event.subject]}: {outcomes}{notes}",
-        failed[0].excerpt if failed else "",
+        f"checks of {whose[event.subject]}: {f'{why}; ' if why else ''}{outcomes}{notes}",
+        more,
         "WARNING" if failed else "INFO",
         record="files_checked",
         live="busy" if len(failed) == len(before) else "bad",

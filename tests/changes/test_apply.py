@@ -327,3 +327,19 @@ async def test_python_applies_at_the_end_and_tells(
     assert result["applied"]["status"] == "conflicts"
     assert (repository.path / "code").read_text() == CODE
     assert result["final_answer"] == "done"
+
+
+def test_whose_terminal_is_closed_at_the_question_is_told_later_how_to_apply(
+    home: TempHome, repository: Repository
+) -> None:
+    repository.commit(code=CODE)
+    config = config_of(home, repository, write("project/code", WANTED))
+    with terminal(home, "--config", config, "Count in words", size=(100, 60)) as window:
+        window.wait_for("Apply 1 changed file (y/n) [y]:")
+    with terminal(home, "--config", config, size=(200, 60)) as window:
+        told = window.wait_for("You: ")
+    left = re.search(r"has ended meanwhile \(completed; .*\): massgen-mcp result (run-\w+)", told)
+    assert left, told
+    for bringing in ("To bring it in: `massgen-mcp apply run-", "Applied at "):
+        assert f"\n{bringing}" in run_command(home, SERVER_MODULE, "result", left[1]).stdout
+        assert run_command(home, SERVER_MODULE, "apply", left[1]).returncode == 0

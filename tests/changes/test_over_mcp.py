@@ -82,7 +82,7 @@ async def test_what_a_dropped_agent_had_changed_is_kept_and_shown(home: TempHome
     done = run_command(home, "massgen_mcp.cli.massgen_mcp.main", *options)
     assert "+half done" in done.stdout
     done = run_command(home, "massgen_mcp.cli.massgen_mcp.main", "result", started["run_id"])
-    assert "unfinished: 1 file changed, +1 -1 lines; see --view diff --agent ada" in done.stdout
+    assert "ada left 1 file changed, +1 -1 lines; see --view diff --agent ada" in done.stdout
 
 
 async def test_where_nobody_answered_the_result_is_what_was_left_unfinished(

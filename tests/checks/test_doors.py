@@ -45,7 +45,7 @@ async def test_a_completed_run_whose_final_files_fail_says_so(home: TempHome, pr
         await call(client, "wait_run", run_id=started["run_id"])
         result = await call(client, "get_result", run_id=started["run_id"])
     assert result["status"] == "completed"
-    assert f"The final files fail checks: {GOOD}." in result["note"]
+    assert f"The final files fail checks: {GOOD} (FAILED: the value is wrong)." in result["note"]
     assert "FAILED: the value is wrong" in result["checks"][0]["excerpt"]
 
 

@@ -245,7 +245,7 @@ async def test_the_final_files_are_checked_again_when_the_winner_changes_them(
     assert status["checks"]["final"]["outcomes"][0]["result"] == "failed"
     assert set(status["checks"]) == {"verdict", "base", "answers", "final"}
     assert "its files fail `sh check.sh`" in (ended.directory.path / "massgen.log").read_text()
-    assert check_notes(ended.snapshot) == [f"The final files fail checks: {GOOD}"]
+    assert check_notes(ended.snapshot) == [f"The final files fail checks: {GOOD} (FAILED: the value is wrong)"]
 
 
 # -- each state of the files once -------------------------------------------------------------------------------------

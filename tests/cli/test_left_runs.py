@@ -64,7 +64,34 @@ def test_who_comes_back_is_told_of_a_run_that_goes_on_and_once_of_its_end(home: 
     for told in (True, False):
         with terminal(home, "--config", "@examples/scripted", "Another?", size=(120, 40)) as window:
             window.leave()
-            assert ("has ended meanwhile (cancelled)" in window.everything) is told
+            assert ("has ended meanwhile (cancelled; $0.00 for 2 calls, " in window.everything) is told
+
+
+def test_a_conversation_tells_of_a_turn_that_was_left_and_says_before_how_to_come_back(home: TempHome) -> None:
+    team = held_team(home, "run_started")
+    window = Terminal([sys.executable, "-m", COMMAND_MODULE, "--config", team], home, 100, 40)
+    window.say(QUESTION)
+    window.wait_for("It goes on if you close this terminal, or press d: massgen-mcp watch run-", "Generating")
+    closed(window)
+    poll_until((home.work / ".massgen" / "left_runs").exists)
+    with terminal(home, "--config", team, size=(120, 40)) as window:
+        assert f'The run "{QUESTION}" goes on in the background' in window.wait_for("You: ")
+    gate(home).touch()
+    ended_whole(home)
+
+
+def test_a_run_that_was_left_with_a_question_open_waits_for_its_answer(home: TempHome) -> None:
+    ask = {"call": "ask_the_asker", "arguments": {"question": "Which country?"}}
+    config = home.config("asker", agent("ada", ask, {"answer": "done"}), orchestrator={"allow_questions": True})
+    window = Terminal([sys.executable, "-m", COMMAND_MODULE, "--config", config, QUESTION], home, 100, 30)
+    window.wait_for("Your answer: ")
+    closed(window)
+    poll_until((home.work / ".massgen" / "left_runs").exists)
+    with terminal(home, "--config", "@examples/scripted", size=(120, 40)) as window:
+        assert f'The run "{QUESTION}" waits for your answer: massgen-mcp watch run-' in window.wait_for("You: ")
+    run_id = str(the_only_run(home)["run_id"])
+    assert run_command(home, SERVER_MODULE, "answer", run_id, "Chad").returncode == 0
+    ended_whole(home)
 
 
 def test_a_run_that_keeps_nothing_ends_with_its_terminal_and_says_so_first(home: TempHome) -> None:

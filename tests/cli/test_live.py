@@ -347,6 +347,18 @@ def test_two_interrupts_leave_at_once_and_the_terminal_is_as_it_was(home: TempHo
         assert window.bytes.rindex(b"\x1b[?25h") > window.bytes.rindex(b"\x1b[?25l"), "the cursor stayed hidden"
 
 
+def test_an_interrupt_while_the_end_of_a_cancelled_run_is_told_leaves_its_id(home: TempHome) -> None:
+    begun, gone = home.work / "begun", home.work / "gone"
+    waits = f"sh -c 'touch {begun}; until [ -e {gone} ]; do sleep 0.1; done'"
+    with watched(home, "--notify", waits) as window:
+        window.type("\x03")
+        window.wait_until(lambda _: begun.exists())
+        window.type("\x03")
+        assert window.leave() == INTERRUPTED
+        assert re.search(r"Stopped\. run-\w+: ", window.everything), window.everything
+    gone.touch()
+
+
 def test_a_person_can_say_something_to_the_team_while_it_works(home: TempHome) -> None:
     with watched(home) as window:
         window.type("s")

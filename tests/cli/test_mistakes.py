@@ -66,6 +66,7 @@ MISTAKES = {
     "chat": Mistake("massgen chat", 1, "`massgen` alone begins a conversation"),
     "list": Mistake("massgen list", 1, "massgen-mcp runs lists runs"),
     "ls": Mistake("massgen-mcp ls", 64, "massgen-mcp runs lists runs"),
+    "a word of massgen": Mistake("massgen-mcp batch q.jsonl", 64, "massgen batch QUESTIONS.jsonl"),
     "logs": Mistake("massgen-mcp logs run-x", 64, "massgen-mcp result ID --view full"),
     "stop": Mistake("massgen-mcp stop run-x", 64, "massgen-mcp cancel ID stops a run"),
     "undo": Mistake("massgen-mcp undo run-x", 64, "massgen-mcp apply ID --undo"),

@@ -144,7 +144,7 @@ LEFT_OVER = {
     "help": (parse, "help", "help is an option: massgen --help"),
     "verb of others": (parse, "ask", 'ask is not needed: massgen "your question"'),
     "verb of others with a question": (parse, "run what is x", "run is not needed: massgen 'what is x'"),
-    "batch without a file": (parse, "batch", "batch needs a file of questions: massgen batch QUESTIONS.jsonl"),
+    "batch without a file": (parse, "batch", "massgen batch QUESTIONS.jsonl asks all"),
     "beginning": (parse, "--out x q", "there is no option --out; did you mean '--output-file'?"),
     "dash": (parse, "-x", "a question that begins with - goes after --: massgen -- "),
     "nothing": (parse, "--model= q", "--model: the value is empty"),

@@ -9,7 +9,8 @@ import anyio
 import pytest
 
 from massgen_mcp.cli.massgen.main import main
-from tests.harness import TempHome, agent, call
+from tests.commands import run_command
+from tests.harness import SERVER_MODULE, TempHome, agent, call
 from tests.page.test_report import data_of
 
 NAMES = ("ada", "bo", "cleo", "dan", "eve", "fay", "gus", "hal", "ida", "jon")
@@ -97,6 +98,9 @@ def test_every_door_tells_how_firm_a_decision_is(
     assert all(part in result.get("note", "") for part in re.split(r"(?<=\.) (?=\d of)", sentence))
     assert (row.get("weak"), row["outcome"]) == (shortly or None, result["outcome"])
     assert ("Weak: " in status["next_step"] or "No vote stands" in status["next_step"]) == bool(weak)
+
+    told = run_command(home, SERVER_MODULE, "result", row["run_id"]).stdout
+    assert (f" · weak: {shortly} · " in told, sentence in " ".join(told.split("\n"))) == (bool(weak), True), told
 
     page = data_of(Path(lines[0].removeprefix("LOG_DIR: ")) / "report.html")
     assert (page["tone"], sentence in " ".join(page["cautions"])) == ("busy" if weak else "good", True)

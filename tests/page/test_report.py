@@ -50,7 +50,7 @@ async def test_a_background_run_has_a_report_and_its_result_names_it(home: TempH
     data = data_of(named)
     assert [vote["dissent"] for vote in data["votes"] if vote["stands"]].count(True) == 1
     assert len(data["answers"]) == sum(event["type"] == "answer_submitted" for event in events_of(named.parent))
-    assert f"report: {named}" in verb(home, "result", run_id)
+    assert f"\nPage   {named}\n" in verb(home, "result", run_id)
 
 
 async def test_a_report_that_cannot_be_written_fails_no_run_and_is_told_in_the_log(home: TempHome) -> None:

@@ -38,15 +38,23 @@ class Telling:
 
     def ending(self, run: RunState, kept: RemainingFiles) -> None:
         """The answer, on standard output, and around it how the run ended. Raises as `print_text`, after the rest."""
-        told = [(Span(part, "busy"),) for caution in cautions(run) for part in wrap(caution, self._width)]
-        self._lines([(), outcome_line(run), *told, ()])
+        self.outcome(run)
         try:
             if run.best_answer is not None and self._terminal is not None:
                 self._terminal.print([*self._terminal.text(run.best_answer), ()])
             elif run.best_answer is not None:
                 print_text(run.best_answer)
         finally:
-            self._lines(ending_lines(run, kept, self._width))
+            self.rest(run, kept)
+
+    def outcome(self, run: RunState) -> None:
+        """How it ended, and what a reader must know before the answer."""
+        told = [(Span(part, "busy"),) for caution in cautions(run) for part in wrap(caution, self._width)]
+        self._lines([(), outcome_line(run), *told, ()])
+
+    def rest(self, run: RunState, kept: RemainingFiles) -> None:
+        """What led to it, its cost, and where it lies."""
+        self._lines(ending_lines(run, kept, self._width))
 
     @property
     def _width(self) -> int:

@@ -6,12 +6,14 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from massgen_mcp.changes.base import path_text
 from massgen_mcp.changes.obstacles import Obstacle
 from massgen_mcp.cli.asking import confirm
 from massgen_mcp.cli.massgen.display import shown_live
+from massgen_mcp.cli.massgen.earlier_runs import left_if_closed
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.errors import MassgenError
@@ -74,7 +76,9 @@ async def _applied(run: ForegroundRun, ended: RunState, options: Options, settle
                 return _not_applied(f"nobody can be asked here; {_later(run)}")
             case "person":
                 await _show(run, ended, application, options)
-                if not _wanted(application, although=bool(unproven)):
+                with left_if_closed(Path.cwd(), run):
+                    wanted = _wanted(application, although=bool(unproven))
+                if not wanted:
                     return _not_applied(f"as you wished; {_later(run)}")
             case "caller":
                 if unproven:

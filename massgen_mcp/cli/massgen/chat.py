@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from massgen_mcp.cli.asking import on_terminal, person_at_terminal
 from massgen_mcp.cli.exits import EXIT_OK, exit_of_foreground
+from massgen_mcp.cli.interrupt import raise_on_interrupt
 from massgen_mcp.cli.live.telling import Telling
 from massgen_mcp.cli.massgen.applying import apply_at_end, decides
 from massgen_mcp.cli.massgen.chat_input import PipeReader, Reader
@@ -25,6 +26,7 @@ from massgen_mcp.cli.massgen.mentions import mentioned_paths
 from massgen_mcp.cli.massgen.one_run import execute_shown, tell_end, write_answer
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.massgen.own_terminal import OwnTerminal
+from massgen_mcp.cli.massgen.people import way_back
 from massgen_mcp.cli.massgen.sessions import open_session
 from massgen_mcp.cli.massgen.team import find_team, given_of, look_before, output_file
 from massgen_mcp.cli.massgen.trying import agreed_to_checks
@@ -200,6 +202,8 @@ class _Conversation:
             self.session = run.session
             self.options = replace(self.options, changes_of=None)
             self._show([(Span(note, "dim"),) for note in (run.note, run.begins_with) if note])
+            if self.terminal is not None:
+                self._show([(Span(way_back(run), "dim"),)])
             await self._execute(run)
 
     async def _checks_agreed(self, team: Team) -> bool:
@@ -230,6 +234,7 @@ class _Conversation:
         await tell_end(run.run_id, ended, self.options)
         for outcome in () if self.own_terminal.left else await apply_at_end(run, ended, self.options):
             print_line(outcome.text)
+        raise_on_interrupt()
         if fault is not None:
             raise fault
 

@@ -4,14 +4,17 @@ were left to themselves, in the background or when their terminal was closed. A 
 Only runs of the run store are found, never a directory alone.
 """
 
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.runs.host.foreground_run import ForegroundRun
 from massgen_mcp.runs.sessions.project import LEFT_RUNS, PROJECT_FILES, keep_out_of_git, own_place
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.views.plain_text import preview
+from massgen_mcp.views.spent import spent_text
 
 QUESTION_CHARACTERS = 40
 
@@ -23,6 +26,16 @@ def note_left(cwd: Path, run_id: str) -> None:
         place.mkdir(parents=True, exist_ok=True)
         keep_out_of_git(cwd)
         (place / run_id).touch()
+
+
+@contextmanager
+def left_if_closed(cwd: Path, run: ForegroundRun) -> Generator[None]:
+    """Around a question after the end of a run: whose terminal is closed meanwhile is told of it later."""
+    if run.listed:
+        note_left(cwd, run.run_id)
+    yield
+    with suppress(OSError, MassgenError):
+        (own_place(cwd, LEFT_RUNS) / run.run_id).unlink(missing_ok=True)
 
 
 async def left_here(cwd: Path) -> list[str]:
@@ -48,10 +61,12 @@ async def left_here(cwd: Path) -> list[str]:
 def _line(view: RunView) -> str | None:
     question, run_id = f'"{preview(view.snapshot.question, QUESTION_CHARACTERS)}"', view.row.run_id
     if view.ended:
-        return f"The run {question} has ended meanwhile ({view.state}): massgen-mcp result {run_id}"
+        how = f"{view.state}; {spent_text(view.snapshot.spent)}"
+        return f"The run {question} has ended meanwhile ({how}): massgen-mcp result {run_id}"
     if view.state == "interrupted":
         return None  # told with all others that were
-    return f"The run {question} goes on in the background: massgen-mcp watch {run_id}"
+    how = "waits for your answer" if view.state == "input_required" else "goes on in the background"
+    return f"The run {question} {how}: massgen-mcp watch {run_id}"
 
 
 async def interrupted_here(cwd: Path) -> list[RunView]:

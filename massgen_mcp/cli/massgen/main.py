@@ -92,6 +92,7 @@ def _do(options: "Options") -> int:
         from massgen_mcp.cli.massgen.one_run import resume_run
 
         return _run(resume_run, options)
+    _tell_of_left_runs(options)
     if options.select:
         from massgen_mcp.cli.massgen.setup import choose_config
 
@@ -135,6 +136,23 @@ def _ask(options: "Options") -> int:
     from massgen_mcp.cli.massgen.setup import set_up
 
     return _run(run_once, replace(options, config=str(set_up(cwd=Path.cwd(), environ=os.environ))))
+
+
+def _tell_of_left_runs(options: "Options") -> None:
+    """Before anything is asked of a person who comes back."""
+    from massgen_mcp.cli.asking import on_terminal
+
+    if options.automation or options.quiet or options.no_logs or not on_terminal():
+        return
+    from pathlib import Path
+
+    import anyio
+
+    from massgen_mcp.cli.massgen.earlier_runs import left_here
+    from massgen_mcp.cli.output import print_error
+
+    for line in anyio.run(left_here, Path.cwd()):
+        print_error(line)
 
 
 def _first_run(options: "Options") -> bool:

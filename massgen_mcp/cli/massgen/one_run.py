@@ -14,6 +14,7 @@ import anyio
 
 from massgen_mcp.cli.asking import on_terminal
 from massgen_mcp.cli.exits import EXIT_INTERRUPTED, EXIT_OK, exit_of_foreground
+from massgen_mcp.cli.interrupt import leave_on_interrupt
 from massgen_mcp.cli.live.attention import draw_attention
 from massgen_mcp.cli.live.display import LET_GO, Display
 from massgen_mcp.cli.massgen.applying import apply_at_end, decides
@@ -22,7 +23,6 @@ from massgen_mcp.cli.massgen.display import DebugLog, choose_display, shown_live
 from massgen_mcp.cli.massgen.earlier_runs import (
     describe_interrupted,
     interrupted_here,
-    left_here,
     note_left,
     run_to_continue,
 )
@@ -64,11 +64,9 @@ async def run_once(options: Options) -> int:
     """Returns the exit code. Raises `MassgenError` for whatever keeps the run from beginning."""
     question = whole_question(options.question or "")
     reporter = _reporter(options)
-    if on_terminal() and not (options.automation or options.no_logs):
-        for line in await left_here(Path.cwd()):
-            reporter.aside(line)
-        if runs := await interrupted_here(Path.cwd()):
-            reporter.aside(describe_interrupted(runs, f"massgen --resume {runs[0].row.run_id}"))
+    looks_back = on_terminal() and not (options.automation or options.no_logs)
+    if looks_back and (runs := await interrupted_here(Path.cwd())):
+        reporter.aside(describe_interrupted(runs, f"massgen --resume {runs[0].row.run_id}"))
     session = open_session(Path.cwd(), options.session_id) if options.session_id is not None else None
     session_id = session.session_id if session else None
     given = given_of(options, question, cwd=Path.cwd(), environ=os.environ, session_id=session_id)
@@ -175,6 +173,7 @@ async def execute_shown(run: ForegroundRun, options: Options, terminal: OwnTermi
     debug_log = DebugLog(run.directory.path) if options.debug else None
     handles: list[RunHandle] = []
     snapshot = RunState()
+    stopped = f"Stopped. {run.run_id}: `massgen-mcp status {run.run_id}` shows how far it came"
 
     def started(handle: RunHandle) -> None:
         handles.append(handle)
@@ -197,7 +196,7 @@ async def execute_shown(run: ForegroundRun, options: Options, terminal: OwnTermi
             if cancelled or terminal.left or not handles:
                 display.close()
                 run.forget()
-                print_error(f"Stopped. {run.run_id}: `massgen-mcp status {run.run_id}` shows how far it came")
+                print_error(stopped)
                 os._exit(EXIT_INTERRUPTED)
             handles[0].do("cancel")
             cancelled = True
@@ -214,7 +213,14 @@ async def execute_shown(run: ForegroundRun, options: Options, terminal: OwnTermi
             if debug_log is not None:
                 debug_log.close()
     terminal.outlive()
+    _leave_if_pressed_again(snapshot, stopped)
     return snapshot
+
+
+def _leave_if_pressed_again(run: RunState, stopped: str) -> None:
+    """Whoever has cancelled a run may press Ctrl-C again while its end is told."""
+    if run.state == "cancelled":
+        leave_on_interrupt(EXIT_INTERRUPTED, stopped)
 
 
 def _go_on_without(run: ForegroundRun, display: Display, terminal: OwnTerminal, *, give_back: bool) -> None:

@@ -162,8 +162,6 @@ class _Parser(Parser):
             return f"the models go together, with commas: --models {','.join([*given.models, first])}"
         if first in ("ask", "run", "start"):
             return f"{first} is not needed: {self.prog} {asked}"
-        if first == "batch":
-            return f"batch needs a file of questions: {self.prog} batch QUESTIONS.jsonl"
         return super().fault(given, rest)
 
 

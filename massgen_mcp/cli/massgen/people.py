@@ -41,10 +41,8 @@ class Account:
         self.aside(f"Team: {_members(config)}; {team}; {at_most(config)}")
         for note in notes:
             self.aside(f"Note: {note}")
-        if self._shown and run.listed:
-            self.aside(f"It goes on if you close this terminal, or press d: massgen-mcp watch {run.run_id}")
-        elif self._shown:
-            self.aside("It ends if this terminal is closed, because nothing of it is kept.")
+        if self._shown:
+            self.aside(way_back(run))
 
     def aside(self, text: str) -> None:
         """Something that a person should know."""
@@ -74,6 +72,13 @@ class Account:
         lost = self._options.no_logs
         kept = RemainingFiles(copy=copy) if lost else kept_of(run, made.directory, copy=copy, listed=made.listed)
         self._telling.ending(run, kept)
+
+
+def way_back(run: ForegroundRun) -> str:
+    """How one comes back to a run that is shown live."""
+    if not run.listed:
+        return "It ends if this terminal is closed, because nothing of it is kept."
+    return f"It goes on if you close this terminal, or press d: massgen-mcp watch {run.run_id}"
 
 
 def _members(config: Config) -> str:

@@ -87,8 +87,10 @@ def _waits_for_worker(view: RunView) -> bool:
     return (view.held_up_by or "").startswith(NO_WORKER)
 
 
-def bringing_in(view: RunView, changes: Changes | None, agent: str | None) -> str:
-    """How a patch comes into the caller's directories: of the run, or of the `agent` of this id; empty without one."""
+def bringing_in(view: RunView, changes: Changes | None, agent: str | None, apply: str = "apply_result") -> str:
+    """How a patch comes into the caller's directories, by the command `apply`: of the run, or of the `agent` of this
+    id; empty without one.
+    """
     if changes is None or changes.patch is None:
         return ""
     if (moment := applied_at(view.directory.changes)) is not None:
@@ -96,7 +98,7 @@ def bringing_in(view: RunView, changes: Changes | None, agent: str | None) -> st
         return f"Applied at {stands}; `massgen-mcp apply {view.row.run_id} --undo` takes it back."
     if command := patch_command(view.snapshot, changes, view.directory.path):
         return f"Given to read only, so bring it in by hand: {command}"
-    return f"To bring it in: apply_result{f' agent={agent}' if agent else ''}."
+    return f"To bring it in: {apply}{f' agent={agent}' if agent else ''}."
 
 
 def _decide(view: RunView) -> str:

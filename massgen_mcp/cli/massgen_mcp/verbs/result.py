@@ -1,13 +1,20 @@
-"""`massgen-mcp result ID`: the answer first, then who won and why."""
+"""`massgen-mcp result ID`: the answer first, then who won and why, in the words that `massgen` ends with."""
 
 import argparse
+import os
+from pathlib import Path
 
+from massgen_mcp.cli.asking import person_at_terminal
 from massgen_mcp.cli.exits import exit_of_run
+from massgen_mcp.cli.live.telling import Telling
 from massgen_mcp.cli.massgen_mcp.verbs.common import print_json
 from massgen_mcp.cli.output import print_line, print_text
 from massgen_mcp.cli.run_service import run_service
+from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server import results
 from massgen_mcp.server.results import Result
+from massgen_mcp.server.results.words import bringing_in, note_on
+from massgen_mcp.views.ending import RemainingFiles
 
 
 async def run(options: argparse.Namespace) -> int:
@@ -18,29 +25,38 @@ async def run(options: argparse.Namespace) -> int:
         if options.json:
             print_json(found)
         else:
-            _say(found)
+            _say(found, view, options)
     return exit_of_run(view)
 
 
-def _say(found: Result) -> None:
+def _say(found: Result, view: RunView, options: argparse.Namespace) -> None:
+    """Beside one agent's words or a difference only how the run ended."""
     if found.answer:
         print_text(found.answer)
         print_line()
-    outcome = f", {found.outcome}" if found.outcome else ""
-    print_line(f"{found.run_id}: {found.status}{outcome}, {found.seconds or 0:.1f} s")
-    if found.reason:
-        print_line(f"  reason: {found.reason}")
-    if found.note:
-        print_line(f"  note: {found.note}")
-    if found.winner:
-        print_line(f"  winner: {found.winner}; votes: {found.vote_counts}")
-    for line in found.files.lines() if found.files else ():
-        print_line(f"  {line}")
-    for vote in found.votes or ():
-        print_line(f"  {vote.voter} for {vote.voted_for} ({vote.label}): {vote.reason}")
+    if not view.ended or view.damage is not None:
+        print_line(f"{found.run_id}: {found.status}")
+        return
+    terminal = None
+    if person_at_terminal(os.environ):
+        from massgen_mcp.cli.live.terminal import Terminal  # a terminal library, for terminals only
+
+        terminal = Terminal(os.environ)
+    telling = Telling(terminal, print_line)
+    telling.outcome(view.snapshot)
+    if options.agent is not None or options.view == "diff":
+        return
+    if found.files is not None:
+        apply = f"`massgen-mcp apply {found.run_id}`"
+        for line in filter(None, [*found.files.lines(), bringing_in(view, view.snapshot.best_changes, None, apply)]):
+            telling.aside(line)
     for fallen in found.degraded or ():
-        print_line(f"  {fallen.agent} was dropped ({fallen.reason}): {fallen.message}")
         if fallen.unfinished:
-            print_line(f"    unfinished: {fallen.unfinished}; see --view diff --agent {fallen.agent}")
-    for name, path in (found.paths or {}).items():
-        print_line(f"  {name}: {path}")
+            telling.aside(f"{fallen.agent} left {fallen.unfinished}; see --view diff --agent {fallen.agent}")
+    if note := note_on(view):
+        telling.aside(note)
+    answer, page = (
+        Path(path) if (path := (found.paths or {}).get(name)) else None for name in ("final_answer", "report")
+    )
+    kept = RemainingFiles(view.directory.path, answer, None, page, listed=options.view is None)
+    telling.rest(view.snapshot, kept)
