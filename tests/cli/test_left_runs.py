@@ -23,7 +23,7 @@ def directory_of(home: TempHome) -> Path:
 
 
 def closed(window: Terminal) -> None:
-    """As when the window or the connection is gone."""
+    """As when the window or the connection is gone. Its command goes on only as long as the caller keeps `window`."""
     window.child.ptyproc.fileobj.close()
 
 
@@ -74,8 +74,8 @@ def test_a_conversation_tells_of_a_turn_that_was_left_and_says_before_how_to_com
     window.wait_for("It goes on if you close this terminal, or press d: massgen-mcp watch run-", "Generating")
     closed(window)
     poll_until((home.work / ".massgen" / "left_runs").exists)
-    with terminal(home, "--config", team, size=(120, 40)) as window:
-        assert f'The run "{QUESTION}" goes on in the background' in window.wait_for("You: ")
+    with terminal(home, "--config", team, size=(120, 40)) as another:
+        assert f'The run "{QUESTION}" goes on in the background' in another.wait_for("You: ")
     gate(home).touch()
     ended_whole(home)
 
@@ -87,8 +87,8 @@ def test_a_run_that_was_left_with_a_question_open_waits_for_its_answer(home: Tem
     window.wait_for("Your answer: ")
     closed(window)
     poll_until((home.work / ".massgen" / "left_runs").exists)
-    with terminal(home, "--config", "@examples/scripted", size=(120, 40)) as window:
-        assert f'The run "{QUESTION}" waits for your answer: massgen-mcp watch run-' in window.wait_for("You: ")
+    with terminal(home, "--config", "@examples/scripted", size=(120, 40)) as another:
+        assert f'The run "{QUESTION}" waits for your answer: massgen-mcp watch run-' in another.wait_for("You: ")
     run_id = str(the_only_run(home)["run_id"])
     assert run_command(home, SERVER_MODULE, "answer", run_id, "Chad").returncode == 0
     ended_whole(home)
