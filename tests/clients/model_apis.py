@@ -7,7 +7,7 @@ came, so a script can show what a model saw.
 import json
 import secrets
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
@@ -53,13 +53,15 @@ class ModelApi(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+    def __init__(self, plan: Plan, address: str = "127.0.0.1") -> None:
+        super().__init__((address, 0), _Handler)
+        self.url = f"http://{address}:{self.server_address[1]}"
         self.plan = plan
         self.asked: list[Asked] = []
         self.failures: list[str] = []
         """What the plan could not answer."""
+        self.told: list[Json] = []
+        """What was sent to `/told`."""
         self._turn = Lock()
 
     def reply(self, asked: Asked) -> str | Call:
@@ -77,8 +79,8 @@ class ModelApi(ThreadingHTTPServer):
 
 
 @contextmanager
-def model_api(plan: Plan) -> Generator[ModelApi]:
-    with ModelApi(plan) as api:
+def model_api(plan: Plan, address: str = "127.0.0.1") -> Generator[ModelApi]:
+    with ModelApi(plan, address) as api:
         thread = Thread(target=api.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         thread.start()
         yield api
@@ -112,6 +114,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif path.endswith(":generateContent"):
             self._send(_gemini(self._reply(_from_gemini(body))))
         else:
+            if path.endswith("/told"):
+                cast("ModelApi", self.server).told.append(body)
             self._send({})
 
     def _reply(self, asked: Asked) -> str | Call:
@@ -129,7 +133,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         if not head_only:
-            self.wfile.write(data)
+            with suppress(BrokenPipeError):  # whoever asked was killed
+                self.wfile.write(data)
 
 
 def _event(event: Json) -> str:

@@ -123,6 +123,10 @@ PRESETS: Mapping[AcpPreset, Preset] = MappingProxyType(
                 *("oauth2.googleapis.com:443", "accounts.google.com:443"),
             ),
             asks=True,
+            environ={  # its directory is an empty one; in a directory without trust it has no MCP servers
+                "GEMINI_CLI_TRUST_WORKSPACE": "true",
+                "GEMINI_CLI_NO_RELAUNCH": "true",
+            },
             mode="default",
             sign=("id",),
             counts="nothing",
@@ -132,6 +136,7 @@ PRESETS: Mapping[AcpPreset, Preset] = MappingProxyType(
             ("acp",),
             install="npm install -g opencode-ai",
             login_file=".local/share/opencode/auth.json",
+            enclosed={"NO_PROXY": "127.0.0.1,localhost"},  # it asks a server of its own there
             model_option="model",
             counts="last call",
         ),
