@@ -8,11 +8,10 @@ from typing import Annotated
 import anyio
 from pydantic import Field
 
-from massgen_mcp.backends.base import JsonObject, ToolSpec
 from massgen_mcp.events.run import InputGiven, InputRequired
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.prompts import ASK_THE_ASKER
-from massgen_mcp.tools.base import Arguments, Text, ToolRefused, ToolResult, parse_arguments, tool_spec
+from massgen_mcp.tools.base import Arguments, CheckedTool, Text, ToolRefused, ToolResult, tool_spec
 
 WAIT_SECONDS = 600.0
 """So long an agent waits for a decision before it goes on without one."""
@@ -52,24 +51,11 @@ class CallerQuestions:
             return live_run.caller.decisions.get((agent, question)) or NO_DECISION
 
 
-class QuestionTool:
+def question_tool(caller_questions: CallerQuestions, agent: str) -> CheckedTool[Question]:
     """`ask_the_asker` of one agent."""
 
-    side_effects = False
-    keeps_state = False
+    async def ask(wanted: Question) -> ToolResult:
+        return ToolResult(await caller_questions.ask(agent, wanted.question), foreign=True)
 
-    def __init__(self, caller_questions: CallerQuestions, agent: str) -> None:
-        self._caller_questions = caller_questions
-        self._agent = agent
-
-    @property
-    def spec(self) -> ToolSpec:
-        description = "Ask the caller, who gave the task. Only if you cannot continue without: others wait meanwhile."
-        return tool_spec(ASK_THE_ASKER, description, Question)
-
-    async def run(self, arguments: JsonObject) -> ToolResult:
-        try:
-            wanted = parse_arguments(Question, arguments)
-            return ToolResult(await self._caller_questions.ask(self._agent, wanted.question), foreign=True)
-        except ToolRefused as refused:
-            return ToolResult(str(refused), is_error=True)
+    description = "Ask the caller, who gave the task. Only if you cannot continue without: others wait meanwhile."
+    return CheckedTool(tool_spec(ASK_THE_ASKER, description, Question), Question, ask)

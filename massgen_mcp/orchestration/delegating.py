@@ -4,8 +4,6 @@ Small on purpose: their schemas are a part of every request of every agent that 
 """
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
@@ -14,7 +12,16 @@ from massgen_mcp.backends.base import JsonObject, ToolSpec
 from massgen_mcp.orchestration.nested_runs import NestedRunRequest, NestedRuns
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES
-from massgen_mcp.tools.base import Arguments, Text, Tool, ToolRefused, ToolResult, parse_arguments, tool_spec
+from massgen_mcp.tools.base import (
+    Arguments,
+    CheckedTool,
+    Text,
+    Tool,
+    ToolRefused,
+    ToolResult,
+    parse_arguments,
+    tool_spec,
+)
 from massgen_mcp.views.nested_runs import result_lines, status_lines
 from massgen_mcp.workspace.directory import Workspace
 from massgen_mcp.workspace.guard import PathRefused
@@ -46,10 +53,16 @@ class GetResult(Arguments):
 
 
 def delegation_tools(nested: NestedRuns, agent: str, workspace: Workspace | None) -> tuple[Tool, ...]:
+    async def status(wanted: GetStatus) -> ToolResult:
+        return _status(await nested.look(wanted.run_id, wanted.wait_seconds))
+
+    async def result(wanted: GetResult) -> ToolResult:
+        return _result(await nested.look(wanted.run_id, 0))
+
     return (
         DelegateTool(nested, agent, workspace),
-        LookTool(nested, _STATUS, GetStatus, _status),
-        LookTool(nested, _RESULT, GetResult, _result),
+        CheckedTool(_STATUS, GetStatus, status),
+        CheckedTool(_RESULT, GetResult, result),
     )
 
 
@@ -107,26 +120,6 @@ class DelegateTool:
             raise ToolRefused("you have no files here; name a ready-made team, or leave `config` out")
         place = self._workspace.resolve(config)
         return place.root.read_bytes(place.rel, MAX_CONFIG_BYTES)
-
-
-@dataclass(frozen=True, slots=True)
-class LookTool:
-    """`get_status` and `get_result`: a look at a run, and what is told of it."""
-
-    nested: NestedRuns
-    spec: ToolSpec
-    kind: type[GetStatus] | type[GetResult]
-    describe: Callable[[RunState], ToolResult]
-    side_effects: bool = False
-    keeps_state: bool = False
-
-    async def run(self, arguments: JsonObject) -> ToolResult:
-        try:
-            wanted = parse_arguments(self.kind, arguments)
-            seconds = wanted.wait_seconds if isinstance(wanted, GetStatus) else 0
-            return self.describe(await self.nested.look(wanted.run_id, seconds))
-        except ToolRefused as refused:
-            return ToolResult(str(refused), is_error=True)
 
 
 _STATUS = tool_spec("get_status", "What a run is doing that `delegate` started.", GetStatus)

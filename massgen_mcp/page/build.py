@@ -21,14 +21,11 @@ from massgen_mcp.page.data import (
     RunPage,
     TimeLine,
 )
-from massgen_mcp.page.evidence import Patches, PatchOf, checks_of, tests_of
 from massgen_mcp.page.head import actions, facts, headline, tone, why_it_ended
 from massgen_mcp.page.history import PastAnswer, PastVote, RunHistory, key_of
 from massgen_mcp.page.nameless import Nameless
-from massgen_mcp.page.shown import shown_of
-from massgen_mcp.page.sums import sums_of
+from massgen_mcp.page.parts import Patches, PatchOf, checks_of, shown_of, sums_of, tests_of, time_line
 from massgen_mcp.page.texts import Most, TextRoom
-from massgen_mcp.page.time_line import time_line
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES

@@ -29,7 +29,6 @@ class Ended:
     reason: EndReason
     code: int | None = None
     seconds: float = 0.0
-    peak_memory_bytes: int = 0
     in_group: bool = False
     """Its memory was bounded by a control group, not only by counting."""
     message: str = ""

@@ -103,8 +103,8 @@ class Supervision:
         self._child = 0
         self._status: int | None = None
         """Of the launcher, once it has ended."""
-        self._used = self._peak = 0
-        """Memory at the last look, and the most that was seen."""
+        self._used = 0
+        """Memory at the last look."""
 
     def supervise(self) -> dict[str, Any]:
         began = time.monotonic()
@@ -131,7 +131,7 @@ class Supervision:
         bounded = bool(self._groups and self._groups.memory)
         self.clear()
         reports_text = begun.decode() + _everything(reports)
-        outcome = _outcome(status, reason, reports_text, seconds, self._peak, own_word=self._specification["own_word"])
+        outcome = _outcome(status, reason, reports_text, seconds, own_word=self._specification["own_word"])
         return {**outcome, "in_group": bounded}
 
     def _admit(self, reports: int, opening: int) -> bytes:
@@ -254,7 +254,6 @@ class Supervision:
         self._used = self._memory.used(processes, files.memory)
         if self._used > self._bounds["memory_bytes"] or (self._groups and self._groups.ran_out()):
             return "memory"
-        self._peak = max(self._peak, self._used)
         if len(processes) > self._bounds["processes"] + 8:
             return "processes"
         if self._hidden & files.hidden:  # not only while it becomes another program
@@ -507,11 +506,11 @@ def _everything(descriptor: int) -> str:
     return b"".join(parts).decode(errors="replace")
 
 
-def _outcome(status: int, reason: str, reports: str, seconds: float, peak: int, *, own_word: bool) -> dict[str, Any]:
+def _outcome(status: int, reason: str, reports: str, seconds: float, *, own_word: bool) -> dict[str, Any]:
     """How the command ended. With `own_word` its level has to tell it, so that a level that could not start it is never
     taken for a command that failed.
     """
-    seen: dict[str, Any] = {"reason": reason, "seconds": round(seconds, 3), "peak_memory_bytes": peak}
+    seen: dict[str, Any] = {"reason": reason, "seconds": round(seconds, 3)}
     facts: dict[str, Any] = {}
     for line in reports.splitlines():
         with suppress(ValueError):

@@ -5,14 +5,16 @@ raise.
 """
 
 import json
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Protocol, TypeVar, cast, runtime_checkable
+from typing import Annotated, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from massgen_mcp.backends.base import JsonObject, JsonValue, ToolCall, ToolSpec
 from massgen_mcp.nearest import nearest
+from massgen_mcp.workspace.guard import PathRefused
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,26 @@ def parse_arguments(kind: type[ArgumentsT], arguments: JsonObject) -> ArgumentsT
             for item in error.errors(include_url=False, include_context=False, include_input=False)
         ]
     raise ToolRefused("wrong arguments: " + "; ".join(problems[:5]))
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedTool(Generic[ArgumentsT]):
+    """A tool that is one function of its checked arguments. What it refuses is a result."""
+
+    spec: ToolSpec
+    kind: type[ArgumentsT]
+    act: Callable[[ArgumentsT], Awaitable[ToolResult]]
+    """Raises `ToolRefused` or `PathRefused` for what cannot be done."""
+    side_effects: bool = False
+    keeps_state: bool = False
+
+    async def run(self, arguments: JsonObject) -> ToolResult:
+        try:
+            return await self.act(parse_arguments(self.kind, arguments))
+        except ToolRefused as refused:
+            return ToolResult(str(refused), is_error=True, foreign=refused.foreign)
+        except PathRefused as refused:
+            return ToolResult(str(refused), is_error=True)
 
 
 @cache

@@ -26,18 +26,17 @@ from massgen_mcp.sandbox.output import Output, how_ended, take
 from massgen_mcp.sandbox.waiting import MISSED_TERMINAL, until_it_waits
 from massgen_mcp.tools.base import (
     Arguments,
+    CheckedTool,
     Text,
     Tool,
     ToolRefused,
     ToolResult,
-    parse_arguments,
     tool_spec,
     well_formed,
 )
 from massgen_mcp.tools.command_policy import CommandRules, policy_now
 from massgen_mcp.workspace import openat
 from massgen_mcp.workspace.directory import Workspace
-from massgen_mcp.workspace.guard import PathRefused
 
 MAX_IN_BACKGROUND = 8
 MAX_SHOWN = 200
@@ -127,10 +126,17 @@ class AgentCommands:
 
     def tools(self) -> tuple[Tool, ...]:
         return (
-            CommandTool(self, _run_spec(self._rules), side_effects=True),
-            BackgroundTool(self, _READ, side_effects=False, kind=ReadCommand),
-            BackgroundTool(self, _STOP, side_effects=False, kind=StopCommand),
+            CommandTool(_run_spec(self._rules), RunCommand, self._act, side_effects=True),
+            CheckedTool(_READ, ReadCommand, self.read),
+            CheckedTool(_STOP, StopCommand, self.stop),
         )
+
+    async def _act(self, wanted: RunCommand) -> ToolResult:
+        try:
+            await self.check(wanted)
+            return await (self.begin(wanted) if wanted.background else self.run(wanted))
+        except SandboxFailed as failed:
+            raise ToolRefused(f"The sandbox could not be started, so the command did not run: {failed}") from failed
 
     async def end_all(self) -> None:
         """End what runs in the background, and wait for that."""
@@ -275,45 +281,11 @@ class AgentCommands:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class CommandTool:
+class CommandTool(CheckedTool[RunCommand]):
     """`run_command`."""
-
-    commands: AgentCommands
-    spec: ToolSpec
-    side_effects: bool
-    keeps_state: bool = False
 
     def shown(self, arguments: JsonObject) -> str:
         return str(arguments.get("command", ""))[:MAX_SHOWN]
-
-    async def run(self, arguments: JsonObject) -> ToolResult:
-        try:
-            wanted = parse_arguments(RunCommand, arguments)
-            await self.commands.check(wanted)
-            return await (self.commands.begin(wanted) if wanted.background else self.commands.run(wanted))
-        except (ToolRefused, PathRefused) as refused:
-            return ToolResult(str(refused), is_error=True)
-        except SandboxFailed as failed:
-            return ToolResult(f"The sandbox could not be started, so the command did not run: {failed}", is_error=True)
-
-
-@dataclass(frozen=True, slots=True)
-class BackgroundTool:
-    """`read_command` and `stop_command`."""
-
-    commands: AgentCommands
-    spec: ToolSpec
-    side_effects: bool
-    kind: type[ReadCommand] | type[StopCommand]
-    keeps_state: bool = False
-
-    async def run(self, arguments: JsonObject) -> ToolResult:
-        try:
-            wanted = parse_arguments(self.kind, arguments)
-            return await (self.commands.read(wanted) if isinstance(wanted, ReadCommand) else self.commands.stop(wanted))
-        except ToolRefused as refused:
-            return ToolResult(str(refused), is_error=True)
 
 
 def _run_spec(rules: CommandRules) -> ToolSpec:

@@ -6,18 +6,16 @@ What a function returns stands on its standard output between two marks; whateve
 import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import Field, create_model
 
-from massgen_mcp.backends.base import JsonObject, ToolSpec
+from massgen_mcp.backends.base import JsonObject
 from massgen_mcp.config.custom_tools import Parameter, described
 from massgen_mcp.config.models.config import CustomTool
 from massgen_mcp.sandbox import SandboxFailed
-from massgen_mcp.tools.base import Arguments, ToolRefused, ToolResult, parse_arguments, tool_spec
+from massgen_mcp.tools.base import Arguments, CheckedTool, ToolRefused, ToolResult, tool_spec
 from massgen_mcp.tools.commands import MAX_SHOWN, AgentCommands
-from massgen_mcp.workspace.guard import PathRefused
 
 _SCRIPT = """\
 import asyncio, inspect, json, sys, types
@@ -68,29 +66,9 @@ print("\\n" + mark + json.dumps(text) + mark, flush=True)
 """
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionTool:
-    commands: AgentCommands
-    tool: CustomTool
-    spec: ToolSpec
-    kind: type[Arguments]
-    source: str
-    side_effects: bool = True
-    keeps_state: bool = False
-
+class FunctionTool(CheckedTool[Arguments]):
     def shown(self, arguments: JsonObject) -> str:
-        return f"{self.tool.name} {json.dumps(arguments)}"[:MAX_SHOWN]
-
-    async def run(self, arguments: JsonObject) -> ToolResult:
-        mark = secrets.token_hex(16)
-        try:
-            wanted = parse_arguments(self.kind, arguments).model_dump(mode="json", by_alias=True, exclude_unset=True)
-            given = [self.source, self.tool.path, self.tool.function, {**wanted, **self.tool.preset_args}, mark]
-            return await self.commands.run_script(_SCRIPT.format(given=json.dumps(given)), mark)
-        except (ToolRefused, PathRefused) as refused:
-            return ToolResult(str(refused), is_error=True)
-        except SandboxFailed as failed:
-            return ToolResult(f"The sandbox could not be started, so nothing ran: {failed}", is_error=True)
+        return f"{self.spec.name} {json.dumps(arguments)}"[:MAX_SHOWN]
 
 
 def function_tool(tool: CustomTool, commands: AgentCommands) -> FunctionTool:
@@ -98,7 +76,18 @@ def function_tool(tool: CustomTool, commands: AgentCommands) -> FunctionTool:
     found = described(tool.path, tool.function)
     open_to_models = {name: one for name, one in found.parameters.items() if name not in tool.preset_args}
     kind = create_model("OfAFunction", __base__=Arguments, **_fields(open_to_models))
-    return FunctionTool(commands, tool, tool_spec(tool.name, tool.description or found.about, kind), kind, found.source)
+
+    async def call(arguments: Arguments) -> ToolResult:
+        mark = secrets.token_hex(16)
+        wanted = arguments.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        given = [found.source, tool.path, tool.function, {**wanted, **tool.preset_args}, mark]
+        try:
+            return await commands.run_script(_SCRIPT.format(given=json.dumps(given)), mark)
+        except SandboxFailed as failed:
+            raise ToolRefused(f"The sandbox could not be started, so nothing ran: {failed}") from failed
+
+    spec = tool_spec(tool.name, tool.description or found.about, kind)
+    return FunctionTool(spec, kind, call, side_effects=True)
 
 
 def _fields(parameters: Mapping[str, Parameter]) -> dict[str, Any]:

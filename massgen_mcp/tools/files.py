@@ -4,24 +4,23 @@ Everything goes through the workspace's guard; must not open a path itself.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Annotated, Generic
+from typing import Annotated
 
 from anyio import to_thread
 from pydantic import Field
 
-from massgen_mcp.backends.base import JsonObject, ToolSpec
+from massgen_mcp.backends.base import ToolSpec
 from massgen_mcp.threads import abandonable
 from massgen_mcp.tools.base import (
     Arguments,
     ArgumentsT,
+    CheckedTool,
     Text,
     Tool,
     ToolRefused,
     ToolResult,
-    parse_arguments,
     tool_spec,
 )
 from massgen_mcp.tools.file_search import ListFiles, SearchFiles, list_files, search_files
@@ -29,7 +28,6 @@ from massgen_mcp.tools.file_text import MAX_FILE_BYTES, lines_of, read_data, rea
 from massgen_mcp.tools.near_lines import near_lines
 from massgen_mcp.workspace.copying import copy
 from massgen_mcp.workspace.directory import Workspace
-from massgen_mcp.workspace.guard import PathRefused
 
 MAX_OUTPUT_BYTES = 256 * 1024
 MAX_LINE_NUMBER = 1_000_000_000
@@ -67,30 +65,23 @@ class DeleteFile(Arguments):
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class FileTool(Generic[ArgumentsT]):
-    """One file tool: `act` does the blocking work in a thread."""
+def file_tool(
+    workspace: Workspace,
+    spec: ToolSpec,
+    kind: type[ArgumentsT],
+    act: Callable[[Workspace, ArgumentsT], str],
+    *,
+    side_effects: bool = False,
+    foreign: bool = False,
+) -> CheckedTool[ArgumentsT]:
+    """A tool whose blocking work `act` does in a thread. `foreign`: its results hold what somebody has written."""
 
-    spec: ToolSpec
-    side_effects: bool
-    workspace: Workspace
-    kind: type[ArgumentsT]
-    act: Callable[[Workspace, ArgumentsT], str]
-    keeps_state: bool = False
-    foreign: bool = False
-    """Whether its results hold what somebody has written."""
+    async def acted(wanted: ArgumentsT) -> ToolResult:
+        work = partial(act, workspace, wanted)
+        # A file that never comes must not hold up the run; a change is not left half done behind its back.
+        return ToolResult(await (to_thread.run_sync(work) if side_effects else abandonable(work)), foreign=foreign)
 
-    async def run(self, arguments: JsonObject) -> ToolResult:
-        try:
-            parsed = parse_arguments(self.kind, arguments)
-            act = partial(self.act, self.workspace, parsed)
-            # A file that never comes must not hold up the run; a change is not left half done behind its back.
-            text = await (to_thread.run_sync(act) if self.side_effects else abandonable(act))
-            return ToolResult(text, foreign=self.foreign)
-        except ToolRefused as refused:
-            return ToolResult(str(refused), is_error=True, foreign=refused.foreign)
-        except PathRefused as refused:
-            return ToolResult(str(refused), is_error=True)
+    return CheckedTool(spec, kind, acted, side_effects=side_effects)
 
 
 def file_tools(workspace: Workspace) -> tuple[Tool, ...]:
@@ -103,9 +94,9 @@ def file_tools(workspace: Workspace) -> tuple[Tool, ...]:
         act: Callable[[Workspace, ArgumentsT], str],
         *,
         side_effects: bool = False,
-    ) -> FileTool[ArgumentsT]:
+    ) -> CheckedTool[ArgumentsT]:
         spec = tool_spec(name, description, kind)
-        return FileTool(spec, side_effects, workspace, kind, act, foreign=not side_effects)
+        return file_tool(workspace, spec, kind, act, side_effects=side_effects, foreign=not side_effects)
 
     return (
         tool("read_file", "Read a text file: `limit` lines from line `offset`.", ReadFile, read_file),

@@ -3,28 +3,18 @@
 A step that ends a turn of the talk ends with a call like every other one, so each turn is in the journal.
 """
 
-from dataclasses import dataclass
-
-from massgen_mcp.backends.base import NEXT_SPEAKER, JsonObject, ToolSpec
-from massgen_mcp.tools.base import Arguments, ToolRefused, ToolResult, parse_arguments, tool_spec
+from massgen_mcp.backends.base import NEXT_SPEAKER
+from massgen_mcp.tools.base import Arguments, CheckedTool, ToolResult, tool_spec
 
 
 class NextSpeaker(Arguments):
     name: str
 
 
-_SPEC = tool_spec(NEXT_SPEAKER, "Whose turn it is in the group's talk.", NextSpeaker)
+async def _told(wanted: NextSpeaker) -> ToolResult:
+    return ToolResult(f"The turn is with {wanted.name}.")
 
 
-@dataclass(frozen=True, slots=True)
-class NextSpeakerTool:
-    spec: ToolSpec = _SPEC
-    side_effects: bool = False
-    keeps_state: bool = False
-
-    async def run(self, arguments: JsonObject) -> ToolResult:
-        try:
-            wanted = parse_arguments(NextSpeaker, arguments)
-        except ToolRefused as refused:
-            return ToolResult(str(refused), is_error=True)
-        return ToolResult(f"The turn is with {wanted.name}.")
+NEXT_SPEAKER_TOOL = CheckedTool(
+    tool_spec(NEXT_SPEAKER, "Whose turn it is in the group's talk.", NextSpeaker), NextSpeaker, _told
+)

@@ -16,7 +16,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.markers import marked
 from massgen_mcp.nearest import nearest
 from massgen_mcp.tools.base import Arguments, Text, Tool, ToolRefused, tool_spec
-from massgen_mcp.tools.files import FileTool
+from massgen_mcp.tools.files import file_tool
 from massgen_mcp.workspace.directory import Workspace
 from massgen_mcp.workspace.guard import PathMissing, PathRefused, safe_id, shown
 
@@ -188,9 +188,9 @@ def memory_tools(workspace: Workspace, board: MemoryBoard, *, agent: str) -> tup
     load = tool_spec("load_memory", "Read a memory.", NamedMemory)
     remove = tool_spec("remove_memory", "Remove one of your own memories.", NamedMemory)
     return (
-        FileTool(save, False, workspace, SaveMemory, lambda own, wanted: board.save(agent, own, wanted)),
-        FileTool(load, False, workspace, NamedMemory, lambda _, wanted: board.load(wanted.name), foreign=True),
-        FileTool(remove, False, workspace, NamedMemory, lambda own, wanted: board.remove(agent, own, wanted.name)),
+        file_tool(workspace, save, SaveMemory, lambda own, wanted: board.save(agent, own, wanted)),
+        file_tool(workspace, load, NamedMemory, lambda _, wanted: board.load(wanted.name), foreign=True),
+        file_tool(workspace, remove, NamedMemory, lambda own, wanted: board.remove(agent, own, wanted.name)),
     )
 
 

@@ -9,24 +9,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from itertools import count
-from typing import Annotated, Generic, Literal
+from typing import Annotated, Literal
 
 from anyio import to_thread
 from pydantic import WithJsonSchema
 
-from massgen_mcp.backends.base import JsonObject, ToolSpec
 from massgen_mcp.tools.base import (
     Arguments,
     ArgumentsT,
+    CheckedTool,
     Text,
     Tool,
     ToolRefused,
     ToolResult,
-    parse_arguments,
     tool_spec,
 )
 from massgen_mcp.workspace.directory import Workspace
-from massgen_mcp.workspace.guard import PathRefused
 
 MAX_DESCRIPTION = 500
 
@@ -124,50 +122,43 @@ class TaskPlan:
             raise ToolRefused(f"task {task.id} stays done: {', '.join(begun)} began on it; make that pending first")
 
 
-@dataclass(slots=True)
-class PlanKeeper:
-    """The plan as it stands. With a workspace every new plan is first written there, for others to read."""
-
-    plan: TaskPlan
-    workspace: Workspace | None
-
-
-@dataclass(frozen=True, slots=True)
-class PlanTool(Generic[ArgumentsT]):
-    """One tool over a plan; `change` is pure. The calls of one agent are made one after the other."""
-
-    spec: ToolSpec
-    keeper: PlanKeeper
-    kind: type[ArgumentsT]
-    change: Callable[[TaskPlan, ArgumentsT], tuple[TaskPlan, str]]
-    side_effects: bool = False
-    keeps_state: bool = True
-
-    async def run(self, arguments: JsonObject) -> ToolResult:
-        try:
-            plan, text = self.change(self.keeper.plan, parse_arguments(self.kind, arguments))
-            if self.keeper.workspace is not None and plan is not self.keeper.plan:
-                await to_thread.run_sync(_write, self.keeper.workspace, plan)
-            self.keeper.plan = plan
-        except (PathRefused, ToolRefused) as refused:
-            return ToolResult(str(refused), is_error=True)
-        return ToolResult(text)
-
-
 def planning_tools(*, max_tasks: int, workspace: Workspace | None) -> tuple[Tool, ...]:
-    """The four tools over one agent's plan, empty at first. With a workspace the plan also stands in its `tasks/`."""
-    keeper = PlanKeeper(TaskPlan(max_tasks), workspace)
-    create = tool_spec("create_task_plan", "Replace your task plan. Ids default to 1, 2, ...", CreateTaskPlan)
-    add = tool_spec("add_task", "Add a task to your plan.", NewTask)
-    update = tool_spec("update_task", "Change a task of your plan.", UpdateTask)
-    get = tool_spec("get_task_plan", "Show your task plan, or its ready or blocked tasks.", GetTaskPlan)
+    """The four tools over one agent's plan, empty at first. With a workspace every new plan is first written to its
+    `tasks/`, for others to read. The calls of one agent are made one after the other.
+    """
+    plan = TaskPlan(max_tasks)
+
+    def tool(
+        name: str,
+        description: str,
+        kind: type[ArgumentsT],
+        change: Callable[[TaskPlan, ArgumentsT], tuple[TaskPlan, str]],
+    ) -> CheckedTool[ArgumentsT]:
+        async def act(wanted: ArgumentsT) -> ToolResult:
+            nonlocal plan
+            changed, text = change(plan, wanted)
+            if workspace is not None and changed is not plan:
+                await to_thread.run_sync(_write, workspace, changed)
+            plan = changed
+            return ToolResult(text)
+
+        return CheckedTool(tool_spec(name, description, kind), kind, act, keeps_state=True)
+
     return (
-        PlanTool(
-            create, keeper, CreateTaskPlan, lambda _, wanted: _plan_text(TaskPlan(max_tasks).added(*wanted.tasks))
+        tool(
+            "create_task_plan",
+            "Replace your task plan. Ids default to 1, 2, ...",
+            CreateTaskPlan,
+            lambda _, wanted: _plan_text(TaskPlan(max_tasks).added(*wanted.tasks)),
         ),
-        PlanTool(add, keeper, NewTask, _add),
-        PlanTool(update, keeper, UpdateTask, _update),
-        PlanTool(get, keeper, GetTaskPlan, lambda plan, wanted: _plan_text(plan, wanted.show)),
+        tool("add_task", "Add a task to your plan.", NewTask, _add),
+        tool("update_task", "Change a task of your plan.", UpdateTask, _update),
+        tool(
+            "get_task_plan",
+            "Show your task plan, or its ready or blocked tasks.",
+            GetTaskPlan,
+            lambda plan, wanted: _plan_text(plan, wanted.show),
+        ),
     )
 
 

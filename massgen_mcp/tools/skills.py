@@ -10,12 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from massgen_mcp.backends.base import JsonObject, ToolSpec
 from massgen_mcp.config.yaml_reader import read_yaml
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.nearest import nearest
 from massgen_mcp.threads import abandonable
-from massgen_mcp.tools.base import Arguments, Tool, ToolRefused, ToolResult, parse_arguments, tool_spec
+from massgen_mcp.tools.base import Arguments, CheckedTool, Tool, ToolRefused, ToolResult, tool_spec
 from massgen_mcp.workspace.guard import PathMissing, PathRefused, Root, parts_of, safe_id, shown
 
 SKILL_FILE = "SKILL.md"
@@ -92,38 +91,27 @@ def skill_tools(skills: Sequence[Skill]) -> tuple[Tool, ...]:
     """The tool that reads these skills; none without skills."""
     if not skills:
         return ()
-    spec = tool_spec("read_skill", "Read a skill, or another file of it.", ReadSkill)
-    return (SkillTool(spec, tuple(skills)),)
+
+    async def read(wanted: ReadSkill) -> ToolResult:
+        return ToolResult(await abandonable(partial(_read, skills, wanted)))
+
+    return (CheckedTool(tool_spec("read_skill", "Read a skill, or another file of it.", ReadSkill), ReadSkill, read),)
 
 
-@dataclass(frozen=True, slots=True)
-class SkillTool:
-    spec: ToolSpec
-    skills: tuple[Skill, ...]
-    side_effects: bool = False
-    keeps_state: bool = False
-
-    async def run(self, arguments: JsonObject) -> ToolResult:
+def _read(skills: Sequence[Skill], wanted: ReadSkill) -> str:
+    skill = next((skill for skill in skills if skill.name == wanted.name), None)
+    if skill is None:
+        names = [skill.name for skill in skills]
+        near = nearest(wanted.name, names)
+        raise ToolRefused(f"no skill {wanted.name[:64]!a}; there is {near or ', '.join(names[:20])}")
+    rel = "/".join(parts_of(wanted.file))
+    with _opened(skill.base, "skills") as root:
         try:
-            wanted = parse_arguments(ReadSkill, arguments)
-            return ToolResult(await abandonable(partial(self._read, wanted)))
-        except (PathRefused, ToolRefused) as refused:
-            return ToolResult(str(refused), is_error=True)
-
-    def _read(self, wanted: ReadSkill) -> str:
-        skill = next((skill for skill in self.skills if skill.name == wanted.name), None)
-        if skill is None:
-            names = [skill.name for skill in self.skills]
-            near = nearest(wanted.name, names)
-            raise ToolRefused(f"no skill {wanted.name[:64]!a}; there is {near or ', '.join(names[:20])}")
-        rel = "/".join(parts_of(wanted.file))
-        with _opened(skill.base, "skills") as root:
-            try:
-                return _text(root, f"{skill.folder}/{rel}")
-            except PathMissing:
-                entries = root.walk(skill.folder, MAX_LISTED).entries
-        files = [entry.path.removeprefix(f"{skill.folder}/") for entry in entries if entry.kind == "file"]
-        raise ToolRefused(f"{skill.name} has no file {shown(wanted.file)}; there is {', '.join(files) or 'none'}")
+            return _text(root, f"{skill.folder}/{rel}")
+        except PathMissing:
+            entries = root.walk(skill.folder, MAX_LISTED).entries
+    files = [entry.path.removeprefix(f"{skill.folder}/") for entry in entries if entry.kind == "file"]
+    raise ToolRefused(f"{skill.name} has no file {shown(wanted.file)}; there is {', '.join(files) or 'none'}")
 
 
 def _opened(base: Path, name: str) -> Root:

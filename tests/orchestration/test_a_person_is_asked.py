@@ -17,7 +17,7 @@ from massgen_mcp.events.parts import Event, public_agent_name
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import InputGiven, InputRequired, RunCompleted, RunTimedOut
 from massgen_mcp.money.tariff import Tariff
-from massgen_mcp.orchestration.ask_caller import CallerQuestions, QuestionTool
+from massgen_mcp.orchestration.ask_caller import CallerQuestions, question_tool
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
 from tests.in_memory import EventList, NullAnswerStore
@@ -82,7 +82,7 @@ async def played(
     """A run whose person decides after `THINKING` seconds, or never."""
     questions = CallerQuestions()
     team = tuple(
-        Member(name, model, tariff=Tariff("m", price=PRICE), tools=(QuestionTool(questions, name),))
+        Member(name, model, tariff=Tariff("m", price=PRICE), tools=(question_tool(questions, name),))
         for name, model in ((public_agent_name(place), model) for place, model in enumerate(models))
     )
     budget = None if max_usd is None else BudgetConfig(max_usd=max_usd, at_cap="ask")

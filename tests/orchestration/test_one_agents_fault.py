@@ -24,15 +24,12 @@ from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import RunCompleted, RunFailed
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration import conduct, final_answer
-from massgen_mcp.orchestration.ask_caller import QuestionTool
 from massgen_mcp.run_state.resume_point import ResumePoint
 from massgen_mcp.runs.host import answers, execute, publishing
 from massgen_mcp.runs.host.answers import AnswerGallery
 from massgen_mcp.runs.store.directory import RunDirectory
-from massgen_mcp.tools.files import FileTool
+from massgen_mcp.tools.base import CheckedTool
 from massgen_mcp.tools.memory import MemoryBoard
-from massgen_mcp.tools.planning import PlanTool
-from massgen_mcp.tools.skills import SkillTool
 from massgen_mcp.workspace.directory import Workspace
 from tests.teams import Act, Ended, run_team
 
@@ -126,29 +123,29 @@ def check_others(run: Ended) -> None:
 
 # -- an agent's own work ----------------------------------------------------------------------------------------------
 
-TOOLS: list[tuple[str, type[Any], dict[str, Any]]] = [
-    ("read_file", FileTool, {"path": "a"}),
-    ("write_file", FileTool, {"path": "a", "content": "b"}),
-    ("edit_file", FileTool, {"path": "a", "old": "b", "new": "c"}),
-    ("list_files", FileTool, {}),
-    ("search_files", FileTool, {"pattern": "a"}),
-    ("save_memory", FileTool, {"name": "a", "content": "b"}),
-    ("load_memory", FileTool, {"name": "a"}),
-    ("remove_memory", FileTool, {"name": "a"}),
-    ("create_task_plan", PlanTool, {"tasks": []}),
-    ("add_task", PlanTool, {"description": "a"}),
-    ("update_task", PlanTool, {"id": "a"}),
-    ("get_task_plan", PlanTool, {}),
-    ("read_skill", SkillTool, {"name": "file_search"}),
-    ("ask_the_asker", QuestionTool, {"question": "why?"}),
+TOOLS: list[tuple[str, dict[str, Any]]] = [
+    ("read_file", {"path": "a"}),
+    ("write_file", {"path": "a", "content": "b"}),
+    ("edit_file", {"path": "a", "old": "b", "new": "c"}),
+    ("list_files", {}),
+    ("search_files", {"pattern": "a"}),
+    ("save_memory", {"name": "a", "content": "b"}),
+    ("load_memory", {"name": "a"}),
+    ("remove_memory", {"name": "a"}),
+    ("create_task_plan", {"tasks": []}),
+    ("add_task", {"description": "a"}),
+    ("update_task", {"id": "a"}),
+    ("get_task_plan", {}),
+    ("read_skill", {"name": "file_search"}),
+    ("ask_the_asker", {"question": "why?"}),
 ]
 
 
-@pytest.mark.parametrize(("name", "kind", "arguments"), TOOLS, ids=[name for name, *_ in TOOLS])
+@pytest.mark.parametrize(("name", "arguments"), TOOLS, ids=[name for name, _ in TOOLS])
 async def test_a_tool_that_breaks_costs_the_team_the_agent_that_called_it(
-    name: str, kind: type[Any], arguments: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, arguments: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kind, "run", breaks_later)
+    monkeypatch.setattr(CheckedTool, "run", breaks_later)
     run = await run_team(tmp_path, agents({"call": name, "arguments": arguments}), environ=ENVIRON)
     (dropped,) = run.of(AgentDropped)
     assert (dropped.agent, dropped.reason) == ("agent_a", "internal")

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from massgen_mcp.page.time_line import time_line
+from massgen_mcp.page.parts import time_line
 
 TIMES = st.floats(0, 10_000)
 SPANS = st.lists(st.tuples(TIMES, st.floats(0, 500)).map(lambda span: (span[0], span[0] + span[1])), max_size=12)

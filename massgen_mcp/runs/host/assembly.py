@@ -16,7 +16,7 @@ from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.parts import public_agent_name
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration import prompts
-from massgen_mcp.orchestration.ask_caller import CallerQuestions, QuestionTool
+from massgen_mcp.orchestration.ask_caller import CallerQuestions, question_tool
 from massgen_mcp.orchestration.delegating import DELEGATE, DELEGATION_TOOLS, delegation_tools
 from massgen_mcp.orchestration.nested_runs import NestedHost, NestedRuns
 from massgen_mcp.orchestration.perspectives import perspectives
@@ -32,7 +32,7 @@ from massgen_mcp.tools.command_policy import CommandRules
 from massgen_mcp.tools.commands import AgentCommands, CommandHost
 from massgen_mcp.tools.custom import function_tool
 from massgen_mcp.tools.files import file_tools
-from massgen_mcp.tools.group_chat import NextSpeakerTool
+from massgen_mcp.tools.group_chat import NEXT_SPEAKER_TOOL
 from massgen_mcp.tools.memory import MemoryBoard, memory_tools
 from massgen_mcp.tools.planning import planning_tools
 from massgen_mcp.tools.skills import Skill, builtin_skills, discover_skills, skill_tools, skills_note
@@ -290,9 +290,9 @@ class _TeamParts:
             yield from planning_tools(max_tasks=coordination.max_tasks_per_plan, workspace=kept_in)
         yield from skill_tools(self.skills)
         if agent.backend.talks_in_a_group:
-            yield NextSpeakerTool()
+            yield NEXT_SPEAKER_TOOL
         if self.caller_questions is not None:
-            yield QuestionTool(self.caller_questions, name)
+            yield question_tool(self.caller_questions, name)
 
 
 def _skills(coordination: CoordinationSettings) -> tuple[Skill, ...]:

@@ -1,10 +1,17 @@
-"""What answers make of the caller's files, and what checks say of that, as the page of a run draws it."""
+"""Parts of the page of a run, as it draws them: what answers make of the caller's files and what checks say of that,
+what was spent (an unknown price is never drawn as nothing), the time line, and what an agent was sent at one moment.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from massgen_mcp.config.models.orchestrator import ChecksPolicy
 from massgen_mcp.events import parts
+from massgen_mcp.events.agent_work import BallotChanged, MessagesShown, RoundStarted
+from massgen_mcp.events.coordination import PresentationStarted
+from massgen_mcp.events.parts import BallotEntry, RoundKind, Spent
+from massgen_mcp.money.spending import Spending
 from massgen_mcp.page.data import (
     Checked,
     CheckResult,
@@ -12,14 +19,22 @@ from massgen_mcp.page.data import (
     File,
     PageChanges,
     PageCheck,
+    PagePrompt,
     PageTest,
+    Phase,
+    ShownAnswer,
+    Sum,
+    Sums,
     Tests,
     Text,
+    TimeLine,
+    TimeLinePlace,
 )
-from massgen_mcp.page.history import PastChecked, key_of
+from massgen_mcp.page.history import PastChecked, Sent, key_of
 from massgen_mcp.page.texts import TextRoom
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.views.spent import cost_of, count, money_notes
 from massgen_mcp.views.written_tests import MISUNDERSTANDING, standing_in_tests
 
 MOST_PATCH_BYTES = 300_000
@@ -145,3 +160,116 @@ def _decided(run: RunState, policy: ChecksPolicy) -> Iterable[str]:
         yield f"{key_of(run.attempt, label)} of {author} could not win: checks fail that another answer passes."
     if run.failing_checks:
         yield "The final files do not pass all checks that count."
+
+
+PHASES: tuple[Phase, ...] = ("First answers", "Reading, improving, voting", "Final answer", "Judging it", "Making room")
+
+
+def sums_of(run: RunState, by_phase: Mapping[Phase, Spending]) -> Sums:
+    spending = run.budget.spending
+    in_dollars = not spending.total.unpriced_calls and spending.total.usd > 0
+    nested = {"Nested runs": spending.nested} if run.nested_ends else dict[str, Spent]()
+    by_agent = {agent.info.id: spending.by_agent.get(name, Spent()) for name, agent in run.agents.items()}
+    phases = {phase: by_phase[phase].total for phase in PHASES if phase in by_phase}
+
+    def rows(spent_by: Mapping[str, Spent]) -> tuple[Sum, ...]:
+        sizes = [spent.usd if in_dollars else spent.tokens for spent in spent_by.values()]
+        most = max(sizes, default=0)
+        return tuple(
+            Sum(
+                name=name,
+                calls=spent.calls + spent.lost_calls,
+                tokens=count(spent.tokens),
+                cost=cost_of(spent) if spent.calls + spent.lost_calls else "none",
+                share=size / most if most else 0.0,
+            )
+            for (name, spent), size in zip(spent_by.items(), sizes, strict=True)
+        )
+
+    return Sums(
+        measure="cost" if in_dollars else "tokens",
+        by_agent=rows({**by_agent, **nested}),
+        by_model=rows({**spending.by_model, **nested}),
+        by_phase=rows({**phases, **nested}),
+        notes=tuple(money_notes(run)),
+    )
+
+
+LONGEST_IDLE = 0.04
+"""Of the time in which somebody worked: a longer stretch without work is drawn as long as this."""
+SHORTEST_IDLE = 2.0
+"""Seconds. A shorter stretch is drawn as it was."""
+
+
+def time_line(work: Iterable[tuple[float, float]], end: float) -> TimeLine:
+    """`work`: from when to when somebody worked, or something happened; `end`: of the run, or now."""
+    spans = _joined([(0.0, 0.0), *work, (end, end)])
+    worked = sum(until - since for since, until in spans)
+    longest = max(SHORTEST_IDLE, LONGEST_IDLE * worked)
+    idle = [(before, after) for (_, before), (after, _) in pairwise(spans)]
+    idle = [(before, after) for before, after in idle if after - before > longest]
+    stops, drawn, last = [(0.0, 0.0)], 0.0, 0.0
+    for before, after in idle:
+        drawn += before - last
+        stops.append((before, drawn))
+        drawn += longest
+        stops.append((after, drawn))
+        last = after
+    drawn += end - last
+    stops.append((end, drawn))
+    whole = drawn or 1.0
+    return TimeLine(
+        end=end, places=tuple(TimeLinePlace(at=at, place=place / whole) for at, place in stops), idle=tuple(idle)
+    )
+
+
+def _joined(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    joined: list[tuple[float, float]] = []
+    for since, until in sorted(spans):
+        if joined and since <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], until))
+        else:
+            joined.append((since, until))
+    return joined
+
+
+_KINDS: Mapping[RoundKind, str] = {
+    "answer_or_vote": "",
+    "run_off": " of the run-off",
+    "test": ", to write tests",
+    "check": ", to write a failing test",
+    "confirm": ", to say what a script has to print",
+    "settle": ", to say what scripts have to print",
+}
+
+
+def shown_of(sent: Sent, messages: Sequence[str], room: TextRoom, at: float) -> PagePrompt:
+    """`messages`: all that the caller has said; `at`: when it was sent, in seconds since the run began."""
+    event, texts = sent.event, list[str]()
+    ballot: tuple[BallotEntry, ...] = ()
+    heard = [f"Message of the caller: {message}" for message in messages]
+    match event:
+        case RoundStarted():
+            what = f"Round {event.round}{_KINDS.get(event.kind, '')}"
+            ballot = event.ballot
+            texts = [*_reasons(event), event.notes, *heard[: event.heard]]
+        case BallotChanged():
+            what, ballot = "Newer answers", event.ballot
+            texts = _reasons(event)
+        case MessagesShown():
+            what = "Messages of the caller"
+            texts = heard[: event.heard]
+        case PresentationStarted():
+            what = "All answers and votes, to write the final answer"
+            texts = heard[: event.heard]
+    return PagePrompt(
+        at=at,
+        agent=event.agent,
+        what=what,
+        ballot=tuple(ShownAnswer(name=entry.name, answer=key_of(sent.attempt, entry.label)) for entry in ballot),
+        texts=tuple(room.take(text) for text in texts if text),
+    )
+
+
+def _reasons(event: RoundStarted | BallotChanged) -> list[str]:
+    return [f"Reason of {reason.name}: {reason.reason}" for reason in event.reasons]
