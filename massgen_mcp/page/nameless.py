@@ -159,7 +159,8 @@ class Nameless:
 
     def _outcome(self, outcome: CheckOutcome) -> CheckOutcome:
         how = "did not run" if outcome.result == "not_run" else outcome.how  # the rest of it may name files
-        return outcome.model_copy(update={"command": self._number(outcome.command), "how": how, "cure": ""})
+        command = self._number(outcome.command)
+        return outcome.model_copy(update={"command": command, "how": how, "cure": "", "excerpt": ""})
 
     def _number(self, command: str) -> str:
         return self._numbers.setdefault(command, f"check {len(self._numbers) + 1}")

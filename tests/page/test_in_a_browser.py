@@ -211,7 +211,7 @@ async def test_a_run_on_code_shows_patches_checks_and_how_the_files_of_two_answe
     assert [what for _, what, _ in lanes].count("Unchanged files") == 2
     assert len({place for *_, place in lanes}) == 3, "the base, ada's and bo's"
     shared = page_of(ended.directory, ended.snapshot, None, {}, redacted=True).model_dump_json()
-    for name in ("project", "prices", "check.sh", "grep", "told", "script"):
+    for name in ("project", "prices", "price_20", "check.sh", "grep", "told", "script"):
         assert name not in shared
     assert "checks of the files of agent1.1: check 1: failed, check 2: failed" in shared
 

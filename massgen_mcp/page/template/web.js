@@ -205,7 +205,7 @@ function start() {
       const made = await tool('start_run', {...rest, question: rest.question || '?', dry_run: true});
       if (mine === asked) say(sums, [`${made.source}: ${teamOf(made)}`, `Expected: ${made.estimate}`, (made.missing_keys || []).length ? `Missing: ${made.missing_keys.join(', ')}` : ''].filter(Boolean).join('\n'), Boolean((made.missing_keys || []).length));
     } catch (error) {
-      if (mine === asked) paths ? say(sums, 'The plan tells what it will cost.') : failed(sums, error);
+      if (mine === asked) paths && !error.message.includes('no_default_team') ? say(sums, 'The plan tells what it will cost.') : failed(sums, error);
     }
   }
   // What the directories seem to be tested by.

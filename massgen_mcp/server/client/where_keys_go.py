@@ -13,6 +13,7 @@ _OF_CLIENTS = {
         "Keys go into ~/.codex/config.toml, as `env` of this server's entry or by name in its `env_vars`: Codex passes "
         "no others on; restart Codex then."
     ),
+    "massgen-mcp web": "Keys go into the environment that `massgen-mcp web` is started in; start it again then.",
 }
 
 
