@@ -6,9 +6,12 @@ A file is looked at only through the guard, which hands in how it is opened.
 import io
 import os
 import stat
+from base64 import urlsafe_b64encode
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
+from hashlib import sha256
+from pathlib import Path
 
 from massgen_mcp.workspace import openat
 from massgen_mcp.workspace import secrets as rule
@@ -16,6 +19,20 @@ from massgen_mcp.workspace.names import PathHidden, PathRefused
 
 MAX_LOOKED_AT = 200_000
 """Entries of a directory, in a search for all that is hidden in it."""
+
+
+def came_with_a_package(file: Path) -> bool:
+    """Whether an installed package of Python brought this very file from an index: what everybody can have, such as the
+    keys of a test server, is no secret.
+    """
+    site = next((above for above in file.parents if above.name == "site-packages"), None)
+    with suppress(OSError):
+        if site is not None and file.is_file() and file.stat().st_size < rule.EXAMINED_BYTES:
+            digest = urlsafe_b64encode(sha256(file.read_bytes()).digest()).rstrip(b"=")
+            line = b"%b,sha256=%b," % (os.fsencode(file.relative_to(site)), digest)
+            records = site.glob("*.dist-info/RECORD")
+            return any(line in one.read_bytes() for one in records if not one.with_name("direct_url.json").exists())
+    return False
 
 
 class Hidden:
@@ -92,7 +109,7 @@ class Hidden:
 
     def _conceals(self, parts: list[str], item: "os.DirEntry[str]") -> bool:
         if self.hides(parts, content=True):
-            return True
+            return not came_with_a_package(Path(*(self._above or ()), *parts))
         if item.is_dir(follow_symlinks=False) or item.is_symlink():
             return False
         found = item.stat(follow_symlinks=False)

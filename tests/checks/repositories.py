@@ -3,9 +3,10 @@
     python -m tests.checks.repositories LIST [LEVEL ...] [--only NAME]
 
 LIST is a file with a line for each row: a name, the directory of a prepared checkout (its dependencies are installed as
-on an engineer's machine) and the check, with tabs between them. Each check runs in the checkout itself without a
-network, then through `try_checks`, as before a run, at each LEVEL (all that this machine has). Prints a row for each,
-with seconds, and the words that are read where a check does not pass. No part of CI; needs no key.
+on an engineer's machine), the check, and for readers the place in its CI, with tabs between them. Each check runs in
+the checkout itself without a network, then through `try_checks`, as before a run, at each LEVEL (all that this machine
+has). Prints a row for each, with seconds, and the words that are read where a check does not pass. No part of CI; needs
+no key.
 """
 
 import argparse

@@ -149,6 +149,32 @@ async def test_a_check_finds_the_programs_of_an_activated_environment_and_none_t
     assert (tried.state, tried.excerpt) == ("passed", "of .venv/bin")
 
 
+@pytest.mark.parametrize("copied", [[], [".venv"]])
+async def test_keys_that_a_package_from_an_index_brought_are_there_and_no_others(
+    project: Path, environ: dict[str, str], copied: list[str]
+) -> None:
+    (project / ".gitignore").write_text(".venv\n")
+    installed = project / ".venv/lib/python3.11/site-packages"
+    for package in ("tls", "mine"):
+        (installed / package).mkdir(parents=True)
+        (installed / f"{package}-1.dist-info").mkdir()
+        lines: list[str] = []
+        for name in ("test.pem", "server.key", "changed.pem"):
+            (installed / package / name).write_text("PRIVATE KEY\n")
+            digest = base64.urlsafe_b64encode(hashlib.sha256(b"PRIVATE KEY\n").digest()).decode().rstrip("=")
+            lines.append(f"{package}/{name},sha256={digest},12\n")
+        (installed / f"{package}-1.dist-info/RECORD").write_text("".join(lines))
+        (installed / package / "changed.pem").write_text("PRIVATE KEY, and my own\n")
+        (installed / package / "own.pem").write_text("PRIVATE KEY\n")
+    (installed / "mine-1.dist-info/direct_url.json").write_text("{}")
+    commit(project)
+    look = f"cd {installed.relative_to(project)} && echo $(grep -l KEY */*.pem */*.key 2>/dev/null)"
+    context = {"path": str(project), "copy_ignored": copied}
+    config = team_on(project, [{"answer": "a"}], checks=[look], context_paths=[context])
+    (tried,) = await try_checks(config, environ, seconds=60)
+    assert (tried.state, tried.excerpt) == ("passed", "tls/test.pem tls/server.key")
+
+
 @pytest.mark.parametrize("level", LEVELS)
 async def test_commands_and_checks_have_the_variables_that_the_config_sets_before_those_of_a_tool(
     tmp_path: Path, project: Path, environ: dict[str, str], level: str
