@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -27,18 +28,28 @@ from massgen_mcp.request.harm import granted_by
 from massgen_mcp.request.run_request import CallerRequest
 from massgen_mcp.request.team import NamedTeam, choose_team
 from massgen_mcp.request.trust import Consent
+from massgen_mcp.runs.engine import RunRow
 from massgen_mcp.runs.service import RunService
+from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.views.plain_text import preview
 
 logger = logging.getLogger(__name__)
 
 PROTOCOL = 1
 NOT_JSON, INVALID_REQUEST, INVALID_PARAMS, INTERNAL = -32700, -32600, -32602, -32603
-METHODS = frozenset(f"session/{name}" for name in ("new", "load", "prompt", "set_mode", "set_config_option"))
+METHODS = frozenset(
+    f"session/{name}" for name in ("new", "load", "resume", "close", "list", "prompt", "set_mode", "set_config_option")
+)
+SESSION_PREFIX = "acp-"
+LISTED_RUNS = 500
 TITLE_CHARACTERS = 80
 ABOUT: Mapping[str, Any] = {
     "protocolVersion": PROTOCOL,
-    "agentCapabilities": {"loadSession": True, "promptCapabilities": {"embeddedContext": True}},
+    "agentCapabilities": {
+        "loadSession": True,
+        "promptCapabilities": {"embeddedContext": True},
+        "sessionCapabilities": {"list": {}, "resume": {}, "close": {}},
+    },
     "agentInfo": {"name": "massgen-mcp", "title": "massgen-mcp", "version": __version__},
     "authMethods": [],
 }
@@ -138,10 +149,16 @@ class EditorAgent(Wire):
     async def _done(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         match method, params:
             case "session/new", {"cwd": str(cwd)}:
-                session = await self._opened(f"acp-{secrets.token_hex(8)}", cwd)
+                session = await self._opened(f"{SESSION_PREFIX}{secrets.token_hex(8)}", cwd)
                 return {"sessionId": session.id, **session.options}
             case "session/load", {"sessionId": str(session_id), "cwd": str(cwd)}:
-                return await self._loaded(session_id, cwd)
+                return await self._loaded(session_id, cwd, tells=True)
+            case "session/resume", {"sessionId": str(session_id), "cwd": str(cwd)}:
+                return await self._loaded(session_id, cwd, tells=False)
+            case "session/close", {"sessionId": str(session_id)}:
+                return await self._closed(self._session(session_id))
+            case "session/list", _:
+                return {"sessions": await self._listed(params.get("cwd"))}
             case "session/prompt", {"sessionId": str(session_id), "prompt": blocks} if isinstance(blocks, list):
                 return await self._prompted(self._session(session_id), cast("list[object]", blocks))
             case "session/set_mode", {"sessionId": str(session_id), "modeId": value}:
@@ -167,8 +184,27 @@ class EditorAgent(Wire):
         known = await anyio.to_thread.run_sync(teams, self._environ)
         return self._sessions.setdefault(session_id, EditorSession(session_id, path, known))
 
-    async def _loaded(self, session_id: str, cwd: str) -> dict[str, Any]:
-        """Tells the conversation again; a run that goes on is followed from where it is."""
+    async def _closed(self, session: EditorSession) -> dict[str, Any]:
+        """With what it is working on; the store still has it."""
+        if session.turn is not None:
+            await session.turn.cancel()
+        self._sessions.pop(session.id, None)
+        return {}
+
+    async def _listed(self, cwd: object) -> list[dict[str, Any]]:
+        """The sessions of editors, newest first; those of one directory, if one is named."""
+        views = await self._service.recent(limit=LISTED_RUNS, keep=_is_of_an_editor)
+        found: dict[str, dict[str, Any]] = {}
+        for view in views:
+            if (place := await anyio.to_thread.run_sync(_place_of, view)) is None or cwd not in (None, place):
+                continue
+            updated = datetime.fromtimestamp(view.row.ended or view.row.created, UTC).isoformat()
+            told = found.setdefault(view.row.session_id or "", {"cwd": place, "updatedAt": updated})
+            told["title"] = preview(view.row.question, TITLE_CHARACTERS)
+        return [{"sessionId": session_id, **told} for session_id, told in found.items()]
+
+    async def _loaded(self, session_id: str, cwd: str, *, tells: bool) -> dict[str, Any]:
+        """A run that goes on is followed from where it is. `tells`: the conversation, again."""
         runs = await self._service.turns(session_id)
         if not runs and session_id not in self._sessions:
             raise RefusedRequest(INVALID_PARAMS, f"there is no session {preview(session_id, TITLE_CHARACTERS)!r}")
@@ -180,9 +216,11 @@ class EditorAgent(Wire):
             except MassgenError as gone:
                 await turn.say(f"{gone}\n\n")
                 continue
-            await turn.say(view.snapshot.question, "user_message_chunk")
+            if tells:
+                await turn.say(view.snapshot.question, "user_message_chunk")
             if view.ended:
-                await turn.ended(view)
+                if tells:
+                    await turn.ended(view)
             elif session.turn is None:
                 session.turn = turn
                 self._tasks.start_soon(self._beside, partial(self._followed, session, turn, view.row.run_id))
@@ -250,6 +288,17 @@ class EditorAgent(Wire):
 
     def _turn(self, session: EditorSession) -> Turn:
         return Turn(self._service, self, session.id, applies=session.mode == CODE)
+
+
+def _is_of_an_editor(row: RunRow) -> bool:
+    return row.session_id is not None and row.session_id.startswith(SESSION_PREFIX)
+
+
+def _place_of(view: RunView) -> str | None:
+    """The directory in which the session was opened, as far as the run was given it."""
+    with suppress(MassgenError):
+        return next((one.path for one in view.directory.read_request().config.orchestrator.context_paths), None)
+    return None
 
 
 def _nothing(_method: str, _params: Mapping[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +195,49 @@ async def test_a_run_goes_on_without_its_editor_and_is_found_again_with_the_whol
     newest = next(run for run in home.runs if "Go on" in (run / "config.json").read_text())
     history = json.loads((newest / "config.json").read_text())["history"]
     assert [(turn["question"], turn["answer"]) for turn in history] == [("A long one", "In the end.")]
+
+
+async def test_sessions_are_listed_by_their_directory_taken_up_without_their_story_and_closed_with_their_work(
+    home: TempHome, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    own_team(home, {"answer": "In the end.", **after(gate)})
+    other = tmp_path / "other"
+    other.mkdir()
+    async with editor(home) as first:
+        session = await first.session()
+        elsewhere = await first.session(str(other))
+        async with anyio.create_task_group() as tasks:
+
+            async def asks(where: str) -> None:
+                with suppress(ConnectionError, RequestError):
+                    await first.ask(where, f"A long one of {where}")
+
+            tasks.start_soon(asks, session)
+            tasks.start_soon(asks, elsewhere)
+            await wait_until(
+                lambda: len(home.runs) == 2 and all(happened(run, "answer_submitted") for run in home.runs)
+            )
+            await first.agent.close_session(session_id=elsewhere)
+            await wait_until(
+                lambda: sorted(each["status"] for each in verb(home, "runs")["runs"]) == ["cancelled", "running"]
+            )
+            with pytest.raises(RequestError, match="there is no session"):
+                await first.ask(elsewhere, "Another one")
+            end(first.pid, signal.SIGKILL)
+
+    async with editor(home) as second:
+        known = await second.agent.list_sessions()
+        assert {one.session_id for one in known.sessions} == {session, elsewhere}
+        (listed,) = (await second.agent.list_sessions(cwd=str(home.work))).sessions
+        assert (listed.session_id, listed.cwd, listed.title) == (session, str(home.work), f"A long one of {session}")
+        assert listed.updated_at
+        resumed = await second.agent.resume_session(cwd=str(home.work), session_id=session)
+        assert resumed.config_options
+        assert second.said("user_message_chunk") == ""
+        gate.touch()
+        await wait_until(lambda: "In the end." in second.said())
+        await second.valid()
 
 
 async def test_a_turn_that_was_deleted_is_told_as_such(home: TempHome) -> None:
