@@ -6,7 +6,7 @@ The one place that puts a config, a provider's defaults and the environment toge
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import anyio
@@ -26,7 +26,20 @@ from massgen_mcp.config.access.key_hosts import (
     missing_variables,
     provider_for,
 )
-from massgen_mcp.config.access.members import destination, lack, member_of, missing, or_else, refused_keys
+from massgen_mcp.config.access.members import (
+    ACP,
+    AG2,
+    CLAUDE_CODE,
+    HTTP,
+    SCRIPTED,
+    MemberKind,
+    destination,
+    lack,
+    member_of,
+    missing,
+    or_else,
+    refused_keys,
+)
 from massgen_mcp.config.models.ag2 import Ag2AgentConfig, Ag2BackendConfig
 from massgen_mcp.config.models.backends import (
     AcpBackendConfig,
@@ -75,22 +88,12 @@ def make_backend(
 
 
 def _backend(config: BackendConfig, environ: Mapping[str, str], private: Path | None, redactor: Redactor) -> Backend:
-    """The only place that knows which code is behind which type."""
-    match config:
-        case ScriptedBackendConfig():
-            from massgen_mcp.backends.scripted import ScriptedBackend
-
-            return ScriptedBackend(config)
-        case ClaudeCodeBackendConfig():
-            return _claude_code(config, environ, private, redactor)
-        case AcpBackendConfig():
-            return _acp(config, environ, private, redactor)
-        case Ag2BackendConfig():
-            return _ag2(config, environ, redactor)
-        case InstalledBackendConfig():
-            return _installed(config, environ)
-        case _:
-            return _http_backend(config, environ, redactor)
+    """The only place that knows which code is behind which kind of member."""
+    if isinstance(config, InstalledBackendConfig):
+        return _installed(config, environ)
+    member, own = member_of(config)
+    make: Callable[..., Backend] = _MADE[member]
+    return make(own, environ, private, redactor)
 
 
 def destination_of(config: BackendConfig, environ: Mapping[str, str]) -> Destination | None:
@@ -117,6 +120,12 @@ def _installed(config: InstalledBackendConfig, environ: Mapping[str, str]) -> Ba
     return as_backend(adapter.make(settings, environ))
 
 
+def _scripted(config: ScriptedBackendConfig, *_: object) -> Backend:
+    from massgen_mcp.backends.scripted import ScriptedBackend
+
+    return ScriptedBackend(config)
+
+
 def _claude_code(
     config: ClaudeCodeBackendConfig, environ: Mapping[str, str], private: Path | None, redactor: Redactor
 ) -> Backend:
@@ -137,7 +146,7 @@ def _acp(config: AcpBackendConfig, environ: Mapping[str, str], private: Path | N
     return AgentBackend(AcpAgent(config, program, environ, private, redactor))
 
 
-def _ag2(config: Ag2BackendConfig, environ: Mapping[str, str], redactor: Redactor) -> Backend:
+def _ag2(config: Ag2BackendConfig, environ: Mapping[str, str], _private: Path | None, redactor: Redactor) -> Backend:
     if fault := lack(config, environ):
         raise BackendError("bad_request", fault)
     for asked in config.asked:
@@ -158,10 +167,21 @@ def _ag2(config: Ag2BackendConfig, environ: Mapping[str, str], redactor: Redacto
     return AgentBackend(Ag2Group(group, {each.name: agent(each) for each in config.agents}, agent(manager)))
 
 
-def _http_backend(config: HttpBackend, environ: Mapping[str, str], redactor: Redactor) -> Backend:
+def _http_backend(
+    config: HttpBackend, environ: Mapping[str, str], _private: Path | None, redactor: Redactor
+) -> Backend:
     _check_variables(config, environ)
     given = dict(environ)  # as it is now, whenever the first call is
     return LateBackend(config.model, lambda: _wire(config, given, redactor), "massgen_mcp.backends.http")
+
+
+_MADE: Mapping[MemberKind[Any], Callable[..., Backend]] = {
+    SCRIPTED: _scripted,
+    CLAUDE_CODE: _claude_code,
+    ACP: _acp,
+    AG2: _ag2,
+    HTTP: _http_backend,
+}
 
 
 def _wire(config: HttpBackend, environ: Mapping[str, str], redactor: Redactor) -> Backend:

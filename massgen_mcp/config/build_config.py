@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from massgen_mcp.config.access.acp_presets import backend_named
+from massgen_mcp.config.access.members import HTTP, OWN
 from massgen_mcp.config.default_team import MAX_AGENTS, short_name
 from massgen_mcp.config.massgen.commands import SUDO_IMAGE
 from massgen_mcp.config.paths import Paths
@@ -110,7 +110,8 @@ def _choice(models: list[str], backends: list[str], place: int) -> tuple[str, st
 
 
 def _agent(provider: str, model: str, place: int, use_docker: bool) -> dict[str, Any]:
-    backend: dict[str, Any] = {"type": provider, "model": model} if provider != "acp" else {**backend_named(model)}
+    asked = {"model": model}
+    backend: dict[str, Any] = {"type": provider, **OWN.get(provider, HTTP).named(model, asked)}
     if provider not in _OWN_ADDRESS:
         backend["base_url"] = named_provider(provider).base_url
     backend["cwd"] = f"workspace{place}"

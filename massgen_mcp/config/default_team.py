@@ -12,13 +12,12 @@ from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from massgen_mcp.config.access import agent_clis
-from massgen_mcp.config.access.acp_presets import backend_named
+from massgen_mcp.config.access import agent_clis, members
 from massgen_mcp.config.access.key_hosts import find_key
 from massgen_mcp.config.access.local_servers import LocalServer, find_local_servers, local_places
 from massgen_mcp.config.access.model_lists import ListedModel
 from massgen_mcp.config.diagnostics import show_name
-from massgen_mcp.config.models.backends import ACP_PRESETS, BackendConfig, ClaudeCodeBackendConfig
+from massgen_mcp.config.models.backends import BackendConfig, ClaudeCodeBackendConfig
 from massgen_mcp.config.models.common import MAX_MODEL_NAME
 from massgen_mcp.config.models.config import AgentSettings, Config
 from massgen_mcp.config.models.http_backends import ProviderBackendConfig
@@ -252,24 +251,13 @@ def backend_of(provider: str, model: str, *, base_url: str | None = None) -> Bac
         message = f"a model's name has 1 to {MAX_MODEL_NAME} characters, and no line breaks or control characters"
         raise MassgenError("config_invalid", f"{show_name(model[:MAX_MODEL_NAME])}: {message}")
     asked: dict[str, str] = {"model": model} if base_url is None else {"model": model, "base_url": base_url}
-    wrong = f"{provider} at {base_url!a}: not a usable address"
-    match provider:
-        case "scripted":
-            data = {"type": provider, "model": model}
-        case "claude_code":
-            data = {"type": provider, "model": model}
-            wrong = f"{show_name(model)}: a model of Claude Code begins with a letter or digit and has no spaces"
-        case "acp":
-            data = backend_named(model)
-            wrong = f"{show_name(model)}: expected acp/PRESET or acp/PRESET/MODEL, with one of {', '.join(ACP_PRESETS)}"
-        case "ag2":
-            data = {"type": provider, "agent_config": {"llm_config": asked}}
-        case _:
-            data = {"type": named_provider(provider).type, **asked}
+    member = members.OWN.get(provider)
+    data = {"type": named_provider(provider).type, **asked} if member is None else member.named(model, asked)
     try:
-        return _BACKEND.validate_python(data)
+        return _BACKEND.validate_python({"type": provider, **data})
     except ValidationError as error:
-        raise MassgenError("config_invalid", wrong) from error
+        wrong = member and member.misnamed and f"{show_name(model)}: {member.misnamed}"
+        raise MassgenError("config_invalid", wrong or f"{provider} at {base_url!a}: not a usable address") from error
 
 
 def _agent(provider: str, model: str, place: int, base_url: str | None) -> AgentSettings:

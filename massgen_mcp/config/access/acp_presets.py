@@ -155,4 +155,4 @@ PRESETS: Mapping[AcpPreset, Preset] = MappingProxyType(
 def backend_named(named: str) -> dict[str, str]:
     """Of `PRESET` or `PRESET/MODEL`, as `acp/PRESET` has it in a list of models."""
     preset, _, model = named.partition("/")
-    return {"type": "acp", "preset": preset, "model": model or "default"}
+    return {"preset": preset, "model": model or "default"}

@@ -13,10 +13,12 @@ from pydantic import BaseModel, ValidationError
 from massgen_mcp.config import ag2_agents
 from massgen_mcp.config.access import acp_agents, agent_clis, key_hosts
 from massgen_mcp.config.access.acceptances import Pair
+from massgen_mcp.config.access.acp_presets import backend_named
 from massgen_mcp.config.adapters import MEMBERS, installed, loaded, where_from
 from massgen_mcp.config.installed import OF_MODELS, wrong_versions
 from massgen_mcp.config.models.ag2 import Ag2BackendConfig
 from massgen_mcp.config.models.backends import (
+    ACP_PRESETS,
     AcpBackendConfig,
     BackendConfig,
     ClaudeCodeBackendConfig,
@@ -50,9 +52,19 @@ def _no_words(*_args: object) -> str:
     return ""
 
 
-@dataclass(frozen=True, kw_only=True)
+def _model(model: str, asked: Mapping[str, str]) -> Mapping[str, object]:
+    del asked
+    return {"model": model}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class MemberKind(Generic[C]):
     """One kind of member. Each part is a function of its config and the environment; most can be left out."""
+
+    named: Callable[[str, Mapping[str, str]], Mapping[str, object]] = _model
+    """The config of `TYPE/MODEL` in a list of models; `asked`: the model, and where, if that was said."""
+    misnamed: str = ""
+    """What is wrong with such a name that makes no config."""
 
     asked: Callable[[C], Iterable[HttpBackend]] = _none
     """The models that it asks by one of our own wires. Their keys, hosts and prices need not be told again."""
@@ -108,8 +120,13 @@ HTTP = MemberKind[HttpBackend](
     lack=lambda _config, _environ: "; ".join(map(str, wrong_versions(*OF_MODELS))) or None,
     vendor=lambda config: key_hosts.provider_for(config).type,
 )
-AG2 = MemberKind[Ag2BackendConfig](asked=lambda config: config.asked, lack=lambda _config, _environ: ag2_agents.lack())
+AG2 = MemberKind[Ag2BackendConfig](
+    named=lambda _, asked: {"agent_config": {"llm_config": dict(asked)}},
+    asked=lambda config: config.asked,
+    lack=lambda _config, _environ: ag2_agents.lack(),
+)
 CLAUDE_CODE = MemberKind[ClaudeCodeBackendConfig](
+    misnamed="a model of Claude Code begins with a letter or digit and has no spaces",
     key_variables=agent_clis.key_variables,
     addresses=lambda _, environ: (agent_clis.address(environ),),
     lack=lambda _, environ: agent_clis.lack(environ),
@@ -126,6 +143,8 @@ CLAUDE_CODE = MemberKind[ClaudeCodeBackendConfig](
     concurrency=CLI_CONCURRENCY,
 )
 ACP = MemberKind[AcpBackendConfig](
+    named=lambda model, _: backend_named(model),
+    misnamed=f"expected acp/PRESET or acp/PRESET/MODEL, with one of {', '.join(ACP_PRESETS)}",
     hosts=lambda config, _: (host.removesuffix(":443") for host in acp_agents.hosts_of(config)),
     lack=acp_agents.lack,
     missing=acp_agents.missing_login,
@@ -138,6 +157,15 @@ ACP = MemberKind[AcpBackendConfig](
     limitable=False,
     concurrency=CLI_CONCURRENCY,
 )
+
+
+OWN: Mapping[str, MemberKind[Any]] = {
+    "scripted": SCRIPTED,
+    "ag2": AG2,
+    "claude_code": CLAUDE_CODE,
+    "acp": ACP,
+}
+"""By type; every other type of ours is `HTTP`."""
 
 
 # -- adapters of others -----------------------------------------------------------------------------------------------
@@ -173,20 +201,10 @@ def member_of(config: BackendConfig) -> tuple[MemberKind[Any], Any]:
     """The member that a config names, and what it says of it in the member's own terms. Raises `ValueError` for an
     adapter that is not there, or that wants other settings.
     """
-    match config:
-        case ScriptedBackendConfig():
-            return SCRIPTED, config
-        case ClaudeCodeBackendConfig():
-            return CLAUDE_CODE, config
-        case AcpBackendConfig():
-            return ACP, config
-        case Ag2BackendConfig():
-            return AG2, config
-        case InstalledBackendConfig():
-            adapter = adapter_named(config.adapter)
-            return adapter, own_settings(adapter, config.settings)
-        case _:
-            return HTTP, config
+    if isinstance(config, InstalledBackendConfig):
+        adapter = adapter_named(config.adapter)
+        return adapter, own_settings(adapter, config.settings)
+    return OWN.get(config.type, HTTP), config
 
 
 def _known(config: BackendConfig) -> tuple[MemberKind[Any], Any]:
