@@ -25,7 +25,8 @@ _TOOLCHAIN = re.compile(
     r"rustup could not choose a version|toolchain '[^']+' is not installed|no default (?:toolchain )?(?:is )?configured"
     r"|No version is set for command|JAVA_HOME\b.*\b(?:not (?:set|defined)|invalid)|Unable to locate a Java Runtime"
     r"|pyenv: version `[^']+' is not installed|NoSuchFileException: \S*m2\.conf|No \.NET SDKs? (?:were|was) found"
-    r"|Could not determine java version|go: download go[\d.]+ for \S+: toolchain not available",
+    r"|Could not determine java version|go: download go[\d.]+ for \S+: toolchain not available"
+    r"|No interpreter found for Python",
     _LINE,
 )
 _NETWORK = re.compile(
@@ -33,7 +34,9 @@ _NETWORK = re.compile(
     r"|dial tcp(?:4|6)?[: ]|(?-i:\b(?:ENOTFOUND|EAI_AGAIN|ENETUNREACH)\b)|Network is unreachable|dns error"
     r"|failed to lookup address"
     r"|UnknownHostException|Failed to fetch: `https?:|No address associated with hostname|No such host is known"
-    r"|module lookup disabled by GOPROXY=off|can't find crate .* offline|download .* --offline was specified",
+    r"|module lookup disabled by GOPROXY=off|can't find crate .* offline|download .* --offline was specified"
+    r"|using offline mode \(--offline\)|network was disabled|\bENOTCACHED\b|ERR_PNPM_NO_OFFLINE"
+    r"|available for offline mode|in offline mode and the artifact",
     _LINE,
 )
 _READ_ONLY = re.compile(
