@@ -28,7 +28,17 @@ from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.checks import check_action, check_mark, checked_raise
-from massgen_mcp.runs.engine import Action, Added, AuditEntry, DamagedJournal, Engine, FrozenRequest, RunFiles, RunRow
+from massgen_mcp.runs.engine import (
+    Action,
+    Added,
+    AuditEntry,
+    DamagedJournal,
+    Engine,
+    FrozenRequest,
+    RunFiles,
+    RunRow,
+    StateFigures,
+)
 from massgen_mcp.runs.patches.application import Application
 from massgen_mcp.runs.patches.applying import ChangedText, RunPatch, apply_run
 from massgen_mcp.runs.patches.earlier_changes import with_earlier_changes
@@ -458,6 +468,11 @@ class RunService:
             with suppress(MassgenError):  # its files are gone, or cannot be read
                 views.append(self._watches.of(row.run_id).look())
         return [view for view in views if view.state == "interrupted" and not (view.damage or view.newer)]
+
+    @in_thread
+    def figures(self) -> list[StateFigures]:
+        """How many runs there are in each state. Raises `MassgenError` store_unavailable."""
+        return self._store.figures()
 
     @in_thread
     def audit(self, *, person: str | None = None, run_id: str | None = None, limit: int = 100) -> list[AuditEntry]:

@@ -4,24 +4,28 @@ line each on standard error, which some clients show to people.
 Nothing of it goes to a client as an MCP message.
 """
 
+import json
 import logging.handlers
 from contextlib import suppress
 from pathlib import Path
+
+from massgen_mcp.people import OPERATOR, asking, owner_asking
 
 NAME = "server.log"
 MOST_BYTES = 2 * 1024 * 1024
 """A longer file becomes `server.log.1`, in place of an earlier one."""
 
 
-def start_log(directory: Path) -> None:
-    """Log warnings and errors of this process to `server.log` in `directory` and, shortened, to standard error.
+def start_log(directory: Path, *, as_json: bool = False) -> None:
+    """Log warnings and errors of this process to `server.log` in `directory` and, shortened or as JSON, to standard
+    error.
 
     A file that cannot be written fails nothing.
     """
     file = _File(directory / NAME)
     file.setFormatter(logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"))
     lines = logging.StreamHandler()
-    lines.setFormatter(_OneLine())
+    lines.setFormatter(JsonLines() if as_json else _OneLine())
     logging.basicConfig(level=logging.WARNING, handlers=[file, lines])
 
 
@@ -40,6 +44,21 @@ class _File(logging.handlers.WatchedFileHandler):
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name of the base class
         """The line on standard error has to do."""
+
+
+class JsonLines(logging.Formatter):
+    """A JSON object a line: time, level, logger, message, who asked, and the stack trace of a fault."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        told: dict[str, object] = {
+            "time": round(record.created, 3),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        told |= {"person": owner_asking() or OPERATOR} if asking() else {}
+        told |= {"fault": self.formatException(record.exc_info)} if record.exc_info else {}
+        return json.dumps(told, ensure_ascii=False)
 
 
 class _OneLine(logging.Formatter):

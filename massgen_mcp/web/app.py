@@ -23,6 +23,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from massgen_mcp import __version__
 from massgen_mcp.changes.applied import applied_at
@@ -47,6 +48,7 @@ from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.arguments import MAX_ANSWERS, context_path
 from massgen_mcp.server.build import BuiltServer
+from massgen_mcp.server.http.gate import COOKIE, Pages
 from massgen_mcp.server.limits import MAX_BODY_BYTES
 from massgen_mcp.server.results import run_list
 from massgen_mcp.server.results.words import team_of
@@ -231,8 +233,18 @@ KNOWN = {
 """What the script of the pages has to know before it asks for anything."""
 
 
-def pages() -> Starlette:
-    """The pages, which are the same for everybody and hold no data."""
+def login_pages(answers: ASGIApp) -> Pages:
+    """Beside a server over HTTP: the pages ask for a token, and `answers` is behind it."""
+    return Pages(pages(login=True).routes, answers, is_asked)
+
+
+def is_asked(path: str) -> bool:
+    """Whether the path is one that needs the token."""
+    return path == API or path.startswith(f"{API}/")
+
+
+def pages(*, login: bool = False) -> Starlette:
+    """The pages, which are the same for everybody and hold no data. `login`: a token can be written into them."""
     policy = "; connect-src 'self'"
     runs = document("web.js", policy, ("web.css",), (*DRAWING, "ask.js"))
     statistics = document(
@@ -240,7 +252,7 @@ def pages() -> Starlette:
     )
 
     def route(path: str, html: str) -> Route:
-        return Route(path, HTMLResponse(with_data(html, KNOWN), headers=HEADERS), methods=["GET"])
+        return Route(path, HTMLResponse(with_data(html, {**KNOWN, "login": login}), headers=HEADERS), methods=["GET"])
 
     return Starlette(
         routes=[
@@ -251,15 +263,25 @@ def pages() -> Starlette:
 
 
 @asynccontextmanager
-async def api(built: BuiltServer, redactor: Redactor) -> AsyncGenerator[Starlette]:
-    """What the pages ask for, without the keys that `redactor` knows; runs are followed until the end of the block."""
+async def api(built: BuiltServer, redactor: Redactor, *, encrypted: bool = False) -> AsyncGenerator[Starlette]:
+    """What the pages ask for, without the keys that `redactor` knows; runs are followed until the end of the block.
+    `encrypted`: browsers come by https.
+    """
     us = Implementation(name="massgen-mcp web", version=__version__)
     async with anyio.create_task_group() as tasks, Client(built.server, client_info=us) as client:
-        yield _api(built.service, client, Feeds(built.service, tasks, redactor), redactor)
+        yield _api(built.service, client, Feeds(built.service, tasks, redactor), redactor, encrypted=encrypted)
         tasks.cancel_scope.cancel()
 
 
-def _api(service: RunService, client: Client, feeds: Feeds, redactor: Redactor) -> Starlette:
+def _api(service: RunService, client: Client, feeds: Feeds, redactor: Redactor, *, encrypted: bool) -> Starlette:
+    async def login(request: Request) -> Response:
+        """The token, which was right, as a cookie for this site alone, until the browser is closed; or no more."""
+        token = request.headers["authorization"].partition(" ")[2] if request.method == "POST" else ""
+        reply = Response(status_code=204, headers=HEADERS)
+        lasts = None if token else 0
+        reply.set_cookie(COOKIE, token, lasts, path=API, secure=encrypted, httponly=True, samesite="strict")
+        return reply
+
     async def runs(request: Request) -> Response:
         wanted = RunListFilter.model_validate(dict(request.query_params))
         views = await service.recent(
@@ -293,6 +315,7 @@ def _api(service: RunService, client: Client, feeds: Feeds, redactor: Redactor) 
 
     return Starlette(
         routes=[
+            Route(f"{API}/login", login, methods=["POST", "DELETE"]),
             Route(f"{API}/runs", runs, methods=["GET"]),
             Route(f"{API}/runs/{{run_id}}", watch, methods=["GET"]),
             Route(f"{API}/runs/{{run_id}}/request", again, methods=["GET"]),

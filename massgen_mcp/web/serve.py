@@ -22,7 +22,7 @@ from massgen_mcp.server.http.gate import Gate
 from massgen_mcp.server.http.serving import LOOPBACK, HttpServer, HttpSettings, bound, names
 from massgen_mcp.server.http.tokens import Tokens
 from massgen_mcp.threads import in_thread
-from massgen_mcp.web.app import API, api, pages
+from massgen_mcp.web.app import API, api, is_asked, pages
 
 OPENER = "web-address.html"
 
@@ -61,7 +61,7 @@ def web_gate(app: ASGIApp, token: str, hosts: Sequence[str], strangers: Stranger
         hosts=hosts,
         origins=[f"http://{host}" for host in hosts],
         strangers=strangers,
-        guards=lambda path: path == API or path.startswith(f"{API}/"),
+        guards=is_asked,
         public=pages(),
     )
 

@@ -106,7 +106,7 @@ class Shared:
 
 
 @asynccontextmanager
-async def sharing(home: TempHome, store: Store, **more: Person) -> AsyncGenerator[Shared]:
+async def sharing(home: TempHome, store: Store, *, concurrency: int = 50, **more: Person) -> AsyncGenerator[Shared]:
     """`more`: what is said of ann or bob beside their tokens."""
     named = {
         name: more.get(name, Person()).model_copy(update={"tokens": (digest(token),)}) for name, token in TOKENS.items()
@@ -117,7 +117,7 @@ async def sharing(home: TempHome, store: Store, **more: Person) -> AsyncGenerato
         engine.close()
     else:
         with cluster(home, shared_server()) as machines:
-            machines.add_worker()
+            machines.add_worker("--concurrency", str(concurrency))
             yield _shared(machines.home, machines.engine(), named)
 
 

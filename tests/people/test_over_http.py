@@ -32,12 +32,12 @@ def people(home: TempHome, **named: Any) -> Path:
 
 
 @asynccontextmanager
-async def serving(home: TempHome, *options: str, **named: Any) -> AsyncGenerator[str]:
+async def serving(home: TempHome, *options: str, module: str = SERVER_MODULE, **named: Any) -> AsyncGenerator[str]:
     """The URL of a server for them."""
     port = ("--transport", "http", "--port", "0", "--people", str(people(home, **named)))
     log = home.work / "people.log"
     with log.open("wb") as output:
-        async with spawned(home, home.python, "-m", SERVER_MODULE, *port, *options, stderr=output):
+        async with spawned(home, home.python, "-m", module, *port, *options, stderr=output):
             yield (await wait_until(lambda: re.search(r"(http://\S+/mcp)", log.read_text()))).group(1)  # type: ignore[union-attr]
 
 
@@ -86,7 +86,8 @@ async def test_subjects_of_an_authorization_server_are_people_named_or_not(home:
     with authorization_server() as issuer:
         options = ("--oauth-issuer", issuer.url, "--public-url", RESOURCE)
         for anybody, carol in ((False, 401), (True, 200)):
-            async with serving(home, *options, dan={"subject": "ann"}, **({"*": {}} if anybody else {})) as url:
+            named: dict[str, Any] = {"dan": {"subject": "ann"}, **({"*": {}} if anybody else {})}
+            async with serving(home, *options, **named) as url:
                 names = {"Host": "massgen.example"}
                 assert (await knock(url, issuer.token(RESOURCE), **names)).status_code == 200
                 assert (await knock(url, issuer.token(RESOURCE, sub="carol"), **names)).status_code == carol
@@ -124,6 +125,73 @@ async def test_runs_of_a_person_have_his_keys_and_nobody_elses(home: TempHome) -
                 assert ("OPENAI_API_KEY" not in str(listed["configs"])) == there, listed["configs"]
     missing = run_command(home, SERVER_MODULE, "--transport", "http", "--people", str(people(home, ann={"keys": keys})))
     assert "ann: ANNS_OPENAI_KEY is not set" in missing.stderr
+
+
+async def ask(url: str, method: str, path: str, **given: Any) -> httpx2.Response:
+    async with httpx2.AsyncClient(trust_env=False, timeout=60) as http:
+        return await http.request(method, f"{url.removesuffix('/mcp')}{path}", **given)
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+async def test_the_pages_are_behind_the_same_login(home: TempHome) -> None:
+    async with serving(home, "--pages") as url:
+        assert "Log in" in (await ask(url, "GET", "/runs/run-x")).text
+        assert (await ask(url, "GET", "/api/runs")).status_code == 401
+        assert (await ask(url, "POST", "/api/login", headers=bearer("wrong" * 5))).status_code == 401
+        cookies: dict[str, dict[str, str]] = {}
+        for name, token in TOKENS.items():
+            let_in = await ask(url, "POST", "/api/login", headers=bearer(token))
+            kept, *rules = let_in.headers["set-cookie"].split("; ")
+            assert (let_in.status_code, {"HttpOnly", "SameSite=strict", "Path=/api"} <= set(rules)) == (204, True)
+            cookies[name] = {"Cookie": kept}
+        started = {"question": "q", "team": "scripted"}
+        begun = await ask(url, "POST", "/api/tools/start_run", json=started, headers=cookies["bob"])
+        run_id = begun.json()["run_id"]
+        assert run_id in (await ask(url, "GET", "/api/runs", headers=cookies["bob"])).text
+        assert (await ask(url, "GET", "/api/runs", headers=cookies["ann"])).json() == {"runs": []}
+        assert (await ask(url, "GET", f"/api/runs/{run_id}", headers=cookies["ann"])).status_code == 404
+        foreign = {**cookies["bob"], "Origin": "http://evil.example"}
+        assert (await ask(url, "POST", "/api/tools/start_run", json=started, headers=foreign)).status_code == 403
+        form = {**cookies["bob"], "Content-Type": "text/plain"}
+        assert (await ask(url, "POST", "/api/tools/start_run", content="{}", headers=form)).status_code == 400
+        assert (await ask(url, "POST", "/mcp", json=INITIALIZE, headers=cookies["bob"])).status_code == 401
+        assert "Max-Age=0" in (await ask(url, "DELETE", "/api/login", headers=cookies["bob"])).headers["set-cookie"]
+    async with serving(home) as url:
+        assert (await ask(url, "GET", "/")).status_code == (await ask(url, "GET", "/api/runs")).status_code == 404
+
+
+async def test_the_operator_alone_reads_figures_of_all_and_everybody_whether_it_can_serve(home: TempHome) -> None:
+    (home.work / "token").write_text(OPERATOR)
+    (home.work / "HOLDS_KEYS").touch()
+    async with serving(home, "--token-file", str(home.work / "token")) as url:
+        async with client_of(url, TOKENS["bob"]) as bob:
+            await call(bob, "start_run", question="q", team="scripted", wait_seconds=45)
+        for shown, status in ((OPERATOR, 200), (TOKENS["bob"], 404)):
+            assert (await ask(url, "GET", "/metrics", headers=bearer(shown))).status_code == status
+        assert (await ask(url, "GET", "/metrics")).status_code == 401
+        told = (await ask(url, "GET", "/metrics", headers=bearer(OPERATOR))).text.splitlines()
+        assert {'massgen_runs{state="completed"} 1', 'massgen_http_replies_total{status="401"} 1'} <= set(told)
+        samples = [line for line in told if not line.startswith("#")]
+        assert [line for line in samples if not re.fullmatch(r'[a-z_]+(\{[a-z]+="\w+"\})? \d+(\.\d+)?', line)] == []
+        assert (await ask(url, "GET", "/readyz", headers={"Host": "10.0.0.1"})).text == "ready"
+        for ending in ("-wal", "-shm"):
+            (home.path / f"runs.sqlite3{ending}").unlink(missing_ok=True)
+        (home.work / "junk").write_bytes(b"no SQLite file" * 500)
+        (home.work / "junk").replace(home.path / "runs.sqlite3")
+        assert (await ask(url, "GET", "/readyz")).status_code == 503
+        assert (await ask(url, "GET", "/healthz")).status_code == 200
+
+
+async def test_faults_are_told_as_json_with_who_asked(home: TempHome) -> None:
+    async with serving(home, "--log-format", "json", module="tests.server.broken_server") as url:
+        async with client_of(url, TOKENS["ann"]) as ann:
+            assert (await expect_error(ann, "get_status", run_id="run-x"))[0] == "internal"
+        log = (home.work / "people.log").read_text().splitlines()
+        (told,) = [json.loads(line) for line in log if line.startswith("{")]
+        assert (told["level"], told["person"], "KeyError" in told["fault"]) == ("ERROR", "ann", True)
 
 
 @pytest.mark.parametrize(

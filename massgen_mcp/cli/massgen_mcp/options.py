@@ -73,6 +73,7 @@ HTTP_OPTIONS = (
     "port",
     "token_file",
     "people",
+    "pages",
     "allowed_host",
     "public_url",
     "oauth_issuer",
@@ -110,7 +111,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.verb = options.verb or "serve"
     if options.verb == "serve" and options.transport == "stdio":
         for option in HTTP_OPTIONS:
-            if getattr(options, option) not in (None, []):
+            if getattr(options, option) not in (None, [], False):
                 parser.error(f"--{option.replace('_', '-')} goes with --transport http")
     _check_together(parser.of_verb(options), options)
     options.host, options.port = options.host or "127.0.0.1", options.port or 0
@@ -278,6 +279,9 @@ def make_parser() -> Parser:
     for made in (parser, start, apply, worker, store):
         meant = "where runs are kept: postgresql://...; without a password here, as everybody can see it (unset)"
         made.add_argument("--store", metavar="URL", default=argparse.SUPPRESS, help=meant)
+    for made in (parser, worker):
+        meant = "how what is told on standard error looks (text)"
+        made.add_argument("--log-format", choices=["text", "json"], default="text", help=meant)
     plain_verb("hook").add_argument("directory", metavar="DIRECTORY", help="where the plugin keeps its data")
     return parser
 
@@ -288,6 +292,7 @@ def _add_http(parser: argparse.ArgumentParser) -> None:
     http.add_argument("--port", metavar="N", type=whole_number, help="port to listen on; without it, or 0, a free one")
     http.add_argument("--token-file", type=Path, metavar="FILE", help="the bearer token; else MASSGEN_MCP_HTTP_TOKEN")
     http.add_argument("--people", metavar="FILE", help="who may come, each with runs of his own (docs/serving.md)")
+    http.add_argument("--pages", action="store_true", help="show runs in browsers, too, to whoever has a token")
     http.add_argument(
         "--allowed-host", metavar="NAME", action="append", default=[], help="a name that clients call it by"
     )

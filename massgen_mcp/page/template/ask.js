@@ -1,7 +1,7 @@
 // How a page of `massgen-mcp web` asks its server: with the token of its address. What is done is a call of the MCP tools.
 const KEY = 'massgen-token', known = JSON.parse(document.getElementById('data').textContent);
 const place = document.getElementById('run');
-const bearer = token => ({Authorization: `Bearer ${token}`});
+const bearer = token => token ? {Authorization: `Bearer ${token}`} : {};
 // The token that an address brings is kept only if it is right: any page can open an address with a wrong one.
 async function bring() {
   const [, token] = /^#token=([\w-]+)$/.exec(location.hash) || [];
@@ -16,7 +16,15 @@ addEventListener('hashchange', async () => { if (await bring() && !inside) locat
 
 class Refused extends Error {}
 let inside = false;
-const out = h('section', {role: 'alert'}, h('h1', {}, 'Not let in'), h('p', {}, 'Open the address that ', h('code', {}, 'massgen-mcp web'), ' printed; each start of it has a new one.'));
+const field = h('input', {type: 'password', name: 'token', autocomplete: 'current-password', required: true, 'aria-label': 'Token'});
+const entry = h('form', {}, h('label', {}, 'Your token ', field), h('button', {}, 'Log in'));
+entry.addEventListener('submit', async event => {
+  event.preventDefault();
+  const answer = await fetch('/api/login', {method: 'POST', headers: bearer(field.value.trim())}).catch(() => null);
+  if (answer && answer.ok) location.reload();
+  else { field.value = ''; field.placeholder = 'That token is not right'; }
+});
+const out = known.login ? h('section', {role: 'alert'}, h('h1', {}, 'Log in'), entry) : h('section', {role: 'alert'}, h('h1', {}, 'Not let in'), h('p', {}, 'Open the address that ', h('code', {}, 'massgen-mcp web'), ' printed; each start of it has a new one.'));
 async function ask(path, options = {}) {
   await brought;
   const held = () => localStorage.getItem(KEY) || '', token = held();

@@ -146,6 +146,18 @@ class AuditEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class StateFigures:
+    """Of the runs in one state, nested ones left out. `oldest`: when the first of them was queued; `usd`: what they
+    have cost, or may cost while they go on.
+    """
+
+    state: RunStatus
+    runs: int
+    oldest: float
+    usd: float
+
+
+@dataclass(frozen=True, slots=True)
 class LostRun:
     """A run of which there are files and no row. `alone`: no runner takes it before somebody resumes it. `newer`: a
     newer version of this program has to.

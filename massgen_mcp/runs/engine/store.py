@@ -16,6 +16,7 @@ from massgen_mcp.runs.engine.rows import (
     LostRun,
     NewRun,
     RunRow,
+    StateFigures,
     Wish,
     WorkRow,
 )
@@ -230,6 +231,10 @@ class RunStore(Protocol):
 
     def audit(self, *, person: str | None, run_id: str | None, limit: int) -> list[AuditEntry]:
         """What was done, newest first, by this person and to this run; None: by any, to any."""
+        ...
+
+    def figures(self) -> list[StateFigures]:
+        """How many runs there are in each state in which there is one."""
         ...
 
     # The four below may be asked of a store that is damaged, locked or of another version. They change nothing, and

@@ -8,6 +8,7 @@ for a way to get a token has to hear that there is none, not that it needs one f
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from resource import RLIMIT_NOFILE, getrlimit
 
@@ -18,16 +19,23 @@ from mcp.server.auth.routes import build_resource_metadata_url, create_protected
 from mcp.server.auth.settings import AuthSettings
 from starlette.applications import Starlette
 from starlette.middleware.authentication import AuthenticationMiddleware
+from starlette.requests import cookie_parser
 from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from massgen_mcp.people import asked_by
 from massgen_mcp.server.half_characters import answer_to_half_characters
 from massgen_mcp.server.http.connections import MAX_HEAD_BYTES, Strangers
+from massgen_mcp.server.http.operating import METRICS, READY, Operating
 from massgen_mcp.server.http.tokens import Tokens, TokensUnknowable
 from massgen_mcp.server.limits import MAX_BODY_BYTES
 
 HEALTH = "/healthz"
+COOKIE = "massgen-token"
+"""With the token, where a browser has shown it once. No other site can have it sent along (`SameSite=Strict`), and no
+script can read it.
+"""
 PATH = "/mcp"
 MAX_HEADERS = 100
 MAX_REQUESTS = 512
@@ -45,6 +53,15 @@ KEPT = 1024
 """Addresses and tokens are remembered, so many of each."""
 
 
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """What browsers see: `pages`, which hold nothing, and `api`, which answers on the paths that it `guards`."""
+
+    pages: Sequence[BaseRoute]
+    api: ASGIApp
+    guards: Callable[[str], bool]
+
+
 class Gate:
     """Passes on the requests that name a host of ours, come from no foreign page and carry a token that is right."""
 
@@ -58,35 +75,64 @@ class Gate:
         strangers: Strangers,
         guards: Callable[[str], bool] = lambda path: path.rstrip("/") == PATH,
         public: ASGIApp | None = None,
+        operating: Operating | None = None,
+        beside: "Pages | None" = None,
     ) -> None:
-        """`guards`: whether a path needs a token; `public` answers on every other one."""
+        """`guards`: whether a path needs a token; `public` answers on every other one. `beside`: what browsers see."""
         self._app = app
         self._guards = guards
+        self._operating = operating
+        self._beside = beside
         self._hosts = hosts
         self._origins = origins
         self._wrong = _WrongTokens()
         self._turn = anyio.Lock()
         self._tokens = tokens
-        self._public = public or _public(tokens)
-        self._guarded = _guarded(_Room(app, strangers, self._wrong, tokens), tokens)
+        self._public = public or _public(tokens, beside.pages if beside else ())
+        self._guarded = _guarded(_Room(self._answered, strangers, self._wrong, tokens), tokens)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
+
+        async def counted(message: Message) -> None:
+            if self._operating is not None and message["type"] == "http.response.start":
+                self._operating.replies[message["status"]] += 1
+            await send(message)
+
+        return await self._let_in(scope, receive, counted)
+
+    async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """What is asked by somebody whose token is right."""
+        app = self._app
+        if self._operating is not None and scope["path"].rstrip("/") == METRICS:
+            app = self._operating.metrics
+        elif self._beside is not None and self._beside.guards(scope["path"]):
+            app = self._beside.api
+        await app(scope, receive, send)
+
+    async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
         header = _headers(scope)
         refusal = _oversized(scope)
         if refusal is None and scope["path"] == HEALTH:
             refusal = JSONResponse({"status": "ok"})
+        elif refusal is None and self._operating is not None and scope["path"] == READY:
+            refusal = await self._operating.ready()
         elif refusal is None:
             refusal = self._misdirected(header)
         if refusal is not None:
             return await refusal(scope, receive, send)
-        if not self._guards(scope["path"]):
+        shown = header("authorization")
+        if self._beside is not None and self._beside.guards(scope["path"]):
+            if not shown and (token := cookie_parser("; ".join(header("cookie"))).get(COOKIE)):
+                shown = [f"Bearer {token}"]
+                scope = {**scope, "headers": [*scope["headers"], (b"authorization", shown[0].encode("latin-1"))]}
+        elif not self._guards(scope["path"]):
             return await self._public(scope, receive, send)
         refusal = self._foreign(header)
         if refusal is not None:
             return await refusal(scope, receive, send)
-        return await self._with_token(scope, receive, send, header("authorization"))
+        return await self._with_token(scope, receive, send, shown)
 
     async def _with_token(self, scope: Scope, receive: Receive, send: Send, brought: list[str]) -> None:
         if len(brought) > 1:
@@ -218,18 +264,17 @@ def _guarded(app: ASGIApp, tokens: Tokens) -> ASGIApp:
     return AuthenticationMiddleware(required, backend=BearerAuthBackend(tokens))
 
 
-def _public(tokens: Tokens) -> ASGIApp:
+def _public(tokens: Tokens, pages: Sequence[BaseRoute]) -> ASGIApp:
     named = _settings(tokens)
     if named is None or named.resource_server_url is None:
-        return Starlette()  # there is no such document, and no authorization server to be looked for
-    return Starlette(
-        routes=create_protected_resource_routes(
-            resource_url=named.resource_server_url,
-            authorization_servers=[named.issuer_url],
-            scopes_supported=named.required_scopes,
-            resource_name="massgen-mcp",
-        )
+        return Starlette(routes=pages)  # there is no such document, and no authorization server to be looked for
+    documents = create_protected_resource_routes(
+        resource_url=named.resource_server_url,
+        authorization_servers=[named.issuer_url],
+        scopes_supported=named.required_scopes,
+        resource_name="massgen-mcp",
     )
+    return Starlette(routes=[*pages, *documents])
 
 
 def _settings(tokens: Tokens) -> AuthSettings | None:

@@ -22,11 +22,12 @@ from mcp.server.transport_security import TransportSecuritySettings
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import Home
 from massgen_mcp.open_files import allow_open_files
-from massgen_mcp.people import NOBODY, People, asked_by
-from massgen_mcp.server.app import MassgenServer
+from massgen_mcp.people import People
+from massgen_mcp.server.build import BuiltServer
 from massgen_mcp.server.http.connections import LimitedConfig, Strangers
-from massgen_mcp.server.http.gate import PATH, Gate
+from massgen_mcp.server.http.gate import PATH, Gate, Pages
 from massgen_mcp.server.http.oauth import OAuthSettings, OAuthTokens
+from massgen_mcp.server.http.operating import METRICS, Operating
 from massgen_mcp.server.http.tokens import Tokens
 from massgen_mcp.server.limits import MAX_BODY_BYTES, leave
 
@@ -68,7 +69,7 @@ class HttpSettings:
 
 
 async def serve_http(
-    server: MassgenServer, home: Home, settings: HttpSettings, *, on_leaving: Callable[[], None]
+    built: BuiltServer, home: Home, settings: HttpSettings, beside: Pages | None, *, on_leaving: Callable[[], None]
 ) -> None:
     """Serve until a signal, on which the process ends here. The address is told on standard error. `on_leaving` is
     called when the signal comes: calls that wait are to be answered at once.
@@ -92,7 +93,7 @@ async def serve_http(
     with bound(address, settings.port) as listener:
         shown, hosts = names(address, listener.getsockname()[1], settings)
         origins = _origins(hosts, settings)
-        app = server.streamable_http_app(
+        app = built.server.streamable_http_app(
             streamable_http_path=PATH,
             host=LOOPBACK,
             max_request_body_size=MAX_BODY_BYTES,
@@ -103,7 +104,17 @@ async def serve_http(
         tokens = Tokens(
             token.value if token else None, issued, settings.public_url or f"http://{shown}{PATH}", settings.people
         )
-        gate = Gate(app, tokens=tokens, hosts=hosts, origins=origins, strangers=strangers)
+        operating = Operating(built.service)
+        gate = Gate(
+            app,
+            tokens=tokens,
+            hosts=hosts,
+            origins=origins,
+            strangers=strangers,
+            guards=lambda path: path.rstrip("/") in (PATH, METRICS),
+            operating=operating,
+            beside=beside,
+        )
         greeting = _greeting(address, shown, token, settings)
 
         async def greet() -> None:
@@ -111,8 +122,7 @@ async def serve_http(
                 print(f"massgen-mcp: {line}", file=sys.stderr, flush=True)  # noqa: T201 - where an operator looks
 
         serving = HttpServer(LimitedConfig(gate, strangers), on_ready=greet, on_leaving=on_leaving)
-        with asked_by(NOBODY if settings.people else None):  # until a token says who it is
-            await serving.serve_until_signal(listener)
+        await serving.serve_until_signal(listener)
 
 
 class HttpServer(uvicorn.Server):

@@ -4,6 +4,7 @@ import argparse
 import os
 import re
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from massgen_mcp.home import (
     STORE_VARIABLE,
     find_home,
 )
-from massgen_mcp.people import People
+from massgen_mcp.people import NOBODY, People, asked_by
 from massgen_mcp.request.team import Team
 from massgen_mcp.runs.host.webhooks import Webhooks
 from massgen_mcp.runs.service import RunService
@@ -42,7 +43,7 @@ async def run(options: argparse.Namespace, add: Callable[[MassgenServer], None] 
     `add` puts more on the server than ours: only the conformance suite of the protocol needs that.
     """
     home = find_home(os.environ)
-    start_log(home.path)
+    start_log(home.path, as_json=options.log_format == "json")
     service = RunService(open_engine(home, os.environ), os.environ)
 
     asking = anyio.Lock()
@@ -68,7 +69,15 @@ async def run(options: argparse.Namespace, add: Callable[[MassgenServer], None] 
         from massgen_mcp.server.http.serving import serve_http
 
         settings = replace(http_settings(options, os.environ), people=people)
-        await serve_http(built.server, home, settings, on_leaving=built.stop_waiting)
+        async with AsyncExitStack() as stack:
+            stack.enter_context(asked_by(NOBODY if people else None))  # until a token says who it is
+            beside = None
+            if options.pages:
+                from massgen_mcp.web.app import api, login_pages  # no other server needs them
+
+                encrypted = (settings.public_url or "").startswith("https:")
+                beside = login_pages(await stack.enter_async_context(api(built, redactor, encrypted=encrypted)))
+            await serve_http(built, home, settings, beside, on_leaving=built.stop_waiting)
     else:
         from massgen_mcp.server.stdio import serve_stdio
 

@@ -11,7 +11,19 @@ from massgen_mcp.people import owner_asking
 from massgen_mcp.request.run_request import OnConflict
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
-from massgen_mcp.runs.engine import Added, AuditEntry, Control, EndedRow, Kept, LostRun, NewRun, RunRow, Wish, WorkRow
+from massgen_mcp.runs.engine import (
+    Added,
+    AuditEntry,
+    Control,
+    EndedRow,
+    Kept,
+    LostRun,
+    NewRun,
+    RunRow,
+    StateFigures,
+    Wish,
+    WorkRow,
+)
 from massgen_mcp.runs.store.rows import sql
 from massgen_mcp.runs.store.rows.claiming import (
     check_alone,
@@ -369,6 +381,15 @@ class Store:
         )
         with self._database.reading() as db:
             return [AuditEntry(*row) for row in db.execute(query, (person, run_id, limit, owner_asking()))]
+
+    def figures(self) -> list[StateFigures]:
+        """How many runs there are in each state in which there is one."""
+        query = (
+            "SELECT state, count(*), min(created), coalesce(sum(usd), 0) FROM runs"
+            " WHERE parent IS NULL AND (?1 IS NULL OR owner = ?1) GROUP BY state ORDER BY state"
+        )
+        with self._database.reading() as db:
+            return [StateFigures(*row) for row in db.execute(query, (owner_asking(),))]
 
     # -- retention ------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,56 @@
+"""What who operates the server asks it: whether it can serve, and how much there is to do, as Prometheus reads it."""
+
+import time
+from collections import Counter
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.people import asked_by, is_guest
+from massgen_mcp.runs.service import RunService
+
+READY, METRICS = "/readyz", "/metrics"
+TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Operating:
+    """Of one server. `replies`: how many it has given, by status."""
+
+    def __init__(self, service: RunService) -> None:
+        self._service = service
+        self.replies: Counter[int] = Counter()
+
+    async def ready(self) -> Response:
+        """Says to everybody whether the store of runs can be used, and no more."""
+        try:
+            with asked_by(None):
+                await self._service.recent(limit=1)
+        except MassgenError:
+            return PlainTextResponse("the run store cannot be used", 503)
+        return PlainTextResponse("ready")
+
+    async def metrics(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """For the operator alone; of everybody's runs together."""
+        response: Response = PlainTextResponse("Not Found", 404)
+        if not is_guest() and Request(scope).method == "GET":
+            with asked_by(None):
+                figures = await self._service.figures()
+            waiting = [one.oldest for one in figures if one.state == "queued"]
+            lines = [
+                "# HELP massgen_runs Runs by state, nested ones left out.",
+                "# TYPE massgen_runs gauge",
+                *(f'massgen_runs{{state="{one.state}"}} {one.runs}' for one in figures),
+                "# HELP massgen_queue_age_seconds How long the run has waited that has waited longest.",
+                "# TYPE massgen_queue_age_seconds gauge",
+                f"massgen_queue_age_seconds {time.time() - waiting[0] if waiting else 0:.3f}",
+                "# HELP massgen_usd What runs of a state have cost, or may cost while they go on.",
+                "# TYPE massgen_usd gauge",
+                *(f'massgen_usd{{state="{one.state}"}} {one.usd:.6f}' for one in figures),
+                "# HELP massgen_http_replies_total Replies of this process by status.",
+                "# TYPE massgen_http_replies_total counter",
+                *(f'massgen_http_replies_total{{status="{code}"}} {n}' for code, n in sorted(self.replies.items())),
+            ]
+            response = PlainTextResponse("\n".join(lines) + "\n", media_type=TEXT_FORMAT)
+        await response(scope, receive, send)
