@@ -25,7 +25,7 @@ def start_log(directory: Path, *, as_json: bool = False) -> None:
     file = _File(directory / NAME)
     file.setFormatter(logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"))
     lines = logging.StreamHandler()
-    lines.setFormatter(JsonLines() if as_json else _OneLine())
+    lines.setFormatter(JsonLog() if as_json else _OneLine())
     logging.basicConfig(level=logging.WARNING, handlers=[file, lines])
 
 
@@ -46,7 +46,7 @@ class _File(logging.handlers.WatchedFileHandler):
         """The line on standard error has to do."""
 
 
-class JsonLines(logging.Formatter):
+class JsonLog(logging.Formatter):
     """A JSON object a line: time, level, logger, message, who asked, and the stack trace of a fault."""
 
     def format(self, record: logging.LogRecord) -> str:

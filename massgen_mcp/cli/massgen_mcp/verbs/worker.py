@@ -11,7 +11,7 @@ from massgen_mcp.home import find_home
 from massgen_mcp.open_files import allow_open_files
 from massgen_mcp.redaction import redacted_output
 from massgen_mcp.runs.store.opening import open_cluster
-from massgen_mcp.server.log import JsonLines
+from massgen_mcp.server.log import JsonLog
 
 
 async def run(options: argparse.Namespace) -> int:
@@ -23,6 +23,6 @@ async def run(options: argparse.Namespace) -> int:
     with redacted_output(redactor_for(os.environ)):
         logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
         if options.log_format == "json":
-            logging.getLogger().handlers[0].setFormatter(JsonLines())
+            logging.getLogger().handlers[0].setFormatter(JsonLog())
         await work(engine, os.environ, options.pools, options.concurrency)
     return EXIT_OK
