@@ -86,6 +86,13 @@ class PostgresServer:
             admin.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}".encode())
         return self.url(name)
 
+    def empty_database(self) -> str:
+        """The URL of a database without any table."""
+        with psycopg.connect(self.url(), autocommit=True) as admin:
+            name = f"empty_{next(_numbers)}"
+            admin.execute(f"CREATE DATABASE {name}".encode())
+        return self.url(name)
+
     def drop(self, url: str) -> None:
         with psycopg.connect(self.url(), autocommit=True) as admin:
             admin.execute(f"DROP DATABASE {conninfo_to_dict(url)['dbname']} WITH (FORCE)".encode())

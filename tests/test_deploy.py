@@ -1,20 +1,30 @@
 """The files of deploy/: as far as they can be tried without root, systemd and a builder of images."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
 from dataclasses import replace
+from functools import reduce
+from operator import getitem
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
+import yaml
 from pathspec import GitIgnoreSpec
 
+from massgen_mcp.server.http.gate import HEALTH
+from massgen_mcp.server.http.operating import READY
+from tests.cluster.stage import cluster
 from tests.commands import run_command
 from tests.harness import ROOT, SERVER_MODULE, TempHome, home
+from tests.needs import found, needs
+from tests.postgres import shared_server
 
 __all__ = ["home"]
 
@@ -30,11 +40,13 @@ STARTED_WITH = [
 """The arguments of the server, in the unit and in the container."""
 
 
-def test_systemd_finds_nothing_to_warn_of_in_the_unit(tmp_path: Path) -> None:
-    assert [line for line in UNIT.splitlines() if not re.match(r"#|\[\w+\]$|\w+=|$", line)] == []
+@pytest.mark.parametrize("name", ["massgen-mcp.service", "massgen-mcp-worker.service"])
+def test_systemd_finds_nothing_to_warn_of_in_the_units(tmp_path: Path, name: str) -> None:
+    text = (DEPLOY / name).read_text()
+    assert [line for line in text.splitlines() if not re.match(r"#|\[\w+\]$|\w+=|$", line)] == []
     if shutil.which("systemd-analyze"):
-        unit = tmp_path / "massgen-mcp.service"
-        unit.write_text(re.sub(r"^ExecStart=\S+", f"ExecStart={sys.executable}", UNIT, flags=re.MULTILINE))
+        unit = tmp_path / name
+        unit.write_text(re.sub(r"^ExecStart=\S+", f"ExecStart={sys.executable}", text, flags=re.MULTILINE))
         checked = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
         assert (checked.returncode, checked.stderr) == (0, "")
 
@@ -45,6 +57,84 @@ def test_the_server_takes_the_options_that_it_is_started_with(home: TempHome, ar
     ended = run_command(home, SERVER_MODULE, *(word.replace("%d", str(home.work)) for word in arguments))
     assert ended.returncode == 1, f"not the code of a wrong command line: {ended.stderr}"
     assert "token" in ended.stderr
+
+
+def rendered(template: str) -> list[dict[str, Any]]:
+    """A template of the chart with its own values. It has values and one condition, so no Helm is needed to know."""
+    values = yaml.safe_load((DEPLOY / "helm" / "values.yaml").read_text())
+    text = (DEPLOY / "helm" / "templates" / template).read_text()
+    text = text.replace("{{- if .Values.postgres.enabled }}\n", "").replace("{{- end }}\n", "")
+    filled = re.sub(
+        r"\{\{ \.Values\.([a-zA-Z.]+) \}\}", lambda one: str(reduce(getitem, one[1].split("."), values)), text
+    )
+    assert filled.count("{{") == 0
+    return list(yaml.safe_load_all(filled))
+
+
+def containers() -> dict[str, dict[str, Any]]:
+    """Of the compose file and the chart, by name: whole command lines, variables, and paths that are asked."""
+    image = json.loads(re.findall(r"^ENTRYPOINT (.*)$", CONTAINER, re.MULTILINE)[0])
+    found: dict[str, dict[str, Any]] = {}
+    for name, one in yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"].items():
+        command = [*one.get("entrypoint", image), *one.get("command", ())]
+        found[f"compose {name}"] = {"command": command, "variables": [*one.get("environment", {})], "paths": []}
+    for template in ("server.yaml", "worker.yaml", "postgres.yaml"):
+        for document in rendered(template):
+            for one in document["spec"].get("template", {"spec": {"containers": []}})["spec"]["containers"]:
+                probes = [
+                    one[probe]["httpGet"]["path"]
+                    for probe in one
+                    if probe.endswith("Probe") and "httpGet" in one[probe]
+                ]
+                variables = [variable["name"] for variable in one["env"]]
+                command = [*one.get("command", image), *one.get("args", ())]
+                found[f"helm {one['name']}"] = {"command": command, "variables": variables, "paths": probes}
+    return found
+
+
+def test_the_compose_file_and_the_chart_start_server_worker_and_postgres() -> None:
+    kinds = ("postgres", "server", "worker")
+    assert sorted(containers()) == [*(f"compose {kind}" for kind in kinds), *(f"helm {kind}" for kind in kinds)]
+    assert containers()["helm server"]["paths"] == [HEALTH, READY]
+    installed = re.findall(r"'/src\[([\w,]+)\]'", CONTAINER)[0].split(",")
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert set(installed) <= set(extras)
+    assert "cluster" in installed
+
+
+@pytest.mark.parametrize("name", [f"{file} {kind}" for file in ("compose", "helm") for kind in ("server", "worker")])
+def test_a_container_is_started_with_what_the_program_takes(home: TempHome, name: str) -> None:
+    """Nothing of what its variables name is here, and it gets as far as to say so."""
+    container = containers()[name]
+    program, *arguments = container["command"]
+    assert program == "massgen-mcp"
+    known = run_command(home, SERVER_MODULE, "--help").stdout
+    ours = [variable for variable in container["variables"] if variable.startswith("MASSGEN_")]
+    assert [variable for variable in ours if variable not in known] == []
+    missing = {variable: f"{home.work}/no-such-file" for variable in ours if variable != "MASSGEN_MCP_FILES"}
+    ended = run_command(home.with_variables(**missing), SERVER_MODULE, *arguments)
+    assert ended.returncode == 1, f"not the code of a wrong command line: {ended.stderr}"
+    assert "MASSGEN_MCP_STORE" in ended.stderr
+
+
+@needs("postgres")
+async def test_a_dump_of_the_database_has_the_runs_and_their_answers(home: TempHome, tmp_path: Path) -> None:
+    """With the directory of their files."""
+    tools = Path(os.path.realpath(found("postgres") or "")).parent
+    with cluster(home.with_variables(MASSGEN_MCP_FILES=str(tmp_path / "files")), shared_server()) as machines:
+        machines.add_worker()
+        begun = run_command(machines.home, SERVER_MODULE, "start", "q", "--config", "@examples/scripted", "--json")
+        run_id = json.loads(begun.stdout)["run_id"]
+        assert run_command(machines.home, SERVER_MODULE, "wait", run_id).returncode == 0
+        answer = json.loads(run_command(machines.home, SERVER_MODULE, "result", run_id, "--json").stdout)["answer"]
+        dump = tmp_path / "massgen.dump"
+        await anyio.run_process([tools / "pg_dump", "--format=custom", f"--file={dump}", machines.url])
+        empty = shared_server().empty_database()
+        await anyio.run_process([tools / "pg_restore", "--exit-on-error", f"--dbname={empty}", dump])
+        restored = machines.home.with_variables(MASSGEN_MCP_STORE=empty, MASSGEN_MCP_HOME=str(tmp_path / "other"))
+        told = run_command(restored, SERVER_MODULE, "result", run_id, "--json")
+        assert json.loads(told.stdout)["answer"] == answer
+        shared_server().drop(empty)
 
 
 def test_the_container_file_copies_what_an_installation_needs() -> None:
