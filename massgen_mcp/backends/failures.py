@@ -62,7 +62,7 @@ _BY_CODE: dict[str, _Verdict] = {
 
 
 _WAYS_OUT: dict[DropReason, str] = {
-    "unreachable": "; check that it runs, and base_url",
+    "unreachable": "; check the network, that the server runs, and base_url",
     "rate_limited": "; try later, or lower concurrency or requests_per_minute in limits",
     "context_too_small": (
         "; start the server with a larger context (OLLAMA_CONTEXT_LENGTH, llama.cpp --ctx-size, vLLM --max-model-len, "

@@ -135,10 +135,10 @@ def test_a_run_may_begin_in_the_background_and_is_applied_and_looked_at_by_its_i
     assert json.loads(waited.stdout)["status"] == "completed"
 
 
-@pytest.mark.parametrize("verb", ["start", "ask", "run"])
-def test_a_verb_that_people_try_names_the_command_that_asks(home: TempHome, verb: str) -> None:
+@pytest.mark.parametrize(("verb", "code"), [("start", 1), ("ask", 64), ("run", 64)])
+def test_a_verb_that_people_try_names_the_command_that_asks(home: TempHome, verb: str, code: int) -> None:
     refused = run_command(home, SERVER_MODULE, verb, "hello there")
-    assert refused.returncode == 64
+    assert refused.returncode == code
     assert 'massgen "QUESTION" asks a team, massgen --background "QUESTION" lets it go on' in refused.stderr
 
 

@@ -79,7 +79,7 @@ def _keys(environ: Mapping[str, str]) -> list[DoctorCheck]:
     checks = [DoctorCheck("keys", "ok", f"set: {', '.join(present)}")]
     if not present:
         first = " or ".join(keys_of_default_teams())
-        advice = f"set {first}, or start a model server; docs/backends.md names the keys of other providers"
+        advice = f"set {first}, or have a model server, which needs none; docs/backends.md names other keys"
         checks = [DoctorCheck("keys", "warn", "no provider's key is set", advice)]
     if blank:
         message = f"{', '.join(blank)}: blanks around the value"

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from massgen_mcp.cli.exits import EXIT_OK
+from massgen_mcp.cli.massgen_mcp.options import asking
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.config.adjusted import RequestedLimits, given_path
 from massgen_mcp.errors import MassgenError
@@ -21,7 +22,7 @@ from massgen_mcp.server.results.reply import as_json
 async def run(options: argparse.Namespace) -> int:
     """Raises `MassgenError` for whatever keeps the run from beginning."""
     if not os.environ.get(STORE_VARIABLE):
-        raise MassgenError("invalid_arguments", 'give --store; on this machine alone massgen --background "QUESTION"')
+        raise MassgenError("invalid_arguments", asking('"QUESTION"') + "; start is for a --store of several machines")
     service = RunService(open_cluster(find_home(os.environ), os.environ), os.environ)
     paths = [given_path(str(directory.resolve()), "write") for directory in options.context]
     given = CallerRequest(
