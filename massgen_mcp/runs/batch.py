@@ -268,5 +268,9 @@ def summary(batch: Batch) -> str:
     weak = sum(bool(result["weak"]) for result in batch.results if result["state"] == "completed")
     told = [f"{number} {state}" for state, number in states.most_common()]
     told += [f"{weak} of them weak"] if weak else []
-    told += [f"{len(batch.left)} not asked, because what each may cost could pass the budget"] if batch.left else []
+    told += (
+        [f"{len(batch.left)} not asked, because what each may cost could pass the budget: lower --max-usd-each"]
+        if batch.left
+        else []
+    )
     return f"{', '.join(told)}; ${batch.usd:.4f}"
