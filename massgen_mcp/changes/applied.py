@@ -4,19 +4,17 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from massgen_mcp.changes.intent import IntentPart
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import write_durably
 
 
-class AppliedRecord(BaseModel):
+class AppliedRecord(BaseModel, frozen=True, extra="forbid"):
     """`before` and `after`: trees of the run's repository, as `Plan` says. `time`: seconds since the epoch.
     `permissions`: of the files that were removed.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
     time: float
@@ -25,9 +23,7 @@ class AppliedRecord(BaseModel):
     permissions: dict[str, int] = {}
 
 
-class _Records(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class _Records(BaseModel, frozen=True, extra="forbid"):
     v: int = 1
     applied: tuple[AppliedRecord, ...] = ()
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import anyio.to_thread
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from massgen_mcp.changes.base import Base, path_text
 from massgen_mcp.changes.copies import copy_ignored, copy_installed, known_as, place_in
@@ -56,10 +56,8 @@ KEPT_SECONDS = 30 * 86_400.0
 """So long a file is kept that nobody has written since."""
 
 
-class KeptOutcomes(BaseModel):
+class KeptOutcomes(BaseModel, frozen=True, extra="forbid"):
     """Of one state of the files, in one environment; both are digests."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     tree: str
     environment: str

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from typing_extensions import TypeIs
 
 from massgen_mcp.events import agent_work, coordination, run
@@ -81,14 +81,12 @@ def outside_calls(event: AnyEvent | UnknownEvent) -> TypeIs[OutsideCalls]:
     return type(event) in _OUTSIDE_CALLS
 
 
-class LogRecord(BaseModel):
+class LogRecord(BaseModel, frozen=True, extra="forbid", cache_strings="keys"):
     """One line of `events.jsonl`: `seq` rises by one from 1, `time` is seconds since the epoch, `v` is the
     `JOURNAL_VERSION` of who wrote it.
 
     Pydantic would keep the last 16,384 short values that it read for reuse; here hardly one comes twice.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", cache_strings="keys")
 
     v: int = 0
     """The version of the format that wrote it; 0 in lines without one."""

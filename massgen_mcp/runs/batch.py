@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import anyio
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from massgen_mcp.config.models.orchestrator import MAX_USD
 from massgen_mcp.errors import MassgenError, root_causes, storage_error
@@ -35,10 +35,8 @@ _READ = {"id", "question", "state", "usd", "weak"}
 _BEGINNING = b'{"id": "'
 
 
-class BatchQuestion(BaseModel, frozen=True):
+class BatchQuestion(BaseModel, frozen=True, strict=True, extra="forbid", hide_input_in_errors=True):
     """A line of a batch."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", hide_input_in_errors=True)
 
     question: str = Field(min_length=1)
     id: str = Field(default="", max_length=200)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
 
 from massgen_mcp.changes.cloned import is_address
 from massgen_mcp.config.adjusted import given_path
@@ -38,9 +38,7 @@ OTHER_NAMES = {"start_run": {"config": "team"}}
 RunId = Annotated[str, Field(description="From start_run.")]
 
 
-class _PathGiven(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class _PathGiven(BaseModel, frozen=True, extra="forbid"):
     path: str
     permission: Literal["read", "write"] = "read"
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
 from massgen_mcp.errors import DropReason
 from massgen_mcp.events.parts import Outcome, Spent
@@ -17,10 +17,8 @@ from massgen_mcp.run_state.state import RunState
 Verdict = Literal["right", "wrong"]
 
 
-class Mark(BaseModel):
+class Mark(BaseModel, frozen=True, extra="forbid"):
     """`note`: what the user wrote with it; `at`: when, in seconds since the epoch."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     verdict: Verdict
     note: str

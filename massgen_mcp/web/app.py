@@ -17,7 +17,7 @@ from anyio.abc import TaskGroup
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, Implementation, TextContent
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -199,10 +199,8 @@ HEADERS = {
 }
 
 
-class RunListFilter(BaseModel):
+class RunListFilter(BaseModel, frozen=True, extra="forbid"):
     """Which runs are listed. Texts are found in any case; times are seconds since the epoch."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     text: str = ""
     """In the question, as far as the store keeps it, or the beginning of the id."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
 from massgen_mcp.config.yaml_reader import read_yaml
 from massgen_mcp.errors import MassgenError, storage_error
@@ -29,10 +29,8 @@ PAIRS_FILE = "keys.yaml"
 MAX_PAIRS_FILE = 1024 * 1024
 
 
-class Pair(BaseModel, frozen=True):
+class Pair(BaseModel, frozen=True, extra="forbid"):
     """A variable, and a host that may get the key in it."""
-
-    model_config = ConfigDict(extra="forbid")
 
     key: str = Field(min_length=1, max_length=200)
     """Name of the variable."""
@@ -43,10 +41,8 @@ class Pair(BaseModel, frozen=True):
         return f"{self.key}@{self.host}"
 
 
-class Acceptance(BaseModel, frozen=True):
+class Acceptance(BaseModel, frozen=True, extra="forbid"):
     """A config that a person accepted, as it was then."""
-
-    model_config = ConfigDict(extra="forbid")
 
     path: str
     """Absolute, without links."""
@@ -59,9 +55,7 @@ class Acceptance(BaseModel, frozen=True):
     """Seconds since the epoch."""
 
 
-class _Pairs(BaseModel, frozen=True):
-    model_config = ConfigDict(extra="forbid")
-
+class _Pairs(BaseModel, frozen=True, extra="forbid"):
     allow: tuple[Pair, ...] = ()
 
 

@@ -4,7 +4,7 @@ import re
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StringConstraints
 
 from massgen_mcp.config.models.provider_types import LISTED_TYPES
 from massgen_mcp.config.providers.catalog import NativeTool
@@ -12,10 +12,8 @@ from massgen_mcp.config.providers.keys import holds_credentials
 from massgen_mcp.nearest import nearest
 
 
-class Settings(BaseModel, frozen=True):
+class Settings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
     """Base of every part of a config: frozen, unknown keys refused, values never echoed in errors."""
-
-    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
 
 VARIABLE_PATTERN = r"^[A-Z_][A-Z0-9_]*$"

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import public_agent_name
@@ -32,10 +32,8 @@ from massgen_mcp.workspace.snapshot import take_snapshot
 _TURN = re.compile(r"turn_([1-9][0-9]{0,5})")
 
 
-class SessionTurn(BaseModel):
+class SessionTurn(BaseModel, frozen=True, extra="ignore", serialize_by_alias=True):
     """A turn that has ended, as `turn_N/metadata.json` tells it. The first five keys are MassGen's."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", serialize_by_alias=True)
 
     number: int = Field(alias="turn")
     began: str = Field(alias="timestamp")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mcp.server.mcpserver.prompts import Prompt
 from mcp.server.mcpserver.prompts.base import PromptArgument
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from massgen_mcp.server.app import MassgenServer
 
@@ -19,9 +19,7 @@ SUFFIX = ".toml"
 _PLACE = re.compile(r"\{(\w+)\}")
 
 
-class Argument(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class Argument(BaseModel, frozen=True, extra="forbid"):
     name: str
     description: str
     required: bool = False
@@ -32,9 +30,7 @@ class Argument(BaseModel):
         return self.given.replace("{value}", value) if value else self.missing
 
 
-class PromptFile(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class PromptFile(BaseModel, frozen=True, extra="forbid"):
     title: str
     description: str
     text: str

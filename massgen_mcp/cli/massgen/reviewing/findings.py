@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_FINDINGS, EXIT_OK
 from massgen_mcp.cli.massgen.reviewing.change import ReviewedChange
@@ -59,10 +59,8 @@ class Reviewed:
         return self.due and self.tried_by is None
 
 
-class Earlier(BaseModel, frozen=True):
+class Earlier(BaseModel, frozen=True, strict=True, extra="forbid", hide_input_in_errors=True):
     """What an earlier report said, as it is kept in that."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", hide_input_in_errors=True)
 
     file: str
     anchor: str
