@@ -481,6 +481,18 @@ def test_no_lead_is_proven_while_somebody_may_still_answer() -> None:
     assert next_step(state) is None
 
 
+def test_one_of_those_who_have_not_voted_may_still_answer_and_no_lead_is_proven() -> None:
+    agents = (*TRIO, "agent_d", "agent_e")
+    state = all_answered(agents, max_answers=2)
+    one_at_its_limit = answer(show(state, "agent_d"), "agent_d", "a second answer")
+    both_at_it = answer(show(one_at_its_limit, "agent_e"), "agent_e", "another second answer")
+    for voter in TRIO:
+        one_at_its_limit = vote(one_at_its_limit, voter, "agent_a")
+        both_at_it = vote(both_at_it, voter, "agent_a")
+    assert next_step(one_at_its_limit) is None
+    assert decided(both_at_it).early
+
+
 def test_a_lead_that_a_tie_break_could_turn_is_not_proven() -> None:
     agents = ("agent_a", "agent_b")
     for voter, author in (agents, agents[::-1]):
