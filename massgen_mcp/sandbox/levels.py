@@ -6,7 +6,7 @@ A level counts on a machine only once the probes have passed there (see `probe`)
 import json
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import assert_never
 
@@ -107,7 +107,10 @@ async def image_id(level: LevelName, image: str | None) -> str:
 def start(level: LevelName, argv: list[str], policy: Policy) -> Start:
     """How to start `argv` under `policy` in this level. Raises `FileNotFoundError` if its program is gone."""
     variables = {**(policy.unpacked.environ if policy.unpacked else {}), **policy.environ}
-    environ = environment(variables, policy.toolchains, policy.shown, SCRATCH)
+    shown = policy.shown
+    if level == "sandbox-exec":  # paths are this machine's own there
+        shown = tuple(replace(one, place=str(one.host)) for one in shown)
+    environ = environment(variables, policy.toolchains, shown, SCRATCH)
     if policy.open_network and level not in CONTAINERS:
         raise ValueError("only a container has an open network")
     if policy.unpacked is not None and level != "bubblewrap":
