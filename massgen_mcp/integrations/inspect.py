@@ -1,4 +1,5 @@
-"""What Inspect finds by its entry point: models `massgen/...`, and our tasks as `massgen_mcp/items`.
+"""What Inspect finds by its entry point: models `massgen/...`, our tasks as `massgen_mcp/items`, and a team as the agent
+`massgen_mcp/team`.
 
 Inspect (`inspect_ai`) is an extra, takes seconds to import, and loads this file itself: nothing else imports it.
 """
@@ -10,6 +11,9 @@ from inspect_ai.scorer import CORRECT, INCORRECT, Score, Scorer, Target, accurac
 from inspect_ai.solver import TaskState
 
 from massgen_mcp.evaluation.tasks import Item, read_items
+from massgen_mcp.integrations.inspect_agent import team
+
+__all__ = ["as_massgen_eval", "items", "massgen", "team"]
 
 
 @modelapi(name="massgen")
