@@ -1,4 +1,4 @@
-"""What Inspect finds by its entry point: models `massgen/...`, our tasks as `massgen_mcp/items`, and a team as the agent
+"""What Inspect finds by its entry point: models `massgen/...`, our tasks as `massgen_mcp/items`, a team as the agent
 `massgen_mcp/team`.
 
 Inspect (`inspect_ai`) is an extra, takes seconds to import, and loads this file itself: nothing else imports it.

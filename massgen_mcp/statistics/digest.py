@@ -77,6 +77,8 @@ class RunDigest:
     """Nobody answered again after the first ballot, and there was neither a run-off nor a further attempt."""
     spent: SpentDigest
     """With what nested runs spent."""
+    decide: str = ""
+    """How the winner was to be found, as `decide` of a config; empty in a digest that was kept before it said so."""
 
     @property
     def dissenters(self) -> list[AgentDigest]:
@@ -115,6 +117,7 @@ def digest_of(run: RunState) -> RunDigest | None:
         first_answer=run.attempt == 1 and winner is not None and winner.label in firsts,
         first_ballot=run.attempt == 1 and winner is not None and winner.run_off is None and one_answer_each,
         spent=_spent(run.spent),
+        decide=run.coordination.rules.decide,
     )
 
 

@@ -5,11 +5,12 @@ A share is always told with the number that it stands on, and money of which nob
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import combinations
 from statistics import median, quantiles
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -164,6 +165,17 @@ class Alone(StatisticsPart):
     team_money: Money
 
 
+class Way(StatisticsPart):
+    """Runs whose answer is marked: those of one procedure, or of one team. `usd_per_right`: what all of them cost, for
+    each that is marked as right; None where some of that is unknown, or none is right.
+    """
+
+    kind: Literal["procedure", "team"]
+    name: str
+    right: Share
+    usd_per_right: float | None
+
+
 class Marked(StatisticsPart):
     """What the user has said of answers."""
 
@@ -178,6 +190,8 @@ class Marked(StatisticsPart):
     """
     alone: tuple[Alone, ...] = ()
     """What one agent would have said without its team, as far as its only answer tells."""
+    ways: tuple[Way, ...] = ()
+    """Of several agents, by procedure and by team; a single agent is a team, too."""
 
 
 class Statistics(StatisticsPart):
@@ -349,7 +363,28 @@ def _marked(runs: Sequence[CountedRun]) -> Marked:
             sum(any(_is_right(run, agent) for agent in run.digest.dissenters) for run in marked), len(marked)
         ),
         alone=tuple(_alone(answers)),
+        ways=(
+            *_ways("procedure", answers, lambda run: run.digest.decide if len(run.digest.agents) > 1 else ""),
+            *_ways("team", answers, lambda run: _name(sorted(agent.model for agent in run.digest.agents))),
+        ),
     )
+
+
+def _ways(
+    kind: Literal["procedure", "team"], runs: Sequence[CountedRun], name_of: Callable[[CountedRun], str]
+) -> Iterable[Way]:
+    found: dict[str, list[CountedRun]] = {}
+    for run in runs:
+        found.setdefault(name_of(run), []).append(run)
+    for name, of in sorted((name, of) for name, of in found.items() if name):
+        right, money = _right(of), money_of([[run.digest.spent] for run in of])
+        known = money.usd is not None and not money.unknown and right.count > 0
+        yield Way(
+            kind=kind,
+            name=name,
+            right=right,
+            usd_per_right=round((money.usd or 0.0) / right.count, 9) if known else None,
+        )
 
 
 def _alone(runs: Sequence[CountedRun]) -> Iterable[Alone]:

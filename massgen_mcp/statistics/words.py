@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.statistics.paired import FEWEST
-from massgen_mcp.statistics.sums import Alone, Money, Share, Statistics
+from massgen_mcp.statistics.sums import Alone, Money, Share, Statistics, Way
 from massgen_mcp.views.plain_text import counted, plain, preview
 from massgen_mcp.views.spent import clock, count, dollars
 from massgen_mcp.views.styled import fit, width_of
@@ -94,6 +94,8 @@ def _marked(statistics: Statistics) -> Iterator[str]:
             f"{share_text(one.right)}, for {money_text(one.money)}; its teams were right in "
             f"{share_text(one.team_right)}, for {money_text(one.team_money)}{_cheaper(one)}"
         )
+    for kind in ("procedure", "team"):
+        yield from _cheapest([way for way in marked.ways if way.kind == kind])
     if marked.dissent_right.of:
         yield f"dissent proved right in {share_text(marked.dissent_right, 'marked runs with dissent')}"
 
@@ -105,6 +107,27 @@ def _cheaper(one: Alone) -> str:
     cheaper = known and (one.money.usd or 0.0) < (one.team_money.usd or 0.0)
     few = f": too few to claim it from, {FEWEST} are the least" if one.right.of < FEWEST else ""
     return f"; alone it would have been as right, and cheaper{few}" if as_right and cheaper else ""
+
+
+def _cheapest(ways: Sequence[Way]) -> Iterator[str]:
+    """Which of them had the cheapest right answers, if that is another one than is taken most, and not one that is
+    shown to be right less often. Nothing where there is too little.
+    """
+    known = [way for way in ways if way.right.of >= SMALL and way.usd_per_right is not None]
+    if len(known) < 2:
+        return
+    usual = max(known, key=lambda way: way.right.of)
+    best = min(known, key=lambda way: way.usd_per_right or 0.0)
+    if best is usual or (best.right.high or 0.0) < (usual.right.low or 0.0):
+        return
+    cheap, most = (
+        f"{dollars(way.usd_per_right or 0.0)} with {preview(plain(way.name), NAME)} ({share_text(way.right)} right)"
+        for way in (best, usual)
+    )
+    few = f"too few to claim anything, {FEWEST} of each are the least"
+    claim = "they were asked different questions, `massgen eval --from runs` asks both the same"
+    enough = min(best.right.of, usual.right.of) >= FEWEST
+    yield f"by {best.kind} a right answer cost {cheap}, and {most}, the most frequent: {claim if enough else few}"
 
 
 # -- words ------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A team as an agent of Inspect: our command line in the sandbox of a coding task, its models behind Inspect's bridge."""
+"""A team as an agent of Inspect: our command line in the sandbox of a coding task, its models behind the bridge."""
 
 import json
 import sys
