@@ -79,6 +79,11 @@ def _widened(own: ContextPath, given: ContextPath | None) -> ContextPath:
     return own.model_copy(update={"permission": "write"}) if given and given.permission == "write" else own
 
 
+def without_work(config: Config) -> Config:
+    """The config without its own context paths and checks."""
+    return _with_orchestrator(config, context_paths=(), checks=())
+
+
 def with_checks(config: Config, commands: Sequence[str]) -> Config:
     """The config with checks of the call besides its own."""
     checks = dict.fromkeys((*config.orchestrator.checks, *commands))

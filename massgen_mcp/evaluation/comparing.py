@@ -13,7 +13,7 @@ from random import Random
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.evaluation.scoring import Scorer, said
 from massgen_mcp.evaluation.surroundings import surroundings, team_as_measured
-from massgen_mcp.evaluation.tasks import Item
+from massgen_mcp.evaluation.tasks import Item, Replayed
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.runs.batch import Batch, BatchQuestion, Result, ResultsFile
 from massgen_mcp.runs.service import RunService
@@ -59,14 +59,14 @@ class Comparison:
 
 @dataclass
 class Evaluation:
-    """`asks`: makes the request of a question for the team of this name, or for the one model."""
+    """`asks`: makes the request of an item for the team of this name, or for the one model."""
 
     items: Sequence[Item]
     teams: Sequence[str]
     scorer: Scorer
     results: ResultsFile
     service: RunService
-    asks: Callable[[str, str], Awaitable[RunRequest]]
+    asks: Callable[[str, Item], Awaitable[RunRequest]]
     told: Callable[[Result], None]
     max_usd: float | None
     concurrency: int
@@ -108,8 +108,8 @@ class Evaluation:
         ]
 
         async def request_of(question: BatchQuestion) -> RunRequest:
-            who = by_id[question.id][0]
-            request = await self.asks(who, question.question)
+            who, item = by_id[question.id]
+            request = await self.asks(who, item)
             self._measured[who] = team_as_measured(request.config)["config"]
             return request
 
@@ -217,19 +217,25 @@ async def _scored(scorer: Scorer, who: str, item: Item, view: RunView) -> Result
     agents = run.agents.values() if who != ONE else ()
     # Who had seen others is left out: it is not known what it would have said alone.
     firsts = {
-        agent.info.id: agent.answers[0].content if agent.answers else None
+        agent.info.id: agent.answers[0] if agent.answers else None
         for agent in agents
         if not (agent.answers and agent.answers[0].based_on_revision)
     }
-    lasts = [agent.answers[-1].content for agent in agents if agent.answers]
-    texts = dict.fromkeys([answer, *firsts.values(), *lasts])
-    right = {text: await scorer.is_right(item, text) for text in texts}
+    lasts = [agent.answers[-1] for agent in agents if agent.answers]
+    given = {one.label: one.content for one in (*firsts.values(), *lasts) if one is not None}
+    if isinstance(item, Replayed):
+        whole = passes = answer is not None and item.is_passed_by(run.checked_final)
+        right = {label: item.is_passed_by(run.coordination.evidence.get(label)) for label in given}
+    else:
+        texts = {text: await scorer.is_right(item, text) for text in dict.fromkeys([answer, *given.values()])}
+        whole, right = texts[answer], {label: texts[text] for label, text in given.items()}
+        passes = bool(item.example and answer) and await scorer.passes(item.example, answer or "")
     return {
-        "right": right[answer],
+        "right": whole,
         "said": said(answer),
-        "passes_example": bool(item.example and answer) and await scorer.passes(item.example, answer or ""),
-        "members": {name: right[text] for name, text in firsts.items()},
-        "some_right": any(right[text] for text in lasts),
+        "passes_example": passes,
+        "members": {name: one is not None and right[one.label] for name, one in firsts.items()},
+        "some_right": any(right[one.label] for one in lasts),
         "tokens": run.spent.tokens,
         "priced": not run.spent.unpriced_calls,
     }

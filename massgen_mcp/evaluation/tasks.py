@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.events.coordination import FilesChecked
 
 SHIPPED = ("questions", "reviews", "coding")
 HOW_TO_ANSWER = """\
@@ -53,6 +54,23 @@ class Item(BaseModel, frozen=True):
     @property
     def targets(self) -> tuple[str, ...]:
         return (self.target,) if isinstance(self.target, str) else self.target
+
+
+class Replayed(Item, frozen=True):
+    """A task of an earlier run: its files as they were, and checks that what proved right passes."""
+
+    target: str | tuple[str, ...] = ""
+    places: tuple[str, ...]
+    checks: tuple[str, ...]
+
+    @property
+    def question(self) -> str:
+        return self.input
+
+    def is_passed_by(self, checked: FilesChecked | None) -> bool:
+        """`checked`: what the checks said of an answer's files; None: nothing, as there are none."""
+        passed = {one.command for one in checked.outcomes if one.result == "passed"} if checked else ()
+        return all(check in passed for check in self.checks)
 
 
 def read_items(name: str) -> list[Item]:

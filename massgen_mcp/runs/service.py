@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import anyio.to_thread
 
+from massgen_mcp.changes.applied import applied_at
 from massgen_mcp.changes.cloned import is_address
 from massgen_mcp.config.access import members
 from massgen_mcp.config.access.held_keys import redactor_for
@@ -43,6 +44,7 @@ from massgen_mcp.runs.patches.application import Application
 from massgen_mcp.runs.patches.applying import ChangedText, RunPatch, apply_run
 from massgen_mcp.runs.patches.earlier_changes import with_earlier_changes
 from massgen_mcp.runs.patches.given import UPLOADED
+from massgen_mcp.runs.patches.replaying import LaidOut, laid_out
 from massgen_mcp.runs.sessions.turns import SessionHistory, SessionTurns, told_start
 from massgen_mcp.runs.starting import Dispatch, ask_to_admit, enclosing, enqueue, frozen_request
 from massgen_mcp.runs.store.counting import counted_runs
@@ -415,21 +417,29 @@ class RunService:
         self._store.mark(row.run_id, agent or "", mark)
 
     @in_thread
-    def marked_right(self) -> list[tuple[RunView, str]]:
-        """Runs of which it is known what is right, each with that: its answer, or that of an agent, as it is marked.
-        Raises `MassgenError` disk_full, store_unavailable.
+    def proved_right(self) -> list[tuple[RunView, str, str]]:
+        """Runs of which it is known what is right, each with whose answer that is (empty: its own) and what it says, as
+        it is marked, or because its patch was applied and is not taken back. Raises `MassgenError` disk_full,
+        store_unavailable.
         """
-        found: list[tuple[RunView, str]] = []
+        found: list[tuple[RunView, str, str]] = []
         for run in counted_runs(self._engine)[0]:
             marked = [agent for agent, mark in run.marks.items() if mark.verdict == "right"]
-            if not marked:
-                continue
             with suppress(MassgenError):  # its files are gone
+                if "" not in run.marks and applied_at(self._files_of(run.run_id).changes) is not None:
+                    marked.append("")
+                if not marked:
+                    continue
                 view = self._watches.of(run.run_id).look()
                 said = {one.info.id: one.answers[-1].content for one in view.snapshot.agents.values() if one.answers}
                 said[""] = view.snapshot.best_answer or ""
-                found += [(view, said[agent]) for agent in sorted(marked)[:1] if said.get(agent)]
+                found += [(view, agent, said[agent]) for agent in sorted(marked)[:1] if said.get(agent)]
         return found
+
+    @in_thread
+    def laid_out(self, view: RunView, place: Path) -> LaidOut | None:
+        """See `runs.patches.replaying`."""
+        return laid_out(view, place)
 
     @in_thread
     def recent(

@@ -11,19 +11,27 @@ from massgen_mcp.cli.massgen.options import Options, names_config
 from massgen_mcp.cli.massgen.team import given_of, look_before
 from massgen_mcp.cli.output import print_error, print_line
 from massgen_mcp.cli.run_service import run_service
-from massgen_mcp.config.adjusted import RequestedLimits
+from massgen_mcp.config.adjusted import RequestedLimits, given_path, without_work
+from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.evaluation.comparing import ONE, Evaluation
 from massgen_mcp.evaluation.report import as_data, drawing, page, report_lines
 from massgen_mcp.evaluation.scoring import Scorer, item_of_run
-from massgen_mcp.evaluation.tasks import Item, read_items
+from massgen_mcp.evaluation.tasks import Item, Replayed, read_items
+from massgen_mcp.home import find_home
 from massgen_mcp.request.build import CallerRequest, adjusted_team, build_request
 from massgen_mcp.request.output_file import OutputFile
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.request.team import Team
 from massgen_mcp.runs.batch import Result, ResultsFile
+from massgen_mcp.runs.service import RunService
+from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.results.reply import as_json
 from massgen_mcp.views.plain_text import counted
+from massgen_mcp.workspace.snapshot import remove_tree
+
+CHECKS_SECONDS = 600.0
+"""For those of one run, tried on what it changed."""
 
 
 async def evaluate(options: EvalOptions) -> int:
@@ -31,7 +39,8 @@ async def evaluate(options: EvalOptions) -> int:
     files = [OutputFile(path.absolute(), "--html") for path in _pages(options.html)]
     for file in files:
         file.check()
-    items = await _own_items() if options.from_runs else read_items(options.tasks)
+    replayed = find_home(os.environ).path / "checks" / "replayed"
+    items = await _own_items(replayed) if options.from_runs else read_items(options.tasks)
     items = Random("items").sample(items, min(len(items), options.items or len(items)))
     scorer = await Scorer.ready(items)
     teams = {team_name(config): Options(config=config) for config in options.teams}
@@ -41,9 +50,12 @@ async def evaluate(options: EvalOptions) -> int:
             "invalid_arguments", f"--against {options.against}: name one model, or a config of one agent"
         )
 
-    async def request_of(who: str, question: str) -> RunRequest:
+    async def request_of(who: str, item: Item) -> RunRequest:
         given, team = asked[who]
-        return await build_request(replace(given, question=question, team=team))
+        if isinstance(item, Replayed):
+            team = replace(team, config=without_work(team.config))
+            given = replace(given, context_paths=[given_path(place) for place in item.places], checks=item.checks)
+        return await build_request(replace(given, question=item.question, team=team))
 
     def told(result: Result) -> None:
         print_error(f"{result['id']}: {'right' if result['right'] else 'wrong'} ({result['state']})")
@@ -59,21 +71,44 @@ async def evaluate(options: EvalOptions) -> int:
             print_line(line)
         for file, text in zip(files, (page(found, options.tasks), drawing(found.rows())), strict=False):
             file.write(text.encode("utf-8", "replace"))
+    if found.done:
+        remove_tree(replayed)
     return EXIT_OK if found.done else EXIT_EXECUTION
 
 
-async def _own_items() -> list[Item]:
-    """Questions of this user's runs of which it is marked what is right. Raises `MassgenError` without any."""
+async def _own_items(place: Path) -> list[Item]:
+    """Questions of this user's runs of which it is known what is right; files of theirs are laid out in `place`. Raises
+    `MassgenError` without any.
+    """
     with run_service() as service:
-        marked = await service.marked_right()
-    found = [item_of_run(view.row.run_id, view.snapshot.question, right) for view, right in marked]
+        known = await service.proved_right()
+        found = [await _own_item(service, view, whose, right, place) for view, whose, right in known]
     items = [item for item in found if item is not None]
-    told = f"{counted(len(marked), 'run')} marked right, {len(items)} of them with an answer short enough to compare"
+    told = f"{counted(len(known), 'run')} proved right, {len(items)} of them with an answer short enough to compare"
+    told += ", or with checks that pass on what was changed"
     if not items:
-        how = "`massgen-mcp mark ID right` marks one"
+        how = "`massgen-mcp mark ID right` marks one, `massgen-mcp apply ID` applies its changes"
         raise MassgenError("invalid_arguments", f"--from runs: {told}; {how}")
     print_error(f"{told}. These are your questions: nothing is shown of others.")
     return items
+
+
+async def _own_item(service: RunService, view: RunView, whose: str, right: str, place: Path) -> Item | None:
+    """None where another answer could not be compared with what proved right."""
+    run_id, question, changes = view.row.run_id, view.snapshot.question, view.snapshot.best_changes
+    if whose or changes is None or not changes.count:
+        return item_of_run(run_id, question, right)
+    if (files := await service.laid_out(view, place / run_id)) is None:
+        return None
+    from massgen_mcp.runs.host.setting_up import try_checks
+
+    paths = [{"path": str(path)} for path in files.after]
+    work = {"context_paths": paths, "checks": files.checks}
+    nobody = {"agents": [{"id": "nobody", "backend": {"type": "scripted"}}], "orchestrator": work}
+    tried = await try_checks(config_from_data(nobody, "--from runs"), os.environ, seconds=CHECKS_SECONDS)
+    if any(one.state != "passed" for one in tried):
+        return None
+    return Replayed(id=run_id, input=question, places=tuple(map(str, files.before)), checks=files.checks)
 
 
 def _pages(html: Path | None) -> list[Path]:
