@@ -142,7 +142,11 @@ class Evaluation:
         return any(len(self._bought(team, item)) < self._paid(team, item) for team in self.teams)
 
     def _paid(self, team: str, item: Item) -> int:
-        """So many samples a team's money pays. A program that passes the example ends them."""
+        """So many samples a team's money pays. A program that passes the example ends them, and without an example no
+        further one helps.
+        """
+        if item.tests and not item.example:
+            return 1
         samples = [*self._of_one(item)]
         passed = next((at for at, one in enumerate(samples, start=1) if one["passes_example"]), MOST_SAMPLES)
         line = self._line(team, item)

@@ -1,9 +1,13 @@
-"""Task sets: items with an input and what is right, from a file with a JSON object on each line.
+"""Task sets: items with an input and what is right, from a file with a JSON object on each line; those of HumanEval and
+GSM8K are read as they are published, also as `.gz`.
 
 Three sets ship, made by `benchmarks.task_sets` and under this package's licence, Apache-2.0: `@questions` (100 with one
 answer), `@reviews` (40 changes, 30 of them with a bug in one line), `@coding` (60 functions to write, hidden tests).
 """
 
+import gzip
+import hashlib
+import json
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
@@ -15,6 +19,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.coordination import FilesChecked
 
 SHIPPED = ("questions", "reviews", "coding")
+COMPLETE = "Complete this function. Your answer holds the whole program in one block of code."
 HOW_TO_ANSWER = """\
 
 
@@ -83,11 +88,32 @@ def read_items(name: str) -> list[Item]:
         text = (resources.files("massgen_mcp.evaluation") / "tasks" / f"{name[1:]}.jsonl").read_text(encoding="utf-8")
     else:
         try:
-            text = Path(name).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+            data = Path(name).read_bytes()
+            text = (gzip.decompress(data) if name.endswith(".gz") else data).decode()
+        except (OSError, EOFError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else "neither UTF-8 nor gzip"
             raise MassgenError("invalid_arguments", f"{name}: cannot be read: {reason}") from error
     return _items(text.splitlines(), name)
+
+
+def _of_public_set(line: str) -> str:
+    """A line of ours from one of HumanEval or GSM8K; any other line as it is."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return line
+    match found:
+        case {"task_id": str(name), "prompt": str(prompt), "test": str(test), "entry_point": str(function)}:
+            passed = hashlib.sha256(test.encode()).hexdigest()  # no program says so by chance
+            call = f"exec({test!r}) or check({function}) or {passed!r}"
+            told = f"{COMPLETE}\n\n{prompt}"
+            target = prompt + str(found.get("canonical_solution", ""))
+            found = {"id": name, "input": told, "target": target, "tests": [{"call": call, "prints": repr(passed)}]}
+        case {"question": str(question), "answer": str(answer)} if "####" in answer:
+            found = {"input": question, "target": answer.rpartition("####")[2].strip()}
+        case _:
+            return line
+    return json.dumps(found)
 
 
 def _items(lines: Sequence[str], source: str) -> list[Item]:
@@ -97,7 +123,7 @@ def _items(lines: Sequence[str], source: str) -> list[Item]:
         if not line.strip():
             continue
         try:
-            item = Item.model_validate_json(line)
+            item = Item.model_validate_json(_of_public_set(line))
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             faults.append(f"{source}:{number}: {'.'.join(map(str, first['loc'])) or 'the line'}: {first['msg']}")

@@ -1,5 +1,6 @@
 """The task sets that ship: what each item calls right is right, and a wrong answer is wrong."""
 
+import gzip
 import json
 import re
 import subprocess
@@ -148,3 +149,31 @@ def test_a_file_of_ones_own_is_read_and_every_wrong_line_of_it_named(tmp_path: P
     assert [line.rpartition("mine.jsonl:")[2][:1] for line in str(fault.value).splitlines()] == ["1", "2", "3"]
     with pytest.raises(MassgenError, match="there is no @nothing; there are: @questions"):
         read_items("@nothing")
+
+
+HUMAN_EVAL = {
+    "task_id": "HumanEval/0",
+    "prompt": 'def twice(n: int) -> int:\n    """Two times n."""\n',
+    "entry_point": "twice",
+    "canonical_solution": "    return 2 * n\n",
+    "test": "\n\nMETADATA = {}\n\ndef check(candidate):\n    assert candidate(2) == 4\n    assert candidate(-1) == -2\n",
+}
+GSM8K = {"question": "6 * 7?", "answer": "It is <<6*7=42>>42.\n#### 42"}
+
+
+async def test_public_sets_are_read_as_they_are_published(tmp_path: Path) -> None:
+    file = tmp_path / "HumanEval.jsonl.gz"
+    file.write_bytes(gzip.compress(json.dumps(HUMAN_EVAL).encode()))
+    (item,) = read_items(str(file))
+    assert item.id == "HumanEval/0"
+    assert "def twice" in item.question
+    scorer = await Scorer.ready([item])
+    assert await scorer.is_right(item, f"```python\n{item.target}```")
+    for program in ("def twice(n):\n    return n + 2", "def twice(n):\n    exit()", "def check(f): ..."):
+        assert not await scorer.is_right(item, f"```python\n{program}\n```"), program
+    (tmp_path / "gsm8k.jsonl").write_text(json.dumps(GSM8K))
+    (item,) = read_items(str(tmp_path / "gsm8k.jsonl"))
+    assert await BY_TEXT.is_right(item, "ANSWER: 42")
+    (tmp_path / "cut.jsonl.gz").write_bytes(file.read_bytes()[:-9])
+    with pytest.raises(MassgenError, match=r"cut.jsonl.gz: cannot be read: neither UTF-8 nor gzip"):
+        read_items(str(tmp_path / "cut.jsonl.gz"))
