@@ -156,7 +156,7 @@ HUMAN_EVAL = {
     "prompt": 'def twice(n: int) -> int:\n    """Two times n."""\n',
     "entry_point": "twice",
     "canonical_solution": "    return 2 * n\n",
-    "test": "\n\nMETADATA = {}\n\ndef check(candidate):\n    assert candidate(2) == 4\n    assert candidate(-1) == -2\n",
+    "test": "\n\nM = {}\n\n\ndef check(candidate):\n    assert candidate(2) == 4\n    assert candidate(-1) == -2\n",
 }
 GSM8K = {"question": "6 * 7?", "answer": "It is <<6*7=42>>42.\n#### 42"}
 

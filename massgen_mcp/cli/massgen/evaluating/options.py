@@ -88,9 +88,7 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--against", metavar="MODEL|CONFIG", required=True, help="the one model, or a config with one agent"
     )
-    parser.add_argument(
-        "--from", choices=("runs",), help="in place of TASKS: questions of your own runs that are marked as right"
-    )
+    parser.add_argument("--from", choices=("runs",), help="in place of TASKS: your own runs that proved right")
     parser.add_argument("--budget", metavar="USD", type=dollars, help="for all: no run begins that could pass it")
     parser.add_argument("--max-usd-each", metavar="USD", type=dollars, help="for each run, instead of its config's")
     parser.add_argument("--items", metavar="N", type=whole_number, help="so many of them, drawn always alike")
