@@ -23,7 +23,6 @@ from massgen_mcp.statistics.paired import FEWEST, Paired
 ONE = "one"
 """The name of the one model in ids."""
 MOST_SAMPLES = 40
-"""Of the one model on one item, whatever a team has cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +69,8 @@ class Evaluation:
     told: Callable[[Result], None]
     max_usd: float | None
     concurrency: int
+    samples: int = MOST_SAMPLES
+    """Of the one model on one item at most, whatever a team has cost."""
     stopped: str = "all items were asked"
     """Why it ended, in words."""
     done: bool = True
@@ -133,7 +134,7 @@ class Evaluation:
         return len([*self._of_one(item)])
 
     def _of_one(self, item: Item) -> Iterator[Result]:
-        for time in range(1, MOST_SAMPLES + 1):
+        for time in range(1, self.samples + 1):
             if (line := self._line(ONE, item, time)) is None:
                 return
             yield line
@@ -148,12 +149,12 @@ class Evaluation:
         if item.tests and not item.example:
             return 1
         samples = [*self._of_one(item)]
-        passed = next((at for at, one in enumerate(samples, start=1) if one["passes_example"]), MOST_SAMPLES)
+        passed = next((at for at, one in enumerate(samples, start=1) if one["passes_example"]), self.samples)
         line = self._line(team, item)
         assert line is not None  # noqa: S101 - the team is asked first
         price = "usd" if all(one["priced"] and one["usd"] for one in (line, samples[0])) else "tokens"
         times = int(line[price] / samples[0][price] + 1e-9) if samples[0][price] else 1
-        return max(1, min(times, passed, MOST_SAMPLES))
+        return max(1, min(times, passed, self.samples))
 
     def _bought(self, team: str, item: Item) -> list[Result]:
         return [*self._of_one(item)][: self._paid(team, item)]

@@ -133,7 +133,10 @@ async def test_the_same_money_is_the_most_frequent_answer_of_as_many_samples(hom
     async with dicing(items, {"lucky": luck, "able": Dice(1.0)}) as double:
         two = team(home, double, "two", "able", "able")
         one = team(home, double, "single", "lucky")
-        told = json.loads(await evaluated(home, "mine.jsonl", "--teams", two, "--against", one, "--json"))
+        most = ["mine.jsonl", "--teams", two, "--against", one, "--json"]
+        fewer = json.loads(await evaluated(home, *most, "--samples", "1"))
+        assert "asked 1.0 times" in row(fewer, "same money as two")["note"]
+        told = json.loads(await evaluated(home, *most))
     lines = results(home)
     predicted = 0
     for item in items:

@@ -62,7 +62,16 @@ async def evaluate(options: EvalOptions) -> int:
 
     with ResultsFile.opened(options.results) as results, run_service() as service:
         found = Evaluation(
-            items, [*teams], scorer, results, service, request_of, told, options.budget, options.concurrency
+            items,
+            [*teams],
+            scorer,
+            results,
+            service,
+            request_of,
+            told,
+            options.budget,
+            options.concurrency,
+            options.samples,
         )
         await found.run()
         if options.json:

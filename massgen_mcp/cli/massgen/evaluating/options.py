@@ -10,6 +10,7 @@ from massgen_mcp.cli.completion import answer_shell
 from massgen_mcp.cli.exits import EXIT_CONFIG
 from massgen_mcp.cli.manual import Manual
 from massgen_mcp.cli.massgen.options import CONCURRENCY, dollars, model_names
+from massgen_mcp.evaluation.comparing import MOST_SAMPLES
 
 MANUAL = """
 Every item is asked of each team and of one model; then of the one model again, as often as the team's money for this \
@@ -39,6 +40,7 @@ class EvalOptions:
     budget: float | None
     max_usd_each: float | None
     items: int | None
+    samples: int
     concurrency: int
     results: Path
     html: Path | None
@@ -92,6 +94,13 @@ def make_parser() -> Parser:
     parser.add_argument("--budget", metavar="USD", type=dollars, help="for all: no run begins that could pass it")
     parser.add_argument("--max-usd-each", metavar="USD", type=dollars, help="for each run, instead of its config's")
     parser.add_argument("--items", metavar="N", type=whole_number, help="so many of them, drawn always alike")
+    parser.add_argument(
+        "--samples",
+        metavar="N",
+        type=whole_number,
+        default=MOST_SAMPLES,
+        help="ask the one model an item at most so often, whatever a team has cost (%(default)s)",
+    )
     parser.add_argument(
         "--concurrency", metavar="N", type=whole_number, default=CONCURRENCY, help="so many runs at once (%(default)s)"
     )
