@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from massgen_mcp.cli.command_line import Parser, whole_number
+from massgen_mcp.cli.command_line import Parser, counting_number, whole_number
 from massgen_mcp.cli.completion import answer_shell
 from massgen_mcp.cli.exits import EXIT_CONFIG
 from massgen_mcp.cli.manual import Manual
@@ -97,7 +97,7 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--samples",
         metavar="N",
-        type=whole_number,
+        type=counting_number,
         default=MOST_SAMPLES,
         help="ask the one model an item at most so often, whatever a team has cost (%(default)s)",
     )
