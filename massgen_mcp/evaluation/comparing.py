@@ -19,6 +19,7 @@ from massgen_mcp.runs.batch import Batch, BatchQuestion, Result, ResultsFile
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.statistics.paired import FEWEST, Paired
+from massgen_mcp.statistics.words import counts_text
 
 ONE = "one"
 """The name of the one model in ids."""
@@ -260,7 +261,10 @@ def _row(name: str, lines: Mapping[str, Result], note: str = "") -> Row:
 
 def _coverage(lines: Iterable[Result]) -> str:
     found = [line for line in lines if line["members"]]
-    return f"some agent is right in {sum(line['some_right'] for line in found)} of {len(found)}" if found else ""
+    if not found:
+        return ""
+    outcomes = counts_text(Counter(str(line["outcome"]) for line in found if line["outcome"]))
+    return f"some agent is right in {sum(line['some_right'] for line in found)} of {len(found)}; {outcomes}"
 
 
 def _as_one(samples: Sequence[Result]) -> Result:

@@ -68,6 +68,8 @@ async def test_the_table_has_the_figures_that_the_dice_predict_at_their_price(ho
     assert {item: lines[f"three/{item}"]["right"] for item in sure} == sure
     assert row(told, "one model")["right"] == row(told, "same money as three")["right"] == sum(able.values())
     assert row(told, "one model")["failed"] == {"failed": 1}
+    outcomes = Counter(line["outcome"] for line in lines.values() if line["members"])
+    assert all(f"{n} {outcome.replace('_', ' ')}" in row(told, "three")["note"] for outcome, n in outcomes.items())
     by_hand = Counter((lines[f"three/{item.id}"]["right"], able[item.id]) for item in items)
     found = against(told, "one model")
     assert (found["only_first"], found["only_second"]) == (by_hand[True, False], by_hand[False, True])

@@ -39,7 +39,7 @@ async def evaluate(options: EvalOptions) -> int:
     files = [OutputFile(path.absolute(), "--html") for path in _pages(options.html)]
     for file in files:
         file.check()
-    replayed = find_home(os.environ).path / "checks" / "replayed"
+    replayed = find_home(os.environ).path / "checks" / "replayed" / options.results.stem
     items = await _own_items(replayed) if options.from_runs else read_items(options.tasks)
     items = Random("items").sample(items, min(len(items), options.items or len(items)))
     scorer = await Scorer.ready(items)
