@@ -46,6 +46,7 @@ TAKEN = (
         "every run has a tree of its own; a place outside of it is refused",
     ),
     ("`custom_tools`", "[functions as tools](commands.md#functions-as-tools)"),
+    ("`type: codex`, `copilot`, `gemini_cli`", "`type: acp` with that [preset](acp.md)"),
     ("keys of `claude_code` and of `ag2`", "see [Claude Code](claude-code.md) and [AG2](ag2.md)"),
     (
         "`initial_round_timeout_seconds`, `subsequent_round_timeout_seconds`",

@@ -32,7 +32,7 @@ OF_THE_AGENT = (
     *("mcp_servers", "allowed_tools", "exclude_tools"),
 )
 """What stands under `backend` in a file, and is no matter of the backend."""
-OF_CLAUDE_CODE = ("allowed_tools", "exclude_tools")
+OF_CLAUDE_CODE = ("allowed_tools",)
 """What the Claude Code CLI has a meaning of its own for."""
 MAX_PLACE = 4096
 _OWN_TYPES = {"scripted", *LIMITED_TYPES, *(alias for row in PROVIDERS for alias in row.aliases)}

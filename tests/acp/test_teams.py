@@ -103,7 +103,7 @@ def test_a_killed_run_goes_on_with_a_new_process_and_pays_no_reply_twice(home: T
         ({"preset": "codex", "command": ["x"]}, "expected one of: preset"),
         ({}, "expected one of: preset"),
         ({"command": ["x"], "login": "own"}, "login: own needs a preset"),
-        ({"preset": "gemini_cli", "model": "g"}, "model: this CLI is not told of a model"),
+        ({"command": ["x"], "model": "g"}, "model: a command's own CLI is not told of one"),
         ({"preset": "codex", "enclosure": "off"}, "only your own config"),
     ],
 )

@@ -94,15 +94,14 @@ def _opencode() -> dict[str, str]:
 
 
 def _gemini() -> dict[str, str]:
-    """With a model of one's own choice it does not ask another one which it shall be."""
-    return {"GOOGLE_GEMINI_BASE_URL": "@API@", "GEMINI_API_KEY": KEY, "GEMINI_MODEL": "gemini-2.5-pro"}
+    return {"GOOGLE_GEMINI_BASE_URL": "@API@", "GEMINI_API_KEY": KEY}
 
 
 CLIS: Mapping[str, Cli] = {
     "codex": Cli("codex-acp", "codex", _codex(), has_shell=True),
     "claude": Cli("claude-agent-acp", "claude_code", {"ANTHROPIC_BASE_URL": "@API@", "ANTHROPIC_API_KEY": KEY}),
     "opencode": Cli("opencode", "opencode", _opencode(), has_shell=True, is_node=False),
-    "gemini": Cli("gemini", "gemini_cli", _gemini()),
+    "gemini": Cli("gemini", "gemini_cli", _gemini(), {"model": "gemini-2.5-pro"}),
 }
 
 

@@ -84,6 +84,8 @@ def _plan(config: AcpBackendConfig, environ: Mapping[str, str], program: str, pl
     preset = preset_of(config)
     variables = {name: environ[name] for name in variables_of(config) if environ.get(name)}
     variables |= {**preset.environ, **(preset.enclosed if enclosed else preset.bare)}
+    if preset.model_variable and config.model != "default":
+        variables[preset.model_variable] = config.model
     programs = [os.path.realpath(program) if enclosed else program]
     variable, own = preset.own_cli
     if variable and (found := shutil.which(own, path=environ.get("PATH"))):

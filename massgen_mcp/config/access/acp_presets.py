@@ -54,6 +54,8 @@ class Preset:
     model_option: str = ""
     effort_option: str = ""
     """Names of session options; empty: there is none."""
+    model_variable: str = ""
+    """What names the model where no option does."""
     sign: tuple[Sign, ...] = ("name", "server")
     notice: str = r"(?!)"
     """What it says itself in place of the model, as a whole piece of text."""
@@ -128,6 +130,7 @@ PRESETS: Mapping[AcpPreset, Preset] = MappingProxyType(
                 "GEMINI_CLI_NO_RELAUNCH": "true",
             },
             mode="default",
+            model_variable="GEMINI_MODEL",
             sign=("id",),
             counts="nothing",
         ),
@@ -145,6 +148,7 @@ PRESETS: Mapping[AcpPreset, Preset] = MappingProxyType(
             ("--acp",),
             install="npm install -g @github/copilot",
             login_file=".copilot/config.json",
+            model_variable="COPILOT_MODEL",
             hosts=("api.githubcopilot.com:443", "api.github.com:443", "github.com:443"),
             counts="nothing",
         ),

@@ -41,12 +41,19 @@ class Spelled:
     moved: dict[Place, Place] = field(default_factory=dict[Place, Place])
 
 
+OVER_ACP = ("codex", "copilot", "gemini_cli")
+"""Types of MassGen's that are presets here."""
+
+
 def take(backend: dict[str, Plain], place: Place) -> Spelled:
     """Bring `backend`, the caller's own copy at `place`, to our spelling."""
     spelled, kind = Spelled(), backend.get("type")
     if kind == "scripted" or kind == "ag2":
         return spelled
     _take_system_message(backend, spelled)
+    if kind in OVER_ACP:
+        backend.update(type="acp", preset=kind)
+        return spelled
     if kind == "claude_code":
         _take_claude_code(backend, place, spelled)
         return spelled

@@ -171,13 +171,13 @@ NEEDLESS = (
     ),
     Needless(
         "question and session are named when a run is started",
-        {"config": "prompt session_id", "orchestrator": "interactive_mode max_turns"},
+        {"config": "prompt task session_id", "orchestrator": "interactive_mode max_turns"},
     ),
     Needless(
         "our rules do without: first answers are independent, every later round begins with all answers that stand, "
         "and a vote counts for what its voter saw",
         {
-            "orchestrator": "fairness_enabled fairness_lead_cap_answers max_midstream_injections_per_round "
+            "orchestrator": "type fairness_enabled fairness_lead_cap_answers max_midstream_injections_per_round "
             "defer_peer_updates_until_restart allow_midstream_peer_updates_before_checklist_submit disable_injection "
             "defer_voting_until_all_answered",
             "coordination": "enable_quality_rethink_on_iteration enable_novelty_on_iteration novelty_injection "
@@ -214,7 +214,7 @@ NEEDLESS = (
     ),
     Needless(
         "an API's features that are tried out are not asked for",
-        {"backend": "betas"},
+        {"backend": "betas enable_strict_tool_use enable_programmatic_flow enable_tool_search tool_search_variant"},
     ),
     Needless(
         "agents have no tools that would need a permission",

@@ -59,7 +59,7 @@ class AcpBackendConfig(PricedBackendConfig, frozen=True):
     command: tuple[PrintableName, ...] | None = Field(default=None, min_length=1, max_length=50)
     """Any other: a program and its arguments."""
     model: ModelName = "default"
-    """`default`: whatever the CLI takes. Only where the preset lets a model be chosen."""
+    """`default`: whatever the CLI takes. Only with a preset."""
     reasoning_effort: Literal["minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     """How long the model thinks; for `codex` and `claude_code`. Default: as the CLI has it."""
     login: Literal["own", "key"] = "key"
@@ -77,8 +77,8 @@ class AcpBackendConfig(PricedBackendConfig, frozen=True):
             raise ValueError(f"expected one of: preset ({', '.join(ACP_PRESETS)}), command")
         if self.command is not None and self.login == "own":
             raise ValueError("login: own needs a preset, which says where the login is")
-        if self.model != "default" and self.preset not in ("codex", "claude_code", "opencode"):
-            raise ValueError("model: this CLI is not told of a model here; choose it in the CLI's own settings")
+        if self.model != "default" and self.preset is None:
+            raise ValueError("model: a command's own CLI is not told of one; choose it in its settings")
         if self.reasoning_effort is not None and self.preset not in ("codex", "claude_code"):
             raise ValueError("reasoning_effort: only codex and claude_code take one")
         return self
