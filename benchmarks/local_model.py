@@ -24,8 +24,8 @@ __all__ = ["NAME", "LocalModel"]
 class LocalModel(ModelProcess):
     """The model's process."""
 
-    def __init__(self, delay_seconds: float = 0.0) -> None:
-        super().__init__("benchmarks.local_model", str(delay_seconds))
+    def __init__(self, delay_seconds: float = 0.0, host: str = "127.0.0.1") -> None:
+        super().__init__("benchmarks.local_model", str(delay_seconds), host, host=host)
 
     @property
     def base_url(self) -> str:
@@ -44,7 +44,7 @@ class LocalModel(ModelProcess):
         return [str(request["body"]) for request in self._control("GET", "/record")["requests"]]
 
     def _control(self, method: str, path: str) -> dict[str, Any]:
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = HTTPConnection(self.host, self.port, timeout=10)
         try:
             connection.request(method, path)
             document: dict[str, Any] = json.loads(connection.getresponse().read())
@@ -126,12 +126,12 @@ def _whole(status: str, document: Mapping[str, object]) -> bytes:
     return head.encode() + body
 
 
-async def _main(delay_seconds: float) -> None:
-    server = await asyncio.start_server(_Server(delay_seconds).serve, "127.0.0.1", 0)
+async def _main(delay_seconds: float, host: str) -> None:
+    server = await asyncio.start_server(_Server(delay_seconds).serve, host, 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     async with server:
         await server.serve_forever()
 
 
 if __name__ == "__main__":
-    asyncio.run(_main(float(sys.argv[1])))
+    asyncio.run(_main(float(sys.argv[1]), sys.argv[2]))

@@ -12,7 +12,8 @@ ROOT = Path(__file__).resolve().parent.parent
 class ModelProcess:
     """`python -m MODULE ARGUMENTS`. A context: the process ends with it."""
 
-    def __init__(self, module: str, *arguments: str) -> None:
+    def __init__(self, module: str, *arguments: str, host: str = "127.0.0.1") -> None:
+        self.host = host
         command = [sys.executable, "-m", module, *arguments]
         self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
@@ -29,4 +30,4 @@ class ModelProcess:
 
     @property
     def root(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{self.host}:{self.port}"

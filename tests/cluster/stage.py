@@ -2,7 +2,7 @@
 
 import signal
 import subprocess
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -41,13 +41,14 @@ class Cluster:
     url: str
     workers: list[Worker] = field(default_factory=list[Worker])
     _engines: list[ClusterEngine] = field(default_factory=list[ClusterEngine])
-    _machines: list[Any] = field(default_factory=list[Any])
+    machines: list[Any] = field(default_factory=list[Any])
+    """The others."""
 
     def machine(self, name: str) -> "Cluster":
         """Another machine, with a home of its own."""
         own = replace(self.home, path=self.home.path.with_name(name))
         made = Cluster(own, self.server, self.url)
-        self._machines.append(made)
+        self.machines.append(made)
         return made
 
     def service(self) -> RunService:
@@ -60,19 +61,28 @@ class Cluster:
         self._engines.append(engine)
         return engine
 
-    def add_worker(self, *options: str) -> Worker:
-        log = self.home.work / f"worker-{len(self.workers)}.log"
+    def add_worker(
+        self, *options: str, prefix: Sequence[str] = (), variables: Mapping[str, str] | None = None
+    ) -> Worker:
+        """`prefix`: the beginning of its command line."""
+        log = self.home.work / f"{self.home.path.name}-worker-{len(self.workers)}.log"
         before = set(self.home.processes("worker"))
         with log.open("wb") as output:
-            command = [self.home.python, "-m", SERVER_MODULE, "worker", *options]
-            process = subprocess.Popen(command, env=self.home.environ, cwd=self.home.work, stderr=output, stdout=output)
+            command = [*prefix, self.home.python, "-m", SERVER_MODULE, "worker", *options]
+            process = subprocess.Popen(
+                command,
+                env={**self.home.environ, **(variables or {})},
+                cwd=self.home.work,
+                stderr=output,
+                stdout=output,
+            )
         poll_until(lambda: TAKES_RUNS in log.read_text())
         (pid,) = set(self.home.processes("worker")) - before
         self.workers.append(Worker(process, log, pid))
         return self.workers[-1]
 
     def close(self) -> None:
-        for machine in self._machines:
+        for machine in self.machines:
             machine.close()
         for engine in self._engines:
             engine.close()

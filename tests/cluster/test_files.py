@@ -125,3 +125,22 @@ async def test_a_worker_clones_what_a_run_names_from_hosts_that_its_operator_nam
         assert applied.returncode == 0, applied.stderr
         assert (repository.path / "old.txt").read_text() == "new\n"
     assert token not in "".join(file.read_text(errors="replace") for file in home.work.parent.rglob("*.log"))
+
+
+def test_the_doctor_tells_of_the_shared_store_its_workers_and_its_files(home: TempHome) -> None:
+    def told(at: TempHome) -> dict[str, tuple[str, str]]:
+        done = run_command(at, SERVER_MODULE, "doctor", "--json")
+        return {check["name"]: (check["level"], check["message"]) for check in json.loads(done.stdout)["checks"]}
+
+    with cluster(home, shared_server(), **{FILES_VARIABLE: str(home.work / "objects")}) as machines:
+        without = told(machines.home)
+        assert without["workers"] == ("warn", "none is alive of default (alive: none)")
+        machines.add_worker()
+        found = told(machines.home)
+        assert [found[name][0] for name in ("shared store", "workers", "clock", "shared files")] == ["ok"] * 4, found
+        assert found["workers"][1] == "alive: 1 of default"
+        away = told(machines.home.with_variables(MASSGEN_MCP_FILES="/proc/no-such-place"))
+        assert away["shared files"][0] == "fail", away
+    gone = told(home.with_variables(MASSGEN_MCP_STORE=f"postgresql://nobody@/none?host={home.work}"))
+    assert gone["shared store"][0] == "fail", gone
+    assert "cannot be reached" in gone["shared store"][1]

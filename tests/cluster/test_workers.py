@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import TypeVar
 
 import anyio
+import psycopg
 import pytest
 
 from massgen_mcp.config.models.config import Config
+from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.agent_work import ModelReplied
 from massgen_mcp.events.parts import Event
 from massgen_mcp.events.record import LogRecord
@@ -192,6 +194,19 @@ async def test_many_clients_with_one_key_start_one_run(machines: Cluster) -> Non
     assert len(contents) == 20, {reply.refusal for reply in replies}
     assert len({content["run_id"] for content in contents}) == len(machines.home.runs) == 1
     assert sum(not content["reused"] for content in contents) == 1
+
+
+async def test_a_worker_goes_on_in_a_store_of_the_next_version(machines: Cluster) -> None:
+    with psycopg.connect(machines.url, autocommit=True) as store:
+        store.execute("SET search_path TO massgen")
+        store.execute("ALTER TABLE runs ADD COLUMN of_the_next_version TEXT NOT NULL DEFAULT ''")
+        store.execute("INSERT INTO schema_steps (step) VALUES ('massgen/9998_next.sql')")
+        machines.add_worker()
+        service = machines.service()
+        assert_whole(await ended(service, await begun(service, team([{"answer": "42"}]))), resumed=0)
+        store.execute("INSERT INTO schema_steps (step) VALUES ('massgen/9999_after_next.sql')")
+    with pytest.raises(MassgenError, match="upgraded by a newer massgen-mcp"):
+        machines.engine().store.get("run-x")
 
 
 def test_a_store_that_is_not_there_is_told_in_plain_words(home: TempHome, tmp_path: Path) -> None:

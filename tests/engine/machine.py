@@ -197,7 +197,7 @@ class PostgresMachine:
         self._change("ALTER TABLE runs DROP COLUMN state")
 
     def outdate_store(self) -> None:
-        self._change("INSERT INTO schema_steps (step) VALUES ('massgen/9999_later.sql')")
+        self._change("INSERT INTO schema_steps (step) VALUES ('massgen/9998.sql'), ('massgen/9999.sql')")
         self._change(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
             " AND datname = current_database()"

@@ -36,7 +36,7 @@ HARNESSES: dict[str, Callable[[TempHome], Awaitable[str]]] = {
     "many-runs": lambda home: many_runs(home, runs=1_000),
     "kill-runners": lambda home: kill_runners(home, kills=200, seed=1),
     "kill-servers": lambda home: kill_servers(home, kills=200, seed=1),
-    "kill-workers": lambda home: kill_workers(home, kills=100, workers=4, seed=1),
+    "kill-workers": lambda home: kill_workers(home, kills=100, workers=4, seed=1, freezes=6, restarts=3),
     "kill-charges": lambda home: kill_charges(home, kills=100, seed=1),
     "storage-faults": storage_faults,
     "fuzz": lambda home: fuzz(home, calls=20_000, seed=1),

@@ -1,59 +1,238 @@
-"""`kill -9` of workers of several machines at random moments: is anything lost, doubled or torn?"""
+"""Workers of several machines are killed and frozen at random moments, PostgreSQL is restarted, clocks differ: is
+anything lost, doubled or torn, and how long does a run wait for its next worker?
 
+Each worker is a machine of its own: with a home and, where we are root, a network of its own. They share PostgreSQL, an
+object store and the model.
+"""
+
+import os
 import random
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
 
 import anyio
+import anyio.to_thread
 
 from benchmarks.local_model import LocalModel
 from massgen_mcp.config.loader import load_config
 from massgen_mcp.events.agent_work import ModelCallStarted
-from tests.cluster.stage import cluster
-from tests.harness import TempHome, wait_until
-from tests.postgres import shared_server
+from massgen_mcp.home import FILES_VARIABLE
+from massgen_mcp.runs.host.worker import STALLED_SECONDS
+from massgen_mcp.runs.service import RunService
+from tests.cluster.stage import Cluster, Worker, cluster
+from tests.harness import TempHome
+from tests.postgres import PostgresServer
+from tests.soak.crowd import call_at_once, crowd, percentile
 from tests.soak.kills import AGENTS, MODEL_SECONDS, TEAM, Toll, await_end, judge, moment, write_team
 from tests.teams import asked
 
 RUNS = 12
-"""Between two kills, at most."""
+"""Between two faults, at most."""
+MODEL_ADDRESS = "10.77.255.1"
+FAKE_CLOCK = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
+"""Of Debian's package faketime."""
+SKEW_SECONDS = 90
+CLIENTS = 50
 
 
-async def kill_workers(home: TempHome, *, kills: int, workers: int, seed: int) -> str:
-    """Start runs, each key three times through two servers; kill a worker at a random moment and start another one in
-    its place; `kills` times. Then let all runs come to their end.
+@contextmanager
+def networks() -> Generator[Callable[[], list[str]]]:
+    """Gives for each call what starts a program in a network of its own, from which the model can be reached."""
+    if os.geteuid() != 0 or shutil.which("ip") is None:
+        yield list
+        return
+    made, numbers, mark = list[str](), count(1), os.getpid()
+
+    def ip(*arguments: str) -> None:
+        subprocess.run(["ip", *arguments], check=True)
+
+    def network() -> list[str]:
+        number = next(numbers)
+        name, near, far = f"massgen-{mark}-{number}", f"mg{mark % 10000}n{number}", f"mg{mark % 10000}f{number}"
+        beginning = f"10.77.{number}"
+        ip("netns", "add", name)
+        made.append(name)
+        ip("link", "add", near, "type", "veth", "peer", "name", far, "netns", name)
+        ip("addr", "add", f"{beginning}.1/30", "dev", near)
+        ip("link", "set", near, "up")
+        for arguments in (
+            ["addr", "add", f"{beginning}.2/30", "dev", far],
+            ["link", "set", far, "up"],
+            ["link", "set", "lo", "up"],
+            ["route", "add", "default", "via", f"{beginning}.1"],
+        ):
+            ip("-netns", name, *arguments)
+        return ["ip", "netns", "exec", name]
+
+    ip("addr", "add", f"{MODEL_ADDRESS}/32", "dev", "lo")
+    try:
+        yield network
+    finally:
+        for name in made:
+            ip("netns", "del", name)
+        ip("addr", "del", f"{MODEL_ADDRESS}/32", "dev", "lo")
+
+
+@dataclass
+class Scene:
+    machines: Cluster
+    service: RunService
+    network: Callable[[], list[str]]
+    skewed: bool
+    taken: list[float] = field(default_factory=list[float])
+    """Seconds from the kill of a worker to when each of its runs had another one."""
+    workers: list[Worker] = field(default_factory=list[Worker])
+    frozen: list[Worker] = field(default_factory=list[Worker])
+
+    async def add_worker(self) -> None:
+        number = len(self.machines.machines)
+        variables = dict[str, str]()
+        if self.skewed and number % 2:
+            sign = "+" if number % 4 == 1 else "-"
+            variables = {
+                "LD_PRELOAD": FAKE_CLOCK,
+                "FAKETIME": f"{sign}{SKEW_SECONDS}s",
+                "DONT_FAKE_MONOTONIC": "1",
+                "PYTHONPATH": str(Path(__file__).parent / "twins" / "skewed"),
+            }
+        machine = self.machines.machine(f"machine-{number}")
+        added = await anyio.to_thread.run_sync(
+            lambda: machine.add_worker("--concurrency", "20", prefix=self.network(), variables=variables)
+        )
+        self.workers.append(added)
+
+    async def measure(self, victim: Worker) -> None:
+        """Until all runs of this worker, which was just killed, have another one or their end."""
+        began = anyio.current_time()
+        rows = await self.service.recent(state="running", limit=1000)
+        waiting = {view.row.run_id for view in rows if f"-{victim.pid}-" in (view.row.runner or "")}
+        store = self.machines.engine().store
+        while waiting:
+            for run_id in list(waiting):
+                row = await anyio.to_thread.run_sync(store.get, run_id)
+                if row.state not in ("running", "interrupted") or f"-{victim.pid}-" not in (row.runner or ""):
+                    waiting.discard(run_id)
+                    self.taken.append(anyio.current_time() - began)
+            await anyio.sleep(0.05)
+
+
+async def kill_workers(
+    home: TempHome, *, kills: int, workers: int, seed: int, freezes: int = 0, restarts: int = 0
+) -> str:
+    """Start runs, each key three times through two servers, and let a fault happen at a random moment; so many of each
+    kind, in random order. Then let all runs come to their end, and have 50 clients start one run.
     """
-    toll, runs = Toll(), list[str]()
-    with LocalModel(MODEL_SECONDS) as model, cluster(home, shared_server()) as machines:
-        config = load_config(write_team(home.work / TEAM, model.base_url), environ={})
-        services = [machines.service(), machines.service()]
-        for _ in range(workers):
-            machines.add_worker("--concurrency", "20")
-        for trial in range(kills):
-            chance = random.Random(f"{seed}/{trial}")
-            for place in range(RUNS if trial == 0 else chance.randint(1, RUNS)):
-                key = f"trial {trial}, run {place}"
-                begun = list[str]()
+    plan = ["kill"] * kills + ["freeze"] * freezes + ["fast", "immediate"] * restarts
+    random.Random(seed).shuffle(plan)
+    toll, runs, server = Toll(), list[str](), PostgresServer()
+    files = {FILES_VARIABLE: str(home.work / "objects")}
+    try:
+        with networks() as network:
+            isolated = os.geteuid() == 0 and shutil.which("ip") is not None
+            host = MODEL_ADDRESS if isolated else "127.0.0.1"
+            with LocalModel(MODEL_SECONDS, host) as model, cluster(home, server, **files) as machines:
+                config = load_config(write_team(home.work / TEAM, model.base_url), environ={})
+                services = [machines.service(), machines.service()]
+                scene = Scene(machines, services[0], network, skewed=Path(FAKE_CLOCK).exists())
+                async with anyio.create_task_group() as aside:
+                    for _ in range(workers):
+                        await scene.add_worker()
+                    for trial, fault in enumerate(plan):
+                        chance = random.Random(f"{seed}/{trial}")
+                        for place in range(RUNS if trial == 0 else chance.randint(1, RUNS)):
+                            key = f"trial {trial}, run {place}"
+                            begun = list[str]()
 
-                async def start(server: int, key: str = key, begun: list[str] = begun) -> None:
-                    view, _ = await services[server % 2].start(asked(key, config, source="kills", key=key))
-                    begun.append(view.row.run_id)
+                            async def start(number: int, key: str = key, begun: list[str] = begun) -> None:
+                                view, _ = await services[number % 2].start(asked(key, config, source="kills", key=key))
+                                begun.append(view.row.run_id)
 
-                async with anyio.create_task_group() as starts:
-                    for server in range(3):
-                        starts.start_soon(start, server)
-                toll.doubled += len(set(begun)) - 1
-                runs.append(begun[0])
-            await moment(model, chance, len(model.bodies()) + RUNS * 2 * AGENTS // 2)
-            victim = chance.choice([worker for worker in machines.workers if worker.process.returncode is None])
+                            async with anyio.create_task_group() as starts:
+                                for number in range(3):
+                                    starts.start_soon(start, number)
+                            toll.doubled += len(set(begun)) - 1
+                            runs.append(begun[0])
+                        await moment(model, chance, len(model.bodies()) + RUNS * 2 * AGENTS // 2)
+                        await _happen(fault, scene, chance, server, aside, toll)
+                marked = 0
+                for run_id in runs:
+                    await await_end(services[0], run_id)
+                    with (
+                        _named(run_id),
+                        anyio.fail_after(60),
+                    ):  # the last of its files comes a moment later, whoever is killed then
+                        while not (run := (await services[0].look(run_id)).directory).report.exists():
+                            await anyio.sleep(0.05)
+                    judge(run, toll)
+                    marked += sum(isinstance(record.event, ModelCallStarted) for record in run.event_log.read())
+                toll.doubled += len(await services[1].recent(limit=10 * len(runs))) - len(runs)
+                toll.doubled += max(0, len(model.bodies()) - marked)
+                one_key = await _one_key(machines)
+                told = f"{toll.judged()}; {freezes} freezes, {restarts} restarts each; {one_key}"
+                clocks = f"clocks {SKEW_SECONDS} s apart" if scene.skewed else "one clock (no faketime)"
+                return f"{told}; {'own networks' if isolated else 'one network'}, {clocks}; {_waits(scene.taken)}"
+    finally:
+        server.remove()
+
+
+async def _happen(
+    fault: str,
+    scene: Scene,
+    chance: random.Random,
+    server: PostgresServer,
+    aside: anyio.abc.TaskGroup,
+    toll: Toll,
+) -> None:
+    victim = chance.choice([worker for worker in scene.workers if worker not in scene.frozen])
+    match fault:
+        case "kill":
             victim.kill()
+            scene.workers.remove(victim)
             toll.kills += 1
-            machines.add_worker("--concurrency", "20")
-        marked = 0
-        for run_id in runs:
-            await await_end(services[0], run_id)
-            run = (await services[0].look(run_id)).directory
-            await wait_until(run.report.exists)  # the last of its files, also where its worker was killed just then
-            judge(run, toll)
-            marked += sum(isinstance(record.event, ModelCallStarted) for record in run.event_log.read())
-        toll.doubled += len(await services[1].recent(limit=10 * len(runs))) - len(runs)
-        toll.doubled += max(0, len(model.bodies()) - marked)
-    return toll.judged()
+            aside.start_soon(scene.measure, victim)
+            await scene.add_worker()
+        case "freeze":
+            aside.start_soon(_freeze, scene, victim)
+        case _:
+            await anyio.to_thread.run_sync(lambda: server.stop(at_once=fault == "immediate"))
+            await anyio.to_thread.run_sync(server.start)
+
+
+async def _freeze(scene: Scene, victim: Worker) -> None:
+    scene.frozen.append(victim)
+    victim.send(signal.SIGSTOP)
+    await anyio.sleep(2 * STALLED_SECONDS)
+    victim.send(signal.SIGCONT)
+    scene.frozen.remove(victim)
+
+
+async def _one_key(machines: Cluster) -> str:
+    arguments = {"question": "q", "models": ["scripted/x"], "idempotency_key": "the one"}
+    async with crowd(machines.home, 2) as servers:
+        replies = await call_at_once(servers, "start_run", [[arguments] * (CLIENTS // 2)] * 2)
+    contents = [reply.content for reply in replies if reply.content is not None]
+    assert len(contents) == CLIENTS, {reply.refusal for reply in replies}
+    assert len({content["run_id"] for content in contents}) == 1
+    assert sum(not content["reused"] for content in contents) == 1
+    return f"{CLIENTS} clients with one key on two servers: 1 run"
+
+
+def _waits(seconds: list[float]) -> str:
+    if not seconds:
+        return "no run waited for another worker"
+    p50, p90 = percentile(seconds, 0.5), percentile(seconds, 0.9)
+    return f"{len(seconds)} runs taken over after p50 {p50:.1f} s, p90 {p90:.1f} s, at most {max(seconds):.1f} s"
+
+
+@contextmanager
+def _named(run_id: str) -> Generator[None]:
+    try:
+        yield
+    except TimeoutError as error:
+        raise AssertionError(f"{run_id} has no report") from error

@@ -271,12 +271,12 @@ class LocalFiles:
 
     def making(self) -> AbstractContextManager[None]:
         """Held while a new run has files and no row yet. As long as it is held, no files without a row are deleted."""
-        return _locked(self._home.path / "making.lock", shared=True, patience=math.inf)
+        return locked(self._home.path / "making.lock", shared=True, patience=math.inf)
 
     @contextmanager
     def pruning(self) -> Generator[None]:
         """Held while old files are deleted, by one process at a time. Raises `BlockingIOError` if that is another."""
-        with _locked(self._home.path / "prune.lock"):
+        with locked(self._home.path / "prune.lock"):
             yield
             _make_reserve(self._reserve)
 
@@ -324,7 +324,7 @@ class LocalFiles:
         not ours to delete.
         """
         removed: list[tuple[str, int]] = []
-        with _locked(self._home.path / "making.lock"):
+        with locked(self._home.path / "making.lock"):
             found = [path for path in self._home.runs.iterdir() if RUN_ID.fullmatch(path.name)]
             of_runs = known([path.name for path in found])
             for path in found:
@@ -362,7 +362,7 @@ def _size(path: Path) -> int:
 
 
 @contextmanager
-def _locked(path: Path, *, shared: bool = False, patience: float = 0.0) -> Generator[None]:
+def locked(path: Path, *, shared: bool = False, patience: float = 0.0) -> Generator[None]:
     """Raises `BlockingIOError` if another process still holds the lock after `patience` seconds."""
     try:
         descriptor = acquire(path, shared=shared, patience=patience)

@@ -13,7 +13,7 @@ from massgen_mcp.cli.massgen_mcp.install.check import check_clients
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.config.loader import config_places, is_team
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.home import find_home
+from massgen_mcp.home import STORE_VARIABLE, find_home
 from massgen_mcp.request.build import adjusted_team
 from massgen_mcp.request.run_request import CallerRequest
 from massgen_mcp.request.team import NamedTeam
@@ -24,6 +24,7 @@ from massgen_mcp.runs.doctor.models import check_models
 from massgen_mcp.runs.doctor.result import DoctorCheck
 from massgen_mcp.runs.host.setting_up import try_checks
 from massgen_mcp.runs.store.local import local_engine
+from massgen_mcp.runs.store.opening import open_cluster
 from massgen_mcp.runs.store.rebuild import Rebuilt, rebuild
 
 CHECKS_SECONDS = 300.0
@@ -39,6 +40,7 @@ async def run(options: argparse.Namespace) -> int:
     checks = [
         *rebuilt,
         *check_all(engine, os.environ),
+        *await _shared(),
         *await check_models(Path.cwd(), os.environ),
         *await check_frameworks(os.environ),
         *await sandbox_checks(),
@@ -52,6 +54,17 @@ async def run(options: argparse.Namespace) -> int:
         for check in checks:
             _say(check)
     return EXIT_FAILED if any(check.level == "fail" for check in checks) else EXIT_OK
+
+
+async def _shared() -> list[DoctorCheck]:
+    """The store of several machines, where one is set."""
+    if not os.environ.get(STORE_VARIABLE):
+        return []
+    try:
+        engine = open_cluster(find_home(os.environ), os.environ)
+        return [DoctorCheck(*found) for found in await anyio.to_thread.run_sync(engine.checks)]
+    except MassgenError as error:
+        return [DoctorCheck("shared store", "fail", str(error), f"see {STORE_VARIABLE}")]
 
 
 async def _tried(named: str | None, cwd: Path) -> list[DoctorCheck]:

@@ -5,14 +5,14 @@ from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.home import Home
+from massgen_mcp.home import FILES_VARIABLE, Home
 from massgen_mcp.runs.engine import Engine, Expirable, RunFiles, RunRow
 from massgen_mcp.runs.store.directory import LocalFiles, RunDirectory
 from massgen_mcp.runs.store.postgres.database import PostgresDatabase, translated
@@ -27,6 +27,9 @@ SILENT_SECONDS = 15.0
 """After so long without a sign of life nobody is told any more that a worker is alive."""
 
 
+CLOCK_SECONDS = 5.0
+Check = tuple[str, Literal["ok", "warn", "fail"], str, str]
+"""What one look found: of what, how it is, in words, and what to do."""
 COPY_SECONDS = 24 * 3600.0
 """For so long a copy of a run's files is kept that was fetched to be looked at."""
 
@@ -195,6 +198,37 @@ class ClusterEngine(Engine):
         """See `schema.upgrade`. Raises `MassgenError`."""
         with translated():
             return upgrade(self.url)
+
+    def checks(self) -> list[Check]:
+        """What a person should know of the store, its workers and its files. Never raises."""
+        where, version = conninfo_to_dict(self.url).get("host", "this machine"), self.store.described()
+        if (problem := self.store.examine()) is not None:
+            message, _, advice = problem.partition("; ")
+            return [("shared store", "fail", message, advice or "see PostgreSQL's log")]
+        alive, ahead = self.store.workers(SILENT_SECONDS), self.store.clock_ahead()
+        pools = ", ".join(f"{count} of {pool}" for pool, count in sorted(alive.items()))
+        found: list[Check] = [("shared store", "ok", f"{version}, at {where}", "")]
+        if self.pool in alive:
+            found.append(("workers", "ok", f"alive: {pools}", ""))
+        else:
+            advice = "start one with its keys: massgen-mcp worker"
+            found.append(("workers", "warn", f"none is alive of {self.pool} (alive: {pools or 'none'})", advice))
+        if abs(ahead) > CLOCK_SECONDS:
+            message = f"this machine's clock is {ahead:+.0f} s off PostgreSQL's"
+            found.append(("clock", "warn", message, "no run suffers, but times that are shown are wrong"))
+        else:
+            found.append(("clock", "ok", "as PostgreSQL's", ""))
+        return [*found, self._check_files()]
+
+    def _check_files(self) -> Check:
+        if self.files.objects is None:
+            message = f"files of runs are in {self.home.path}, which all machines have to mount"
+            return ("shared files", "ok", message, "")
+        try:
+            self.files.objects.probe()
+        except MassgenError as error:
+            return ("shared files", "fail", str(error), f"see {FILES_VARIABLE} and the keys for it")
+        return ("shared files", "ok", f"{self.files.objects.url} can be written", "")
 
     def close(self) -> None:
         self.listener.close()

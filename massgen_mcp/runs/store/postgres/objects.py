@@ -25,6 +25,7 @@ from obstore.store import ObjectStore, from_url
 
 from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.runs.engine import Expirable
+from massgen_mcp.runs.store.directory import locked
 from massgen_mcp.workspace.snapshot import remove_tree
 
 LAST_EPOCH = 10**8 - 1
@@ -32,7 +33,9 @@ LAST_EPOCH = 10**8 - 1
 PULLED = ".pulled"
 """In a directory: the name of the last archive that was read into it."""
 IN_MEMORY = 1 << 20
-_OWN = {"private", PULLED}
+_PULLING = f"{PULLED}.lock"
+PULL_SECONDS = 60.0
+_OWN = {"private", PULLED, _PULLING}
 _MADE_AGAIN = {"node_modules", ".venv", "venv", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".cache"}
 """Directories in workspaces that programs fill."""
 _REQUEST = "config.json"
@@ -84,19 +87,20 @@ class RunObjects:
         """Bring a directory up to date. `only`: nothing but the file of this name."""
         marker = root / PULLED
         try:
-            seen = marker.read_text() if marker.exists() and only is None else ""
-            for name, _ in self.archives(run_id, kinds):
-                if name > seen:
-                    self._unpack(name, root, only)
-                    if only is None:
-                        marker.write_text(name)
-                    elif (root / only).exists():
-                        break
+            root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with locked(root / _PULLING, patience=PULL_SECONDS):
+                seen = marker.read_text() if marker.exists() and only is None else ""
+                for name, _ in self.archives(run_id, kinds):
+                    if name > seen:
+                        self._unpack(name, root, only)
+                        if only is None:
+                            marker.write_text(name)
+                        elif (root / only).exists():
+                            break
         except OSError as error:
             raise storage_error(f"cannot bring the files of {run_id} here", error) from error
 
     def _unpack(self, name: str, root: Path, only: str | None) -> None:
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.SpooledTemporaryFile(IN_MEMORY) as file:
             with _told():
                 for chunk in obstore.get(self._store, name):
@@ -226,13 +230,18 @@ def _remove(root: Path, places: Iterable[str]) -> None:
 
 
 def _replace(archive: tarfile.TarFile, member: tarfile.TarInfo, root: Path) -> None:
-    """No link that lies in its place is followed."""
+    """No link that lies in its place is followed, and whoever reads it sees the old content or the new one."""
     path = root / member.name
-    if path.is_symlink() or not (path.is_dir() and member.isdir()):
+    if path.is_symlink() or path.is_dir() != member.isdir():
         _remove(root, [member.name])
-    archive.extract(member, root, filter="data")
-    if member.isreg():
-        path.chmod(member.mode & 0o777)
+    if not member.isreg():
+        archive.extract(member, root, filter="data")
+    elif path.parent.resolve().is_relative_to(root.resolve()):
+        fresh = f".{secrets.token_hex(8)}.new"
+        archive.extract(member.replace(name=fresh, deep=False), root, filter="data")
+        (root / fresh).chmod(member.mode & 0o777)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (root / fresh).replace(path)
 
 
 @contextmanager

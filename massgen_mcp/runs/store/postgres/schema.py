@@ -1,6 +1,7 @@
 """The tables of the store: procrastinate's and ours, made and brought up to date in steps, each of which is noted.
 
-Ours are plain files in `steps/`, in the order of their numbers. Never change one that was released.
+Ours are plain files in `steps/`, in the order of their numbers. Never change one that was released. Programs of one
+version and of the next work side by side: a step may only add, and take away what the version before used no more.
 """
 
 from collections.abc import Iterator
@@ -22,10 +23,10 @@ SCHEMA_VERSION = len(_STEPS)
 
 
 def check_schema(connection: psycopg.Connection[Any]) -> None:
-    """Raises `MassgenError` store_unavailable for a store that is not of this version."""
+    """Raises `MassgenError` store_unavailable for a store that is not of this version or the next one."""
     done = _done(connection)
     version = sum(step.startswith(f"{OURS}/") for step in done)
-    if version > SCHEMA_VERSION:
+    if version > SCHEMA_VERSION + 1:
         raise MassgenError(
             "store_unavailable",
             f"the run store was upgraded by a newer massgen-mcp (schema {version}, this one knows {SCHEMA_VERSION}); "
@@ -51,7 +52,7 @@ def upgrade(url: str) -> list[str]:
             b"CREATE TABLE IF NOT EXISTS schema_steps (step TEXT PRIMARY KEY, at TIMESTAMPTZ DEFAULT now())"
         )
         done = _done(connection)
-        if sum(step.startswith(f"{OURS}/") for step in done) > SCHEMA_VERSION:
+        if sum(step.startswith(f"{OURS}/") for step in done) > SCHEMA_VERSION + 1:
             check_schema(connection)
         for step, statements in _missing(done):
             with connection.transaction():

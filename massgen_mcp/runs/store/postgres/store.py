@@ -97,6 +97,20 @@ class ClusterStore(Store):
         with self.database.reading() as db:
             db.execute("DELETE FROM workers WHERE name = ? OR seen < now() - interval '1 day'", (worker,))
 
+    def workers(self, seconds: float) -> dict[str, int]:
+        """How many workers of each pool were seen within so many seconds."""
+        query = "SELECT pool, count(*) FROM workers WHERE seen > now() - make_interval(secs => ?) GROUP BY pool"
+        with self.database.reading() as db:
+            return dict(db.execute(query, (seconds,)).fetchall())
+
+    def clock_ahead(self) -> float:
+        """By how many seconds this machine's clock is ahead of PostgreSQL's, at least."""
+        with self.database.reading() as db:
+            before = time.time()
+            (theirs,) = db.execute("SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8)").fetchone() or (0,)
+            after = time.time()
+        return max(0.0, before - theirs) or min(0.0, after - theirs)
+
     def workers_alive(self, pool: str, seconds: float) -> bool:
         """Whether a worker of this pool was seen within so many seconds."""
         query = "SELECT 1 FROM workers WHERE pool = ? AND seen > now() - make_interval(secs => ?) LIMIT 1"
