@@ -72,7 +72,7 @@ async def test_a_run_goes_through_four_machines_and_its_patch_to_a_fifth(
     async with watcher.home.client() as client:
         seen = await call(client, "wait_run", run_id=run_id, until="change", cursor=0, timeout_seconds=30)
         assert seen["status"] == "running"
-        await wait_until(lambda: list(first.home.path.glob("work/*/*/workspaces/agent_a/project/sub/more.txt")))
+        await wait_until(lambda: list(first.home.path.glob("work/*/*/*/workspaces/agent_a/project/sub/more.txt")))
         await call(client, "control_run", run_id=run_id, action="steer", message="Go on.")
         first.workers[0].send(signal.SIGKILL)
         second.add_worker()

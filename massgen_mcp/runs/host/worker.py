@@ -141,7 +141,8 @@ class Worker:
             try:
                 await self._take(run_id)
             finally:
-                del self._executing[run_id]
+                if self._executing.get(run_id) is scope:  # it may have come back here, with another job
+                    del self._executing[run_id]
 
     async def _take(self, run_id: str) -> None:
         taken = await _retried(self._store.take, run_id, self._name)
@@ -160,7 +161,7 @@ class Worker:
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
                 await _retried(self._store.hand_over, run_id, epoch)
-                await anyio.to_thread.run_sync(remove_tree, self._own / run_id)
+                await anyio.to_thread.run_sync(remove_tree, self._own / str(epoch) / run_id)
             raise
         except Exception as error:
             if any(isinstance(cause, TakenOver) for cause in root_causes(error)):

@@ -103,7 +103,7 @@ class SharedFiles(LocalFiles):
         if self.objects is None:
             path = self.of(row).path
             return RunDirectory(path, self._log_of(path).taken(epoch)), None
-        path = own / row.run_id
+        path = own / str(epoch) / row.run_id
         mirror = Mirror(self.objects, row.run_id, path, epoch)
         mirror.fetch()
         return RunDirectory(path, self._log_of(path).taken(epoch, mirror.keep)), mirror
