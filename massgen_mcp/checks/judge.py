@@ -252,10 +252,14 @@ class FileJudge:
         for path in not_there(output):
             for one in self._base.directories:
                 below = path.removeprefix(f"{WORKSPACE}/{one.name}/").removeprefix(f"{one.path}/")
-                in_base = below.startswith("/") or os.fsencode(f"{one.name}/{below}") in files
-                if not in_base and not is_secret(Path(below).parts) and Path(one.path, below).is_file():
-                    return IGNORED_CURE.format(below)
+                own = Path(one.path, below)
+                there = os.fsencode(f"{one.name}/{below}") in files or self._is_shown(own)
+                if not below.startswith("/") and not there and not is_secret(Path(below).parts) and own.is_file():
+                    return self.doubt or IGNORED_CURE.format(below)
         return ""
+
+    def _is_shown(self, own: Path) -> bool:
+        return any(own.is_relative_to(one.host) for one in self._shown)
 
     @in_thread
     def subject(self, tree: str) -> Subject:

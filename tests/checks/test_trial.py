@@ -77,14 +77,15 @@ async def test_a_dry_run_says_how_checks_stand_and_the_start_after_it_says_it_ag
 
 
 async def test_a_check_that_misses_what_git_ignores_is_told_what_to_do(project: Path, environ: dict[str, str]) -> None:
-    (project / ".gitignore").write_text("dist\n.env\n")
-    (project / "dist").mkdir()
-    for name in ("dist/made.js", ".env"):
+    (project / ".gitignore").write_text("dist\nnode_modules\n.env\n")
+    for name in ("dist/made.js", "node_modules/there.js", ".env"):
+        (project / name).parent.mkdir(exist_ok=True)
         (project / name).write_text("x\n")
     named = 'cat "$PWD/{}"'
-    checks = [named.format("dist/made.js"), named.format(".env"), named.format("dist/not.js"), 'ls "$PWD/value" gone']
+    checks = [named.format("dist/made.js"), named.format(".env"), named.format("dist/not.js")]
+    checks += [f'echo "Cannot find module from $PWD/{name}"; false' for name in ("value", "node_modules/there.js")]
     tried = await try_checks(team_on(project, TELLS, checks=checks), environ, seconds=60)
-    assert [one.state for one in tried] == ["failed"] * 4
+    assert [one.state for one in tried] == ["failed"] * 5
     assert tried[0].cure.startswith("dist/made.js is in no copy, as git ignores it")
     assert "copy_ignored" not in "".join(one.cure for one in tried[1:])
 
