@@ -49,7 +49,7 @@ def sentences(comparison: Comparison) -> list[str]:
     counted = (
         f"{one} and {other}: both right {paired.both}, only {one} {paired.only_first}, only {other} "
         f"{paired.only_second}, neither {paired.neither}; {100 * paired.difference:+.1f} points "
-        f"({100 * paired.low:+.1f} to {100 * paired.high:+.1f}), p = {paired.p:.3f} (McNemar, exact)"
+        f"({100 * paired.low:+.1f} to {100 * paired.high:+.1f}), {paired.p_told} (McNemar, exact)"
     )
     claim = paired.claim(one, other, settled=comparison.settled)
     return [counted, *([f"items needed to show a difference of {needed}"] if needed else []), claim]

@@ -56,6 +56,10 @@ class Paired:
         n, least = self.only_first + self.only_second, min(self.only_first, self.only_second)
         return min(1.0, sum(math.comb(n, k) for k in range(least + 1)) / 2 ** (n - 1)) if n else 1.0
 
+    @property
+    def p_told(self) -> str:
+        return f"p = {self.p:.3f}" if self.p >= 0.0005 else "p < 0.001"
+
     def is_settled(self, comparisons: int = 1) -> bool:
         """Whether a difference is shown, however often one looks, so that of so many comparisons none is settled by
         chance but in 5 %: the likelihood of what was seen, averaged over all differences, against that of none.
@@ -91,7 +95,7 @@ class Paired:
         needed = self.needed(0.05)
         more = f"; to tell 5 points apart takes about {needed:,}" if needed else ""
         return (
-            f"{n} items do not show whether {first} or {second} is better (p = {self.p:.3f}): the difference may well "
+            f"{n} items do not show whether {first} or {second} is better ({self.p_told}): the difference may well "
             f"be {between} points{more}."
         )
 
@@ -101,6 +105,9 @@ def _interval(first: int, second: int, items: int) -> tuple[float, float]:
     """By resampling the items, of which these many are right alone."""
     if not items:
         return 0.0, 0.0
+    if not first + second:  # resampling says nothing of what was never seen: so often it may be all the same
+        most = 1 - (LEVEL / 2) ** (1 / items)
+        return -most, most
     random = Random("bootstrap")
     weights = (first, second, items - first - second)
     drawn = sorted(sum(random.choices((1, -1, 0), weights, k=items)) for _ in range(RESAMPLES))
