@@ -16,15 +16,18 @@ addEventListener('hashchange', async () => { if (await bring() && !inside) locat
 
 class Refused extends Error {}
 let inside = false;
-const field = h('input', {type: 'password', name: 'token', autocomplete: 'current-password', required: true, 'aria-label': 'Token'});
-const entry = h('form', {}, h('label', {}, 'Your token ', field), h('button', {}, 'Log in'));
-entry.addEventListener('submit', async event => {
-  event.preventDefault();
-  const answer = await fetch('/api/login', {method: 'POST', headers: bearer(field.value.trim())}).catch(() => null);
-  if (answer && answer.ok) location.reload();
-  else { field.value = ''; field.placeholder = 'That token is not right'; }
-});
-const out = known.login ? h('section', {role: 'alert'}, h('h1', {}, 'Log in'), entry) : h('section', {role: 'alert'}, h('h1', {}, 'Not let in'), h('p', {}, 'Open the address that ', h('code', {}, 'massgen-mcp web'), ' printed; each start of it has a new one.'));
+function loginForm() {
+  const field = h('input', {type: 'password', name: 'token', autocomplete: 'current-password', required: true, 'aria-label': 'Token'});
+  const form = h('form', {}, h('label', {}, 'Your token ', field), ' ', h('button', {}, 'Log in'));
+  form.addEventListener('submit', async event => {
+    event.preventDefault();
+    const answer = await fetch('/api/login', {method: 'POST', headers: bearer(field.value.trim())}).catch(() => null);
+    if (answer && answer.ok) location.reload();
+    else { field.value = ''; field.placeholder = 'That token is not right'; }
+  });
+  return form;
+}
+const out = known.login ? h('section', {role: 'alert'}, h('h1', {}, 'Log in'), loginForm()) : h('section', {role: 'alert'}, h('h1', {}, 'Not let in'), h('p', {}, 'Open the address that ', h('code', {}, 'massgen-mcp web'), ' printed; each start of it has a new one.'));
 async function ask(path, options = {}) {
   await brought;
   const held = () => localStorage.getItem(KEY) || '', token = held();

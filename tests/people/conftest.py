@@ -1,0 +1,5 @@
+"""One browser for the tests of the pages behind a login."""
+
+from tests.page.conftest import browser
+
+__all__ = ["browser"]
