@@ -28,7 +28,7 @@ SILENT = {
     *("prompts/get root_cause", "prompts/get second_opinion", "tools/list", "tools/call list_configs"),
     *("resources/read ", "resources/read artifacts/../", "tools/call list_runs", "tools/call start_run"),
     *("GET /", "GET /new", "GET /compare", "GET /runs/{run_id}", "GET /statistics"),
-    *("GET /api/checks", "GET /api/form", "GET /api/statistics"),
+    *("GET /api/checks", "GET /api/form", "GET /api/statistics", "POST /api/login", "DELETE /api/login"),
 }
 """Doors that say nothing of one run that is named to them; what is registered and not here has to tell bob something of
 his own, or it was not asked rightly.
