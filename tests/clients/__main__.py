@@ -18,7 +18,7 @@ SCRIPTS = {
     "install": "clients show the server that was installed into them",
     "codex-start": "Codex gets the tools of an optional server",
     "codex-answer": "Codex gets an answer of 30,000 characters whole",
-    "members": "Codex, Claude Code, opencode and Gemini CLI are members of a team, enclosed, and present what won",
+    "members": "five agent CLIs are members of a team, enclosed, and present what won",
     "delegation": "Gemini CLI, opencode, Copilot CLI and Goose start a run and get its result",
     "inspector": "the Inspector finds the schemas portable",
 }

@@ -1,5 +1,6 @@
-"""The real Codex, Claude Code, opencode and Gemini CLI as members of a team, over ACP, in our enclosure: each answers,
-has its answer checked, votes, wins and presents; gets no further than it may; and leaves nothing when it is killed.
+"""The real Codex, Claude Code, opencode, Gemini CLI and Copilot CLI as members of a team, over ACP, in our enclosure:
+each answers, has its answer checked, votes, wins and presents; gets no further than it may; and leaves nothing when it
+is killed.
 """
 
 import json
@@ -97,11 +98,18 @@ def _gemini() -> dict[str, str]:
     return {"GOOGLE_GEMINI_BASE_URL": "@API@", "GEMINI_API_KEY": KEY}
 
 
+def _copilot() -> dict[str, str]:
+    offline = {"COPILOT_OFFLINE": "true", "COPILOT_AUTO_UPDATE": "false"}
+    provider = {"COPILOT_PROVIDER_TYPE": "anthropic", "COPILOT_PROVIDER_BASE_URL": "@API@"}
+    return {**offline, **provider}
+
+
 CLIS: Mapping[str, Cli] = {
     "codex": Cli("codex-acp", "codex", _codex(), has_shell=True),
     "claude": Cli("claude-agent-acp", "claude_code", {"ANTHROPIC_BASE_URL": "@API@", "ANTHROPIC_API_KEY": KEY}),
     "opencode": Cli("opencode", "opencode", _opencode(), has_shell=True, is_node=False),
     "gemini": Cli("gemini", "gemini_cli", _gemini(), {"model": "gemini-2.5-pro"}),
+    "copilot": Cli("copilot", "copilot", _copilot(), {"model": "claude-sonnet-4-5"}, has_shell=True),
 }
 
 
@@ -115,7 +123,7 @@ class Model:
         self.reached = threading.Event()
 
     def __call__(self, asked: Asked) -> str | Call:
-        offered = {name.rpartition("_")[2] for name in asked.tools}
+        offered = {re.split("[_-]", name)[-1] for name in asked.tools}
         if not {"answer", "vote"} & offered or any(name.endswith("final_answer") for name in asked.tools):
             return _team(asked, "final_answer", {"text": FINAL})
         text = json.dumps(asked.body)
@@ -140,7 +148,7 @@ class Model:
 
 def _team(asked: Asked, tool: str, arguments: Json) -> Call:
     """A call of the team's tool, where the CLI has one of the same name."""
-    name = next((name for name in asked.tools if "team" in name and name.endswith(f"_{tool}")), tool)
+    name = next((name for name in asked.tools if "team" in name and name.endswith((f"_{tool}", f"-{tool}"))), tool)
     return Call(name, arguments)
 
 

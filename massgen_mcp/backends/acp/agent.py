@@ -4,6 +4,7 @@ The tools of a request are an MCP server that the CLI calls. A turn that is held
 cancelled. See docs/decisions.md.
 """
 
+import json
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
@@ -130,8 +131,13 @@ class AcpAgent(CliAgent):
         if tools:
             session.word = self._team.let_in(tools, session.use)
             socket, relay = self._inside(f"shared/{TEAM_SOCKET}"), self._inside(f"shared/{RELAY}")
-            arguments: JsonObject = {"args": ["-I", "-S", relay, "team", socket, session.word], "env": []}
-            params["mcpServers"] = [{"name": TEAM, "command": interpreter(), **arguments}]
+            arguments = ["-I", "-S", relay, "team", socket, session.word]
+            server: JsonObject = {"command": interpreter(), "args": [*arguments]}
+            params["mcpServers"] = [{"name": TEAM, **server, "env": []}]
+            if self._preset.servers_file and self._place is not None:
+                known: JsonObject = {"mcpServers": {TEAM: {"type": "local", **server, "tools": ["*"]}}}
+                await anyio.to_thread.run_sync(self._place.servers.write_text, json.dumps(known))
+                params["mcpServers"] = []
         if self._preset.system:
             params["systemPrompt"] = {"mode": "append", "content": [{"type": "text", "text": system}]}
         if self._preset.session:

@@ -7,7 +7,7 @@ which lets single hosts through.
 import asyncio
 import os
 import shutil
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +39,8 @@ class Place:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.work, self.home, self.shared = root / "work", root / "home", root / "shared"
+        self.servers = self.shared / "servers.json"
+        """What a CLI that takes no MCP servers over the protocol finds as its own settings. It can only read it."""
 
     def make(self) -> None:
         for directory in (self.root, self.work, self.home, self.shared):
@@ -92,18 +94,17 @@ def _plan(config: AcpBackendConfig, environ: Mapping[str, str], program: str, pl
         variables[variable] = os.path.realpath(found)
         programs.append(variables[variable])
     command = [programs[0], *preset.arguments]
-    login = own_login(config, environ) if config.login == "own" else None
+    settings = list(_settings(config, environ, place))
     if not enclosed:
-        if login is not None:
-            link = place.home / preset.login_file
+        for name, file, _ in settings:
+            link = place.home / name
             link.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             link.unlink(missing_ok=True)
-            link.symlink_to(login)
+            link.symlink_to(file)
         passed = {name: environ[name] for name in PASSED_ON if name in environ}
         return _Plan(command, {**passed, **variables, "HOME": str(place.home), "TMPDIR": str(place.home)}, None)
     shown = [VisiblePath(place.shared, SHARED)]
-    if login is not None:  # the file itself: a token that the CLI renews is no other one for its user
-        shown.append(VisiblePath(login, f"{SCRATCH}/{preset.login_file}", writable=True))
+    shown += [VisiblePath(file, f"{SCRATCH}/{name}", writable=writable) for name, file, writable in settings]
     for name in _CERTIFICATES:
         if (value := environ.get(name)) and Path(value).exists():
             variables[name] = value
@@ -111,6 +112,17 @@ def _plan(config: AcpBackendConfig, environ: Mapping[str, str], program: str, pl
     directories = tuple(dict.fromkeys(_directory(Path(one), environ) for one in programs))
     policy = Policy(place.work, place.home, tuple(shown), environ=variables, toolchains=directories, bounds=_BOUNDS)
     return _Plan(command, variables, policy)
+
+
+def _settings(config: AcpBackendConfig, environ: Mapping[str, str], place: Place) -> Iterator[tuple[str, Path, bool]]:
+    """By names below its home: files that it finds there, and whether it may write them."""
+    preset = preset_of(config)
+    login = own_login(config, environ) if config.login == "own" else None
+    if login is not None:  # the file itself: a token that the CLI renews is no other one for its user
+        yield preset.login_file, login, True
+    if preset.servers_file:
+        place.servers.write_text("{}")
+        yield preset.servers_file, place.servers, False
 
 
 def _directory(program: Path, environ: Mapping[str, str]) -> Path:

@@ -56,6 +56,8 @@ class Preset:
     """Names of session options; empty: there is none."""
     model_variable: str = ""
     """What names the model where no option does."""
+    servers_file: str = ""
+    """Below home: where it reads of MCP servers at the beginning of a session, if it takes ours from there alone."""
     sign: tuple[Sign, ...] = ("name", "server")
     notice: str = r"(?!)"
     """What it says itself in place of the model, as a whole piece of text."""
@@ -145,9 +147,11 @@ PRESETS: Mapping[AcpPreset, Preset] = MappingProxyType(
         ),
         "copilot": Preset(
             "copilot",
-            ("--acp",),
+            ("--acp", "--disable-builtin-mcps"),
             install="npm install -g @github/copilot",
             login_file=".copilot/config.json",
+            servers_file=".copilot/mcp-config.json",
+            enclosed={"COPILOT_ALLOW_ALL": "1"},  # what is refused ends its turn
             model_variable="COPILOT_MODEL",
             hosts=("api.githubcopilot.com:443", "api.github.com:443", "github.com:443"),
             counts="nothing",
