@@ -268,7 +268,7 @@ def _counts(event: ModelReplied) -> bool:
     usage = event.usage
     if usage is None or event.cost.usd is None or not 0 < event.cost.usd < 1000:
         return False
-    numbers = [value for name, value in usage.model_dump().items() if name != "estimated"]
+    numbers = [value for name, value in usage.model_dump().items() if name not in ("estimated", "at_least")]
     return all(type(number) is int and 0 <= number <= 100_000_000 for number in numbers)
 
 

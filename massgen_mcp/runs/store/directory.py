@@ -112,7 +112,7 @@ class RunDirectory:
         """The request as it was frozen. Raises `MassgenError` run_damaged, store_unavailable, and `JournalNewer`
         for one that is whole and holds what this version does not know.
         """
-        with self._request_read() as document:
+        with self.request_read() as document:
             history = tuple(EarlierTurn.model_validate(turn) for turn in document["history"])
             nesting = Nesting(**document["nesting"]) if "nesting" in document else None
             earlier = EarlierChanges(**document["begins_with"]) if "begins_with" in document else None
@@ -121,13 +121,13 @@ class RunDirectory:
 
     def read_entry(self) -> NewRun:
         """What the store was told of the run when it was started, as far as it is here. Raises as `read_request`."""
-        with self._request_read() as document:
+        with self.request_read() as document:
             entry = dict.fromkeys(("config", "fingerprint", "request_hash"), "") | document.get("entry", {})
             nesting = document.get("nesting", {})
             return NewRun(self.path.name, str(document["question"]), **entry, parent=nesting.get("parent"))
 
     @contextmanager
-    def _request_read(self) -> Generator[dict[str, Any]]:
+    def request_read(self) -> Generator[dict[str, Any]]:
         try:
             document = json.loads(self.request.read_bytes())
             if document.pop("crc") != _checksum(document):
@@ -235,7 +235,7 @@ class LocalFiles:
         del directory
         return None
 
-    def _at(self, path: Path) -> RunDirectory:
+    def directory_at(self, path: Path) -> RunDirectory:
         return RunDirectory(path, self._log_of(path))
 
     def create(
@@ -254,7 +254,7 @@ class LocalFiles:
 
     def created(self, run_id: str) -> bool:
         """Whether the request of a run that was to be created is there: it may be in spite of an error."""
-        return self._at(self._home.runs / run_id).request.exists()
+        return self.directory_at(self._home.runs / run_id).request.exists()
 
     def publish(self, run_id: str) -> None:
         """Everybody sees it."""
@@ -267,7 +267,7 @@ class LocalFiles:
         remove_tree(self._home.runs / run_id)
 
     def of(self, row: RunRow | WorkRow) -> RunDirectory:
-        return self._at(Path(row.directory) if row.directory else self._home.runs / row.run_id)
+        return self.directory_at(Path(row.directory) if row.directory else self._home.runs / row.run_id)
 
     def making(self) -> AbstractContextManager[None]:
         """Held while a new run has files and no row yet. As long as it is held, no files without a row are deleted."""
@@ -328,7 +328,7 @@ class LocalFiles:
             found = [path for path in self._home.runs.iterdir() if RUN_ID.fullmatch(path.name)]
             of_runs = known([path.name for path in found])
             for path in found:
-                if path.name in of_runs or self._at(path).event_log.begun():
+                if path.name in of_runs or self.directory_at(path).event_log.begun():
                     continue
                 size = _size(path)
                 if not dry_run:
@@ -338,12 +338,12 @@ class LocalFiles:
 
     def begun(self) -> list[RunFiles]:
         """Of all runs below the home that have a request or events, whether a store knows them or not."""
-        found = (self._at(path) for path in sorted(self._home.runs.iterdir()) if RUN_ID.fullmatch(path.name))
+        found = (self.directory_at(path) for path in sorted(self._home.runs.iterdir()) if RUN_ID.fullmatch(path.name))
         return [run for run in found if run.request.exists() or run.event_log.begun()]
 
     def with_events(self) -> list[str]:
         """Ids of the runs that have events, whether a store knows them or not."""
-        return sorted(path.name for path in self._home.runs.glob("*") if self._at(path).event_log.begun())
+        return sorted(path.name for path in self._home.runs.glob("*") if self.directory_at(path).event_log.begun())
 
 
 def _patches(run: Path) -> Iterator[Path]:

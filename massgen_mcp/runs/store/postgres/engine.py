@@ -40,10 +40,10 @@ class FetchedDirectory(RunDirectory):
     objects: RunObjects
 
     @contextmanager
-    def _request_read(self) -> Generator[dict[str, Any]]:
+    def request_read(self) -> Generator[dict[str, Any]]:
         if not self.request.exists():
             self.objects.pull(self.path.name, self.path, only=self.request.name)
-        with super()._request_read() as document:
+        with super().request_read() as document:
             yield document
 
 
@@ -57,9 +57,9 @@ class SharedFiles(LocalFiles):
         self._events_of = events_of
         self.objects = objects
 
-    def _at(self, path: Path) -> RunDirectory:
+    def directory_at(self, path: Path) -> RunDirectory:
         if self.objects is None:
-            return super()._at(path)
+            return super().directory_at(path)
         directory = FetchedDirectory(path, self._log_of(path))
         directory.objects = self.objects
         return directory
