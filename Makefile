@@ -67,7 +67,7 @@ soak: $(VENV)/developed
 	$(BIN)/python -W error -m tests.soak $(ONLY)
 
 # Real clients (Claude Code, Codex, Gemini CLI, Goose, the Inspector, …) against local doubles of the model APIs. About 9
-# minutes, and 1.5 GB to fetch; ONLY="codex-start delegation" plays some. What cannot be fetched is skipped, and said.
+# minutes, and 2 GB to fetch; ONLY="codex-start delegation" plays some. What cannot be fetched is skipped, and said.
 clients: $(VENV)/developed node_modules/installed tests/clients/node_modules/fetched
 	$(BIN)/python -m tests.clients $(ONLY)
 

@@ -293,9 +293,8 @@ class ClaudeCodeLines(JsonLines):
             case {"type": "tool_use", "id": str(call_id), "name": str(name)} if name in self._ours:
                 given = clean_object(dict(fields(fields(block).get("input"))))
                 self._calls.append(ToolCall(call_id, name.removeprefix(PREFIX), json.dumps(given, ensure_ascii=False)))
-                self._results[call_id] = (
-                    asyncio.get_running_loop().create_future()
-                )  # an earlier call may have had its id
+                # A future of its own, as an earlier call may have had this id.
+                self._results[call_id] = asyncio.get_running_loop().create_future()
             case _:
                 pass
 

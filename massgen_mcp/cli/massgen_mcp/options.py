@@ -95,13 +95,13 @@ class _Parser(Parser):
     def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.dest == "verb" and (" " in str(value) or value in ASKING):
             question = '"QUESTION"' if value in ASKING else shlex.quote(str(value)[:80])
-            self.error(f"there is no such verb; {asking(question)}")
+            self.error(f"there is no such verb; {how_to_ask(question)}")
         if action.dest == "verb" and (meant := SAID_ELSEWHERE.get(str(value))):
             self.error(f"there is no such verb; {meant}")
         super()._check_value(action, value)
 
 
-def asking(question: str) -> str:
+def how_to_ask(question: str) -> str:
     """How one asks on this machine."""
     return f"massgen {question} asks a team, massgen --background {question} lets it go on"
 

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from massgen_mcp.cli.exits import EXIT_OK
-from massgen_mcp.cli.massgen_mcp.options import asking
+from massgen_mcp.cli.massgen_mcp.options import how_to_ask
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.config.adjusted import RequestedLimits, given_path
 from massgen_mcp.errors import MassgenError
@@ -22,7 +22,9 @@ from massgen_mcp.server.results.reply import as_json
 async def run(options: argparse.Namespace) -> int:
     """Raises `MassgenError` for whatever keeps the run from beginning."""
     if not os.environ.get(STORE_VARIABLE):
-        raise MassgenError("invalid_arguments", asking('"QUESTION"') + "; start is for a --store of several machines")
+        raise MassgenError(
+            "invalid_arguments", how_to_ask('"QUESTION"') + "; start is for a --store of several machines"
+        )
     service = RunService(open_cluster(find_home(os.environ), os.environ), os.environ)
     paths = [given_path(str(directory.resolve()), "write") for directory in options.context]
     given = CallerRequest(
