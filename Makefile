@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 # Two for a core: more than half of a test's time is spent waiting for processes, disks and pauses.
 WORKERS := $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 NPM_CI := PATH="$$PATH:$(CURDIR)/$(BIN)" npm ci --loglevel=error --no-audit --no-fund --fetch-timeout=60000 --fetch-retries=4
+# Of packages for other systems, which a registry may lack, `ci` would want entries in the lock file.
+NPM_INSTALL := $(subst npm ci,npm install --no-save,$(NPM_CI))
 # Thousands of processes start in the tests: what is compiled once is kept, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE :=
 IN_PARALLEL := --numprocesses $(WORKERS) --dist loadfile
@@ -121,4 +123,4 @@ node_modules/installed: package.json package-lock.json | $(VENV)/developed
 	touch $@
 
 tests/clients/node_modules/fetched: tests/clients/package.json tests/clients/package-lock.json | $(VENV)/developed
-	$(NPM_CI) --prefix tests/clients && touch $@ || echo "THE REAL CLIENTS COULD NOT BE FETCHED"
+	$(NPM_INSTALL) --prefix tests/clients && touch $@ || echo "THE REAL CLIENTS COULD NOT BE FETCHED"

@@ -48,6 +48,7 @@ LISTINGS: Mapping[str, Listing] = {
 
 
 def show() -> None:
+    shown = 0
     for client in CLIENTS:
         if (listing := LISTINGS.get(client)) is None:
             say(f"  {client}: SKIPPED, NOTHING WAS SHOWN: it lists no servers outside its window")
@@ -63,6 +64,9 @@ def show() -> None:
         if lacking := [words for words in listing.wanted if words not in told]:
             raise Broken(f"{client} does not show {lacking}")
         hold(KEY_VALUE not in told, f"{client} shows the server as it was installed, and no key")
+        shown += 1
+    if not shown:
+        raise Missing("no client is there that lists its servers")
 
 
 def _listed(client: str, listing: Listing, place: Place) -> str:

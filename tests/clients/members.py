@@ -168,7 +168,7 @@ def show() -> None:
 def _show(name: str, cli: Cli) -> None:
     found = shutil.which(cli.program, path=f"{BINARIES}{os.pathsep}{os.environ['PATH']}")
     if found is None or shutil.which("bwrap") is None:
-        raise Missing(f"{cli.program} and bubblewrap are needed: npm ci --prefix tests/clients")
+        raise Missing(f"{cli.program} and bubblewrap are needed: npm install --no-save --prefix tests/clients")
     with new_place() as place, served() as closed:
         user = Path(place.environ["HOME"])
         place.write("notes.txt", SECRET)

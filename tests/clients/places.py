@@ -44,7 +44,9 @@ def binary(name: str) -> str:
             [path, "--version"], capture_output=True, check=True, timeout=60, env=with_node(dict(os.environ))
         )
     except (OSError, subprocess.SubprocessError) as error:
-        raise Missing(f"{name} is not there: npm ci --prefix {HERE.relative_to(ROOT)} ({error})") from None
+        raise Missing(
+            f"{name} is not there: npm install --no-save --prefix {HERE.relative_to(ROOT)} ({error})"
+        ) from None
     return str(path)
 
 
