@@ -152,8 +152,8 @@ class Wire(JsonLines):
         error: dict[str, Any] = {"code": UNKNOWN_METHOD, "message": "not supported"}
         await self.reply(number, {"error": error} if found is None else {"result": found})
 
-    async def reply(self, number: object, told: Mapping[str, Any]) -> None:
-        await self.send({"jsonrpc": "2.0", "id": number, **told})
+    async def reply(self, number: object, outcome: Mapping[str, Any]) -> None:
+        await self.send({"jsonrpc": "2.0", "id": number, **outcome})
 
     def end(self, why: str) -> None:
         """Whoever waits for an answer hears that there will be none."""
@@ -164,6 +164,6 @@ class Wire(JsonLines):
 
 
 def _refused(error: object) -> AgentRefused:
-    told = fields(error)
-    detail = f" ({json.dumps(told['data'])})" if told.get("data") else ""
-    return AgentRefused(told.get("code"), f"{told.get('message')}{detail}")
+    details = fields(error)
+    detail = f" ({json.dumps(details['data'])})" if details.get("data") else ""
+    return AgentRefused(details.get("code"), f"{details.get('message')}{detail}")

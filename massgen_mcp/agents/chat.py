@@ -181,9 +181,9 @@ class SingleAgent(ChatAgent):
         clear_history: bool = False,
     ) -> AsyncGenerator[StreamChunk]:
         earlier = () if reset_chat or clear_history else self._history
-        said = parse_messages(messages, after=earlier)
-        system = said.system or (None if reset_chat else self._system)
-        conversation = (*earlier, *said.messages)
+        taken = parse_messages(messages, after=earlier)
+        system = taken.system or (None if reset_chat else self._system)
+        conversation = (*earlier, *taken.messages)
         request = ModelRequest(system or self.system_message or NO_INSTRUCTIONS, conversation, parse_tools(tools or ()))
         await prepare(self.backend)
         async with aclosing(_Call(self.backend, request, self._retry, self._timeout)) as call:

@@ -77,9 +77,9 @@ def _html(run: RunState, kept: RemainingFiles) -> str:
 
     warnings = "".join(f"<p><em>{escape(plain(one))}</em></p>" for one in cautions(run))
     answer = parser().render(run.best_answer or "")
-    told = escape("\n".join(plain(text_of(line)) for line in ending_lines(run, replace(kept, report=None), _WIDTH)))
+    ending = escape("\n".join(plain(text_of(line)) for line in ending_lines(run, replace(kept, report=None), _WIDTH)))
     page = ""
     if kept.report is not None:  # many browsers open no file from a page of a server, so its path is there to copy
         address, path = escape(kept.report.as_uri()), escape(plain(str(kept.report)))
         page = f'<p>The run as a page: <a href="{address}" target="_blank">{path}</a></p>'
-    return f"<p><b>{escape(plain(text_of(outcome_line(run))))}</b></p>{warnings}{answer}<hr><pre>{told}</pre>{page}"
+    return f"<p><b>{escape(plain(text_of(outcome_line(run))))}</b></p>{warnings}{answer}<hr><pre>{ending}</pre>{page}"

@@ -17,8 +17,8 @@ from massgen_mcp.config.access.local_servers import (
     LocalServer,
     api_root,
     listed_models,
+    loaded_context,
     states_no_tools,
-    told_context,
 )
 from massgen_mcp.config.access.model_lists import ListedModel
 from massgen_mcp.config.default_team import chosen_models
@@ -70,8 +70,8 @@ class LocalServerBackend:
             if isinstance(asked, Sized):
                 return await asked.window()
             async with listing_client(self._endpoint.api_key) as client:
-                if (told := await told_context(client, self._type, self._base_url)) is not None:
-                    return told
+                if (loaded := await loaded_context(client, self._type, self._base_url)) is not None:
+                    return loaded
             models = await self._models()
             named = next((model for model in models if model.name == asked.model), None)
             found = named or meant_model(asked.model, models)

@@ -82,8 +82,8 @@ class OllamaBackend(HttpBackend[PlainClient, "_Reply"]):
         """What it will be loaded with."""
         context = await self._context_length()
         asked = request_body(self._endpoint, self._settings, ModelRequest("", (), ()), context)["options"]
-        told = asked.get("num_ctx") if isinstance(asked, dict) else None
-        return told if isinstance(told, int) else context
+        asked_context = asked.get("num_ctx") if isinstance(asked, dict) else None
+        return asked_context if isinstance(asked_context, int) else context
 
     async def _context_length(self) -> int:
         """Asked for once: the model is not loaded anew while we use it."""

@@ -153,11 +153,11 @@ class _Work:
 
     def __init__(self, agent: Agent, request: ModelRequest) -> None:
         self._request = request
-        self._said: list[str] | None = None
+        self._text: list[str] | None = None
         """What is said, where another thing may be the reply."""
         if agent.own_words and not (request.ends_with_call or request.must_call_tool):
-            self._said = []
-        self.tools = request.tools if self._said is None else (*request.tools, FINAL)
+            self._text = []
+        self.tools = request.tools if self._text is None else (*request.tools, FINAL)
         self._coming: asyncio.Queue[Part | Exception] = asyncio.Queue()
         self._queued = 0
         self._handed_over: list[str] = []
@@ -196,13 +196,13 @@ class _Work:
             self._queued += len(part.text)
             if self._queued > MAX_QUEUED:
                 raise BackendError("bad_reply", "it says more than anybody reads")
-        if self._said is not None and isinstance(part, TextPart):
-            self._said.append(part.text)
+        if self._text is not None and isinstance(part, TextPart):
+            self._text.append(part.text)
         else:
             self._coming.put_nowait(part)
 
     async def use(self, *calls: ToolCall, replay: tuple[JsonObject, ...] = ()) -> tuple[ToolResultMessage, ...]:
-        if self._said is not None and (handed := [call for call in calls if call.name == FINAL.name]):
+        if self._text is not None and (handed := [call for call in calls if call.name == FINAL.name]):
             return await self._take_reply(handed[0])
         waiting = [asyncio.get_running_loop().create_future() for _ in calls]
         for call, held in zip(calls, waiting, strict=True):
@@ -222,7 +222,7 @@ class _Work:
             text = fields(json.loads(call.arguments)).get("text")
         if not isinstance(text, str) or not text.strip():
             return (ToolResultMessage(call.id, call.name, "text: the whole reply is missing", is_error=True),)
-        self._said, self._over = [text], True
+        self._text, self._over = [text], True
         self._end(StopPart("end"))
         await self._waiting
         return ()
@@ -233,9 +233,9 @@ class _Work:
         return await self._waiting
 
     def _end(self, end: StopPart) -> None:
-        if self._said:
-            self._coming.put_nowait(TextPart("".join(self._said)))
-            self._said = []
+        if self._text:
+            self._coming.put_nowait(TextPart("".join(self._text)))
+            self._text = []
         self._coming.put_nowait(end)
 
     # -- the run's side -----------------------------------------------------------------------------------------------
@@ -255,10 +255,10 @@ class _Work:
         """Whether this request goes on with the conversation; then the agent does. Otherwise it is another one, or the
         agent does not wait any more.
         """
-        said = None if self._over else self._said_next(request)
-        if said is None:
+        further = None if self._over else self._further(request)
+        if further is None:
             return False
-        results, words = said
+        results, words = further
         if results:
             *_, last = results
             results = [*results[:-1], replace(last, text="\n\n".join(filter(None, (last.text, words))))]
@@ -272,7 +272,7 @@ class _Work:
             self._waiting.set_result(words)
         return True
 
-    def _said_next(self, request: ModelRequest) -> tuple[list[ToolResultMessage], str] | None:
+    def _further(self, request: ModelRequest) -> tuple[list[ToolResultMessage], str] | None:
         """The results, and the further words."""
         known, messages = 0, self._request.messages
         while known < len(messages) and request.messages[known : known + 1] == messages[known : known + 1]:

@@ -90,7 +90,7 @@ class ContextDirectory:
     copied: tuple[str, ...] = ()
     hidden: tuple[Path, ...] = ()
     """What no agent may see, wherever it lies."""
-    told: str | None = None
+    named: str | None = None
     """What it is called on another machine that has to do without it; None: it stays here."""
 
     def hides(self, path: bytes) -> bool:
@@ -108,7 +108,7 @@ class Refused:
 
 def object_stores(directories: Iterable[ContextDirectory]) -> list[Path]:
     """Those of the user's repositories, so that what is in them is not stored again."""
-    around = (UserRepository.around(directory.path) for directory in directories if directory.told is None)
+    around = (UserRepository.around(directory.path) for directory in directories if directory.named is None)
     return list(dict.fromkeys(store for one in around if one is not None and (store := one.objects) is not None))
 
 
@@ -145,12 +145,12 @@ def _take(repository: PrivateRepository, given: ContextDirectory) -> tuple[BaseD
     )
     directory = BaseDirectory(
         name=given.name,
-        path=given.told or str(given.path),
+        path=given.named or str(given.path),
         writable=given.writable,
         files=written.files,
         ignore=ignore.decode("utf-8", "surrogateescape"),
         hidden=tuple(hidden),
-        shared=tuple(_shared(given, written)) if given.told is None else (),
+        shared=tuple(_shared(given, written)) if given.named is None else (),
         copied=given.copied,
         notes=tuple(_notes(written, len(tracked.absent) if tracked else 0)),
     )

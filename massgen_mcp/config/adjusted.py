@@ -67,11 +67,11 @@ def with_context_paths(config: Config, paths: Sequence[ContextPath]) -> Config:
     return _with_orchestrator(config, context_paths=(*own, *further))
 
 
-def with_places(config: Config, told: Callable[[str], str]) -> Config:
+def with_places(config: Config, name_of: Callable[[str], str]) -> Config:
     """The config whose context paths are called so."""
     paths = config.orchestrator.context_paths
     return _with_orchestrator(
-        config, context_paths=tuple(one.model_copy(update={"path": told(one.path)}) for one in paths)
+        config, context_paths=tuple(one.model_copy(update={"path": name_of(one.path)}) for one in paths)
     )
 
 

@@ -69,23 +69,23 @@ def described(path: str, name: str) -> Function:
     if (found := functions.get(name)) is None:
         raise ValueError(f"{path} has no function {name!a}; it has {', '.join(functions) or 'none'}"[:500])
     about, _, rest = (ast.get_docstring(found) or name).partition("\n\n")
-    said = dict(_said_of_arguments(rest))
+    meanings = dict(_meanings_of_arguments(rest))
     given = found.args
     plain = [*given.posonlyargs, *given.args]
     with_default = {one.arg for one in plain[len(plain) - len(given.defaults) :]}
     with_default |= {one.arg for one, default in zip(given.kwonlyargs, given.kw_defaults, strict=True) if default}
     parameters = {
-        one.arg: Parameter(_type_of(one.annotation), said.get(one.arg, ""), one.arg not in with_default)
+        one.arg: Parameter(_type_of(one.annotation), meanings.get(one.arg, ""), one.arg not in with_default)
         for one in (*plain, *given.kwonlyargs)
         if not one.arg.startswith("_")
     }
     return Function(source, " ".join(about.split()), parameters)
 
 
-def _said_of_arguments(text: str) -> list[tuple[str, str]]:
+def _meanings_of_arguments(text: str) -> list[tuple[str, str]]:
     """`NAME: MEANING` and `NAME (TYPE): MEANING`, as docstrings have it."""
     lines = [line.strip().partition(":") for line in text.splitlines()]
-    return [(head.partition("(")[0].strip(), said.strip()) for head, colon, said in lines if colon and said]
+    return [(head.partition("(")[0].strip(), meaning.strip()) for head, colon, meaning in lines if colon and meaning]
 
 
 def _type_of(node: ast.expr | None) -> Any:  # noqa: ANN401 - a type that is only known now

@@ -192,9 +192,9 @@ def _expectation(kind: str, message: str, context: Mapping[str, object], place: 
             f"at least {context.get('min_length')}" if kind == "too_short" else f"at most {context.get('max_length')}"
         )
         return f"expected {bound} of them, there are {context.get('actual_length')}"
-    told = _BY_TYPE.get(kind) or message.replace("Input should be", "expected").replace("String should", "should")
+    expected = _BY_TYPE.get(kind) or message.replace("Input should be", "expected").replace("String should", "should")
     form = _FORMS.get(next((part for part in reversed(place) if isinstance(part, str)), ""))
-    return f"{told}, such as {form if isinstance(place[-1], str) else form.strip('[]')}" if form else told
+    return f"{expected}, such as {form if isinstance(place[-1], str) else form.strip('[]')}" if form else expected
 
 
 def _follow(location: Sequence[str | int]) -> _Seen:

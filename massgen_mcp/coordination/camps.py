@@ -84,7 +84,7 @@ def possible_camps(
     hold any that are in different ones here.
     """
     joined = [(one, other) for one, other in alike.items() if one in labels and other in labels]
-    joined += [(one, other) for one, other, said in opinions(labels, choices, alike) if said.might_join(undecided)]
+    joined += [(one, other) for one, other, link in opinions(labels, choices, alike) if link.might_join(undecided)]
     return _components(tuple(labels), joined)
 
 

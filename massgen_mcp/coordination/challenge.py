@@ -20,8 +20,8 @@ def objections(state: Coordination) -> list[WrittenTest]:
 
 def proven(state: Coordination) -> list[WrittenTest]:
     """Those of them of which a third agent says the same, without having seen an answer or what is expected."""
-    said = {(test.script, test.expected.strip()) for test in state.proofs.get("settle", ())}
-    return [test for test in objections(state) if (test.script, test.expected.strip()) in said]
+    settled = {(test.script, test.expected.strip()) for test in state.proofs.get("settle", ())}
+    return [test for test in objections(state) if (test.script, test.expected.strip()) in settled]
 
 
 def ran(state: Coordination) -> bool:

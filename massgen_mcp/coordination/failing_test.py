@@ -44,8 +44,8 @@ def failing_tests(
             ran = finished(outcome)
             void = _void(outcome) if ran and outcome is not None else None
             asked = stages[number].agents if stages[number:] and stages[number].kind == "confirm" else ()
-            said = [one.expected.strip() for agent in asked for one in submitted.get((number + 1, agent), ())]
-            confirmed = void is None and ran and said == [test.expected.strip()] * CONFIRM
+            results = [one.expected.strip() for agent in asked for one in submitted.get((number + 1, agent), ())]
+            confirmed = void is None and ran and results == [test.expected.strip()] * CONFIRM
             if void is None and not confirmed and len(stages) > number + bool(asked):
                 void = "unconfirmed"
             found.append(FailingTest(author, test, ran, confirmed, void))

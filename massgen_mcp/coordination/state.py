@@ -578,14 +578,14 @@ class Coordination:
         tool = STAGE_TOOLS.get(self.stage.kind)
         return Violation("only_votes") if tool is None else Violation("only_this", {"tool": tool})
 
-    def sourced(self, agent: str, claims: Sequence[Claim], *, told: bool) -> tuple[Claim, ...] | Violation:
+    def sourced(self, agent: str, claims: Sequence[Claim], *, refused_before: bool) -> tuple[Claim, ...] | Violation:
         """These claims with labels in place of the names that stand on the agent's ballot. Every claim has to name an
-        answer that it stands in; `told`: once refused, they stand with the names that there are.
+        answer that it stands in; `refused_before`: once refused, they stand with the names that there are.
         """
         shown = self.seats[agent].shown or Ballot(agent, 0, ())
         named = [name for claim in claims for name in (*claim.answers, *claim.contradicted_by)]
         unknown = [name for name in named if shown.label_of(name) is None]
-        if not told and (unknown or not all(claim.answers for claim in claims)):
+        if not refused_before and (unknown or not all(claim.answers for claim in claims)):
             choices = ", ".join(entry.name for entry in shown.entries)
             return Violation("unknown_source", {"names": ", ".join(unknown)[:200] or "no answer", "choices": choices})
 
@@ -656,8 +656,8 @@ class Coordination:
         if self.stage is None or STAGE_TOOLS.get(self.stage.kind) != "submit_outputs":
             return self._only_this() or Violation("only_votes")
         tests = self.to_settle
-        said = (test.model_copy(update={"expected": one}) for test, one in zip(tests, outputs, strict=False))
-        return WrittenTestsSubmitted(agent=agent, tests=tuple(said))
+        filled = (test.model_copy(update={"expected": one}) for test, one in zip(tests, outputs, strict=False))
+        return WrittenTestsSubmitted(agent=agent, tests=tuple(filled))
 
     @property
     def to_settle(self) -> tuple[WrittenTest, ...]:

@@ -93,7 +93,7 @@ def judged_tests(state: Coordination) -> tuple[JudgedTest, ...]:
     return judged(tests_of(state), trees, {label: state.author(label) for label in trees}, state.test_outcomes)
 
 
-def tests_told(state: Coordination) -> tuple[JudgedTest, ...]:
+def tests_with_first(state: Coordination) -> tuple[JudgedTest, ...]:
     """The same, and before them those that were written before anybody answered."""
     trees = {label: tree for label in state.standing if (tree := state.changed_tree(label)) is not None}
     first: list[JudgedTest] = []

@@ -199,9 +199,9 @@ class EditorAgent(Wire):
             if (place := await anyio.to_thread.run_sync(_place_of, view)) is None or cwd not in (None, place):
                 continue
             updated = datetime.fromtimestamp(view.row.ended or view.row.created, UTC).isoformat()
-            told = found.setdefault(view.row.session_id or "", {"cwd": place, "updatedAt": updated})
-            told["title"] = preview(view.row.question, TITLE_CHARACTERS)
-        return [{"sessionId": session_id, **told} for session_id, told in found.items()]
+            entry = found.setdefault(view.row.session_id or "", {"cwd": place, "updatedAt": updated})
+            entry["title"] = preview(view.row.question, TITLE_CHARACTERS)
+        return [{"sessionId": session_id, **entry} for session_id, entry in found.items()]
 
     async def _loaded(self, session_id: str, cwd: str, *, tells: bool) -> dict[str, Any]:
         """A run that goes on is followed from where it is. `tells`: the conversation, again."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.evaluation.scoring import Scorer, said
+from massgen_mcp.evaluation.scoring import Scorer, short_answer
 from massgen_mcp.evaluation.surroundings import surroundings, team_as_measured
 from massgen_mcp.evaluation.tasks import Item, Replayed
 from massgen_mcp.request.run_request import RunRequest
@@ -67,7 +67,7 @@ class Evaluation:
     results: ResultsFile
     service: RunService
     asks: Callable[[str, Item], Awaitable[RunRequest]]
-    told: Callable[[Result], None]
+    show: Callable[[Result], None]
     max_usd: float | None
     concurrency: int
     samples: int = MOST_SAMPLES
@@ -119,7 +119,7 @@ class Evaluation:
             who, item = by_id[question.id]
             return {**await _scored(self.scorer, who, item, view), "measured": [self._measured[who], *_with()]}
 
-        batch = Batch(asked, self.results, self.told, further)
+        batch = Batch(asked, self.results, self.show, further)
         await batch.ask(request_of, self.service, self.concurrency, self.max_usd)
         if batch.left:
             self.stopped = "the budget has no room for what the next run may cost, less with --max-usd-each"
@@ -208,8 +208,8 @@ class Evaluation:
 
 
 def _with() -> tuple[str, str]:
-    told = surroundings()
-    return told["prompts"], ", ".join(f"{name} {version}" for name, version in told["versions"].items())
+    here = surroundings()
+    return here["prompts"], ", ".join(f"{name} {version}" for name, version in here["versions"].items())
 
 
 def _id(who: str, item: Item, time: int) -> str:
@@ -238,7 +238,7 @@ async def _scored(scorer: Scorer, who: str, item: Item, view: RunView) -> Result
         passes = bool(item.example and answer) and await scorer.passes(item.example, answer or "")
     return {
         "right": whole,
-        "said": said(answer),
+        "said": short_answer(answer),
         "passes_example": passes,
         "members": {name: one is not None and right[one.label] for name, one in firsts.items()},
         "some_right": any(right[one.label] for one in lasts),

@@ -49,7 +49,7 @@ def sentences(comparison: Comparison) -> list[str]:
     counted = (
         f"{one} and {other}: both right {paired.both}, only {one} {paired.only_first}, only {other} "
         f"{paired.only_second}, neither {paired.neither}; {100 * paired.difference:+.1f} points "
-        f"({100 * paired.low:+.1f} to {100 * paired.high:+.1f}), {paired.p_told} (McNemar, exact)"
+        f"({100 * paired.low:+.1f} to {100 * paired.high:+.1f}), {paired.p_text} (McNemar, exact)"
     )
     claim = paired.claim(one, other, settled=comparison.settled)
     return [counted, *([f"items needed to show a difference of {needed}"] if needed else []), claim]
@@ -96,9 +96,9 @@ def drawing(found: Sequence[Row]) -> str:
         low, high, y = _y(within.low or 0.0), _y(within.high or 0.0), _y(row.count / row.items)
         parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{low:.1f}" y2="{high:.1f}" stroke="#888" stroke-width="2"/>')
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="#06c"/>')
-        told = dollars(cost) if in_dollars else count(round(cost))
+        price = dollars(cost) if in_dollars else count(round(cost))
         beside, anchor = (x - 9, "end") if x > WIDTH / 2 else (x + 9, "start")
-        label = f"{escape(row.name)} ({told})"
+        label = f"{escape(row.name)} ({price})"
         height = y + 4
         while any(abs(x - there) < WIDTH / 2 and abs(height - above) < LABEL for there, above in labels):
             height -= LABEL
@@ -122,13 +122,13 @@ def page(found: Evaluation, source: str) -> str:
     policy = f"default-src 'none'; style-src 'sha256-{hashed}'"
     cells = [("WHO", *HEADS), *rows(found)]
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>\n" for row in cells)
-    said = "".join(f"<p>{'<br>'.join(map(escape, sentences(one)))}</p>\n" for one in found.comparisons())
+    comparisons = "".join(f"<p>{'<br>'.join(map(escape, sentences(one)))}</p>\n" for one in found.comparisons())
     measured = sorted({f"{line['id'].partition('/')[0]}: {'; '.join(line['measured'])}" for line in found.results.all})
     return (
         f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>Evaluation</title>\n'
         f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}"><style>{STYLE}</style>\n'
         f"<h1>Evaluation</h1>\n<p>{escape(headline(found, source))}</p>\n{drawing(found.rows())}"
-        f"<table>\n{body}</table>\n{said}<h2>Measured with</h2>\n"
+        f"<table>\n{body}</table>\n{comparisons}<h2>Measured with</h2>\n"
         f"<p>Each name, with digests of its config and of the prompts, and versions.</p>\n"
         f"<p>{'<br>'.join(map(escape, measured))}</p>\n</html>\n"
     )

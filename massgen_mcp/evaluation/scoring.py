@@ -37,7 +37,7 @@ for call in open("/workspace/calls.txt").read().splitlines():
 """Prints what each call returns. What is expected is not there: it is compared outside."""
 
 
-def said(answer: str | None) -> str | None:
+def short_answer(answer: str | None) -> str | None:
     """What the last line with `ANSWER:` says, in one form for all that are the same; None without such a line."""
     found = _SAID.findall(answer or "")
     return _plain(found[-1]) if found else None
@@ -56,7 +56,7 @@ def item_of_run(run_id: str, question: str, right: str) -> Item | None:
     """A question that was asked before, with what proved right; None where that is no short answer, so that another one
     could not be compared with it.
     """
-    short = said(right) or right.strip()
+    short = short_answer(right) or right.strip()
     target = short if len(short) <= _SHORT and "\n" not in short else None
     return None if target is None else Item(id=run_id, input=question, target=target)
 
@@ -86,7 +86,7 @@ class Scorer:
             return False
         if item.tests:
             return await self.passes(item.tests, answer)
-        return said(answer) in {_plain(target) for target in item.targets}
+        return short_answer(answer) in {_plain(target) for target in item.targets}
 
     async def passes(self, tests: Sequence[TestCall], answer: str) -> bool:
         """Whether the program in the answer returns what they expect. Raises `MassgenError` internal without a

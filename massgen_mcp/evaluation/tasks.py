@@ -106,9 +106,9 @@ def _of_public_set(line: str) -> str:
         case {"task_id": str(name), "prompt": str(prompt), "test": str(test), "entry_point": str(function)}:
             passed = hashlib.sha256(test.encode()).hexdigest()  # no program says so by chance
             call = f"exec({test!r}) or check({function}) or {passed!r}"
-            told = f"{COMPLETE}\n\n{prompt}"
+            question = f"{COMPLETE}\n\n{prompt}"
             target = prompt + str(found.get("canonical_solution", ""))
-            found = {"id": name, "input": told, "target": target, "tests": [{"call": call, "prints": repr(passed)}]}
+            found = {"id": name, "input": question, "target": target, "tests": [{"call": call, "prints": repr(passed)}]}
         case {"question": str(question), "answer": str(answer)} if "####" in answer:
             found = {"input": question, "target": answer.rpartition("####")[2].strip()}
         case _:

@@ -42,6 +42,6 @@ def as_massgen_eval() -> Scorer:
         item = Item.model_validate(state.metadata["item"])
         ready = await scoring.Scorer.ready([item])
         right = await ready.is_right(item, state.output.completion)
-        return Score(value=CORRECT if right else INCORRECT, answer=scoring.said(state.output.completion))
+        return Score(value=CORRECT if right else INCORRECT, answer=scoring.short_answer(state.output.completion))
 
     return score

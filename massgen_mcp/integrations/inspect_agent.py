@@ -45,14 +45,14 @@ def team(
         place = (await box.exec(["pwd"])).stdout.strip()
         own = f"/tmp/massgen-{uuid4().hex}"  # noqa: S108 - of the sandbox, beside what is changed
         await box.write_file(f"{own}/team.json", json.dumps(_bridged(chosen, place, port)))
-        said = ["--system-message", system] if system else []
-        flags = ["--trust", "--json", *said, *(part for check in checked for part in ("--check", check))]
+        instructions = ["--system-message", system] if system else []
+        flags = ["--trust", "--json", *instructions, *(part for check in checked for part in ("--check", check))]
         async with sandbox_agent_bridge(state, model_aliases=dict(models or {}), port=port) as bridge:
-            told = await box.exec([command, "--config", "team.json", *flags, "-"], input=question, cwd=own)
-            result = json.loads(told.stdout or "{}")
+            done = await box.exec([command, "--config", "team.json", *flags, "-"], input=question, cwd=own)
+            result = json.loads(done.stdout or "{}")
             if "run_id" not in result:  # it did not begin, so no other item's will
                 raise MassgenError(
-                    "invalid_arguments", f"{command} in the sandbox: {(told.stdout + told.stderr)[-2000:]}"
+                    "invalid_arguments", f"{command} in the sandbox: {(done.stdout + done.stderr)[-2000:]}"
                 )
             diff = [f"{command}-mcp", "result", result["run_id"], "--view", "diff"]
             patch = (await box.exec(diff, cwd=own)).stdout if result.get("files") else None
@@ -67,9 +67,9 @@ def team(
 def _bridged(config: Config, place: str, port: int) -> dict[str, Any]:
     """The team as it is in the sandbox: every model is behind the bridge, and `place` may be changed."""
     data = config.model_dump(mode="json", exclude_defaults=True)
-    for settings, told in zip(config.agents, data["agents"], strict=True):
-        sampling = {name: told["backend"][name] for name in ("temperature", "top_p") if name in told["backend"]}
+    for settings, section in zip(config.agents, data["agents"], strict=True):
+        sampling = {name: section["backend"][name] for name in ("temperature", "top_p") if name in section["backend"]}
         bridge = {"type": "chatcompletion", "base_url": f"http://127.0.0.1:{port}/v1"}
-        told["backend"] = {**bridge, "model": settings.backend.model or "inspect", **sampling}
+        section["backend"] = {**bridge, "model": settings.backend.model or "inspect", **sampling}
     paths = {"context_paths": [{"path": place, "permission": "write"}]}
     return {**data, "orchestrator": {**data.get("orchestrator", {}), **paths}}

@@ -81,8 +81,8 @@ class TeamModel(ModelAPI):
             total_cost=None if spent["unpriced_calls"] else spent["cost"],
         )
         output = ModelOutput.from_content(self.model_name, text)
-        told = {name: result[name] for name in ("outcome", "decided_by", "weak", "degraded")}
-        output.metadata = {"massgen": {**told, **metadata, **record}}
+        ending = {name: result[name] for name in ("outcome", "decided_by", "weak", "degraded")}
+        output.metadata = {"massgen": {**ending, **metadata, **record}}
         output.usage = usage
         return output
 

@@ -354,12 +354,12 @@ class Round:
             case SubmittedTests():
                 return self._submit_tests(call, action, form)
             case SubmittedOutputs():
-                said = self._live_run.coordination.submit_outputs(self._member.name, action.outputs)
-                return self._record_tests(call, said, form)
+                submitted = self._live_run.coordination.submit_outputs(self._member.name, action.outputs)
+                return self._record_tests(call, submitted, form)
             case Synthesis():
-                told = self._violation is not None and self._violation.code == "unknown_source"
+                refused_before = self._violation is not None and self._violation.code == "unknown_source"
                 named = [_claim(one) for one in action.claims]
-                claims = self._live_run.coordination.sourced(self._member.name, named, told=told)
+                claims = self._live_run.coordination.sourced(self._member.name, named, refused_before=refused_before)
                 if isinstance(claims, Violation):
                     return self._refused(call, claims.code, prompts.refusal(claims))
                 return await self._submit(call, action.content, reply.citations, form, claims)

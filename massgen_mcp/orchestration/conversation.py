@@ -247,8 +247,8 @@ class Conversation:
     async def _written_note(self, empty: ModelRequest, window: int) -> str:
         """The model's own note of its work; "" where it cannot write one."""
         free = replace(empty, must_call_tool=False, ends_with_call=False)
-        for told in (self.messages, self._transcript.shortened(0, NOTED_CHARACTERS).messages):
-            request = replace(free, messages=(*told, UserMessage(prompts.CONDENSE)))
+        for messages in (self.messages, self._transcript.shortened(0, NOTED_CHARACTERS).messages):
+            request = replace(free, messages=(*messages, UserMessage(prompts.CONDENSE)))
             if self._abilities.tokens(request) <= NOTED_WITHIN * window:
                 break
         else:

@@ -148,10 +148,10 @@ def _from_file(
     file = read_file(source, environ, cwd)
     trusted = require_trust(file, origin, environ, consent, granted)
     config = without_scripts(file.config) if trusted.without else file.config
-    told = [file.note] if file.note else []
+    notes = [file.note] if file.note else []
     if trusted.without and (config.orchestrator.context_paths or granted.readable):
-        told.append(NO_SCRIPTS.format(path=on_one_line(shlex.quote(str(file.path)))))
-    return Team(config, description, trusted.environ, file.named, note=_noted(file.named.name, " ".join(told)))
+        notes.append(NO_SCRIPTS.format(path=on_one_line(shlex.quote(str(file.path)))))
+    return Team(config, description, trusted.environ, file.named, note=_noted(file.named.name, " ".join(notes)))
 
 
 def _noted(name: str, note: str | None) -> str | None:

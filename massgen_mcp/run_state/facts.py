@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from massgen_mcp.coordination.deciding import best_so_far
 from massgen_mcp.coordination.evidence import excluded, verdict, void
 from massgen_mcp.coordination.state import Coordination, Rules
-from massgen_mcp.coordination.testing import tests_told
+from massgen_mcp.coordination.testing import tests_with_first
 from massgen_mcp.coordination.written_tests import JudgedTest
 from massgen_mcp.events.agent_work import ToolFinished
 from massgen_mcp.events.coordination import (
@@ -48,7 +48,7 @@ def best_left(agents: Mapping[str, AgentState], checked: Mapping[str, FilesCheck
     return max(able, key=lambda name: agents[name].dropped_at or 0.0, default=None)
 
 
-def told_of(agent: AgentState) -> str:
+def text_of_unfinished(agent: AgentState) -> str:
     """What takes the place of an answer: whose files these are and why they are unfinished, with its last words."""
     why = agent.dropped.reason if agent.dropped is not None else ""
     facts = f"Unfinished: {agent.info.id} did not come to an answer ({why}), and left {agent.latest_changes}."
@@ -257,7 +257,7 @@ class RunFacts:
         if winner is not None:
             return winner.agent, self.coordination.content(winner.label)
         left = best_left(self.agents, self.checked_unfinished)
-        return (None, None) if left is None else (left, told_of(self.agents[left]))
+        return (None, None) if left is None else (left, text_of_unfinished(self.agents[left]))
 
     @property
     def final_answer(self) -> str | None:
@@ -341,7 +341,7 @@ class RunFacts:
         """The tests that the team wrote: those before anybody answered, and others as far as they have run on all
         answers.
         """
-        return tests_told(self.coordination)
+        return tests_with_first(self.coordination)
 
     # -- checks -----------------------------------------------------------------------------------------------------
 

@@ -71,8 +71,8 @@ def questions_of(texts: Iterable[str], source: str) -> list[BatchQuestion]:
             question = BatchQuestion.model_validate_json(text)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            told = f"{'.'.join(map(str, first['loc']))}: {first['msg']}" if first["loc"] else _NO_OBJECT
-            faults.append(f"{source}:{number}: {told}")
+            fault = f"{'.'.join(map(str, first['loc']))}: {first['msg']}" if first["loc"] else _NO_OBJECT
+            faults.append(f"{source}:{number}: {fault}")
             continue
         question = question.model_copy(update={"id": question.id or str(number)})
         if question.id in found:
@@ -96,7 +96,7 @@ class Batch:
         self,
         questions: Sequence[BatchQuestion],
         results: "ResultsFile",
-        told: Callable[[Result], None],
+        on_result: Callable[[Result], None],
         further: Callable[[BatchQuestion, RunView], Awaitable[Result]] | None = None,
     ) -> None:
         """`further`: what a result says besides."""
@@ -104,7 +104,7 @@ class Batch:
         self._further = further
         self.left: list[BatchQuestion] = []
         """Those that were not asked, because what they may cost could pass the budget."""
-        self._results, self._told = results, told
+        self._results, self._on_result = results, on_result
         self._under_way: dict[str, float] = {}
         """What each of these may still cost."""
         self._news = anyio.Event()
@@ -184,7 +184,7 @@ class Batch:
             result = {**result, **await self._further(question, view)}
         self._results.append(result)
         del self._under_way[question.id]
-        self._told(result)
+        self._on_result(result)
         self._news.set()
 
 
@@ -264,11 +264,11 @@ def summary(batch: Batch) -> str:
     """`18 completed, 2 of them weak, 1 failed; $0.8312`."""
     states = Counter(str(result["state"]).replace("_", " ") for result in batch.results)
     weak = sum(bool(result["weak"]) for result in batch.results if result["state"] == "completed")
-    told = [f"{number} {state}" for state, number in states.most_common()]
-    told += [f"{weak} of them weak"] if weak else []
-    told += (
+    parts = [f"{number} {state}" for state, number in states.most_common()]
+    parts += [f"{weak} of them weak"] if weak else []
+    parts += (
         [f"{len(batch.left)} not asked, because what each may cost could pass the budget: lower --max-usd-each"]
         if batch.left
         else []
     )
-    return f"{', '.join(told)}; ${batch.usd:.4f}"
+    return f"{', '.join(parts)}; ${batch.usd:.4f}"

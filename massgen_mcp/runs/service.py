@@ -45,7 +45,7 @@ from massgen_mcp.runs.patches.applying import ChangedText, RunPatch, apply_run
 from massgen_mcp.runs.patches.earlier_changes import with_earlier_changes
 from massgen_mcp.runs.patches.given import UPLOADED
 from massgen_mcp.runs.patches.replaying import LaidOut, laid_out
-from massgen_mcp.runs.sessions.turns import SessionHistory, SessionTurns, told_start
+from massgen_mcp.runs.sessions.turns import SessionHistory, SessionTurns, start_note
 from massgen_mcp.runs.starting import Dispatch, ask_to_admit, enclosing, enqueue, frozen_request
 from massgen_mcp.runs.store.counting import counted_runs
 from massgen_mcp.runs.store.finding import find_run
@@ -159,11 +159,11 @@ class RunService:
         return replace(view, note=history.note), added.reused
 
     @in_thread
-    def told_start(self, request: RunRequest) -> str:
+    def start_note(self, request: RunRequest) -> str:
         """Whose changes the run would begin with, in words. Raises as `with_earlier_changes`."""
         ended = self.sessions.ended(request.given.session_id)
         begins = with_earlier_changes(FrozenRequest(request.question, request.config), request, ended)
-        return told_start(begins.begins_with)
+        return start_note(begins.begins_with)
 
     @in_thread
     def look(self, run_id: str) -> RunView:
@@ -431,9 +431,9 @@ class RunService:
                 if not marked:
                     continue
                 view = self._watches.of(run.run_id).look()
-                said = {one.info.id: one.answers[-1].content for one in view.snapshot.agents.values() if one.answers}
-                said[""] = view.snapshot.best_answer or ""
-                found += [(view, agent, said[agent]) for agent in sorted(marked)[:1] if said.get(agent)]
+                answers = {one.info.id: one.answers[-1].content for one in view.snapshot.agents.values() if one.answers}
+                answers[""] = view.snapshot.best_answer or ""
+                found += [(view, agent, answers[agent]) for agent in sorted(marked)[:1] if answers.get(agent)]
         return found
 
     @in_thread

@@ -50,15 +50,15 @@ class JsonLog(logging.Formatter):
     """A JSON object a line: time, level, logger, message, who asked, and the stack trace of a fault."""
 
     def format(self, record: logging.LogRecord) -> str:
-        told: dict[str, object] = {
+        entry: dict[str, object] = {
             "time": round(record.created, 3),
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),
         }
-        told |= {"person": owner_asking() or OPERATOR} if asking() else {}
-        told |= {"fault": self.formatException(record.exc_info)} if record.exc_info else {}
-        return json.dumps(told, ensure_ascii=False)
+        entry |= {"person": owner_asking() or OPERATOR} if asking() else {}
+        entry |= {"fault": self.formatException(record.exc_info)} if record.exc_info else {}
+        return json.dumps(entry, ensure_ascii=False)
 
 
 class _OneLine(logging.Formatter):

@@ -134,7 +134,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         reach = reach_of(asked.config, service.environ, Path.cwd())
         commands = await sandbox_note(asked.config, service.environ)
         if dry_run:
-            begins = await service.told_start(request)
+            begins = await service.start_note(request)
             aside = _joined(begins, commands, _proposal(asked.config))
             expected = await estimate(asked.config, request.question, service.environ)
             tried = await _tried(asked.config, service.environ, run_them=True)

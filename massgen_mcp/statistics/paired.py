@@ -57,7 +57,7 @@ class Paired:
         return min(1.0, sum(math.comb(n, k) for k in range(least + 1)) / 2 ** (n - 1)) if n else 1.0
 
     @property
-    def p_told(self) -> str:
+    def p_text(self) -> str:
         return f"p = {self.p:.3f}" if self.p >= 0.0005 else "p < 0.001"
 
     def is_settled(self, comparisons: int = 1) -> bool:
@@ -95,7 +95,7 @@ class Paired:
         needed = self.needed(0.05)
         more = f"; to tell 5 points apart takes about {needed:,}" if needed else ""
         return (
-            f"{n} items do not show whether {first} or {second} is better ({self.p_told}): the difference may well "
+            f"{n} items do not show whether {first} or {second} is better ({self.p_text}): the difference may well "
             f"be {between} points{more}."
         )
 

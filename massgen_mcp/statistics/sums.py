@@ -395,14 +395,14 @@ def _alone(runs: Sequence[CountedRun]) -> Iterable[Alone]:
         for agent in run.digest.agents:
             if agent.answers == 1 and (team_right or agent.wrote == run.digest.camp):
                 found.setdefault(agent.model, []).append((run, agent))
-    for model, said in sorted(found.items()):
-        of_runs = list({run.run_id: run for run, _ in said}.values())
-        right = sum(run.marks[""].verdict == "right" and agent.wrote == run.digest.camp for run, agent in said)
+    for model, answered in sorted(found.items()):
+        of_runs = list({run.run_id: run for run, _ in answered}.values())
+        right = sum(run.marks[""].verdict == "right" and agent.wrote == run.digest.camp for run, agent in answered)
         yield Alone(
             model=model,
-            right=share(right, len(said)),
+            right=share(right, len(answered)),
             team_right=_right(of_runs),
-            money=money_of([[agent.spent] for _, agent in said]),
+            money=money_of([[agent.spent] for _, agent in answered]),
             team_money=money_of([[run.digest.spent] for run in of_runs]),
         )
 

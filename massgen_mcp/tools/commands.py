@@ -171,8 +171,8 @@ class AgentCommands:
             waits, too_much = await self._take(process, output)
             ended = await process.wait()
         parts = output.text().split(mark) if mark else []
-        if len(parts) > MARKS and not ended.code and (said := _text_in(parts[-MARKS])) is not None:
-            return ToolResult(await anyio.to_thread.run_sync(self._shortened, said), foreign=True)
+        if len(parts) > MARKS and not ended.code and (printed := _text_in(parts[-MARKS])) is not None:
+            return ToolResult(await anyio.to_thread.run_sync(self._shortened, printed), foreign=True)
         text = await anyio.to_thread.run_sync(self._shortened, output.text())
         if waits:
             notes.append(f"[It waited for somebody. {NO_TERMINAL}]")
@@ -322,8 +322,8 @@ def _removed(directory: Path, name: str) -> None:
 
 def _text_in(document: str) -> str | None:
     with suppress(ValueError):
-        said: object = json.loads(document)
-        return well_formed(said) if isinstance(said, str) else None
+        text: object = json.loads(document)
+        return well_formed(text) if isinstance(text, str) else None
     return None
 
 

@@ -11,10 +11,10 @@ class NextSpeaker(Arguments):
     name: str
 
 
-async def _told(wanted: NextSpeaker) -> ToolResult:
+async def _next_speaker(wanted: NextSpeaker) -> ToolResult:
     return ToolResult(f"The turn is with {wanted.name}.")
 
 
 NEXT_SPEAKER_TOOL = CheckedTool(
-    tool_spec(NEXT_SPEAKER, "Whose turn it is in the group's talk.", NextSpeaker), NextSpeaker, _told
+    tool_spec(NEXT_SPEAKER, "Whose turn it is in the group's talk.", NextSpeaker), NextSpeaker, _next_speaker
 )

@@ -60,8 +60,8 @@ def check_notes(run: RunState) -> list[str]:
     if run.outcome == "unfinished" and run.end is not None and run.end.winner is not None:
         notes += filter(None, [state_of_unfinished(run, run.end.winner)])
     outcomes = run.checked_final.outcomes if run.checked_final is not None else ()
-    said = {one.command: f" ({one.why})" for one in outcomes if one.why}
-    failing = [f"{one}{said.get(one, '')}" for one in run.failing_checks if not nothing]
+    whys = {one.command: f" ({one.why})" for one in outcomes if one.why}
+    failing = [f"{one}{whys.get(one, '')}" for one in run.failing_checks if not nothing]
     return [*notes, *([f"The final files fail checks: {', '.join(failing)}"] if failing else [])]
 
 

@@ -73,10 +73,10 @@ def firmness(run: RunState) -> Firmness:
 
 def _weaknesses(run: RunState, agree: int, voted: int) -> tuple[Weakness, ...]:
     winner = run.winner
-    told_to = run.coordination.finish_requested or (winner is None and not isinstance(run.end, RunFailed))
+    ended_early = run.coordination.finish_requested or (winner is None and not isinstance(run.end, RunFailed))
     holds: dict[Weakness, bool] = {
-        "nobody_left": run.unreviewed and not told_to,
-        "unreviewed": run.unreviewed and told_to,
+        "nobody_left": run.unreviewed and not ended_early,
+        "unreviewed": run.unreviewed and ended_early,
         "checks_failed": bool(run.failing_checks) or run.checks_verdict == "failed",
         "refuted": winner is not None and winner.challenge == "refuted",
         "one_survivor": run.outcome == "single_survivor" and not run.unreviewed,

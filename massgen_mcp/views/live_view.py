@@ -159,8 +159,8 @@ def _foot(run: RunState, controls: Controls, width: int) -> Line:
         spans = [*_joined([(Span(key, "strong"), Span(f" {what}", "dim")) for key, what in keys], between)]
         if width_of(text_of(tuple(spans))) <= width:
             return tuple(spans)
-    told = {"?": (Span(" keys", "dim"),)}  # which tells the rest
-    return tuple(_joined([(Span(key, "strong"), *told.get(key, ())) for key, _ in keys], " "))
+    meanings = {"?": (Span(" keys", "dim"),)}  # which tells the rest
+    return tuple(_joined([(Span(key, "strong"), *meanings.get(key, ())) for key, _ in keys], " "))
 
 
 def _keys(run: RunState, controls: Controls) -> list[tuple[str, str]]:
@@ -173,7 +173,7 @@ def _keys(run: RunState, controls: Controls) -> list[tuple[str, str]]:
 
 def keys_help(run: RunState, *, leaves: bool) -> list[Line]:
     """What each key does, a line each."""
-    told = {
+    meanings = {
         "follow": "follow the words and the tools of an agent; once more, or Esc, leaves it",
         "votes": "the votes so far, with their reasons",
         "compare": "the answers of two agents, side by side",
@@ -186,8 +186,8 @@ def keys_help(run: RunState, *, leaves: bool) -> list[Line]:
         "cancel": "stop the run, and keep its best answer so far; twice: at once",
     }
     keys = [*_keys(run, Controls(leaves=leaves)), ("r", "history"), ("d", "let go"), ("Ctrl+Z", "suspend")]
-    told["suspend"] = "suspend this program; `fg` goes on" + ("" if leaves else ", and so does the run")
-    return [(Span(f"{key:>7}  ", "strong"), Span(told[what], "dim")) for key, what in keys]
+    meanings["suspend"] = "suspend this program; `fg` goes on" + ("" if leaves else ", and so does the run")
+    return [(Span(f"{key:>7}  ", "strong"), Span(meanings[what], "dim")) for key, what in keys]
 
 
 def _joined(parts: Sequence[Line], between: str) -> list[Span]:

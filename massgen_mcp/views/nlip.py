@@ -22,7 +22,7 @@ TEXT = {"format": "text", "subformat": "english"}
 
 
 @dataclass(frozen=True, slots=True)
-class NlipSaid:
+class NlipMessage:
     """Agents stand as the record calls them, a tool as `tool:NAME`."""
 
     sender: str
@@ -31,18 +31,18 @@ class NlipSaid:
     """Without its submessages."""
 
 
-def nlip_line(said: NlipSaid, record: LogRecord, run: RunState) -> str:
+def nlip_line(sent: NlipMessage, record: LogRecord, run: RunState) -> str:
     """The message on one line: the run is its conversation, and `route` says who says it to whom, and when."""
     moment = datetime.fromtimestamp(record.time, UTC).isoformat(timespec="milliseconds")
-    route = {"from": _named(said.sender, run), "to": _named(said.to, run), "time": moment}
+    route = {"from": _named(sent.sender, run), "to": _named(sent.to, run), "time": moment}
     parts = [
         {"format": "token", "subformat": "conversation", "content": run.run_id},
         {**_json(route), "label": "route"},
     ]
-    return NLIP_Message.model_validate({**said.message, "submessages": parts}).to_json()
+    return NLIP_Message.model_validate({**sent.message, "submessages": parts}).to_json()
 
 
-def nlip_said(record: LogRecord) -> Iterator[NlipSaid]:
+def nlip_messages(record: LogRecord) -> Iterator[NlipMessage]:
     """What an event is that somebody said; nothing of what is no message."""
     match record.event:
         case RunStarted() as event:
@@ -58,32 +58,32 @@ def nlip_said(record: LogRecord) -> Iterator[NlipSaid]:
         case ToolFinished() as event:
             kind = {"format": "error", "subformat": "text"} if event.is_error else TEXT
             result = {**kind, "content": event.result, "label": event.call_id}
-            yield NlipSaid(f"tool:{event.name}", event.agent, result)
+            yield NlipMessage(f"tool:{event.name}", event.agent, result)
         case AnswerSubmitted() as event:
             yield _text(event.agent, TEAM, event.content, event.label)
         case VoteCast() as event:
-            yield NlipSaid(event.agent, TEAM, _json({"vote": event.label, "reason": event.reason}))
+            yield NlipMessage(event.agent, TEAM, _json({"vote": event.label, "reason": event.reason}))
         case RunCompleted() as event:
             yield _text(event.winner, CALLER, event.answer)
         case _:
             return
 
 
-def _text(sender: str, to: str, text: str, label: str | None = None) -> NlipSaid:
-    return NlipSaid(sender, to, {**TEXT, "content": text, "label": label})
+def _text(sender: str, to: str, text: str, label: str | None = None) -> NlipMessage:
+    return NlipMessage(sender, to, {**TEXT, "content": text, "label": label})
 
 
 def _json(content: object) -> dict[str, object]:
     return {"format": "structured", "subformat": "JSON", "content": content}
 
 
-def _call(agent: str, call: ToolCallRecord) -> NlipSaid:
+def _call(agent: str, call: ToolCallRecord) -> NlipMessage:
     try:
         arguments: object = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError):
         arguments = call.arguments
     asked = _json({"tool": call.name, "arguments": arguments})
-    return NlipSaid(agent, f"tool:{call.name}", {**asked, "label": call.id})
+    return NlipMessage(agent, f"tool:{call.name}", {**asked, "label": call.id})
 
 
 def _named(side: str, run: RunState) -> str:

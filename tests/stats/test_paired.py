@@ -81,4 +81,4 @@ def test_items_that_never_tell_the_two_apart_do_not_show_that_they_are_equal() -
     never = Paired(0, 0, 0, 100)
     assert (never.low, never.high) == (pytest.approx(-0.0362, abs=1e-4), pytest.approx(0.0362, abs=1e-4))
     assert "between -3.6 and +3.6" in never.claim("a", "b", settled=False)
-    assert Paired(0, 0, 12, 8).p_told == "p < 0.001"
+    assert Paired(0, 0, 12, 8).p_text == "p < 0.001"

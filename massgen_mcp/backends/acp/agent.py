@@ -146,8 +146,8 @@ class AcpAgent(CliAgent):
         if not session.id:
             raise WireBroken("it made a session without an id")
         await self._set_options(wire, session.id)
-        said = render(task.messages)
-        return said if self._preset.system else f"{system}\n\n{said}"
+        prompt = render(task.messages)
+        return prompt if self._preset.system else f"{system}\n\n{prompt}"
 
     async def _set_options(self, wire: Wire, session_id: str) -> None:
         preset, config = self._preset, self._config
@@ -160,8 +160,8 @@ class AcpAgent(CliAgent):
                 await wire.ask("session/set_config_option", chosen)
 
     async def _take_turn(self, wire: Wire, session: AcpSession, text: str) -> StopPart:
-        said = text if not text.lstrip().startswith("/") else f"It says:\n\n{text}"  # a CLI has commands that begin so
-        prompt: JsonObject = {"sessionId": session.id, "prompt": [{"type": "text", "text": said}]}
+        words = text if not text.lstrip().startswith("/") else f"It says:\n\n{text}"  # a CLI has commands that begin so
+        prompt: JsonObject = {"sessionId": session.id, "prompt": [{"type": "text", "text": words}]}
         session.in_turn, session.answered = True, 0
         done = await wire.ask("session/prompt", prompt)
         session.in_turn = False
@@ -278,9 +278,9 @@ class AcpAgent(CliAgent):
         if error.code == _LOGIN_NEEDED:
             how = "log in with the CLI itself" if self._config.login == "own" else "its key was not taken"
             return self._failed("auth", f"is not logged in: {how}: {error}")
-        said = str(error).lower()
+        message = str(error).lower()
         for words, reason in _REFUSALS.items():
-            if words in said:
+            if words in message:
                 return self._failed(reason, f"refused: {error}", retryable=reason == "rate_limited")
         return self._failed("provider_error", f"refused: {error}", retryable=True)
 

@@ -91,9 +91,9 @@ class ClaudeCodeAgent(CliAgent):
         try:
             lines = await self._run(cli, partial(ClaudeCodeLines, desk=desk, failed=self._failed))
             await lines.begin()
-            said = render(task.messages)
+            words = render(task.messages)
             while True:
-                said = await desk.news(await lines.turn(said))
+                words = await desk.news(await lines.turn(words))
         except BROKEN as error:
             raise self.fault(error) from None
         finally:

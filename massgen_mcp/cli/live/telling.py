@@ -49,8 +49,8 @@ class Telling:
 
     def outcome(self, run: RunState) -> None:
         """How it ended, and what a reader must know before the answer."""
-        told = [(Span(part, "busy"),) for caution in cautions(run) for part in wrap(caution, self._width)]
-        self._lines([(), outcome_line(run), *told, ()])
+        warnings = [(Span(part, "busy"),) for caution in cautions(run) for part in wrap(caution, self._width)]
+        self._lines([(), outcome_line(run), *warnings, ()])
 
     def rest(self, run: RunState, kept: RemainingFiles) -> None:
         """What led to it, its cost, and where it lies."""

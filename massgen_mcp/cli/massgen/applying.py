@@ -122,8 +122,8 @@ def _outcome_line(run: ForegroundRun, application: Application) -> ApplyLine:
 
 def _reasons(refused: Sequence[Obstacle]) -> str:
     """The first of them in words."""
-    told = [path_text(os.fsencode(f"{one.path}: {one.reason}")) for one in refused[:REASONS]]
-    return "; ".join([*told, *([f"and {len(refused) - REASONS} more"] if len(refused) > REASONS else [])])
+    reasons = [path_text(os.fsencode(f"{one.path}: {one.reason}")) for one in refused[:REASONS]]
+    return "; ".join([*reasons, *([f"and {len(refused) - REASONS} more"] if len(refused) > REASONS else [])])
 
 
 def _files(count: int, what: str = "") -> str:

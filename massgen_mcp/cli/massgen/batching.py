@@ -49,11 +49,11 @@ async def _ask(options: Options) -> int:
 
     with ResultsFile.opened(path) as results, run_service(here=True) as service:
 
-        def told(result: Result) -> None:
+        def show(result: Result) -> None:
             why = f": {result['error']}" if result["error"] else ""
             print_error(f"{len(batch.results)}/{len(questions)} {result['id']}: {result['state']}{why}")
 
-        batch = Batch(questions, results, told)
+        batch = Batch(questions, results, show)
         if batch.completed:
             print_error(f"{len(batch.completed)} of {len(questions)} are completed already.")
         await batch.ask(request_of, service, options.concurrency, options.max_usd)

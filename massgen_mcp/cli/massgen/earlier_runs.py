@@ -43,19 +43,19 @@ async def left_here(cwd: Path) -> list[str]:
     notes: list[Path] = []
     with suppress(OSError, MassgenError):
         notes = sorted(own_place(cwd, LEFT_RUNS).iterdir())
-    told: list[str] = []
+    lines: list[str] = []
     if not notes:
-        return told
+        return lines
     with suppress(MassgenError, OSError), run_service(here=True) as service:
         for note in notes:
             line, over = None, True
             with suppress(MassgenError):
                 view = await service.look(note.name)
                 line, over = _line(view), view.ended or view.state == "interrupted"
-            told += [line] if line else []
+            lines += [line] if line else []
             if over:
                 note.unlink()
-    return told
+    return lines
 
 
 def _line(view: RunView) -> str | None:

@@ -100,7 +100,7 @@ async def states_no_tools(client: "httpx2.AsyncClient", server_type: str, base_u
     return isinstance(caps, dict) and cast("dict[str, object]", caps).get("supports_tools") is False
 
 
-async def told_context(client: "httpx2.AsyncClient", server_type: str, base_url: str) -> int | None:
+async def loaded_context(client: "httpx2.AsyncClient", server_type: str, base_url: str) -> int | None:
     """Tokens that the only model of a llama.cpp reads in one call; None where it, or another server, says nothing."""
     if server_type != "llamacpp":
         return None

@@ -33,8 +33,8 @@ class DecideByTestsOrVotes(DecideByTests):
         stage = state.stage
         differ = len(set(_trees(state, state.standing).values())) > 1
         first = len(state.answered) >= LEAST_ANSWERS and all(len(seat.answers) < 2 for seat in state.seats.values())
-        told = state.complete and differ and first and not state.closing
-        due = stage is None and (bool(state.stages) or told)
+        apt = state.complete and differ and first and not state.closing
+        due = stage is None and (bool(state.stages) or apt)
         tested = stage is not None and stage.kind == "test"
         return super().next(state) if due or tested else decision(state)
 

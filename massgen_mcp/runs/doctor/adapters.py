@@ -124,8 +124,8 @@ async def _reply(backend: Backend, request: ModelRequest) -> list[Part]:
 async def _goes_on(backend: Backend, request: ModelRequest, parts: list[Part]) -> str | None:
     """With the result of its call, whoever holds the conversation meanwhile."""
     calls = tuple(part.call for part in parts if isinstance(part, ToolCallPart))
-    told = (AssistantMessage("", calls), ToolResultMessage(calls[0].id, calls[0].name, "The answer to it."))
-    last = (await _reply(backend, replace(request, messages=(*request.messages, *told))))[-1:]
+    further = (AssistantMessage("", calls), ToolResultMessage(calls[0].id, calls[0].name, "The answer to it."))
+    last = (await _reply(backend, replace(request, messages=(*request.messages, *further))))[-1:]
     return None if last and isinstance(last[0], StopPart) else "with the result of its call it does not go on"
 
 

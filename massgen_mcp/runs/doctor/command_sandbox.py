@@ -70,8 +70,8 @@ def _check(report: LevelReport, best: LevelReport) -> DoctorCheck:
     seen = f"; can be seen: {', '.join(report.seen)}" if report.seen else ""
     unfit = UNFIT_FOR_CODE.get(report.level, "") if report is best else ""
     advice = f"if a check fails, {unfit}." if unfit else ""
-    told = f"{report.level} holds, {tried} attempts made{seen}{noted}"
-    return DoctorCheck("commands of agents", "warn" if advice else "ok", told, advice)
+    summary = f"{report.level} holds, {tried} attempts made{seen}{noted}"
+    return DoctorCheck("commands of agents", "warn" if advice else "ok", summary, advice)
 
 
 async def server_checks(cwd: Path, environ: Mapping[str, str]) -> list[DoctorCheck]:

@@ -42,14 +42,14 @@ async def _clis(environ: Mapping[str, str]) -> list[DoctorCheck]:
 
 
 async def _cli(one: OwnCli, environ: Mapping[str, str]) -> DoctorCheck:
-    title, said = f"Agent CLI {one.name}", ""
+    title, release = f"Agent CLI {one.name}", ""
     if one.name == CLAUDE_CODE:
         if (version := await _version_of(one.program, environ)) is None:
             return DoctorCheck(title, "warn", f"{one.program} does not say its version", "install it anew")
-        said = f"; {version}"
+        release = f"; {version}"
     allowed = logins_allowed(environ)
     own = f"; may be in the default team ({OWN_LOGINS_VARIABLE})" if allowed else ""
-    return DoctorCheck(title, "ok", f"{one}{said} at {one.program}{own}", _advice(one, allowed=allowed))
+    return DoctorCheck(title, "ok", f"{one}{release} at {one.program}{own}", _advice(one, allowed=allowed))
 
 
 def _advice(one: OwnCli, *, allowed: bool) -> str:

@@ -24,7 +24,7 @@ from massgen_mcp.runs.patches.earlier_changes import with_earlier_changes
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.sessions.project import LOGS, SESSIONS, keep_out_of_git, own_place
 from massgen_mcp.runs.sessions.session_records import SessionRecords
-from massgen_mcp.runs.sessions.turns import SessionTurns, told_start
+from massgen_mcp.runs.sessions.turns import SessionTurns, start_note
 from massgen_mcp.runs.starting import ask_to_admit, enclosing, frozen_request
 from massgen_mcp.runs.store.credentials import identity
 from massgen_mcp.runs.store.directory import RunDirectory, timestamp
@@ -143,7 +143,7 @@ def _run_in_store(request: RunRequest, project: Path, cleanup: ExitStack) -> For
                 host = RunHost(environ, StoredRuns(engine, service, news))
                 if outer is not None:
                     ask_to_admit(engine, environ, outer, run_id)
-                begins = told_start(turn.begins_with).strip()
+                begins = start_note(turn.begins_with).strip()
                 return ForegroundRun(
                     run_id, directory, environ, host, session=records, outer=run.parent, begins_with=begins
                 )

@@ -19,13 +19,13 @@ def nlip_writer(
     others = {public_agent_name(place) for place, agent in enumerate(config.agents) if not config.with_nlip(agent)}
     if len(others) == len(config.agents):
         return None
-    from massgen_mcp.views.nlip import nlip_line, nlip_said  # with the standard's package
+    from massgen_mcp.views.nlip import nlip_line, nlip_messages  # with the standard's package
 
     file = cleanup.enter_context((run.path / FILE).open("a", buffering=1, encoding="utf-8", errors="replace"))
 
     def heard(record: LogRecord) -> None:
-        for said in nlip_said(record):
-            if not others & {said.sender, said.to}:
-                file.write(f"{nlip_line(said, record, state)}\n")
+        for message in nlip_messages(record):
+            if not others & {message.sender, message.to}:
+                file.write(f"{nlip_line(message, record, state)}\n")
 
     return heard

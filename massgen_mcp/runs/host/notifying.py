@@ -31,17 +31,17 @@ async def notify(run_id: str, run: RunState, environ: Mapping[str, str], command
     cwd = None if command else "/"
     try:
         command = command or load_notify(config_places(Path(), environ)[1], environ)
-        return await _told(command, cwd, run_id, run, environ) if command else None
+        return await _notified(command, cwd, run_id, run, environ) if command else None
     except MassgenError as error:
         return f"notify: {error}"
     except (OSError, ValueError) as error:
         return f"notify: {command[0]}: {getattr(error, 'strerror', None) or error}"
 
 
-async def _told(
+async def _notified(
     command: Sequence[str], cwd: str | None, run_id: str, run: RunState, environ: Mapping[str, str]
 ) -> str | None:
-    told = {
+    variables = {
         "MASSGEN_RUN_ID": run_id,
         "MASSGEN_STATE": run.state,
         "MASSGEN_OUTCOME": run.outcome or "none",
@@ -53,7 +53,7 @@ async def _told(
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         cwd=cwd,
-        env={**{name: environ[name] for name in _KEPT if name in environ}, **told},
+        env={**{name: environ[name] for name in _KEPT if name in environ}, **variables},
         start_new_session=True,
     )
     try:

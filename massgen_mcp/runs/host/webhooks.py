@@ -43,8 +43,8 @@ class Webhooks:
 
     async def tell(self, run_id: str, run: RunState) -> list[str]:
         """Returns a line for each server that was not told."""
-        told = {"run_id": run_id, "state": run.state, "outcome": run.outcome, "usd": run.spent.rounded_usd}
-        body, failed = json.dumps(told).encode(), list[str]()
+        document = {"run_id": run_id, "state": run.state, "outcome": run.outcome, "usd": run.spent.rounded_usd}
+        body, failed = json.dumps(document).encode(), list[str]()
 
         async def send(url: str) -> None:
             if fault := await self._fault(url, body):

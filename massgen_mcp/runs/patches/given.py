@@ -32,7 +32,7 @@ def given_directories(
     for context, name in named_contexts(config):
         place, writable = Path(context.path).resolve(), context.permission == "write"
         if clones is not None and (cloned := clones / name).is_dir():
-            directories.append(ContextDirectory(name, cloned.resolve(), writable, told=context.path))
+            directories.append(ContextDirectory(name, cloned.resolve(), writable, named=context.path))
         elif place.is_dir():
             directories.append(ContextDirectory(name, place, writable, context.copy_ignored, unseen))
         elif writable:
@@ -45,7 +45,7 @@ def upload_base(run: RunFiles, config: Config) -> None:
     invalid_arguments.
     """
     given, files = given_directories(config, (run.path,))
-    base, refused = RunChanges(run.changes).begin([replace(one, told=str(one.path)) for one in given], [])
+    base, refused = RunChanges(run.changes).begin([replace(one, named=str(one.path)) for one in given], [])
     if base is None or refused or files:
         why = "; ".join([*(f"{one.name}: {one.why}" for one in refused), *(f"{name}: {SINGLE_FILE}" for name in files)])
         raise MassgenError("invalid_arguments", f"cannot be uploaded: {why or SINGLE_FILE}")

@@ -33,7 +33,7 @@ class SessionHistory:
     @property
     def note(self) -> str:
         """What the one who starts the turn should know."""
-        return f"{self._seen}{told_start(self.begins_with)}"
+        return f"{self._seen}{start_note(self.begins_with)}"
 
     @property
     def _seen(self) -> str:
@@ -45,7 +45,7 @@ class SessionHistory:
         return f"{lead}. " if lead else ""
 
 
-def told_start(earlier: EarlierChanges | None) -> str:
+def start_note(earlier: EarlierChanges | None) -> str:
     """What copies begin with, in words for the one who starts the turn."""
     if earlier is None:
         return ""

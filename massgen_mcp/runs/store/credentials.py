@@ -27,8 +27,8 @@ def identity(config: Config, environ: Mapping[str, str], home: Home) -> str:
     """The fingerprint under which a run of this config is executed: runs of an operator who is told of their ends go to
     a runner that tells him. Raises `MassgenError` disk_full or store_unavailable.
     """
-    told = [name for name in (WEBHOOKS_VARIABLE, WEBHOOK_SECRET_VARIABLE) if environ.get(name)]
-    return fingerprint((*variables_of(config), *told), environ, home.secret("fingerprint"))
+    webhooks = [name for name in (WEBHOOKS_VARIABLE, WEBHOOK_SECRET_VARIABLE) if environ.get(name)]
+    return fingerprint((*variables_of(config), *webhooks), environ, home.secret("fingerprint"))
 
 
 def fingerprint(names: Iterable[str], environ: Mapping[str, str], secret: bytes) -> str:

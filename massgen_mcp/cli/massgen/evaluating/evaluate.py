@@ -57,7 +57,7 @@ async def evaluate(options: EvalOptions) -> int:
             given = replace(given, context_paths=[given_path(place) for place in item.places], checks=item.checks)
         return await build_request(replace(given, question=item.question, team=team))
 
-    def told(result: Result) -> None:
+    def show(result: Result) -> None:
         print_error(f"{result['id']}: {'right' if result['right'] else 'wrong'} ({result['state']})")
 
     with ResultsFile.opened(options.results) as results, run_service() as service:
@@ -68,7 +68,7 @@ async def evaluate(options: EvalOptions) -> int:
             results,
             service,
             request_of,
-            told,
+            show,
             options.budget,
             options.concurrency,
             options.samples,
@@ -93,12 +93,14 @@ async def _own_items(place: Path) -> list[Item]:
         known = await service.proved_right()
         found = [await _own_item(service, view, whose, right, place) for view, whose, right in known]
     items = [item for item in found if item is not None]
-    told = f"{counted(len(known), 'run')} proved right, {len(items)} of them with an answer short enough to compare"
-    told += ", or with checks that pass on what was changed"
+    known_runs = (
+        f"{counted(len(known), 'run')} proved right, {len(items)} of them with an answer short enough to compare"
+    )
+    known_runs += ", or with checks that pass on what was changed"
     if not items:
         how = "`massgen-mcp mark ID right` marks one, `massgen-mcp apply ID` applies its changes"
-        raise MassgenError("invalid_arguments", f"--from runs: {told}; {how}")
-    print_error(f"{told}. These are your questions: nothing is shown of others.")
+        raise MassgenError("invalid_arguments", f"--from runs: {known_runs}; {how}")
+    print_error(f"{known_runs}. These are your questions: nothing is shown of others.")
     return items
 
 

@@ -45,7 +45,7 @@ class Reviewed:
     refuted: bool = False
     reason: str = ""
     """Why it is refuted, or stands, in the words of who tried."""
-    said_before: bool = False
+    known_before: bool = False
 
     @property
     def status(self) -> Status:
@@ -204,7 +204,7 @@ def compared(review: Review, earlier: Sequence[Earlier]) -> Review:
         }
         if far:
             place = min(far, key=far.__getitem__)
-            findings[place] = replace(findings[place], said_before=True)
+            findings[place] = replace(findings[place], known_before=True)
         else:
             left.append(before)
     there = {_anchor(file, text) for file, lines in review.change.lines.items() for text in lines.values()}
@@ -238,7 +238,7 @@ def marker(review: Review) -> str:
     return f"{MARKER}{base64.b64encode(data).decode()} -->"
 
 
-def said_in(report: str) -> list[Earlier]:
+def earlier_findings(report: str) -> list[Earlier]:
     """What a report said, in Markdown or JSON; an empty one nothing. Raises `MassgenError` invalid_arguments."""
     last = next(iter(report.strip().splitlines()[-1:]), "")
     try:

@@ -63,9 +63,9 @@ def _markdown(review: Review, fail_on: FailOn) -> Iterator[str]:
     for why in (*review.unclear, *review.notes):
         yield f"\n- **Note:** {words(why)}"
     for one in found:
-        if not one.said_before:
+        if not one.known_before:
             yield from _full(one)
-    yield from _listed("Said before, and still there", [_line(one) for one in found if one.said_before])
+    yield from _listed("Said before, and still there", [_line(one) for one in found if one.known_before])
     yield from _listed("Said before; its line is there, and nobody found it again", map(_earlier, review.still))
     yield from _listed("Gone: its line is not in the change any more", map(_earlier, review.gone))
     yield from _listed("Refuted", [f"{_line(one)}: {words(one.reason)}" for one in refuted])
@@ -150,7 +150,7 @@ def _finding(review: Review, one: Reviewed) -> dict[str, Any]:
         "reason": one.reason,
         "script": one.script,
         "prints": one.printed,
-        "said_before": one.said_before,
+        "said_before": one.known_before,
         "fingerprint": anchor(review.change, one.finding),
     }
 
@@ -190,7 +190,7 @@ def _result(review: Review, one: Reviewed) -> dict[str, Any]:
         "level": _LEVELS[finding.severity],
         "message": {"text": text},
         "partialFingerprints": {"massgen/v1": anchor(review.change, finding)},
-        "baselineState": "unchanged" if one.said_before else "new",
+        "baselineState": "unchanged" if one.known_before else "new",
         "properties": {"status": one.status, "foundBy": [*one.found_by], "triedBy": one.tried_by},
     }
     if finding.file in review.change.lines:  # else it is a path that nobody but a model has named

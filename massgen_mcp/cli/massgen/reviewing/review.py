@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.massgen.reviewing.change import ReviewedChange, change_of
-from massgen_mcp.cli.massgen.reviewing.findings import Review, Reviewed, compared, merged, refuter_of, said_in
+from massgen_mcp.cli.massgen.reviewing.findings import Review, Reviewed, compared, earlier_findings, merged, refuter_of
 from massgen_mcp.cli.massgen.reviewing.options import SUFFIXES, ReviewOptions
 from massgen_mcp.cli.massgen.reviewing.report import drawn, shown_finding
 from massgen_mcp.cli.massgen.team import given_of, look_before
@@ -109,7 +109,7 @@ async def review(options: ReviewOptions) -> int:
     files = [OutputFile(path.absolute(), "--output-file") for path in options.output_files]
     for file in files:
         file.check()
-    earlier = said_in(_text("--previous", options.previous)) if options.previous else []
+    earlier = earlier_findings(_text("--previous", options.previous)) if options.previous else []
     evidence = _text("--evidence", options.evidence) if options.evidence else ""
     change = await anyio.to_thread.run_sync(change_of, options.diff, options.branch, options.pr, cwd)
     change = replace(change, evidence=evidence, top=None if options.text_only else change.top)
@@ -119,7 +119,7 @@ async def review(options: ReviewOptions) -> int:
     if change.lines:
         given = _given(options, change, cwd)
         if options.dry_run:
-            return await _told_beforehand(given)
+            return await _planned(given)
         team = await adjusted_team(given)
         team = replace(team, config=_reviewing(team.config, change))
         if change.top is None:
@@ -137,7 +137,7 @@ async def review(options: ReviewOptions) -> int:
     return found.code(options.fail_on)
 
 
-async def _told_beforehand(given: CallerRequest) -> int:
+async def _planned(given: CallerRequest) -> int:
     """Who would review. Returns the exit code."""
     try:
         team = await adjusted_team(replace(given, only_plan=True))
@@ -240,14 +240,14 @@ class _Refuting:
             left = self.asked.max_usd - self.asked.spent.usd
             if not dealt or left <= 0:
                 return tuple(found)
-            said: dict[str, dict[int, _Verdict]] = {}
+            verdicts: dict[str, dict[int, _Verdict]] = {}
             async with anyio.create_task_group() as tasks:
                 for agent, places in dealt.items():
                     parts = [shown_finding(number, found[place]) for number, place in enumerate(places, start=1)]
-                    tasks.start_soon(self._ask, agent, "\n".join(parts), left / len(dealt), said)
+                    tasks.start_soon(self._ask, agent, "\n".join(parts), left / len(dealt), verdicts)
             for agent, places in dealt.items():
                 for number, place in enumerate(places, start=1):
-                    if verdict := said[agent].get(number):
+                    if verdict := verdicts[agent].get(number):
                         found[place] = _with(found[place], agent, verdict)
                 if any(found[place].tried_by is None for place in places):
                     del vendors[agent]
@@ -264,12 +264,12 @@ class _Refuting:
                 found[place] = replace(one, due=True)
         return dealt
 
-    async def _ask(self, agent: str, findings: str, max_usd: float, said: dict[str, dict[int, _Verdict]]) -> None:
+    async def _ask(self, agent: str, findings: str, max_usd: float, verdicts: dict[str, dict[int, _Verdict]]) -> None:
         files = FILES if self.change.top else ""
         change = _material(self.change)
         question = REFUTE.format(files=files, rule=RULE, change=change, findings=_marked("findings", findings))
         ended = await self.asked.run(question, _alone(self.asked.team.config, self.able[agent]), max_usd)
-        said[agent] = _verdicts(ended.best_answer or "")
+        verdicts[agent] = _verdicts(ended.best_answer or "")
 
 
 def _with(one: Reviewed, agent: str, verdict: _Verdict) -> Reviewed:
