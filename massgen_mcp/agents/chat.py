@@ -292,7 +292,7 @@ def parse_messages(given: Sequence[Mapping[str, Any]], *, after: Sequence[Messag
         where = f"messages[{place}]"
         role = message.get("role")
         if role == "system":
-            system.append(_text(message, where))
+            system.append(_content_text(message, where))
             continue
         if role == "tool":
             found.append(_tool_result(message, open_calls, where))
@@ -301,7 +301,7 @@ def parse_messages(given: Sequence[Mapping[str, Any]], *, after: Sequence[Messag
             waiting = ", ".join(open_calls)
             raise _wrong(where, f"tool calls without a result: {waiting}; add_tool_result gives them one")
         if role == "user":
-            found.append(UserMessage(_text(message, where)))
+            found.append(UserMessage(_content_text(message, where)))
         elif role == "assistant":
             reply = _assistant(message, where)
             open_calls = {call.id: call.name for call in reply.tool_calls}
@@ -347,7 +347,7 @@ def _open_calls(messages: Sequence[Message]) -> dict[str, str]:
     return opened
 
 
-def _text(message: Mapping[str, Any], where: str) -> str:
+def _content_text(message: Mapping[str, Any], where: str) -> str:
     """The content: text, or a list of parts that are all text."""
     content = message.get("content")
     if isinstance(content, str):
@@ -371,7 +371,7 @@ def _tool_result(message: Mapping[str, Any], open_calls: dict[str, str], where: 
     if not isinstance(call_id, str) or call_id not in open_calls:
         waiting = ", ".join(open_calls) or "none"
         raise _wrong(where, f"tool_call_id {str(call_id)[:80]!a} belongs to no open call; open: {waiting}")
-    return ToolResultMessage(call_id, open_calls.pop(call_id), _text(message, where))
+    return ToolResultMessage(call_id, open_calls.pop(call_id), _content_text(message, where))
 
 
 def _assistant(message: Mapping[str, Any], where: str) -> AssistantMessage:
@@ -381,7 +381,7 @@ def _assistant(message: Mapping[str, Any], where: str) -> AssistantMessage:
     parsed = tuple(_call(call, where) for call in cast("Sequence[object]", calls))
     if message.get("content") is None and parsed:
         return AssistantMessage("", parsed)
-    return AssistantMessage(_text(message, where), parsed)
+    return AssistantMessage(_content_text(message, where), parsed)
 
 
 def _call(call: object, where: str) -> ToolCall:

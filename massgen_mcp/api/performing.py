@@ -44,7 +44,7 @@ async def perform(
     if snapshot.state != "completed" or snapshot.final_answer is None:
         raise _not_completed(snapshot, result)
     if request.given.output_file is not None:
-        _write(request.given.output_file, snapshot.final_answer)
+        _write_answer(request.given.output_file, snapshot.final_answer)
     turn = EarlierTurn(question=request.question, answer=snapshot.final_answer)
     SESSIONS.add(request.given.session_id or "", turn, request.given.history, kept=here.listed)
     return result
@@ -127,7 +127,7 @@ def _not_completed(run: RunState, result: dict[str, Any]) -> RunNotCompleted:
             return RunNotCompleted("the run was cancelled", state="cancelled", reason=None, result=result)
 
 
-def _write(file: OutputFile, answer: str) -> None:
+def _write_answer(file: OutputFile, answer: str) -> None:
     try:
         file.write(answer.encode("utf-8", "replace"))
     except OSError as error:

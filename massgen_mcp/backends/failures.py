@@ -112,12 +112,12 @@ def translate(error: Exception, endpoint: Endpoint, base_url: str) -> BackendErr
     for cause in chain:
         if (verdict := _of_connection(cause)) is not None:
             reason, retryable, what = verdict
-            return failure(reason, f"{base_url} {what}: {_text(chain[-1])}", endpoint, retryable=retryable)
+            return failure(reason, f"{base_url} {what}: {_error_text(chain[-1])}", endpoint, retryable=retryable)
     if isinstance(error, _ApiError):
         return of_event(error.body, error.message, endpoint, base_url)
     if isinstance(error, (ValueError, TypeError, LookupError, AttributeError, RecursionError)):
-        return failure("bad_reply", f"{base_url} sent what its API does not allow: {_text(error)}", endpoint)
-    return failure("provider_error", f"{base_url} failed: {_text(error)}", endpoint)
+        return failure("bad_reply", f"{base_url} sent what its API does not allow: {_error_text(error)}", endpoint)
+    return failure("provider_error", f"{base_url} failed: {_error_text(error)}", endpoint)
 
 
 def of_event(body: object, message: str, endpoint: Endpoint, base_url: str) -> BackendError:
@@ -305,7 +305,7 @@ def _detail(body: object, depth: int = 0) -> str:
             return ""
 
 
-def _text(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 

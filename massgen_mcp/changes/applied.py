@@ -45,13 +45,13 @@ class AppliedRecords:
 
     def add(self, record: AppliedRecord) -> None:
         """Safe to repeat."""
-        self._write([*(one for one in self.read() if one.id != record.id), record])
+        self._write_records([*(one for one in self.read() if one.id != record.id), record])
 
     def drop(self, record: AppliedRecord) -> None:
         """Safe to repeat."""
-        self._write(one for one in self.read() if one.id != record.id)
+        self._write_records(one for one in self.read() if one.id != record.id)
 
-    def _write(self, records: Iterable[AppliedRecord]) -> None:
+    def _write_records(self, records: Iterable[AppliedRecord]) -> None:
         """A run that was deleted meanwhile needs none."""
         if self._file.parent.is_dir():
             write_durably(self._file, _Records(applied=tuple(records)).model_dump_json(indent=1).encode())

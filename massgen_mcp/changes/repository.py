@@ -63,7 +63,7 @@ def parse_changes(printed: bytes) -> tuple[FileChange, ...]:
             if not path:  # of a renamed file, whose names follow
                 next(parts)
                 path = next(parts)
-            counts[path] = _lines(added), _lines(removed)
+            counts[path] = _line_count(added), _line_count(removed)
     found = [
         FileChange(path, _kind(earlier, before, after), before, after, *counts.get(path, (0, 0)), earlier)
         for path, earlier, before, after in raw
@@ -83,7 +83,7 @@ def _file(mode: str, blob: str) -> TreeFile | None:
     return None if mode == _NOTHING else TreeFile(mode, blob)
 
 
-def _lines(count: bytes) -> int | None:
+def _line_count(count: bytes) -> int | None:
     return None if count == b"-" else int(count)
 
 

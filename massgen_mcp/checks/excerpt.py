@@ -31,7 +31,7 @@ def excerpt_of(output: str) -> str:
     """At most `MAX_CHARACTERS`, from the end where there is more; without colours and other control characters. First
     of all stands the line of the first failure that says what was not so, where one does.
     """
-    lines = _lines(output)
+    lines = _output_lines(output)
     telling = [place for place, line in enumerate(lines) if _TELLING.search(line)][:MAX_TELLING]
     places = sorted({*telling, *range(max(0, len(lines) - LAST_LINES), len(lines))})
     shown = [lines[places[0]]] if places else []
@@ -47,10 +47,10 @@ def excerpt_of(output: str) -> str:
 
 def last_of(output: str) -> str:
     """The last `LAST_OF_PASS` lines, likewise: a test runner's sum of what it ran is there."""
-    return "\n".join(_lines(output)[-LAST_OF_PASS:])
+    return "\n".join(_output_lines(output)[-LAST_OF_PASS:])
 
 
-def _lines(output: str) -> list[str]:
+def _output_lines(output: str) -> list[str]:
     lines = [_plain(line) for line in _ESCAPES.sub("", output).splitlines()]
     return [line for line in lines if line.strip()]
 

@@ -24,7 +24,7 @@ def proposed_checks(directories: Iterable[Path]) -> tuple[str, ...]:
 
 
 def _proposed(directory: Path) -> Iterator[str]:
-    targets = re.findall(r"^([A-Za-z][\w-]*)\s*:(?!=)", _text(directory, "Makefile"), re.MULTILINE)
+    targets = re.findall(r"^([A-Za-z][\w-]*)\s*:(?!=)", _file_text(directory, "Makefile"), re.MULTILINE)
     yield from (f"make {target}" for target in TARGETS if target in targets)
     scripts = _member(_json(directory, "package.json"), "scripts")
     yield from ("npm test" if name == "test" else f"npm run {name}" for name in SCRIPTS if name in scripts)
@@ -39,7 +39,7 @@ _OF_TOOLS = {"ruff": "ruff check .", "mypy": "mypy .", "pyright": "pyright"}
 _OF_FILES = {"Cargo.toml": "cargo test --offline", "go.mod": "go test ./...", "tox.ini": "tox"}
 
 
-def _text(directory: Path, name: str) -> str:
+def _file_text(directory: Path, name: str) -> str:
     with suppress(OSError):
         return small_file(directory / name).decode(errors="replace")
     return ""
@@ -47,13 +47,13 @@ def _text(directory: Path, name: str) -> str:
 
 def _json(directory: Path, name: str) -> object:
     with suppress(ValueError, RecursionError):
-        return cast("object", json.loads(_text(directory, name)))
+        return cast("object", json.loads(_file_text(directory, name)))
     return None
 
 
 def _toml(directory: Path, name: str) -> object:
     with suppress(ValueError, RecursionError):
-        return tomllib.loads(_text(directory, name))
+        return tomllib.loads(_file_text(directory, name))
     return None
 
 

@@ -107,7 +107,7 @@ class Protection:
         the directory that is checked. `content` of a link: where it leads. `installed`: Python modules, by name, that
         checks find in an environment.
         """
-        links = {_text(path): os.fsdecode(content(file)) for path, file in base.items() if is_link(file)}
+        links = {_path_text(path): os.fsdecode(content(file)) for path, file in base.items() if is_link(file)}
 
         def read(path: str) -> str | None:
             file = base.get(os.fsencode(_way(path, links)[-1]))
@@ -116,7 +116,7 @@ class Protection:
         run = followed(self.commands, read)
         kept = self._kept(base, run, links)
         left_out = self._left_out([*base], run, kept, {*sys.stdlib_module_names, *RUNNING, *installed})
-        files = {path: file for path, file in answer.items() if path in base or not left_out(_text(path))}
+        files = {path: file for path, file in answer.items() if path in base or not left_out(_path_text(path))}
         directories = {parent for path in files for parent in parents(path)}
         for path in kept:
             for other in _in_the_way(path, files, directories):
@@ -130,9 +130,9 @@ class Protection:
         if patterns is None:
             patterns = (*TESTS, *RUNNERS, *_ALL_PROJECTS)
             judging |= run.included
-        judging |= {one for one in map(_text, base) if matches(one, patterns)}
+        judging |= {one for one in map(_path_text, base) if matches(one, patterns)}
         ways = {one for path in judging for one in _way(path, links)} if links else judging
-        return [path for path in base if _text(path) in ways]
+        return [path for path in base if _path_text(path) in ways]
 
     def _left_out(
         self, base: Sequence[bytes], run: Followed, kept: Iterable[bytes], modules: Collection[str]
@@ -144,7 +144,7 @@ class Protection:
         taking_part = run.included | (run.made - _directories(base))
         imported_from = self._imported_from(run.scripts)
         is_new_project = _new_projects(base)
-        is_before = _before({one for one in map(_text, kept) if one in run.scripts or matches(one, TESTS)})
+        is_before = _before({one for one in map(_path_text, kept) if one in run.scripts or matches(one, TESTS)})
         return lambda path: (
             matches(path, RUNNERS)
             or _is_below(path, taking_part)
@@ -177,14 +177,14 @@ def _new_projects(base: Sequence[bytes]) -> Callable[[str], bool]:
 
     @cache
     def places_of(kind: tuple[str, ...]) -> set[str]:
-        return {dirname(path) for path in map(_text, base) if matches(path, kind)}
+        return {dirname(path) for path in map(_path_text, base) if matches(path, kind)}
 
     def is_new(path: str) -> bool:
         where = dirname(path)
         if where not in directories():
             return True
         kind = next(kind for kind in PROJECTS if matches(path, kind))
-        above = {"", where, *(_text(parent) for parent in parents(os.fsencode(path)))}
+        above = {"", where, *(_path_text(parent) for parent in parents(os.fsencode(path)))}
         return kind is not PYTHON_PROJECT and not above & places_of(kind)
 
     return is_new
@@ -208,11 +208,11 @@ def _before(kept: Collection[str]) -> Callable[[str], bool]:
 
 
 def _directories(base: Iterable[bytes]) -> set[str]:
-    return {_text(parent) for path in base for parent in parents(path)}
+    return {_path_text(parent) for path in base for parent in parents(path)}
 
 
 def _is_below(path: str, places: Collection[str]) -> bool:
-    return path in places or any(_text(parent) in places for parent in parents(os.fsencode(path)))
+    return path in places or any(_path_text(parent) in places for parent in parents(os.fsencode(path)))
 
 
 def _shadows(path: str, imported_from: Collection[str], modules: Collection[str]) -> bool:
@@ -229,7 +229,7 @@ def _way(path: str, links: Mapping[str, str]) -> list[str]:
     """The links on the way to a file, and the file itself at last."""
     passed: list[str] = []
     while len(passed) < MAX_LINKS:
-        above = (_text(parent) for parent in parents(os.fsencode(path)))
+        above = (_path_text(parent) for parent in parents(os.fsencode(path)))
         link = next((one for one in (*above, path) if one in links), None)
         if link is None:
             break
@@ -244,5 +244,5 @@ def _in_the_way(path: bytes, files: Collection[bytes], directories: Collection[b
     return above + ([one for one in files if one.startswith(path + b"/")] if path in directories else [])
 
 
-def _text(path: bytes) -> str:
+def _path_text(path: bytes) -> str:
     return os.fsdecode(path)

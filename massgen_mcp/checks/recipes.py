@@ -63,26 +63,26 @@ def run_by(call: ProgramCall, read: Read) -> Iterator[tuple[str, str]]:
             yield from _chosen(_of_makefile("\n".join(texts.values())), _names(arguments), place)
         case "just":
             place = _directory(call, "-d", "--working-directory")
-            text = _text(place, _value(arguments, "-f", "--justfile") or _first(place, JUSTFILES, read), read)
+            text = _project_text(place, _value(arguments, "-f", "--justfile") or _first(place, JUSTFILES, read), read)
             yield from _chosen(_of_justfile(text), _names(arguments), place)
         case "task":
             place = _directory(call, "-d", "--dir")
-            text = _text(place, _value(arguments, "-t", "--taskfile") or _first(place, TASKFILES, read), read)
+            text = _project_text(place, _value(arguments, "-t", "--taskfile") or _first(place, TASKFILES, read), read)
             yield from _chosen(_of_taskfile(text), _names(arguments) or ["default"], place)
         case program if program in PACKAGE_RUNNERS or program in SEVERAL_SCRIPTS:
             place = _directory(call, "-C", "--prefix", "--cwd", "--dir")
             names = [{"t": "test", "tst": "test"}.get(name, name) for name in _names(arguments)]
-            recipes = _of_package(_text(place, "package.json", read))
+            recipes = _of_package(_project_text(place, "package.json", read))
             wanted = [kind + name for name in names for kind in ("pre", "", "post") if name in recipes]
             yield from _chosen(recipes, [name for name in wanted if name in recipes], place, default=False)
         case "composer":
-            recipes = _of_composer(_text(_directory(call, "-d", "--working-dir"), "composer.json", read))
+            recipes = _of_composer(_project_text(_directory(call, "-d", "--working-dir"), "composer.json", read))
             yield from _chosen(recipes, _names(arguments), _directory(call, "-d", "--working-dir"), default=False)
         case "tox":
-            text = _text(call.directory, _value(arguments, "-c", "--conf") or "tox.ini", read)
+            text = _project_text(call.directory, _value(arguments, "-c", "--conf") or "tox.ini", read)
             yield from ((call.directory, command) for command in _of_tox(text))
         case "nox":
-            text = _text(call.directory, _value(arguments, "-f", "--noxfile") or "noxfile.py", read)
+            text = _project_text(call.directory, _value(arguments, "-f", "--noxfile") or "noxfile.py", read)
             yield from ((call.directory, command) for command in _of_nox(text))
         case _:
             return
@@ -151,7 +151,7 @@ def _first(place: str, names: Iterable[str], read: Read) -> str:
     return next((name for name in names if read(normpath(join(place, name))) is not None), "")
 
 
-def _text(place: str, name: str, read: Read) -> str:
+def _project_text(place: str, name: str, read: Read) -> str:
     return (read(normpath(join(place, name))) or "") if name else ""
 
 
@@ -162,7 +162,7 @@ def _makefiles(call: ProgramCall, read: Read) -> tuple[str, dict[str, str]]:
     texts: dict[str, str] = {}
     while pending and len(texts) < MAX_INCLUDED:
         if (name := pending.pop()) not in texts:
-            text = texts[name] = _text(place, name, read).replace("\\\n", " ")
+            text = texts[name] = _project_text(place, name, read).replace("\\\n", " ")
             lines = filter(None, map(_INCLUDED.match, text.splitlines()))
             pending += [one for found in lines for one in found[1].partition("#")[0].split()]
     return place, texts

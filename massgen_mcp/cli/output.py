@@ -12,26 +12,26 @@ from massgen_mcp.views.plain_text import plain
 
 def print_line(line: str = "") -> bool:
     """One line on standard output. False: nobody reads it any more. Raises `MassgenError` if it cannot be written."""
-    return _write(sys.stdout, f"{plain(line)}\n")
+    return _write_whole(sys.stdout, f"{plain(line)}\n")
 
 
 def print_text(text: str) -> None:
     """A text of several lines on standard output; tabs stay, other control characters go. Raises as `print_line`."""
     lines = ("\t".join(plain(part) for part in line.split("\t")) for line in text.splitlines())
-    _write(sys.stdout, "".join(f"{line}\n" for line in lines))
+    _write_whole(sys.stdout, "".join(f"{line}\n" for line in lines))
 
 
 def print_error(line: str) -> None:
     """A message, which may have several lines, on standard error."""
-    _write(sys.stderr, "".join(f"{plain(part)}\n" for part in line.splitlines()))
+    _write_whole(sys.stderr, "".join(f"{plain(part)}\n" for part in line.splitlines()))
 
 
 def send_to_terminal(sequences: str) -> None:
     """Our own escape sequences, with texts in them that are plain already."""
-    _write(sys.stdout, sequences)
+    _write_whole(sys.stdout, sequences)
 
 
-def _write(stream: TextIO, text: str) -> bool:
+def _write_whole(stream: TextIO, text: str) -> bool:
     try:
         stream.write(text)
         stream.flush()

@@ -16,10 +16,10 @@ def question_of(blocks: Sequence[object], cwd: Path) -> str:
     """Files that are named, or come along, are called as the agents find them in their copies of `cwd`. Raises
     `MassgenError` invalid_arguments for what is no text.
     """
-    return "".join(_text(fields(block), cwd) for block in blocks).strip()
+    return "".join(_block_text(fields(block), cwd) for block in blocks).strip()
 
 
-def _text(block: Mapping[str, Any], cwd: Path) -> str:
+def _block_text(block: Mapping[str, Any], cwd: Path) -> str:
     match block:
         case {"type": "text", "text": str(text)}:
             return text

@@ -148,7 +148,7 @@ class Turn:
         try:
             planned = await self._service.apply(run_id, dry_run=True)
             if planned.state != "clean":
-                await self.say(f"\n\n{_text(run_id, planned)}")
+                await self.say(f"\n\n{_applied_text(run_id, planned)}")
                 return
             files = await self._service.changed_texts(view, planned)
         except MassgenError as error:
@@ -163,7 +163,7 @@ class Turn:
             "title": f"Apply {counted(len(planned.changes), 'changed file')}{although}",
             "kind": "edit",
             "status": "pending",
-            "content": [*differences, _block(_text(run_id, planned))],
+            "content": [*differences, _block(_applied_text(run_id, planned))],
             "locations": [{"path": str(one.path)} for one in files],
         }
         await self._tell({"sessionUpdate": "tool_call", **call})
@@ -179,7 +179,7 @@ class Turn:
             done = await self._service.apply(run_id, dry_run=False)
         except MassgenError as error:
             return "failed", f"Not applied: {error}"
-        return "completed" if done.state in ("applied", "unchanged") else "failed", _text(run_id, done)
+        return "completed" if done.state in ("applied", "unchanged") else "failed", _applied_text(run_id, done)
 
     async def _ask(self, call: Mapping[str, Any], options: Mapping[str, tuple[str, str]]) -> str | None:
         """The option that the person chose; None: none, or there is no way to ask."""
@@ -198,7 +198,7 @@ class Turn:
         return None
 
 
-def _text(run_id: str, application: Application) -> str:
+def _applied_text(run_id: str, application: Application) -> str:
     return applied(run_id, application, WAYS).text()
 
 

@@ -131,7 +131,7 @@ def conversation(messages: Sequence[Mapping[str, Any]]) -> tuple[str, list[dict[
     turns: list[dict[str, str]] = []
     for message in messages:
         role = message.get("role")
-        text = _text(message.get("content"))
+        text = _content_text(message.get("content"))
         if role in ("system", "developer"):
             system.append(text)
         elif role in ("user", "assistant") and not message.get("tool_calls"):
@@ -147,7 +147,7 @@ def conversation(messages: Sequence[Mapping[str, Any]]) -> tuple[str, list[dict[
     return question, turns[:last], "\n\n".join(filter(None, system))
 
 
-def _text(content: object) -> str:
+def _content_text(content: object) -> str:
     match content:
         case None:
             return ""

@@ -44,11 +44,11 @@ _ADDRESS = re.compile(r"https?://[!-~]{1,2000}", re.IGNORECASE)
 
 def with_sources(answer: str, citations: Sequence[CitationRecord]) -> str:
     """The answer with the sources below it that it does not name itself."""
-    lines = [*_lines(answer, citations)][:MAX_SOURCES] if is_visible(answer) else []
+    lines = [*_source_lines(answer, citations)][:MAX_SOURCES] if is_visible(answer) else []
     return "\n".join([f"{answer.rstrip()}\n\nSources:", *lines]) if lines else answer
 
 
-def _lines(answer: str, citations: Sequence[CitationRecord]) -> Iterator[str]:
+def _source_lines(answer: str, citations: Sequence[CitationRecord]) -> Iterator[str]:
     seen: set[str] = set()
     for cited in citations:
         if cited.url in seen or cited.url in answer or not _ADDRESS.fullmatch(cited.url):

@@ -133,7 +133,7 @@ async def _present(member: Member, attempt: Attempt, past: Sequence[Presentation
         limit, lambda: live_run.asks or member.name in live_run.state.resume_point.queued, of=member.name
     ):
         try:
-            return await _write(member, attempt, talk)
+            return await _write_answer(member, attempt, talk)
         finally:
             await member.end_commands()
     message = f"round_timeout_seconds: no final answer within {seconds:g} s; raise it in timeout_settings"
@@ -158,7 +158,7 @@ def _started(member: Member, attempt: Attempt) -> PresentationStarted:
     )
 
 
-async def _write(member: Member, attempt: Attempt, talk: Conversation) -> str:
+async def _write_answer(member: Member, attempt: Attempt, talk: Conversation) -> str:
     limits = attempt.run_spec.limits
     notes = [*file_notes(member, attempt, judges=False), *member.notes]
     chosen = attempt.live_run.coordination.answered

@@ -105,7 +105,7 @@ class _Reader:
 
     def lines(self, text: str) -> list[_Line]:
         found: list[_Line] = []
-        for place, whole, fenced in _lines(text):
+        for place, whole, fenced in _numbered_lines(text):
             line = _folded(whole[: _LONGEST_LINE + 1]).rstrip()
             bare = _EMPHASIS.sub("", line).strip(_EDGES)
             bare = bare[number.end() :] if (number := _NUMBER.match(bare)) else bare
@@ -119,7 +119,9 @@ class _Reader:
 
     def claims(self, text: str) -> list[_Claim]:
         """Whom the author says to choose; quotations and what is denied are left out."""
-        own = [line for _, line, fenced in _lines(text) if not fenced and not line.lstrip().startswith((">", "|"))]
+        own = [
+            line for _, line, fenced in _numbered_lines(text) if not fenced and not line.lstrip().startswith((">", "|"))
+        ]
         unquoted = _EMPHASIS.sub("", _QUOTATION.sub(self._if_a_name, _folded("\n".join(own))))
         sentences = [part[:_LONGEST_LINE] for part in _SENTENCE.split(unquoted) if part.strip()]
         return [
@@ -144,7 +146,7 @@ class _Reader:
         }
 
 
-def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
+def _numbered_lines(text: str) -> Iterator[tuple[int, str, bool]]:
     """Each line with its place, and whether it stands in a block of code."""
     fence = ""
     for place, line in enumerate(text.splitlines()):

@@ -75,7 +75,7 @@ class SandboxedProcess:
         """Until the last process of the command is gone. May be called again, and by several."""
         await self._process.wait()
         if self._ended is None:
-            self._ended = _read(self._control)
+            self._ended = _read_end(self._control)
         return self._ended
 
 
@@ -141,7 +141,7 @@ async def _over(process: Process) -> None:
         await process.stdin.aclose()
 
 
-def _read(control: socket.socket) -> Ended:
+def _read_end(control: socket.socket) -> Ended:
     data = b""
     with suppress(OSError):
         while chunk := control.recv(1 << 16):

@@ -48,7 +48,7 @@ CAPABILITIES = 64
 def main() -> None:
     control = int(sys.argv[1])
     os.set_inheritable(control, False)
-    specification = _read(control)
+    specification = _read_specification(control)
     if specification is None:
         return
     guard = _guarded(control) if specification["sandlock"] else -1
@@ -475,7 +475,7 @@ def _prctl(option: int, value: int) -> None:
 # -- the socket and the pipe ----------------------------------------------------------------------------------------
 
 
-def _read(control: int) -> dict[str, Any] | None:
+def _read_specification(control: int) -> dict[str, Any] | None:
     """The specification: its length in eight hexadecimal digits, then JSON. None if nobody is there any more."""
     length = _exactly(control, 8)
     document = length and _exactly(control, int(length, 16))

@@ -120,9 +120,9 @@ class Front:
             return
         if method == "tools/call":
             content = {"content": [{"type": "text", "text": message}], "isError": True}
-            _write({"jsonrpc": "2.0", "id": identity, "result": content})
+            _send({"jsonrpc": "2.0", "id": identity, "result": content})
         else:
-            _write({"jsonrpc": "2.0", "id": identity, "error": {"code": -32603, "message": message}})
+            _send({"jsonrpc": "2.0", "id": identity, "error": {"code": -32603, "message": message}})
 
     def _read(self) -> None:
         data = os.read(sys.stdin.fileno(), READ_BYTES)
@@ -147,11 +147,11 @@ class Front:
         try:
             if request["method"] == LISTEN:
                 about = {"_meta": {SUBSCRIPTION_ID: identity}, "notifications": result}
-                _write({"jsonrpc": "2.0", "method": ACKNOWLEDGED, "params": about})
+                _send({"jsonrpc": "2.0", "method": ACKNOWLEDGED, "params": about})
                 self.acknowledged.add(identity)
                 self.unread += _line(request)
             else:
-                _write({"jsonrpc": "2.0", "id": identity, "result": result})
+                _send({"jsonrpc": "2.0", "id": identity, "result": result})
         except UnicodeEncodeError:  # half a character as an id
             return False
         self._needed = self._needed or str(request["method"]).endswith("/list")
@@ -238,7 +238,7 @@ def _line(message: Json) -> bytes:
     return json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
 
 
-def _write(message: Json) -> None:
+def _send(message: Json) -> None:
     data = _line(message)
     while data:
         data = data[os.write(sys.stdout.fileno(), data) :]

@@ -158,7 +158,7 @@ def read_file(workspace: Workspace, wanted: ReadFile) -> str:
 
 
 def write_file(workspace: Workspace, wanted: WriteFile) -> str:
-    size = _write(workspace, wanted.path, wanted.content)
+    size = _write_file(workspace, wanted.path, wanted.content)
     return f"wrote {size} bytes"
 
 
@@ -181,7 +181,7 @@ def edit_file(workspace: Workspace, wanted: EditFile) -> str:
         raise ToolRefused(f"'old' occurs {count} times, at {places}; give more of its surroundings, or set replace_all")
     if len(text) + count * (len(new) - len(old)) > MAX_FILE_BYTES:
         raise ToolRefused(f"the file would become larger than {MAX_FILE_BYTES} bytes")
-    _write(workspace, wanted.path, text.replace(old, new))
+    _write_file(workspace, wanted.path, text.replace(old, new))
     return f"replaced {count}, at {places}"
 
 
@@ -221,7 +221,7 @@ def _line_numbers(text: str, piece: str) -> str:
     return f"line {', '.join(lines)}{' and more' if at >= 0 else ''}"
 
 
-def _write(workspace: Workspace, path: str, content: str) -> int:
+def _write_file(workspace: Workspace, path: str, content: str) -> int:
     data = content.encode()
     if len(data) > MAX_FILE_BYTES:
         raise ToolRefused(f"{len(data)} bytes are too many for one file, the limit is {MAX_FILE_BYTES}")

@@ -74,7 +74,7 @@ class MemoryBoard:
         """Keep a memory, or put it in place of the agent's earlier one. Raises `ToolRefused` or `PathRefused`."""
         with self._changing:
             memory = self._checked(agent, wanted)
-            _write(workspace, memory)
+            _write_memory(workspace, memory)
             earlier = self._memories.get(memory.name)
             if earlier is not None and earlier.tier != memory.tier:
                 _delete(workspace, earlier)
@@ -204,7 +204,7 @@ def _free(name: str, taken: Container[str]) -> str:
     return next(free for number in count(2) if (free := f"{name[:60]}-{number}") not in taken)
 
 
-def _write(workspace: Workspace, memory: Memory) -> None:
+def _write_memory(workspace: Workspace, memory: Memory) -> None:
     place = workspace.resolve_writable(memory.path)
     place.root.write_bytes(place.rel, f"---\ndescription: {memory.description}\n---\n{memory.content}".encode())
 

@@ -138,7 +138,7 @@ def planning_tools(*, max_tasks: int, workspace: Workspace | None) -> tuple[Tool
             nonlocal plan
             changed, text = change(plan, wanted)
             if workspace is not None and changed is not plan:
-                await to_thread.run_sync(_write, workspace, changed)
+                await to_thread.run_sync(_write_plan, workspace, changed)
             plan = changed
             return ToolResult(text)
 
@@ -176,7 +176,7 @@ def _update(plan: TaskPlan, wanted: UpdateTask) -> tuple[TaskPlan, str]:
     return plan, f"changed {wanted.id}; ready: {', '.join(task.id for task in plan.shown('ready')) or 'none'}"
 
 
-def _write(workspace: Workspace, plan: TaskPlan) -> None:
+def _write_plan(workspace: Workspace, plan: TaskPlan) -> None:
     data = json.dumps({"tasks": [asdict(task) for task in plan.tasks]}, ensure_ascii=False, indent=1)
     text = "".join(["# Plan\n\n", *(f"- {task}\n" for task in plan.tasks)])
     for path, content in (("tasks/plan.json", data), ("tasks/plan.md", text)):

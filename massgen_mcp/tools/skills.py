@@ -93,12 +93,12 @@ def skill_tools(skills: Sequence[Skill]) -> tuple[Tool, ...]:
         return ()
 
     async def read(wanted: ReadSkill) -> ToolResult:
-        return ToolResult(await abandonable(partial(_read, skills, wanted)))
+        return ToolResult(await abandonable(partial(_chosen_text, skills, wanted)))
 
     return (CheckedTool(tool_spec("read_skill", "Read a skill, or another file of it.", ReadSkill), ReadSkill, read),)
 
 
-def _read(skills: Sequence[Skill], wanted: ReadSkill) -> str:
+def _chosen_text(skills: Sequence[Skill], wanted: ReadSkill) -> str:
     skill = next((skill for skill in skills if skill.name == wanted.name), None)
     if skill is None:
         names = [skill.name for skill in skills]
@@ -107,7 +107,7 @@ def _read(skills: Sequence[Skill], wanted: ReadSkill) -> str:
     rel = "/".join(parts_of(wanted.file))
     with _opened(skill.base, "skills") as root:
         try:
-            return _text(root, f"{skill.folder}/{rel}")
+            return _skill_text(root, f"{skill.folder}/{rel}")
         except PathMissing:
             entries = root.walk(skill.folder, MAX_LISTED).entries
     files = [entry.path.removeprefix(f"{skill.folder}/") for entry in entries if entry.kind == "file"]
@@ -149,7 +149,7 @@ def _has_skill(root: Root, folder: str) -> bool:
 
 def _read_skill(root: Root, base: Path, folder: str) -> Skill:
     """Raises `PathRefused`, `ToolRefused` or `MassgenError` for what is no skill."""
-    front = _FRONT_MATTER.match(_text(root, f"{folder}/{SKILL_FILE}"))
+    front = _FRONT_MATTER.match(_skill_text(root, f"{folder}/{SKILL_FILE}"))
     if front is None:
         raise ToolRefused(f"{SKILL_FILE} does not begin with front matter between two lines of ---")
     fields = read_yaml(f"\n{front[1]}", SKILL_FILE).data  # the line of the first --- counts
@@ -160,7 +160,7 @@ def _read_skill(root: Root, base: Path, folder: str) -> Skill:
     return Skill(safe_id(name, "the name"), description, base, folder)
 
 
-def _text(root: Root, rel: str) -> str:
+def _skill_text(root: Root, rel: str) -> str:
     try:
         return root.read_bytes(rel, MAX_FILE_BYTES).decode()
     except UnicodeDecodeError:

@@ -24,7 +24,7 @@ def answers_to_compare(run: RunState, one: str, other: str) -> tuple[AnswerSubmi
 def difference_lines(run: RunState, old: AnswerSubmitted, new: AnswerSubmitted, width: int) -> list[Line]:
     """`-` stands in front of what only `old` says, `+` in front of what only `new` says."""
     title = f"{name_of(run, old.agent)} ({old.label}) → {name_of(run, new.agent)} ({new.label})"
-    rows = [*difflib.unified_diff(_lines(old, width), _lines(new, width), n=_CONTEXT, lineterm="")][2:]
+    rows = [*difflib.unified_diff(_answer_lines(old, width), _answer_lines(new, width), n=_CONTEXT, lineterm="")][2:]
     lines: list[Line] = [(Span(f"Difference: {plain(title)}", "title"),)]
     lines += [(Span(row, _STYLES.get(row[:1], "")),) for row in rows[:MAX_LINES]]
     if len(rows) > MAX_LINES:
@@ -32,5 +32,5 @@ def difference_lines(run: RunState, old: AnswerSubmitted, new: AnswerSubmitted, 
     return lines if rows else [*lines, (Span("The two say the same, word for word.", "dim"),)]
 
 
-def _lines(answer: AnswerSubmitted, width: int) -> list[str]:
+def _answer_lines(answer: AnswerSubmitted, width: int) -> list[str]:
     return [part for row in answer.content.splitlines() for part in wrap(row.expandtabs(4), width - 1)]

@@ -46,13 +46,13 @@ def nlip_messages(record: LogRecord) -> Iterator[NlipMessage]:
     """What an event is that somebody said; nothing of what is no message."""
     match record.event:
         case RunStarted() as event:
-            yield _text(CALLER, TEAM, event.question)
+            yield _text_message(CALLER, TEAM, event.question)
         case CallerMessage() as event:
-            yield _text(CALLER, TEAM, event.message)
+            yield _text_message(CALLER, TEAM, event.message)
         case InputRequired() as event:
-            yield _text(event.agent or TEAM, CALLER, event.text)
+            yield _text_message(event.agent or TEAM, CALLER, event.text)
         case InputGiven() as event:
-            yield _text(CALLER, TEAM, event.text)
+            yield _text_message(CALLER, TEAM, event.text)
         case ModelReplied() as event:
             yield from (_call(event.agent, call) for call in event.tool_calls if call.name not in WORKFLOW_TOOLS)
         case ToolFinished() as event:
@@ -60,16 +60,16 @@ def nlip_messages(record: LogRecord) -> Iterator[NlipMessage]:
             result = {**kind, "content": event.result, "label": event.call_id}
             yield NlipMessage(f"tool:{event.name}", event.agent, result)
         case AnswerSubmitted() as event:
-            yield _text(event.agent, TEAM, event.content, event.label)
+            yield _text_message(event.agent, TEAM, event.content, event.label)
         case VoteCast() as event:
             yield NlipMessage(event.agent, TEAM, _json({"vote": event.label, "reason": event.reason}))
         case RunCompleted() as event:
-            yield _text(event.winner, CALLER, event.answer)
+            yield _text_message(event.winner, CALLER, event.answer)
         case _:
             return
 
 
-def _text(sender: str, to: str, text: str, label: str | None = None) -> NlipMessage:
+def _text_message(sender: str, to: str, text: str, label: str | None = None) -> NlipMessage:
     return NlipMessage(sender, to, {**TEXT, "content": text, "label": label})
 
 

@@ -86,17 +86,17 @@ def _hear(
             if number in held:
                 held[number].cancel()
         case {"id": _}:
-            _write(writer, of_server(message, offer.tools))
+            _send(writer, of_server(message, offer.tools))
         case _:
             pass
 
 
 async def _use(call: ToolCall, number: int | str, offer: _Offer, writer: asyncio.StreamWriter) -> None:
     result = await offer.use(call)
-    _write(writer, {"jsonrpc": "2.0", "id": number, "result": tool_result(result)})
+    _send(writer, {"jsonrpc": "2.0", "id": number, "result": tool_result(result)})
 
 
-def _write(writer: asyncio.StreamWriter, message: JsonObject) -> None:
+def _send(writer: asyncio.StreamWriter, message: JsonObject) -> None:
     with suppress(OSError, RuntimeError):
         writer.write(f"{json.dumps(message)}\n".encode())
 

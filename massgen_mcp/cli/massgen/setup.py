@@ -92,15 +92,17 @@ def _team(
     if models:
         keyed = team_of_keys(environ)
         strongest = keyed.config if keyed else config_from_models(models, num_agents=None)
-        offers.append((f"The strongest model of each key: {', '.join(models)}", partial(_text, strongest)))
+        offers.append((f"The strongest model of each key: {', '.join(models)}", partial(_config_text, strongest)))
     for one in servers:
         chosen = chosen_models(one) or one.models[:1]
         named = ", ".join(model.name for model in chosen)
-        offers.append((f"The model server {one.type}: {named}", partial(_text, team_of_server(one, chosen).config)))
+        offers.append(
+            (f"The model server {one.type}: {named}", partial(_config_text, team_of_server(one, chosen).config))
+        )
     if clis:
         named = ", ".join(cli.name for cli in clis)
         title = f"Agent CLIs with your own logins, so your subscriptions pay: {named}"
-        offers.append((title, partial(_text, team_of_clis(clis).config)))
+        offers.append((title, partial(_config_text, team_of_clis(clis).config)))
     offers.append(("A ready config", partial(_ready, environ)))
     offers.append(("Three questions", partial(_three_questions, models)))
     print_line("What shall the team be?")
@@ -131,7 +133,7 @@ def _three_questions(models: Sequence[str]) -> str:
             continue
         print_line("3. May the team read the files of the directory that it is asked from?")
         readable = confirm("Read", default=False)
-        return _text(_reading(config) if readable else config)
+        return _config_text(_reading(config) if readable else config)
 
 
 def _reading(config: Config) -> Config:
@@ -139,7 +141,7 @@ def _reading(config: Config) -> Config:
     return config.model_copy(update={"orchestrator": orchestrator})
 
 
-def _text(config: Config) -> str:
+def _config_text(config: Config) -> str:
     return HEADER + yaml.safe_dump(config.model_dump(mode="json", exclude_defaults=True), sort_keys=False)
 
 

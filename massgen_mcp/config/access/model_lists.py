@@ -51,7 +51,7 @@ def compatible_models(body: bytes) -> list[ListedModel]:
     models: list[ListedModel] = []
     for entry in _objects(_parsed(body), "data"):
         meta = _object(entry, "meta")  # llama.cpp's
-        name, counted = _text(entry, "id"), _number(meta, "n_params")
+        name, counted = _text_field(entry, "id"), _number(meta, "n_params")
         model = ListedModel(
             name,
             counted / 1e9 if counted else billions_in(name.replace(".gguf", "")),
@@ -59,7 +59,7 @@ def compatible_models(body: bytes) -> list[ListedModel]:
             _number(entry, "max_model_len") or _number(meta, "n_ctx"),
             chats=not _NO_CHAT.search(name),
             loaded=_loaded_by_llama_cpp(entry),
-            owner=_text(entry, "owned_by"),
+            owner=_text_field(entry, "owned_by"),
         )
         models.append(model)
     return _named(models)
@@ -72,7 +72,7 @@ def context_of_llama_cpp(body: bytes) -> int | None:
 
 def gemini_models(body: bytes) -> list[ListedModel]:
     """`GET /v1beta/models` of Gemini."""
-    named = (_text(entry, "name").removeprefix("models/") for entry in _objects(_parsed(body), "models"))
+    named = (_text_field(entry, "name").removeprefix("models/") for entry in _objects(_parsed(body), "models"))
     return _named([ListedModel(name) for name in named])
 
 
@@ -84,8 +84,8 @@ def lm_studio_models(body: bytes) -> list[ListedModel]:
         abilities = _object(entry, "capabilities")
         tools = abilities.get("trained_for_tool_use")
         model = ListedModel(
-            _text(entry, "key"),
-            billions_in(_text(entry, "params_string")) or billions_in(_text(entry, "key")),
+            _text_field(entry, "key"),
+            billions_in(_text_field(entry, "params_string")) or billions_in(_text_field(entry, "key")),
             _number(entry, "size_bytes"),
             _least_context(entry) or _number(entry, "max_context_length"),
             chats=entry.get("type") == "llm",
@@ -98,8 +98,8 @@ def lm_studio_models(body: bytes) -> list[ListedModel]:
             continue  # the compatible list, or somebody else's
         abilities = entry.get("capabilities")
         model = ListedModel(
-            _text(entry, "id"),
-            billions_in(_text(entry, "id")),
+            _text_field(entry, "id"),
+            billions_in(_text_field(entry, "id")),
             context=_number(entry, "loaded_context_length") or _number(entry, "max_context_length"),
             chats=entry.get("type") in ("llm", "vlm"),
             tools="tool_use" in cast("list[object]", abilities) if isinstance(abilities, list) else None,
@@ -122,14 +122,14 @@ def ollama_models(tags: bytes) -> list[ListedModel]:
     models: list[ListedModel] = []
     seen: set[str] = set()
     for entry in _objects(_parsed(tags), "models"):
-        name, digest = _text(entry, "model") or _text(entry, "name"), _text(entry, "digest")
+        name, digest = _text_field(entry, "model") or _text_field(entry, "name"), _text_field(entry, "digest")
         if entry.get("remote_host") or (digest and digest in seen):
             continue
         seen.add(digest)
         details = _object(entry, "details")
         model = ListedModel(
             name,
-            billions_in(_text(details, "parameter_size")) or billions_in(name),
+            billions_in(_text_field(details, "parameter_size")) or billions_in(name),
             _number(entry, "size"),
             _number(details, "context_length"),
             chats=not _NO_CHAT.search(name),
@@ -150,7 +150,7 @@ def shown_by_ollama(model: ListedModel, body: bytes) -> ListedModel:
 def loaded_by_ollama(body: bytes) -> dict[str, int]:
     """`GET /api/ps` of Ollama: the models in its memory, each with its context in tokens; 0 where it does not say."""
     entries = _objects(_parsed(body), "models")
-    return {_text(entry, "model"): _number(entry, "context_length") or 0 for entry in entries}
+    return {_text_field(entry, "model"): _number(entry, "context_length") or 0 for entry in entries}
 
 
 def fields_in(body: bytes) -> Fields:
@@ -204,7 +204,7 @@ def _object(fields: Fields, name: str) -> Fields:
     return cast("Fields", value) if isinstance(value, dict) else {}
 
 
-def _text(fields: Fields, name: str) -> str:
+def _text_field(fields: Fields, name: str) -> str:
     value = fields.get(name)
     return value if isinstance(value, str) else ""
 

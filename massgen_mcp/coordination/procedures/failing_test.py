@@ -22,7 +22,7 @@ def before_answers(state: Coordination) -> StageOpened | Literal["enough"] | Non
         return None
     stage = state.stage
     if stage is None:
-        return _write(state, "wanted")
+        return _ask_for_test(state, "wanted")
     number = len(state.stages)
     if any(agent in state.live and (number, agent) not in state.submitted for agent in stage.agents):
         return None
@@ -32,10 +32,10 @@ def before_answers(state: Coordination) -> StageOpened | Literal["enough"] | Non
             return None
         if newest.void is None:
             return _confirm(state, newest.author)
-    return _write(state, "void")
+    return _ask_for_test(state, "void")
 
 
-def _write(state: Coordination, because: StageReason) -> StageOpened | Literal["enough"]:
+def _ask_for_test(state: Coordination, because: StageReason) -> StageOpened | Literal["enough"]:
     writers = [stage.agents[0] for stage in state.stages if stage.kind == "check"]
     able = [agent for agent in state.live if agent not in writers]
     if len(writers) == CHECK_WRITERS or not able or len(state.live) <= CONFIRM:

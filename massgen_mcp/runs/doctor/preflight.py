@@ -92,7 +92,7 @@ async def require_models(
     if not wanted:
         return None
     await imported(*_ASKING)
-    lists = _read(kept) if kept else {}
+    lists = _read_kept(kept) if kept else {}
     now = time.monotonic()
     unknown: dict[Whom, list[tuple[str, HttpBackend]]] = {}
     for agent_id, backend, address in wanted:
@@ -201,7 +201,7 @@ class _Kept(NamedTuple):
 _NONE = _Kept(0, [])
 
 
-def _read(kept: Path) -> dict[str, _Kept]:
+def _read_kept(kept: Path) -> dict[str, _Kept]:
     """By address, without old ones; none where the file is not there, or is no such file."""
     oldest = time.time() - KEPT_SECONDS
     with suppress(OSError, ValueError, TypeError, AttributeError):

@@ -120,9 +120,9 @@ def _excerpt(lines: Sequence[bytes], before: Sequence[bytes], hunks: Sequence[Hu
     added = {at for hunk in hunks for at in range(hunk.after.start, hunk.after.stop)}
     removed = {hunk.after.start: before[hunk.before][: 2 * AROUND] for hunk in hunks}
     for at in range(max(0, meant - AROUND), min(len(lines), meant + AROUND + 1)):
-        yield from (f"-{'':7} {_text(line)}" for line in removed.get(at, ()))
-        yield f"{'+' if at in added else ' '}{at + 1:7} {_text(lines[at])}"
+        yield from (f"-{'':7} {_line_text(line)}" for line in removed.get(at, ()))
+        yield f"{'+' if at in added else ' '}{at + 1:7} {_line_text(lines[at])}"
 
 
-def _text(line: bytes) -> str:
+def _line_text(line: bytes) -> str:
     return line.decode(errors="replace").rstrip("\r\n")[:LINE_CHARACTERS]

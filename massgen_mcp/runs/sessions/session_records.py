@@ -110,7 +110,7 @@ class SessionRecords:
     @property
     def turns(self) -> list[SessionTurn]:
         """In order. Damaged ones are left out."""
-        known = map(_read, self._directories())
+        known = map(_read_turn, self._directories())
         return [turn for turn in known if turn and turn.state in TERMINAL_STATES]
 
     @property
@@ -190,7 +190,7 @@ def is_session_id(text: str) -> bool:
 # -- files ------------------------------------------------------------------------------------------------------------
 
 
-def _read(directory: Path) -> SessionTurn | None:
+def _read_turn(directory: Path) -> SessionTurn | None:
     try:
         turn = SessionTurn.model_validate_json((directory / "metadata.json").read_bytes())
     except (OSError, ValidationError):

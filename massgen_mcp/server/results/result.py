@@ -194,13 +194,13 @@ def _result(view: RunView, what: View, asked: str | None, offset: int, limit: in
     if view.damage is not None and what != "agent":
         raise MassgenError("run_damaged", f"{view.damage}; {salvage(view)}")
     agent = find_agent(view.snapshot.agents, asked) if what == "agent" or asked is not None else None
-    pages = _Pages(view, what, agent, _text(view, what, agent), offset, limit, most_bytes)
+    pages = _Pages(view, what, agent, _paged_text(view, what, agent), offset, limit, most_bytes)
     if most_bytes == sys.maxsize:
         return pages.page(ALL)
     return pages.best(DETAILS if what != "votes" else (ALL, *DETAILS))
 
 
-def _text(view: RunView, what: View, agent: str | None) -> str | None:
+def _paged_text(view: RunView, what: View, agent: str | None) -> str | None:
     """What is read in pages. None: nothing is."""
     run = view.snapshot
     match what:

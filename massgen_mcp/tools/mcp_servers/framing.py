@@ -117,12 +117,12 @@ class _Reader:
             if message is None:
                 raise _Flood(f"it sent a message of {dropped} bytes, at most {MAX_MESSAGE_BYTES} are taken")
         else:
-            message = _read(line)
+            message = _message_of(line)
         if message is not None:
             await self._sink.send(SessionMessage(message))
 
 
-def _read(line: bytes) -> mcp_types.JSONRPCMessage | None:
+def _message_of(line: bytes) -> mcp_types.JSONRPCMessage | None:
     """None for what is no message, such as a banner, and for notifications that do not matter here. What seems to be a
     reply and cannot be read becomes the failure of its call.
     """

@@ -71,7 +71,7 @@ def change_of(diff: str | None, branch: str | None, pr: int | None, cwd: Path) -
     """Raises `MassgenError` invalid_arguments."""
     try:
         if diff is not None:
-            given = ReviewedChange("standard input" if diff == "-" else diff, _read(diff))
+            given = ReviewedChange("standard input" if diff == "-" else diff, _given_diff(diff))
             if given.diff.strip() and not given.lines and not given.diff.startswith("diff --git "):
                 raise MassgenError("invalid_arguments", f"--diff {show_name(diff)}: this is no unified diff")
             return given
@@ -91,7 +91,7 @@ def change_of(diff: str | None, branch: str | None, pr: int | None, cwd: Path) -
         raise MassgenError("invalid_arguments", f"the change cannot be found: {error}") from error
 
 
-def _read(path: str) -> str:
+def _given_diff(path: str) -> str:
     try:
         return _decoded(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes())
     except OSError as error:

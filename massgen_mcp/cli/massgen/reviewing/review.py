@@ -109,8 +109,8 @@ async def review(options: ReviewOptions) -> int:
     files = [OutputFile(path.absolute(), "--output-file") for path in options.output_files]
     for file in files:
         file.check()
-    earlier = earlier_findings(_text("--previous", options.previous)) if options.previous else []
-    evidence = _text("--evidence", options.evidence) if options.evidence else ""
+    earlier = earlier_findings(_option_text("--previous", options.previous)) if options.previous else []
+    evidence = _option_text("--evidence", options.evidence) if options.evidence else ""
     change = await anyio.to_thread.run_sync(change_of, options.diff, options.branch, options.pr, cwd)
     change = replace(change, evidence=evidence, top=None if options.text_only else change.top)
     nothing = "" if change.lines else "; there is nothing to review (--branch BASE names what to compare with)"
@@ -302,7 +302,7 @@ def _marked(kind: str, text: str) -> str:
     return marked(kind, text, draw_nonce([text]))
 
 
-def _text(option: str, path: Path) -> str:
+def _option_text(option: str, path: Path) -> str:
     try:
         return path.read_text(errors="replace")
     except OSError as error:

@@ -85,7 +85,7 @@ def _found(client: Client, cwd: Path, environ: Mapping[str, str]) -> tuple[list[
     entries: list[_Entry] = []
     for scope in SCOPES:
         file = client.file(scope, home, cwd, environ)
-        text = _read(file) if file else ""
+        text = _settings_text(file) if file else ""
         document = _parsed(file, text) if file and SERVER in text else None
         if file is None or SERVER not in (text if document is None else json.dumps(document, default=str)):
             continue  # also where it is only in a comment
@@ -145,7 +145,7 @@ def _shown(file: Path, home: Path, cwd: Path) -> str:
     return f"~/{file.relative_to(home)}" if file.is_relative_to(home) else str(file)
 
 
-def _read(file: Path) -> str:
+def _settings_text(file: Path) -> str:
     try:
         with file.open("rb") as opened:
             return opened.read(MAX_BYTES).decode(errors="replace")

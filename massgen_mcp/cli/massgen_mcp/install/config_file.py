@@ -62,7 +62,7 @@ def shown(file: Path, section: str, name: str, entry: Entry) -> str:
 def _changed(link: Path, section: str, name: str, entry: Entry | None) -> Change:
     try:
         file = link.resolve()  # what a link means is changed, the link stays
-        before = _read(file)
+        before = _present_text(file)
         text = _edited(file, before, section, name, entry)
         if text == before:
             return Change(link, False)
@@ -81,7 +81,7 @@ def _changed(link: Path, section: str, name: str, entry: Entry | None) -> Change
 def _earlier(file: Path, now: str, section: str, name: str) -> str | None:
     """What the file was before we put the entry there; None where that is not known, or more was changed since."""
     copy = _copy_of(file)
-    earlier = _read(copy)
+    earlier = _present_text(copy)
     entry = cast("Entry", _understood(file, now)[section][name])
     try:
         return earlier if _edited(file, earlier, section, name, entry) == now else None
@@ -157,7 +157,7 @@ def _understood(file: Path, text: str) -> dict[str, Any]:
     return cast("dict[str, Any]", document)
 
 
-def _read(file: Path) -> str:
+def _present_text(file: Path) -> str:
     if not file.exists():
         return ""
     if not file.is_file():
@@ -182,7 +182,7 @@ def _written(file: Path, before: str, text: str) -> Path | None:
     copy = _copy_of(file)
     if kept := not copy.exists():
         _replace(copy, before, mode)
-    if _read(file) != before:
+    if _present_text(file) != before:
         raise _refusal(file, "somebody changed it in this moment; run the command again")
     _replace(file, text, mode)
     return copy if kept else None

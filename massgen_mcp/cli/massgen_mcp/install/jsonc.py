@@ -41,7 +41,7 @@ class _Object:
 
 def loads(text: str) -> Any:  # noqa: ANN401 - any JSON
     """The value. An empty text is an empty object. Raises `NotJson`."""
-    return _read(text)[0] if text.strip() else {}
+    return _parsed(text)[0] if text.strip() else {}
 
 
 def with_member(text: str, outer: str, key: str, value: object) -> str:
@@ -51,7 +51,7 @@ def with_member(text: str, outer: str, key: str, value: object) -> str:
     """
     if not text.strip():
         text = "{}\n"
-    _, plain = _read(text)
+    _, plain = _parsed(text)
     top = _object(text, plain, _skipped(text, 0), "the file")
     if (found := top.member(outer)) is None:
         return _added(text, top, outer, {key: value})
@@ -66,7 +66,7 @@ def without_member(text: str, outer: str, key: str) -> str:
     """`text` in which the object `outer` of the top object has no `key`. Raises `NotJson`."""
     if not text.strip():
         return text
-    _, plain = _read(text)
+    _, plain = _parsed(text)
     found = _object(text, plain, _skipped(text, 0), "the file").member(outer)
     members = _object(text, plain, found.value, outer).members if found else ()
     for place, member in enumerate(members):
@@ -110,7 +110,7 @@ def _indent_at(text: str, place: int) -> str:
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
-def _read(text: str) -> tuple[Any, str]:
+def _parsed(text: str) -> tuple[Any, str]:
     """The value, and the text as mere JSON, in which everything stands where it stood. Raises `NotJson`."""
     plain = _BESIDE_JSON.sub(lambda found: found[1] or re.sub(r"[^\n]", " ", found[0]), text)
     try:

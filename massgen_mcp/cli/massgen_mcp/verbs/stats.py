@@ -24,7 +24,7 @@ async def run(options: argparse.Namespace) -> int:
     with run_service() as service:
         statistics = await service.statistics(wanted)
     if output is not None:
-        await anyio.to_thread.run_sync(_write, output, statistics)
+        await anyio.to_thread.run_sync(_write_page, output, statistics)
     if options.json:
         print_line(as_json(statistics.model_dump(mode="json")))
     elif output is not None:
@@ -52,7 +52,7 @@ def _output(options: argparse.Namespace) -> OutputFile | None:
     return output
 
 
-def _write(output: OutputFile, statistics: Statistics) -> None:
+def _write_page(output: OutputFile, statistics: Statistics) -> None:
     from massgen_mcp.page.statistics import statistics_page  # only who wants a page needs it
 
     try:

@@ -121,10 +121,10 @@ async def _watch(options: argparse.Namespace) -> int:
             from massgen_mcp.cli.massgen_mcp.verbs.watch import watch_as_person  # with a terminal library
 
             return await watch_as_person(service, run_id, plain=options.plain)
-        return await _lines(service, run_id, as_json=options.json)
+        return await _show_lines(service, run_id, as_json=options.json)
 
 
-async def _lines(service: RunService, run_id: str, *, as_json: bool) -> int:
+async def _show_lines(service: RunService, run_id: str, *, as_json: bool) -> int:
     code = EXIT_OK
     async with aclosing(service.follow(run_id, text=as_json)) as news:
         async for view, records in news:
