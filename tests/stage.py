@@ -14,7 +14,7 @@ from massgen_mcp.events.record import LogRecord
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
-from massgen_mcp.request.earlier_turn import EarlierTurn
+from massgen_mcp.request.question import EarlierTurn
 from massgen_mcp.tools.base import Tool
 from tests.in_memory import EventList, NullAnswerStore
 

@@ -10,8 +10,8 @@ from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.events.parts import Event
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.request.earlier_turn import EarlierTurn
-from massgen_mcp.request.run_request import CallerRequest, RunRequest
+from massgen_mcp.request.build import CallerRequest, RunRequest
+from massgen_mcp.request.question import EarlierTurn
 from massgen_mcp.request.team import Team
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import Action, FrozenRequest

@@ -37,7 +37,7 @@ async def batch(
     from massgen_mcp.agents.given_keys import with_given_keys
     from massgen_mcp.api.request import prepared
     from massgen_mcp.home import find_home
-    from massgen_mcp.request.run_request import RunRequest
+    from massgen_mcp.request.build import RunRequest
     from massgen_mcp.runs import batch as batches
     from massgen_mcp.runs.service import RunService
     from massgen_mcp.runs.store.local import local_engine

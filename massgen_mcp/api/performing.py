@@ -11,8 +11,8 @@ from massgen_mcp.changes.obstacles import Obstacle
 from massgen_mcp.errors import MassgenError, RunNotCompleted
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import RunFailed, RunTimedOut
-from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.request.output_file import OutputFile
+from massgen_mcp.request.question import EarlierTurn
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.host.foreground import run_here

@@ -20,10 +20,9 @@ from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.config.paths import Paths
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.nearest import nearest
-from massgen_mcp.request.build import CallerRequest, build_request
-from massgen_mcp.request.earlier_turn import EarlierTurn
+from massgen_mcp.request.build import CallerRequest, RunRequest, build_request
 from massgen_mcp.request.output_file import OutputFile
-from massgen_mcp.request.run_request import RunRequest
+from massgen_mcp.request.question import EarlierTurn
 from massgen_mcp.request.team import NamedTeam, Team
 
 logger = logging.getLogger("massgen_mcp.api")

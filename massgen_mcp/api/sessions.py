@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 
 from massgen_mcp.home import find_home
-from massgen_mcp.request.earlier_turn import EarlierTurn
+from massgen_mcp.request.question import EarlierTurn
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.sessions.session_records import is_session_id
 from massgen_mcp.runs.store.directory import timestamp

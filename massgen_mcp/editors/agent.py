@@ -23,9 +23,8 @@ from massgen_mcp.editors.prompt import question_of
 from massgen_mcp.editors.turn import Turn
 from massgen_mcp.errors import FAULTS_OF_THE_MACHINE, MassgenError
 from massgen_mcp.json_rpc import UNKNOWN_METHOD, Wire, WireBroken
-from massgen_mcp.request.build import build_request
+from massgen_mcp.request.build import CallerRequest, build_request
 from massgen_mcp.request.harm import granted_by
-from massgen_mcp.request.run_request import CallerRequest
 from massgen_mcp.request.team import NamedTeam, choose_team
 from massgen_mcp.request.trust import Consent
 from massgen_mcp.runs.engine import RunRow

@@ -14,7 +14,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.evaluation.scoring import Scorer, short_answer
 from massgen_mcp.evaluation.surroundings import surroundings, team_as_measured
 from massgen_mcp.evaluation.tasks import Item, Replayed
-from massgen_mcp.request.run_request import RunRequest
+from massgen_mcp.request.build import RunRequest
 from massgen_mcp.runs.batch import Batch, BatchQuestion, Result, ResultsFile
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView

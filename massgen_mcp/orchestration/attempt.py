@@ -10,7 +10,7 @@ from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.team import Member, RunSpec
 from massgen_mcp.orchestration.window import most_of_each, readable_bytes, within
-from massgen_mcp.request.earlier_turn import EarlierTurn
+from massgen_mcp.request.question import EarlierTurn
 
 
 @dataclass(frozen=True, slots=True)

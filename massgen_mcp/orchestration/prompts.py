@@ -14,7 +14,7 @@ from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.coordination.evidence import ChecksPolicy
 from massgen_mcp.coordination.guidance import Violation, ViolationCode
 from massgen_mcp.markers import marked
-from massgen_mcp.request.earlier_turn import EarlierTurn
+from massgen_mcp.request.question import EarlierTurn
 
 FIRST_ANSWER = """\
 You are one of several experts who answer the same question independently. Work it out yourself. End your turn by \

@@ -21,7 +21,7 @@ from massgen_mcp.orchestration.ask_caller import CallerQuestions
 from massgen_mcp.orchestration.faults import Report, name_only
 from massgen_mcp.orchestration.live_run import AnswerStore
 from massgen_mcp.orchestration.nested_runs import NestedRuns
-from massgen_mcp.request.earlier_turn import EarlierTurn
+from massgen_mcp.request.question import EarlierTurn
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.tools.base import Tool
 from massgen_mcp.tools.commands import AgentCommands

@@ -1,4 +1,6 @@
-"""What may be asked: questions and other texts of a caller, held against their limits. Pure."""
+"""What may be asked, and what was asked before: texts of a caller, held against their limits; earlier turns. Pure."""
+
+from pydantic import BaseModel
 
 from massgen_mcp.errors import MassgenError
 
@@ -30,3 +32,12 @@ def is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+class EarlierTurn(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
+    """A turn of the same session that has ended: what was asked, and the final answer."""
+
+    question: str
+    """What was asked."""
+    answer: str
+    """The final answer."""

@@ -1,23 +1,89 @@
 """Whether a config may run: asks the person where one is there, remembers a yes, and refuses everything else in words.
 
-Must not decide what is harmful (`harm`), nor which config it is (`team`).
+A yes is bound to the digest of the config and of the skills that it loads. Whoever wrote the directory may have put
+anything there, so skills are read in pieces and within bounds, and no link is followed. Must not decide what is harmful
+(`harm`), nor which config it is (`team`).
 """
 
+import hashlib
+import os
 import shlex
+import stat
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, assert_never
 
 from massgen_mcp.config.access.acceptances import PAIRS_VARIABLE, Acceptance, accept, acceptance_of
-from massgen_mcp.config.diagnostics import on_one_line
+from massgen_mcp.config.diagnostics import on_one_line, show_name
 from massgen_mcp.config.loader import config_path, config_places, parse_text, read_config_at, refused_keys
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import ErrorCode, MassgenError
-from massgen_mcp.request.digest import digest_of
 from massgen_mcp.request.harm import Granted, beyond, harmful, outside, vouched_for
 from massgen_mcp.request.reach import KEY, READS, WRITES, Reach, reach_of
+
+MAX_SKILL_FILES = 10_000
+"""Files and directories."""
+MAX_SKILL_BYTES = 64 * 1024 * 1024
+"""Of all files together."""
+_PIECE = 1024 * 1024
+_AS_A_FILE = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+"""Nothing waits for whoever writes to a pipe."""
+
+
+def digest_of(text: bytes, skills: Path | None) -> str:
+    """`sha256:` and 64 hexadecimal digits; without skills those of the text alone. A link counts for nothing, as no
+    skill is read through one.
+
+    Raises `MassgenError` config_invalid for skills that are too many or too large, and for what is no regular file.
+    """
+    whole, left = hashlib.sha256(text), MAX_SKILL_BYTES
+    for file in sorted(_skill_files(skills)) if skills is not None else ():
+        content, size = _hashed(file, left)
+        left -= size
+        name = file.relative_to(skills).as_posix() if skills is not None else ""
+        whole.update(f"\0{name}\0{content}".encode(errors="surrogateescape"))
+    return f"sha256:{whole.hexdigest()}"
+
+
+def _skill_files(folder: Path) -> Iterator[Path]:
+    waiting, seen = [folder] if folder.is_dir() else [], 0
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    seen += 1
+                    if seen > MAX_SKILL_FILES:
+                        raise _unfit(folder, f"has more than {MAX_SKILL_FILES:,} files and directories")
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(Path(entry.path))
+                    elif not entry.is_symlink():
+                        yield Path(entry.path)
+        except OSError as error:
+            raise _unfit(folder, f"cannot be read: {error.strerror}") from error
+
+
+def _hashed(file: Path, most: int) -> tuple[str, int]:
+    """The hash of a file in hexadecimal digits, and its bytes."""
+    digest, size = hashlib.sha256(), 0
+    try:
+        with os.fdopen(os.open(file, _AS_A_FILE), "rb", buffering=0) as opened:
+            if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+                raise _unfit(file, "is no regular file")
+            while piece := opened.read(_PIECE):
+                digest.update(piece)
+                size += len(piece)
+                if size > most:
+                    raise _unfit(file, f"is too large: skills may have {MAX_SKILL_BYTES // 1024 // 1024} MiB together")
+    except OSError as error:
+        raise _unfit(file, f"is no regular file, or cannot be read: {error.strerror}") from error
+    return digest.hexdigest(), size
+
+
+def _unfit(place: Path, why: str) -> MassgenError:
+    return MassgenError("config_invalid", f"the skills cannot be checked: {show_name(str(place))} {why}")
+
 
 Origin = Literal["found", "person", "agent"]
 """Who chose the config: a command that looked in the working directory, a person, or an agent that calls a tool."""

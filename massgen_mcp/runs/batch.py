@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field, ValidationError
 from massgen_mcp.config.models.orchestrator import MAX_USD
 from massgen_mcp.errors import MassgenError, root_causes, storage_error
 from massgen_mcp.events.run import RunFailed, RunTimedOut
-from massgen_mcp.request.run_request import RunRequest
+from massgen_mcp.request.build import RunRequest
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.views.firmness import firmness

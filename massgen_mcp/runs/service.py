@@ -24,8 +24,8 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.home import enclosing_run
 from massgen_mcp.people import ask_as, environ_asked, is_guest
+from massgen_mcp.request.build import RunRequest
 from massgen_mcp.request.question import check_text
-from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.checks import check_action, check_mark, checked_raise

@@ -13,8 +13,8 @@ from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
 from massgen_mcp.home import PARENT_VARIABLE, enclosing_run
 from massgen_mcp.money.nested import caps_of_next
 from massgen_mcp.people import asking, environ_asked, owner_asking
-from massgen_mcp.request.nested import NestedRunLimits, nested_config
-from massgen_mcp.request.run_request import RunRequest
+from massgen_mcp.request.build import RunRequest
+from massgen_mcp.request.reach import NestedRunLimits, nested_config
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.engine import Added, Engine, FileStore, FrozenRequest, NewRun, RunRow, SessionMoved, new_run_id
 from massgen_mcp.runs.patches.earlier_changes import with_earlier_changes

@@ -20,9 +20,8 @@ from massgen_mcp.config.decide import GivenDecide
 from massgen_mcp.config.default_team import MAX_AGENTS
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.money.estimate import estimate
-from massgen_mcp.request.build import CallerRequest, build_request
+from massgen_mcp.request.build import CallerRequest, OnConflict, build_request
 from massgen_mcp.request.reach import reach_of
-from massgen_mcp.request.run_request import OnConflict
 from massgen_mcp.request.team import Team
 from massgen_mcp.request.trust import Consent
 from massgen_mcp.run_state.status import RunStatus

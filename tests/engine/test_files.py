@@ -5,7 +5,7 @@ import pytest
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.agent_work import TextDelta
 from massgen_mcp.redaction import NO_KEYS, Redactor
-from massgen_mcp.request.earlier_turn import EarlierTurn
+from massgen_mcp.request.question import EarlierTurn
 from massgen_mcp.runs.engine import Engine, FrozenRequest, Nesting, NewRun, RunFiles, RunRow, new_run_id
 from tests.engine.machine import Machine
 from tests.teams import silent_team

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.markers import draw_nonce, marked, materials
 from massgen_mcp.orchestration import prompts
-from massgen_mcp.request.earlier_turn import EarlierTurn
+from massgen_mcp.request.question import EarlierTurn
 from massgen_mcp.runs.engine import FrozenRequest
 from massgen_mcp.runs.host.execute import RunHandle, execute_run
 from massgen_mcp.runs.store.directory import RunDirectory

@@ -9,7 +9,7 @@ from massgen_mcp.backends.base import ModelRequest, UserMessage
 from massgen_mcp.config.models.orchestrator import CoordinationSettings, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.markers import Material, materials
-from massgen_mcp.request.earlier_turn import EarlierTurn
+from massgen_mcp.request.question import EarlierTurn
 from massgen_mcp.tools.planning import planning_tools
 from tests.stage import perform, text_of
 from tests.virtual_time import VIRTUAL_TIME

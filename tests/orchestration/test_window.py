@@ -16,7 +16,7 @@ from massgen_mcp.events.agent_work import (
     RoundStarted,
 )
 from massgen_mcp.events.coordination import AgentDropped, VoteCast
-from massgen_mcp.request.earlier_turn import EarlierTurn
+from massgen_mcp.request.question import EarlierTurn
 from tests.checks.project import environ, project, write
 from tests.raw_double import answering
 from tests.small_window import NOTE, Plan, SmallWindow

@@ -8,7 +8,7 @@ import pytest
 
 from massgen_mcp.cli.massgen.sessions import open_session
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.request.earlier_turn import EarlierTurn
+from massgen_mcp.request.question import EarlierTurn
 from massgen_mcp.runs.sessions.session_records import SessionRecords, SessionTurn
 from tests.teams import run_team, silent_team, team
 

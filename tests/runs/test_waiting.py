@@ -16,7 +16,7 @@ from mcp import Client
 
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.home import find_home
-from massgen_mcp.request.run_request import RunRequest
+from massgen_mcp.request.build import RunRequest
 from massgen_mcp.request.team import Team
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.host import foreground_run

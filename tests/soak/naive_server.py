@@ -3,7 +3,7 @@
 import time
 
 from massgen_mcp.cli.massgen_mcp.main import main
-from massgen_mcp.request.run_request import OnConflict
+from massgen_mcp.request.build import OnConflict
 from massgen_mcp.runs.engine import Added, NewRun
 from massgen_mcp.runs.store.rows.store import Store
 from massgen_mcp.runs.store.sqlite import database

@@ -12,8 +12,7 @@ from massgen_mcp.cli.massgen.team import given_of, look_before
 from massgen_mcp.cli.output import print_error, print_line
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.config.adjusted import RequestedLimits
-from massgen_mcp.request.build import adjusted_team, build_request
-from massgen_mcp.request.run_request import RunRequest
+from massgen_mcp.request.build import RunRequest, adjusted_team, build_request
 from massgen_mcp.request.team import Team
 from massgen_mcp.runs.batch import Batch, BatchQuestion, Result, ResultsFile, read_questions, summary
 

@@ -39,9 +39,8 @@ from massgen_mcp.config.loader import is_config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.home import STORE_VARIABLE
-from massgen_mcp.request.build import adjusted_team, build_request
+from massgen_mcp.request.build import RunRequest, adjusted_team, build_request
 from massgen_mcp.request.question import MAX_QUESTION_CHARACTERS
-from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.request.team import describe_start
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.doctor.command_sandbox import sandbox_note

@@ -14,7 +14,7 @@ from massgen_mcp.config.loader import (
     load_parsed,
     missing_keys,
 )
-from massgen_mcp.request.checkable import hindrances, require_apart
+from massgen_mcp.request.runnable import hindrances, require_apart
 
 
 def validate(source: str, *, environ: Mapping[str, str]) -> int:

@@ -6,8 +6,13 @@ from pathlib import Path
 from massgen_mcp.config.loader import config_places, is_team, load_config
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.request.checkable import hindrances
-from massgen_mcp.request.sandboxes import chosen_sandboxes, sandbox_of_checks, sandboxes_of_servers, server_places
+from massgen_mcp.request.runnable import (
+    chosen_sandboxes,
+    hindrances,
+    sandbox_of_checks,
+    sandboxes_of_servers,
+    server_places,
+)
 from massgen_mcp.runs.doctor.result import DoctorCheck
 from massgen_mcp.sandbox import HOW_TO_GET_ONE, UNFIT_FOR_CODE, LevelReport, SandboxChoice, survey
 

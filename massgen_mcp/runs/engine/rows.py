@@ -8,7 +8,7 @@ from typing import Literal
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import Outcome
-from massgen_mcp.request.earlier_turn import EarlierTurn
+from massgen_mcp.request.question import EarlierTurn
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.statistics.digest import Mark, RunDigest

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from massgen_mcp.request.run_request import OnConflict
+from massgen_mcp.request.build import OnConflict
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.engine.rows import (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from massgen_mcp.config.models.config import AgentSettings, Config, StdioServer
 from massgen_mcp.events.run import ServerLost
 from massgen_mcp.redaction import Redactor
-from massgen_mcp.request.sandboxes import sandboxes_of_servers
+from massgen_mcp.request.runnable import sandboxes_of_servers
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import EventWriter, RunFiles
 from massgen_mcp.runs.host.publishing import RunLog

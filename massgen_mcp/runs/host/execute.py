@@ -37,7 +37,7 @@ from massgen_mcp.orchestration.faults import fault_of
 from massgen_mcp.orchestration.nested_runs import NestedHost
 from massgen_mcp.orchestration.team import Member, RunSpec
 from massgen_mcp.redaction import Redactor
-from massgen_mcp.request.sandboxes import chosen_sandboxes, server_places
+from massgen_mcp.request.runnable import chosen_sandboxes, server_places
 from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.doctor.command_sandbox import sandbox_names
 from massgen_mcp.runs.engine import Action, Control, EventWriter, FrozenRequest, RunFiles

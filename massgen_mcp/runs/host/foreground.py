@@ -16,7 +16,7 @@ from massgen_mcp.config.loader import require_keys
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.file_systems import refuse_network
 from massgen_mcp.home import enclosing_run, find_home
-from massgen_mcp.request.run_request import RunRequest
+from massgen_mcp.request.build import RunRequest
 from massgen_mcp.runs.engine import FrozenRequest, NewRun, RunRow, RunStore, SessionMoved, new_run_id
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
 from massgen_mcp.runs.host.run_host import RunHost, StoredRuns

@@ -16,9 +16,8 @@ from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 from massgen_mcp.home import find_home
-from massgen_mcp.request.checkable import no_sandbox
 from massgen_mcp.request.reach import scripts_may_run
-from massgen_mcp.request.sandboxes import sandbox_of_checks
+from massgen_mcp.request.runnable import no_sandbox, sandbox_of_checks
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.host.command_bounds import bounds_of, tools_of
 from massgen_mcp.runs.host.working_copies import WorkingCopies

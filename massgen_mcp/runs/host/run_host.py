@@ -21,8 +21,8 @@ from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.money.nested import Caps
 from massgen_mcp.orchestration.nested_runs import NestedHost, NestedRunRequest, PreparedNestedRun
-from massgen_mcp.request.nested import NestedRunLimits, nested_config
 from massgen_mcp.request.question import check_question
+from massgen_mcp.request.reach import NestedRunLimits, nested_config
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import Engine, FrozenRequest, NewRun, NewsHost, RunFiles, RunRow, new_run_id
 from massgen_mcp.runs.host.execute import RunHandle, break_off, execute_run

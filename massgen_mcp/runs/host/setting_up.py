@@ -22,7 +22,7 @@ from massgen_mcp.config.models.config import Config
 from massgen_mcp.events.parts import CheckOutcome, public_agent_name
 from massgen_mcp.events.run import SetupFinished
 from massgen_mcp.home import find_home, write_durably
-from massgen_mcp.request.sandboxes import sandbox_of_checks
+from massgen_mcp.request.runnable import sandbox_of_checks
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.host.judging import check_rules, environment_of, kept_file, prepare_judging
 from massgen_mcp.runs.host.working_copies import WorkingCopies, prepare_base

@@ -14,7 +14,7 @@ from massgen_mcp.changes.choosing import Patch, lines_of, named
 from massgen_mcp.changes.repository import Hunk, PrivateRepository
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.request.run_request import RunRequest
+from massgen_mcp.request.build import RunRequest
 from massgen_mcp.run_state.agents import find_agent
 from massgen_mcp.runs.engine import EarlierChanges, FrozenRequest
 from massgen_mcp.runs.patches.applying import RunPatch, faults_as_errors

@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field, ValidationError
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import public_agent_name
 from massgen_mcp.home import sync_directory, write_durably
-from massgen_mcp.request.earlier_turn import EarlierTurn
+from massgen_mcp.request.question import EarlierTurn
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.engine import RunFiles

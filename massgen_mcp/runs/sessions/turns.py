@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.request.earlier_turn import EarlierTurn
+from massgen_mcp.request.question import EarlierTurn
 from massgen_mcp.runs.engine import EarlierChanges, RunRow, RunStore
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.views.plain_text import counted

@@ -24,7 +24,7 @@ from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_error
 from massgen_mcp.home import Home, sync_directory, write_durably
 from massgen_mcp.redaction import NO_KEYS, Redactor
-from massgen_mcp.request.earlier_turn import EarlierTurn
+from massgen_mcp.request.question import EarlierTurn
 from massgen_mcp.runs.engine import (
     EarlierChanges,
     EventLog,

@@ -19,9 +19,8 @@ from massgen_mcp.evaluation.report import as_data, drawing, page, report_lines
 from massgen_mcp.evaluation.scoring import Scorer, item_of_run
 from massgen_mcp.evaluation.tasks import Item, Replayed, read_items
 from massgen_mcp.home import find_home
-from massgen_mcp.request.build import CallerRequest, adjusted_team, build_request
+from massgen_mcp.request.build import CallerRequest, RunRequest, adjusted_team, build_request
 from massgen_mcp.request.output_file import OutputFile
-from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.request.team import Team
 from massgen_mcp.runs.batch import Result, ResultsFile
 from massgen_mcp.runs.service import RunService

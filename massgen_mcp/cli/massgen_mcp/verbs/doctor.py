@@ -14,8 +14,7 @@ from massgen_mcp.cli.output import print_line
 from massgen_mcp.config.loader import config_places, is_team
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import STORE_VARIABLE, find_home
-from massgen_mcp.request.build import adjusted_team
-from massgen_mcp.request.run_request import CallerRequest
+from massgen_mcp.request.build import CallerRequest, adjusted_team
 from massgen_mcp.request.team import NamedTeam
 from massgen_mcp.runs.doctor.checks import check_all
 from massgen_mcp.runs.doctor.command_sandbox import sandbox_checks, server_checks

@@ -10,8 +10,7 @@ from massgen_mcp.cli.output import print_line
 from massgen_mcp.config.adjusted import RequestedLimits, given_path
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import STORE_VARIABLE, find_home
-from massgen_mcp.request.build import build_request
-from massgen_mcp.request.run_request import CallerRequest
+from massgen_mcp.request.build import CallerRequest, build_request
 from massgen_mcp.request.team import NamedTeam
 from massgen_mcp.request.trust import Consent
 from massgen_mcp.runs.service import RunService

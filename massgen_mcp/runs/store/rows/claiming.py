@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.people import asking
-from massgen_mcp.request.run_request import OnConflict
+from massgen_mcp.request.build import OnConflict
 from massgen_mcp.runs.engine import NewRun, RunRow, SessionMoved
 from massgen_mcp.runs.store.rows import sql
 from massgen_mcp.runs.store.rows.connection import SqlConnection

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from massgen_mcp.events.record import JOURNAL_VERSION
 from massgen_mcp.people import owner_asking
-from massgen_mcp.request.run_request import OnConflict
+from massgen_mcp.request.build import OnConflict
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.engine import (

@@ -1,0 +1,178 @@
+"""Whether a config can be run here as it is meant: which sandbox its commands and its MCP servers get on this machine,
+whether checks have files to judge, a judge has whom to judge, and directories that a run may change lie apart.
+
+Starts nothing. What is known of the machine is kept in the state directory.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import combinations
+from pathlib import Path
+
+from massgen_mcp.config.access.members import lack, vendor_of
+from massgen_mcp.config.diagnostics import show_name
+from massgen_mcp.config.models.commands import CommandsConfig
+from massgen_mcp.config.models.config import Config, HttpMcpServer, McpServer, StdioServer
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.home import find_home, known_levels
+from massgen_mcp.sandbox import SandboxChoice, Wishes, choose
+
+_RUNS_MASSGEN = re.compile(r"(?:^|[\s`'\"(])massgen(?:-mcp)?\s+(?:-|@|[\"']|run\b|ask\b)", re.MULTILINE)
+
+_ASKS_FOR_REAL_PATHS = "server-filesystem"
+"""Of the protocol's authors: it serves no file whose real path it is not told."""
+
+
+def unusable(server: StdioServer, choice: SandboxChoice) -> str | None:
+    """Why the server cannot be started here, in words; None if it may be."""
+    if not shutil.which(server.command):
+        return f"there is no such program: {server.command}"
+    if not server.sandbox:
+        return None
+    if choice.level is None:
+        return f"{choice.why}; or set `sandbox: false` for this server"
+    if choice.has_no_real_paths and any(_ASKS_FOR_REAL_PATHS in Path(argument).parts for argument in server.args):
+        message = f"it needs the real paths of its files, and {choice.level} tells no program of any"
+        return f"{message}; install bubblewrap, or set `sandbox: false` for this server, with `.` as its directory"
+    return None
+
+
+def server_places(config: Config, choices: Mapping[tuple[str, ...], SandboxChoice]) -> tuple[str, ...]:
+    """Each server of each agent with where it runs, or why it cannot be started."""
+    return tuple(
+        f"{name} of {agent.id} ({_where(server, choices)})"
+        for agent in config.agents
+        for name, server in agent.mcp_servers.items()
+    )
+
+
+def _where(server: McpServer, choices: Mapping[tuple[str, ...], SandboxChoice]) -> str:
+    match server:
+        case HttpMcpServer():
+            return "over HTTP"
+        case StdioServer():
+            choice = choices.get(server.network, SandboxChoice(None))
+            if why := unusable(server, choice):
+                return f"not started: {why}"
+            return f"in {choice.level}" if server.sandbox else "outside the sandbox"
+
+
+async def chosen_sandboxes(config: Config, environ: Mapping[str, str]) -> dict[CommandsConfig, SandboxChoice]:
+    """The level for what is said of commands, for each thing that is said of agents who have any.
+
+    Raises `MassgenError` for an unusable variable.
+    """
+    return {commands: await _chosen(commands, environ) for commands in config.all_commands}
+
+
+async def sandbox_of_checks(config: Config, environ: Mapping[str, str]) -> SandboxChoice:
+    """The level for checks, by what is said of the team's commands. Raises as `chosen_sandboxes`."""
+    return await _chosen(config.orchestrator.commands, environ)
+
+
+async def sandboxes_of_servers(config: Config, environ: Mapping[str, str]) -> dict[tuple[str, ...], SandboxChoice]:
+    """The sandbox for the MCP servers that run in one, by what they may connect to. Raises as `chosen_sandboxes`."""
+    servers = [server for agent in config.agents for server in agent.mcp_servers.values()]
+    wanted = dict.fromkeys(one.network for one in servers if isinstance(one, StdioServer) and one.sandbox)
+    return {network: await choose(Wishes(network=network), known_levels(environ)) for network in wanted}
+
+
+async def require_programs(config: Config, environ: Mapping[str, str]) -> None:
+    """Raises `MassgenError("config_invalid")` where a container or an image is asked for that is not to be had: agents
+    count on its programs, so they are not started without.
+    """
+    for commands in config.all_commands:
+        if commands.in_container or commands.image_archive is not None:
+            choice = await _chosen(commands, environ)
+            if choice.level is None:
+                raise MassgenError("config_invalid", f"agents' commands have no container: {choice.why}")
+
+
+async def _chosen(commands: CommandsConfig, environ: Mapping[str, str]) -> SandboxChoice:
+    archive = None if commands.image_archive is None else Path(commands.image_archive)
+    images = find_home(environ).path / "images"
+    wishes = Wishes(
+        commands.sandbox, commands.network, commands.open_network, commands.image, archive, images if archive else None
+    )
+    return await choose(wishes, known_levels(environ))
+
+
+def require_apart(config: Config) -> None:
+    """Agents have a copy of each directory, so one that lies in another one would be changed twice, and differently.
+    Raises `MassgenError` invalid_arguments.
+    """
+    given = [context.path for context in config.orchestrator.context_paths if context.permission == "write"]
+    for one, other in combinations(given, 2):
+        around_one, around_other = _holds(other, one), _holds(one, other)
+        if not (around_one or around_other):
+            continue
+        outer, inner = (other, one) if around_one else (one, other)
+        where = "is the same as" if around_one and around_other else "lies in"
+        message = f"{show_name(inner)} {where} {show_name(outer)}, and both are given with permission write"
+        raise MassgenError("invalid_arguments", f"context_paths: {message}; give {show_name(outer)} alone")
+
+
+def _holds(outer: str, inner: str) -> bool:
+    """Whether one is the other or lies in it, whatever names and links lead there."""
+    with suppress(OSError, RuntimeError):  # of what is not there any more
+        real, wanted = Path(inner).resolve(), Path(outer).stat()
+        return any(os.path.samestat(wanted, place.stat()) for place in (real, *real.parents))
+    return False
+
+
+def hindrances(config: Config, environ: Mapping[str, str]) -> list[str]:
+    """A sentence each."""
+    missing = [f"{agent.id}: {fault}." for agent in config.agents if (fault := lack(agent.backend, environ))]
+    return [*dict.fromkeys(missing), *_without_nested_runs(config)]
+
+
+def _without_nested_runs(config: Config) -> Iterator[str]:
+    found = [
+        agent.id
+        for agent in config.agents
+        if config.commands_of(agent).enabled and agent.system_message and _RUNS_MASSGEN.search(agent.system_message)
+    ]
+    if found and config.nested is None:
+        yield (
+            f"{', '.join(found)}: the instructions speak of running massgen, which is not there in the sandbox of "
+            "commands. For runs inside this one add `nested: {}`: agents then have the tool `delegate` "
+            "(docs/nested-runs.md)."
+        )
+
+
+def require_files(config: Config) -> None:
+    """Checks need something to judge. Raises `MassgenError` invalid_arguments."""
+    if config.orchestrator.checks and not config.orchestrator.context_paths:
+        raise MassgenError(
+            "invalid_arguments",
+            "checks judge what answers change in a directory of yours; name it in context_paths, or leave checks out",
+        )
+
+
+def require_neutral_judge(config: Config) -> None:
+    """Some answer has to be by a model that is not of the judge's vendor. Raises `MassgenError` config_invalid."""
+    vendors = {agent.id: vendor_of(agent.backend) for agent in config.agents}
+    judge = config.orchestrator.judge
+    if config.orchestrator.decide == "judge" and judge and len(set(vendors.values())) == 1:
+        raise MassgenError(
+            "config_invalid",
+            f"orchestrator.judge: all agents are of the judge's vendor, {vendors[judge]}; name a judge of another one",
+        )
+
+
+async def require_sandbox(config: Config, environ: Mapping[str, str]) -> None:
+    """Nothing is begun whose checks could not be run. Raises `MassgenError` sandbox_denied."""
+    if not config.orchestrator.checks:
+        return
+    choice = await sandbox_of_checks(config, environ)
+    if choice.level is None:
+        raise MassgenError("sandbox_denied", no_sandbox(config, choice))
+
+
+def no_sandbox(config: Config, choice: SandboxChoice) -> str:
+    """Why the checks cannot run."""
+    named = ", ".join(f"`{command}`" for command in config.orchestrator.checks)
+    return f"the checks {named} run in a sandbox only: {choice.why}"
