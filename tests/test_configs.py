@@ -7,7 +7,7 @@ from pathlib import Path
 import genai_prices
 import pytest
 
-from massgen_mcp.config.access.acp_presets import PRESETS
+from massgen_mcp.config.access.acp_agents import PRESETS
 from massgen_mcp.config.examples import example_path, list_examples
 from massgen_mcp.config.loader import load_config, missing_keys, require_keys
 from massgen_mcp.config.models.backends import ScriptedBackendConfig, ScriptStep

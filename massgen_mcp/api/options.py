@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
-from massgen_mcp.config.paths import Paths
+from massgen_mcp.config.given import Paths
 
 
 class RunOptions(TypedDict, total=False):

@@ -14,10 +14,9 @@ from massgen_mcp.api.options import RunArguments, RunOptions
 from massgen_mcp.api.sessions import SESSIONS, kept_turns, new_session_id
 from massgen_mcp.config.adjusted import RequestedLimits
 from massgen_mcp.config.build_config import path_entries
-from massgen_mcp.config.decide import GivenDecide
+from massgen_mcp.config.given import GivenDecide, Paths
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.models.orchestrator import ContextPath
-from massgen_mcp.config.paths import Paths
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.nearest import nearest
 from massgen_mcp.request.build import CallerRequest, RunRequest, build_request

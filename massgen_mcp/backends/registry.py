@@ -40,6 +40,7 @@ from massgen_mcp.config.access.members import (
     or_else,
     refused_keys,
 )
+from massgen_mcp.config.environment import is_set
 from massgen_mcp.config.models.ag2 import Ag2AgentConfig, Ag2BackendConfig
 from massgen_mcp.config.models.backends import (
     AcpBackendConfig,
@@ -55,7 +56,6 @@ from massgen_mcp.config.models.http_backends import (
     OllamaBackendConfig,
 )
 from massgen_mcp.config.providers.catalog import named_provider
-from massgen_mcp.config.providers.keys import is_set
 from massgen_mcp.errors import BackendError
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.threads import imported

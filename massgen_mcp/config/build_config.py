@@ -9,8 +9,8 @@ from typing import Any
 
 from massgen_mcp.config.access.members import HTTP, OWN
 from massgen_mcp.config.default_team import MAX_AGENTS, short_name
+from massgen_mcp.config.given import Paths
 from massgen_mcp.config.massgen.commands import SUDO_IMAGE
-from massgen_mcp.config.paths import Paths
 from massgen_mcp.config.providers.catalog import WITHOUT_PROVIDER, named_provider
 from massgen_mcp.config.providers.model_names import detect_backend
 from massgen_mcp.errors import MassgenError

@@ -1,7 +1,7 @@
 """The spellings that MCP servers may have in a config: a list with names, other names of transports, no type at all."""
 
 from massgen_mcp.config.diagnostics import Problem
-from massgen_mcp.config.variables import variables_in
+from massgen_mcp.config.environment import variables_in
 from massgen_mcp.config.yaml_reader import Place, Plain
 
 _TRANSPORTS: dict[str, str] = {"streamable-http": "streamable_http", "http": "streamable_http"}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from massgen_mcp.config.access import acp_agents, agent_clis
-from massgen_mcp.config.access.acp_presets import PRESETS
+from massgen_mcp.config.access.acp_agents import PRESETS
 from massgen_mcp.config.models.backends import AcpBackendConfig, BackendConfig, ClaudeCodeBackendConfig
 from massgen_mcp.home import known_levels
 from massgen_mcp.sandbox import Wishes, choose

@@ -25,7 +25,7 @@ from massgen_mcp.config.adjusted import (
     without_caller,
     without_files,
 )
-from massgen_mcp.config.decide import GivenDecide
+from massgen_mcp.config.given import GivenDecide
 from massgen_mcp.config.loader import check_credentials, require_keys
 from massgen_mcp.config.massgen import commands as massgen_commands
 from massgen_mcp.config.models.config import Config

@@ -14,12 +14,12 @@ from massgen_mcp.config.access import members
 from massgen_mcp.config.access.acceptances import Pair
 from massgen_mcp.config.adjusted import rechecked, without_caller, without_scripts
 from massgen_mcp.config.diagnostics import on_one_line
+from massgen_mcp.config.environment import variables_in
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.common import ListedBackendConfig
 from massgen_mcp.config.models.config import Config, HttpMcpServer, StdioServer
 from massgen_mcp.config.models.http_backends import HttpBackendConfig
 from massgen_mcp.config.models.orchestrator import ContextPath
-from massgen_mcp.config.variables import variables_in
 from massgen_mcp.errors import MassgenError
 
 SETS = "sets: "

@@ -16,8 +16,8 @@ from pydantic import Field
 
 from massgen_mcp.checks.proposals import proposed_checks
 from massgen_mcp.config.adjusted import RequestedLimits
-from massgen_mcp.config.decide import GivenDecide
 from massgen_mcp.config.default_team import MAX_AGENTS
+from massgen_mcp.config.given import GivenDecide
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.money.estimate import estimate
 from massgen_mcp.request.build import CallerRequest, OnConflict, build_request

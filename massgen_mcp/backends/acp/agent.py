@@ -32,8 +32,7 @@ from massgen_mcp.backends.frameworks.agent_cli import render
 from massgen_mcp.backends.frameworks.agent_process import BROKEN, CANCEL_SECONDS, CliAgent
 from massgen_mcp.backends.own_loop import FINAL, Desk
 from massgen_mcp.backends.wire_values import clean, usage_part
-from massgen_mcp.config.access.acp_agents import preset_of, shown_name
-from massgen_mcp.config.access.acp_presets import TEAM
+from massgen_mcp.config.access.acp_agents import TEAM, preset_of, shown_name
 from massgen_mcp.config.models.backends import AcpBackendConfig
 from massgen_mcp.errors import BackendError, DropReason
 from massgen_mcp.home import known_levels

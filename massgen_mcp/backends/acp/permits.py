@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from massgen_mcp.backends.base import JsonObject
 from massgen_mcp.backends.frameworks.agent_cli import PREFIX
-from massgen_mcp.config.access.acp_presets import TEAM, Sign
+from massgen_mcp.config.access.acp_agents import TEAM, Sign
 from massgen_mcp.json_rpc import fields
 
 MAX_CALLS = 10_000

@@ -18,7 +18,7 @@ from massgen_mcp.backends.base import (
     UserMessage,
 )
 from massgen_mcp.backends.wire_values import clean, clean_object
-from massgen_mcp.config.access.acp_presets import TEAM
+from massgen_mcp.config.access.acp_agents import TEAM
 from massgen_mcp.json_rpc import UNKNOWN_METHOD
 
 PREFIX = f"mcp__{TEAM}__"

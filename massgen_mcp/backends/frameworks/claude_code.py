@@ -30,7 +30,7 @@ from massgen_mcp.backends.frameworks.agent_cli import PASSED_ON, PREFIX, of_serv
 from massgen_mcp.backends.frameworks.agent_process import BROKEN, CliAgent, Running, bare
 from massgen_mcp.backends.own_loop import Desk
 from massgen_mcp.backends.wire_values import MessagesUsage, clean, clean_object
-from massgen_mcp.config.access.acp_presets import TEAM
+from massgen_mcp.config.access.acp_agents import TEAM
 from massgen_mcp.config.access.agent_clis import BASE_URL, CONFIG_DIRECTORY, Login
 from massgen_mcp.config.models.backends import ClaudeCodeBackendConfig
 from massgen_mcp.errors import BackendError, DropReason

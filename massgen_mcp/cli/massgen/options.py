@@ -18,7 +18,7 @@ from massgen_mcp.cli.completion import SHELLS, PrintCompletion, answer_shell
 from massgen_mcp.cli.exits import EXIT_CONFIG
 from massgen_mcp.cli.manual import Manual
 from massgen_mcp.cli.verbs import SAID_ELSEWHERE, VERBS
-from massgen_mcp.config.decide import GivenDecide
+from massgen_mcp.config.given import GivenDecide
 
 AS_IT_IS = "as it is"
 """As `Options.trust`: whatever the config is now, and remember it."""

@@ -14,8 +14,8 @@ from typing import cast
 
 from massgen_mcp.config.access.acceptances import Pair
 from massgen_mcp.config.access.key_hosts import CLAUDE_URL, CLAUDE_URL_VARIABLE, refused_pair
+from massgen_mcp.config.environment import check_address, is_set, read_key
 from massgen_mcp.config.models.backends import ClaudeCodeBackendConfig
-from massgen_mcp.config.providers.keys import check_address, is_set, read_key
 
 EXTRA = 'pip install "massgen-mcp[claude-code]"'
 HOW_TO_GET_IT = f"npm install -g @anthropic-ai/claude-code, or {EXTRA}, which brings it along (380 MB)"

@@ -6,9 +6,9 @@ from functools import lru_cache
 from urllib.parse import urlsplit
 
 from massgen_mcp.config.access import agent_clis, members
+from massgen_mcp.config.environment import called_a_secret
 from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.providers.catalog import PROVIDERS
-from massgen_mcp.config.variables import called_a_secret
 from massgen_mcp.redaction import Redactor
 
 _ADDRESSES = re.compile(r"(PROXY|_URL|_ENDPOINT|_URI|_DSN)$", re.IGNORECASE)

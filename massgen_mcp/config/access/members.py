@@ -13,8 +13,9 @@ from pydantic import BaseModel, ValidationError
 from massgen_mcp.config import ag2_agents
 from massgen_mcp.config.access import acp_agents, agent_clis, key_hosts
 from massgen_mcp.config.access.acceptances import Pair
-from massgen_mcp.config.access.acp_presets import backend_named
+from massgen_mcp.config.access.acp_agents import backend_named
 from massgen_mcp.config.adapters import MEMBERS, installed, loaded, where_from
+from massgen_mcp.config.environment import is_set, read_key
 from massgen_mcp.config.installed import OF_MODELS, wrong_versions
 from massgen_mcp.config.models.ag2 import Ag2BackendConfig
 from massgen_mcp.config.models.backends import (
@@ -27,7 +28,6 @@ from massgen_mcp.config.models.backends import (
 )
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.http_backends import HttpBackend
-from massgen_mcp.config.providers.keys import is_set, read_key
 from massgen_mcp.config.yaml_reader import Place
 
 CONCURRENCY = 100

@@ -5,8 +5,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
+from massgen_mcp.config.environment import called_a_secret, variables_in
 from massgen_mcp.config.models.common import AbsolutePaths, Endpoint, Settings
-from massgen_mcp.config.variables import called_a_secret, variables_in
 
 
 def _regular_expression(pattern: str) -> str:

@@ -1,15 +1,44 @@
-"""What the parts of a config have in common: their base class, and the kinds of values that several of them hold."""
+"""What the parts of a config have in common: their base class, the names of the providers, and the kinds of values that
+several of them hold.
+"""
 
 import re
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StringConstraints
 
-from massgen_mcp.config.models.provider_types import LISTED_TYPES
+from massgen_mcp.config.environment import holds_credentials
 from massgen_mcp.config.providers.catalog import NativeTool
-from massgen_mcp.config.providers.keys import holds_credentials
 from massgen_mcp.nearest import nearest
+
+ProviderType = Literal[
+    "openai",
+    "chatcompletion",
+    "claude",
+    "gemini",
+    "grok",
+    "groq",
+    "cerebras",
+    "together",
+    "fireworks",
+    "openrouter",
+    "zai",
+    "deepseek",
+    "mistral",
+    "moonshot",
+    "qwen",
+    "nebius",
+    "perplexity",
+    "huggingface",
+    "github",
+]
+"""The providers on the internet, by the name that they have as the `type` of a backend; `chatcompletion` is any server
+that speaks like OpenAI's.
+"""
+
+LISTED_TYPES: tuple[str, ...] = tuple(name for name in get_args(ProviderType) if name != "chatcompletion")
+"""The providers whose prices may be named."""
 
 
 class Settings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):

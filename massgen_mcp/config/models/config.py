@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
+from massgen_mcp.config.environment import called_a_secret, variables_in
 from massgen_mcp.config.models.backends import LIMITED_TYPES, BackendConfig
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.common import AbsolutePaths, Address, Endpoint, Settings
@@ -14,7 +15,6 @@ from massgen_mcp.config.models.orchestrator import (
     ProviderLimits,
     TimeoutSettings,
 )
-from massgen_mcp.config.variables import called_a_secret, variables_in
 from massgen_mcp.events.parts import LEAST_ANSWERS
 from massgen_mcp.nearest import nearest
 

@@ -4,8 +4,7 @@ from typing import Any, Literal, Self, get_args
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from massgen_mcp.config.models.common import VARIABLE_PATTERN, Address, ListedBackendConfig, ModelName
-from massgen_mcp.config.models.provider_types import ProviderType
+from massgen_mcp.config.models.common import VARIABLE_PATTERN, Address, ListedBackendConfig, ModelName, ProviderType
 from massgen_mcp.config.providers.catalog import BY_HOST, NativeTool, flags_text, refusal, tools_at
 
 AUTO_MODEL = "auto"

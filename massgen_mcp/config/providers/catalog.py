@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from massgen_mcp.config.providers.addresses import host_in, is_loopback, same_address
-from massgen_mcp.config.providers.ollama_host import ollama_address
+from massgen_mcp.config.providers.addresses import host_in, is_loopback, ollama_address, same_address
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.nearest import nearest
 

@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Mapping
 
 from massgen_mcp import __version__
+from massgen_mcp.config.environment import REMEDY, key_fault
 from massgen_mcp.config.installed import wrong_versions
 from massgen_mcp.config.providers.catalog import PROVIDERS, keys_of_default_teams
-from massgen_mcp.config.providers.keys import REMEDY, key_fault
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.file_systems import LOCAL_ADVICE, network_message, network_type
 from massgen_mcp.home import HOME_VARIABLE, Home

@@ -12,8 +12,8 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from massgen_mcp.backends.base import JsonObject
+from massgen_mcp.config.environment import filled
 from massgen_mcp.config.models.config import HttpMcpServer, McpServer, StdioServer
-from massgen_mcp.config.variables import filled
 from massgen_mcp.home import PARENT_VARIABLE, enclosing_run
 from massgen_mcp.request.runnable import unusable
 from massgen_mcp.sandbox import Policy, ResourceLimits, SandboxChoice

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from massgen_mcp.cli.massgen_mcp.install.clients import SERVER, ServerCommand
 from massgen_mcp.config.access.prices import PRICE_AS_VARIABLE
+from massgen_mcp.config.environment import is_set
 from massgen_mcp.config.own_clis import OWN_LOGINS_VARIABLE
 from massgen_mcp.config.providers.catalog import credential_variables
-from massgen_mcp.config.providers.keys import is_set
 from massgen_mcp.home import HOME_VARIABLE
 
 

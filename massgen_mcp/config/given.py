@@ -1,4 +1,4 @@
-"""How Python programs name the files and directories that agents may use."""
+"""What callers give, as types that cost no import: how a winner is found, and which files agents may use."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict
@@ -12,3 +12,7 @@ class PathEntry(TypedDict, total=False):
 
 
 Paths = Sequence[str | PathEntry | Mapping[str, str]]
+
+
+GivenDecide = Literal["auto", "vote", "checks", "synthesise"]
+"""A judge has a config of its own."""

@@ -1,13 +1,18 @@
-"""How keys, and addresses that keys go to, are read from the environment: in one place, checked when they are read.
+"""What a config takes from the environment: keys, addresses that keys go to, and what stands in `${NAME}`. Keys and
+addresses are checked when they are read.
 
 An error names the variable and never its value.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from urllib.parse import parse_qsl, urlsplit
 
 from massgen_mcp.errors import MassgenError
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_SECRET = re.compile(r"(API|SECRET|ACCESS|AUTH|PRIVATE)[_-]?KEY$|TOKEN$|SECRET$|PASSWORD$|PASSWD$", re.IGNORECASE)
+_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie"})
 
 REMEDY = "Set it again, to the key alone"
 
@@ -77,3 +82,18 @@ def holds_credentials(address: str) -> bool:
     except ValueError:
         return "@" in address
     return "@" in address or any(_SECRET_PARAMETER.search(name) for name, _ in parameters)
+
+
+def called_a_secret(name: str) -> bool:
+    """Whether a variable or a header of this name commonly holds a secret."""
+    return bool(_SECRET.search(name)) or name.casefold() in _HEADERS
+
+
+def variables_in(values: Iterable[str]) -> tuple[str, ...]:
+    """The names of all variables, in their order and without repetitions."""
+    return tuple(dict.fromkeys(name for value in values for name in _VARIABLE.findall(value)))
+
+
+def filled(values: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+    """The values with what stands in the variables. Raises `KeyError` with the name of one that is not set."""
+    return {name: _VARIABLE.sub(lambda match: environ[match[1]], value) for name, value in values.items()}
