@@ -11,7 +11,7 @@ from examples.simulation.decide import SETTINGS, Result, Setting, Way, run_one
 from examples.simulation.report import BAND, Figure, figures
 from examples.simulation.trial import Cell, run_cell
 from examples.simulation.world import World
-from massgen_mcp.coordination.ballot import Ballot
+from massgen_mcp.coordination.guidance import Ballot
 from massgen_mcp.coordination.state import Rules
 
 SEED = "test"

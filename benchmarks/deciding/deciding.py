@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from benchmarks.deciding.doubles import Trial, Written
 from massgen_mcp.coordination.guidance import Violation, Work
-from massgen_mcp.coordination.procedures.next_step import next_step
+from massgen_mcp.coordination.procedures import next_step
 from massgen_mcp.coordination.state import Coordination, Decide, Effort, Rules
 from massgen_mcp.coordination.testing import shares_of
 from massgen_mcp.coordination.written_tests import DECIDING_RUNS

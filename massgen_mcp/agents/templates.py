@@ -8,7 +8,7 @@ from typing import Any
 
 from massgen_mcp.backends.base import ToolSpec
 from massgen_mcp.config.models.config import AgentTexts
-from massgen_mcp.coordination.ballot import Ballot
+from massgen_mcp.coordination.guidance import Ballot
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import BallotEntry
 from massgen_mcp.markers import draw_nonce

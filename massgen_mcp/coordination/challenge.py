@@ -1,74 +1,75 @@
-"""What scripts against a winner come to, read from the state. Pure.
+"""The steps against a winner that was voted for, on request (`refute`); what its scripts come to is in `testing`. Pure.
 
-An agent of another vendor writes tests that the winner's files should fail. A third one is shown the scripts, and no
-answer, and says what they have to print. Where both say the same, and the files print something else twice, that is
-proven. The author may mend its answer once: the mended one has to pass what is proven, and everything that the winner
-passed.
+Whoever fails in it leaves the winner standing. What is proven is told, whatever becomes of it.
 """
 
+from collections.abc import Iterable
+
+from massgen_mcp.coordination.count import drawn
+from massgen_mcp.coordination.deciding import NextStep
 from massgen_mcp.coordination.state import Coordination
-from massgen_mcp.coordination.written_tests import finished, key
-from massgen_mcp.events.parts import CheckOutcome, WrittenTest
+from massgen_mcp.coordination.testing import due_runs, mended_passes, objections, proven, ran
+from massgen_mcp.events.coordination import StageOpened, WinnerChosen
+from massgen_mcp.events.parts import DECIDED_WITHOUT_VOTES, Challenge, StageKind, StageReason
+
+VOTED = ("consensus", "plurality", "tie_broken", "agreed")
 
 
-def objections(state: Coordination) -> list[WrittenTest]:
-    """The tests against the winner that its files fail, both times."""
-    return [
-        test for test in _tests(state) if (one := _outcome(state, test)) and one.result == "failed" and not one.flaky
-    ]
+def challenged(state: Coordination, winner: WinnerChosen) -> NextStep:
+    """The first step against a winner, or the winner, if there is none."""
+    if winner.outcome in DECIDED_WITHOUT_VOTES:
+        return winner
+    vendor = state.rules.vendor(winner.agent)
+    able = () if _stopped(state) or state.changed_tree(winner.label) is None else state.live
+    others = [agent for agent in able if agent in state.answered and state.rules.vendor(agent) != vendor]
+    if winner.outcome not in VOTED or not others:
+        return _after(winner, "not_challenged")
+    return _stage(state, "refute", others, "voted", winner)
 
 
-def proven(state: Coordination) -> list[WrittenTest]:
-    """Those of them of which a third agent says the same, without having seen an answer or what is expected."""
-    settled = {(test.script, test.expected.strip()) for test in state.proofs.get("settle", ())}
-    return [test for test in objections(state) if (test.script, test.expected.strip()) in settled]
+def next_against(state: Coordination, stage: StageOpened, winner: WinnerChosen) -> NextStep:
+    """What is due in a challenge of which this stage is open."""
+    stopped = _stopped(state)
+    gone = stopped or stage.agents[0] not in state.live
+    match stage.kind:
+        case "refute" if stage.kind not in state.proofs or stopped:
+            return _after(winner, "not_challenged") if gone else None
+        case "refute":
+            return None if due_runs(state) else _objected(state, stage, winner)
+        case "settle" if stage.kind not in state.proofs:
+            return _after(winner, "not_challenged") if gone else None
+        case "settle" if not proven(state):
+            return _after(winner, "unproven")
+        case "settle":
+            able = not stopped and winner.agent in state.live
+            return _stage(state, "revise", [winner.agent], "proven", winner) if able else _after(winner, "refuted")
+        case _:
+            mended = state.mended
+            if not stopped and (due_runs(state) or state.checking if mended else not gone):
+                return None
+            if stopped or mended is None or not mended_passes(state):
+                return _after(winner, "refuted")
+            return _after(winner.model_copy(update={"label": mended.label}), "mended")
 
 
-def ran(state: Coordination) -> bool:
-    """Whether some test against the winner could be run, or none was written."""
-    outcomes = [_outcome(state, test) for test in _tests(state)]
-    return not outcomes or any(one is not None and one.result != "not_run" for one in outcomes)
+def _objected(state: Coordination, stage: StageOpened, winner: WinnerChosen) -> NextStep:
+    """After the tests against the winner have run."""
+    if not objections(state):
+        return _after(winner, "withstood" if ran(state) else "not_challenged")
+    thirds = [agent for agent in state.live if agent in state.answered and agent not in (winner.agent, *stage.agents)]
+    return _stage(state, "settle", thirds, "failed", winner) if thirds else _after(winner, "not_challenged")
 
 
-def runs_of_challenge(state: Coordination) -> list[tuple[str, WrittenTest]]:
-    """What has to run: the tests against the winner on its files; on those of the mended answer what it must pass."""
-    stage = state.stage
-    if stage is None or stage.elected is None:
-        return []
-    tree = state.changed_tree(stage.elected.label)
-    runs = [(tree, test) for test in _tests(state)] if tree else []
-    mended = None if state.mended is None else state.changed_tree(state.mended.label)
-    return [*runs, *((mended, test) for test in _to_pass(state))] if mended else runs
+def _stopped(state: Coordination) -> bool:
+    return state.finish_requested or state.closing or not state.rules.can_run
 
 
-def mended_passes(state: Coordination) -> bool:
-    """Whether the mended answer passes what is proven, and everything that the winner passed."""
-    stage, mended = state.stage, state.mended
-    tree = None if mended is None else state.changed_tree(mended.label)
-    if stage is None or stage.elected is None or mended is None or tree is None:
-        return False
-    before, now = (state.evidence.get(label) for label in (stage.elected.label, mended.label))
-    passed = {one.command for one in now.outcomes if _passed(one)} if now else set[str]()
-    checks = all(one.command in passed for one in before.outcomes if _passed(one)) if before else True
-    return checks and all(_passed(state.test_outcomes.get(key(tree, test))) for test in _to_pass(state))
+def _stage(
+    state: Coordination, kind: StageKind, agents: Iterable[str], because: StageReason, winner: WinnerChosen
+) -> StageOpened:
+    agent = drawn(state.rules.seed, tuple(agents))
+    return StageOpened(kind=kind, subjects=(winner.label,), agents=(agent,), because=because, elected=winner)
 
 
-def _to_pass(state: Coordination) -> list[WrittenTest]:
-    others = [*_tests(state), *(test for seat in state.seats.values() for test in seat.tests or ())]
-    return [*proven(state), *(test for test in others if _passed(_outcome(state, test)))]
-
-
-def _tests(state: Coordination) -> tuple[WrittenTest, ...]:
-    return state.proofs.get("refute", ())
-
-
-def _outcome(state: Coordination, test: WrittenTest) -> CheckOutcome | None:
-    """On the winner's files, once nothing more is awaited of it."""
-    stage = state.stage
-    tree = state.changed_tree(stage.elected.label) if stage is not None and stage.elected is not None else None
-    outcome = state.test_outcomes.get(key(tree, test)) if tree else None
-    return outcome if finished(outcome) else None
-
-
-def _passed(outcome: CheckOutcome | None) -> bool:
-    return outcome is not None and outcome.result == "passed" and not outcome.flaky
+def _after(winner: WinnerChosen, challenge: Challenge) -> WinnerChosen:
+    return winner.model_copy(update={"challenge": challenge})

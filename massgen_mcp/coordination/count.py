@@ -1,11 +1,110 @@
-"""The votes counted by substance, and the lots that decide where votes do not. Pure."""
+"""The votes counted by substance: which answers say the same, and the lots that decide where votes do not. Pure.
 
-from collections.abc import Iterable, Mapping, Sequence
+Two answers that say the same must not split the vote. Those with the same text, and the same changed files, are joined
+without a word: whoever names one of them names all. Of others a voter names, with its choice, the other answers on its
+ballot that say the same as it: with the choice they are that voter's *set*. The rule, for every two answers:
+
+- A voter whose set holds both calls them the same. One whose set holds one of them tells them apart. One whose set
+  holds neither, or who said nothing about sameness, has no say in it.
+- They are *joined* when at least two voters call them the same, and more do so than tell them apart. Where as many do
+  as do not, they are joined when both of their authors call them the same.
+
+A *camp* is a set of answers that are joined directly or through others; an answer that nothing is joined to is a camp
+of its own. So no single voter can make a camp. And nothing is put together by links alone: of two joined pairs with an
+answer in common, at least one voter calls all three answers the same. (Of those whose set holds the common answer, more
+than half call each pair the same, or half of them with the author of the common answer: somebody is in both.)
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import combinations
 
-from massgen_mcp.coordination.camps import StandingVote, camps
 from massgen_mcp.events.parts import Camp
+
+
+@dataclass(frozen=True, slots=True)
+class StandingVote:
+    """A standing vote: for `label`, which says the same as `same_as` (labels). None: the voter said nothing of that."""
+
+    voter: str
+    label: str
+    same_as: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What is said of two answers: who calls them the same, and how many tell them apart."""
+
+    same: frozenset[str]
+    apart: int
+
+    def joins(self, authors: frozenset[str]) -> bool:
+        return len(self.same) >= 2 and (
+            len(self.same) > self.apart or (len(self.same) == self.apart and authors <= self.same)
+        )
+
+    def might_join(self, undecided: int) -> bool:
+        """Whether they could be joined, whatever this many further voters said."""
+        return len(self.same) + undecided >= max(2, self.apart)
+
+
+def opinions(
+    labels: Sequence[str], choices: Sequence[StandingVote], alike: Mapping[str, str]
+) -> Iterator[tuple[str, str, Opinion]]:
+    """Of every two of the answers."""
+    groups = [
+        (choice.voter, _with_alike({choice.label, *choice.same_as}, alike))
+        for choice in choices
+        if choice.same_as is not None
+    ]
+    for one, other in combinations(labels, 2):
+        same = frozenset(voter for voter, named in groups if one in named and other in named)
+        apart = sum((one in named) != (other in named) for _, named in groups)
+        yield one, other, Opinion(same, apart)
+
+
+def camps(
+    authors: Mapping[str, str], choices: Sequence[StandingVote], alike: Mapping[str, str]
+) -> tuple[tuple[str, ...], ...]:
+    """The camps of the answers, whose authors by label are `authors`; labels and camps in the order given there.
+    `alike`: of answers that are the same, label by label of the first.
+    """
+    joined = [*alike.items()]
+    if any(choice.same_as is not None for choice in choices):
+        joined += [
+            (one, other)
+            for one, other, opinion in opinions(tuple(authors), choices, alike)
+            if opinion.joins(frozenset({authors[one], authors[other]}))
+        ]
+    return _components(tuple(authors), joined)
+
+
+def possible_camps(
+    labels: Sequence[str], choices: Sequence[StandingVote], undecided: int, alike: Mapping[str, str]
+) -> tuple[tuple[str, ...], ...]:
+    """Camps that hold whatever might be put together by `undecided` further votes: no camp of these answers can come to
+    hold any that are in different ones here.
+    """
+    joined = [(one, other) for one, other in alike.items() if one in labels and other in labels]
+    joined += [(one, other) for one, other, link in opinions(labels, choices, alike) if link.might_join(undecided)]
+    return _components(tuple(labels), joined)
+
+
+def _with_alike(named: set[str], alike: Mapping[str, str]) -> set[str]:
+    firsts = {alike.get(label, label) for label in named}
+    return named | firsts | {label for label, first in alike.items() if first in firsts}
+
+
+def _components(labels: tuple[str, ...], joined: Sequence[tuple[str, str]]) -> tuple[tuple[str, ...], ...]:
+    camp_of = {label: {label} for label in labels}
+    for one, other in joined:
+        if camp_of[one] is not camp_of[other]:
+            camp_of[one] |= camp_of[other]
+            for label in camp_of[other]:
+                camp_of[label] = camp_of[one]
+    together = {id(camp): tuple(label for label in labels if label in camp) for camp in camp_of.values()}
+    return tuple(together.values())
 
 
 def lot(seed: str, label: str) -> str:

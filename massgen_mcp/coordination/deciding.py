@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 
-from massgen_mcp.coordination.camps import possible_camps
-from massgen_mcp.coordination.count import Count, drawn
+from massgen_mcp.coordination.count import Count, drawn, possible_camps
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.coordination.testing import chosen
 from massgen_mcp.events.coordination import StageOpened, WinnerChosen
 from massgen_mcp.events.parts import DECIDED_WITHOUT_VOTES, Outcome
 
+NextStep = StageOpened | WinnerChosen | None
+"""What is due; None: nothing yet."""
 
-def decision(state: Coordination) -> WinnerChosen | StageOpened | None:
+
+def decision(state: Coordination) -> NextStep:
     """The winner, as soon as the votes name one; or a run-off, once they need one. Some answer stands."""
     live = state.live
     if state.finish_requested or (not live and state.closing):

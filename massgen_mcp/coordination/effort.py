@@ -18,8 +18,8 @@ from typing import Literal
 
 from massgen_mcp.coordination.count import drawn, lot
 from massgen_mcp.coordination.deciding import won
-from massgen_mcp.coordination.failing_test import BEFORE_ANSWERS
 from massgen_mcp.coordination.state import Coordination
+from massgen_mcp.coordination.written_tests import BEFORE_ANSWERS
 from massgen_mcp.events.coordination import StageOpened, WinnerChosen
 from massgen_mcp.events.parts import FIRST_ASKED, StageReason
 

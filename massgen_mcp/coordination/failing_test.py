@@ -1,58 +1,54 @@
-"""A failing test that is written before anybody answers (`write_check`), read from what was submitted. Pure.
+"""The steps before anybody answers: an agent writes a failing test, and two others confirm it (see `written_tests`).
 
-One agent writes it. It has to fail on the unchanged files, twice. Two others, who see its script alone, say what a
-right answer prints. Where both expect what its author does it is a check that answers have to pass; else it is void.
+If the test is void, or its author falls out, one more agent may write one. After that agents answer without. Pure.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Literal
 
-from massgen_mcp.coordination.written_tests import TestKey, VoidReason, finished, key
+from massgen_mcp.coordination.count import drawn
+from massgen_mcp.coordination.state import Coordination
+from massgen_mcp.coordination.written_tests import BEFORE_ANSWERS
 from massgen_mcp.events.coordination import StageOpened
-from massgen_mcp.events.parts import CONFIRM, CheckOutcome, StageKind, WrittenTest
-
-BEFORE_ANSWERS: frozenset[StageKind | str] = frozenset({"check", "confirm"})
-"""The stages in which it is written and confirmed."""
-
-Submitted = Mapping[tuple[int, str], tuple[WrittenTest, ...]]
-"""What agents submitted in these stages: by the number of the stage in its attempt, from 1, and the agent."""
+from massgen_mcp.events.parts import CHECK_WRITERS, CONFIRM, StageKind, StageReason
 
 
-@dataclass(frozen=True, slots=True)
-class FailingTest:
-    """A test that was written, and how far it has come."""
-
-    author: str
-    test: WrittenTest
-    ran: bool
-    """Whether it needs no further run on the unchanged files."""
-    confirmed: bool
-    """Whether it fails there, and the two others expect what its author does."""
-    void: VoidReason | None
-    """Why it is none; None: it is one, or nobody knows yet."""
-
-
-def failing_tests(
-    stages: Sequence[StageOpened], submitted: Submitted, outcomes: Mapping[TestKey, CheckOutcome], base: str | None
-) -> list[FailingTest]:
-    """All that were written, oldest first."""
-    found: list[FailingTest] = []
-    for number, stage in enumerate(stages, start=1):
-        author = stage.agents[0] if stage.kind == "check" else ""
-        for test in submitted.get((number, author), ()):
-            outcome = None if base is None else outcomes.get(key(base, test))
-            ran = finished(outcome)
-            void = _void(outcome) if ran and outcome is not None else None
-            asked = stages[number].agents if stages[number:] and stages[number].kind == "confirm" else ()
-            results = [one.expected.strip() for agent in asked for one in submitted.get((number + 1, agent), ())]
-            confirmed = void is None and ran and results == [test.expected.strip()] * CONFIRM
-            if void is None and not confirmed and len(stages) > number + bool(asked):
-                void = "unconfirmed"
-            found.append(FailingTest(author, test, ran, confirmed, void))
-    return found
+def before_answers(state: Coordination) -> StageOpened | Literal["enough"] | None:
+    """What is due before anybody is asked for an answer; `enough`: nothing more."""
+    stopped = state.finish_requested or state.closing or not state.rules.can_run
+    later = state.answered or any(stage.kind not in BEFORE_ANSWERS for stage in state.stages)
+    if not state.rules.write_check or stopped or later or state.telling:
+        return "enough"
+    if not state.begun:
+        return None
+    stage = state.stage
+    if stage is None:
+        return _ask_for_test(state, "wanted")
+    number = len(state.stages)
+    if any(agent in state.live and (number, agent) not in state.submitted for agent in stage.agents):
+        return None
+    newest = state.failing_tests[-1] if state.failing_tests else None
+    if stage.kind == "check" and newest is not None and (number, newest.author) in state.submitted:
+        if not newest.ran:
+            return None
+        if newest.void is None:
+            return _confirm(state, newest.author)
+    return _ask_for_test(state, "void")
 
 
-def _void(outcome: CheckOutcome) -> VoidReason | None:
-    if outcome.result == "not_run":
-        return "not_run"
-    return "flaky" if outcome.flaky else "passes_before" if outcome.result == "passed" else None
+def _ask_for_test(state: Coordination, because: StageReason) -> StageOpened | Literal["enough"]:
+    writers = [stage.agents[0] for stage in state.stages if stage.kind == "check"]
+    able = [agent for agent in state.live if agent not in writers]
+    if len(writers) == CHECK_WRITERS or not able or len(state.live) <= CONFIRM:
+        return "enough"
+    return _opened("check", (drawn(state.rules.seed, able),), because)
+
+
+def _confirm(state: Coordination, author: str) -> StageOpened | Literal["enough"]:
+    others, agents = [agent for agent in state.live if agent != author], list[str]()
+    while len(agents) < CONFIRM and (left := [agent for agent in others if agent not in agents]):
+        agents.append(drawn(state.rules.seed, left))
+    return _opened("confirm", tuple(agents), "fails_before") if len(agents) == CONFIRM else "enough"
+
+
+def _opened(kind: StageKind, agents: tuple[str, ...], because: StageReason) -> StageOpened:
+    return StageOpened(kind=kind, subjects=(), agents=agents, because=because)

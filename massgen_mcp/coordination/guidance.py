@@ -1,11 +1,28 @@
-"""What the rules say to an agent: what it should do now, or why its action is refused. In facts, not in words."""
+"""What the rules give an agent: the ballot that it is shown, and what it should do now or why its action is refused. In
+facts, not in words.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from massgen_mcp.coordination.ballot import Ballot
-from massgen_mcp.events.parts import RoundKind
+from massgen_mcp.events.parts import BallotEntry, RoundKind
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """The answers shown to `viewer` at `revision`, under neutral names, the viewer's own among them. It owns the
+    meaning of these names.
+    """
+
+    viewer: str
+    revision: int
+    entries: tuple[BallotEntry, ...]
+
+    def label_of(self, name: str) -> str | None:
+        """The label of the answer that stands here under `name`; None if there is none."""
+        return next((entry.label for entry in self.entries if entry.name == name), None)
+
 
 ViolationCode = Literal[
     "empty_answer",

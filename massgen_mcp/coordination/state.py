@@ -13,7 +13,7 @@ one accepted action:
 An agent's first round shows no ballot: first answers are independent. After that it judges only a complete field: it
 waits until every live agent has answered once, or until the stragglers were given up on.
 
-Votes are counted by *camp*: answers that say the same do not split the vote (see `camps`). The most voted answer of the
+Votes are counted by *camp*: answers that say the same do not split the vote (see `count`). The most voted answer of the
 camp with the most votes wins. If camps are tied when all votes are in, there is one *run-off* among their most voted
 answers: only votes count in it, first of all of those who wrote nothing for a tied camp. What is tied after that is
 decided by lot (see `count`; who wins, and when, is `deciding`).
@@ -37,9 +37,8 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Literal, assert_never
 
-from massgen_mcp.coordination.ballot import Ballot
-from massgen_mcp.coordination.camps import StandingVote
-from massgen_mcp.coordination.count import Count
+from massgen_mcp.coordination.answer_text import MAX_OVERLAP, Novelty, is_visible, overlap
+from massgen_mcp.coordination.count import Count, StandingVote
 from massgen_mcp.coordination.evidence import (
     ChecksPolicy,
     excluded,
@@ -49,11 +48,16 @@ from massgen_mcp.coordination.evidence import (
     to_confirm,
     to_repeat,
 )
-from massgen_mcp.coordination.failing_test import BEFORE_ANSWERS, FailingTest, Submitted, failing_tests
-from massgen_mcp.coordination.guidance import Duty, Rest, Violation, Wait, Work
-from massgen_mcp.coordination.novelty import MAX_OVERLAP, Novelty, overlap
-from massgen_mcp.coordination.visible import is_visible
-from massgen_mcp.coordination.written_tests import TestKey, finished, key
+from massgen_mcp.coordination.guidance import Ballot, Duty, Rest, Violation, Wait, Work
+from massgen_mcp.coordination.written_tests import (
+    BEFORE_ANSWERS,
+    FailingTest,
+    Submitted,
+    TestKey,
+    failing_tests,
+    finished,
+    key,
+)
 from massgen_mcp.errors import DropReason
 from massgen_mcp.events.agent_work import (
     BallotChanged,

@@ -1,11 +1,15 @@
-"""What the tests that a team wrote say of its answers: which of them count, and what share each answer passes. Pure.
+"""What the tests that a team wrote say: which of them count, what share each answer passes, and what became of a
+failing test that is written before anybody answers. Pure.
 
 Every test runs twice on the base and on the files of every answer; where tests choose one, those that count run three
 times more on these files. A test counts if it passes for some answers and fails for others, comes out alike every time,
-and does not pass for its author's answer alone. A test never judges its
-author's own answer. An answer's *share* is the mean, over the other authors, of the part of their counting tests that
-it passes: so whoever writes more tests has no more weight. Where no other author has any, it is the mean of the shares
-of the answers for which there are some. Shares are exact fractions.
+and does not pass for its author's answer alone. A test never judges its author's own answer. An answer's *share* is the
+mean, over the other authors, of the part of their counting tests that it passes: so whoever writes more tests has no
+more weight. Where no other author has any, it is the mean of the shares of the answers for which there are some. Shares
+are exact fractions.
+
+A failing test (`write_check`) has to fail on the unchanged files, twice. Two others, who see its script alone, say what
+a right answer prints. Where both expect what its author does it is a check that answers have to pass; else it is void.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +18,14 @@ from fractions import Fraction
 from typing import Literal
 
 from massgen_mcp.coordination.evidence import RUNS
-from massgen_mcp.events.parts import CheckOutcome, WrittenTest
+from massgen_mcp.events.coordination import StageOpened
+from massgen_mcp.events.parts import CONFIRM, CheckOutcome, StageKind, WrittenTest
+
+BEFORE_ANSWERS: frozenset[StageKind | str] = frozenset({"check", "confirm"})
+"""The stages in which it is written and confirmed."""
+Submitted = Mapping[tuple[int, str], tuple[WrittenTest, ...]]
+"""What agents submitted in these stages: by the number of the stage in its attempt, from 1, and the agent."""
+
 
 DECIDING_RUNS = 5
 """Of a test that helps to choose an answer: one that comes out by chance passes two runs too often."""
@@ -136,3 +147,43 @@ def shares(tests: Iterable[JudgedTest], authors: Mapping[str, str]) -> dict[str,
         return {}
     mean = sum(known.values(), Fraction()) / len(known)
     return {label: known.get(label, mean) for label in authors}
+
+
+@dataclass(frozen=True, slots=True)
+class FailingTest:
+    """A test that was written, and how far it has come."""
+
+    author: str
+    test: WrittenTest
+    ran: bool
+    """Whether it needs no further run on the unchanged files."""
+    confirmed: bool
+    """Whether it fails there, and the two others expect what its author does."""
+    void: VoidReason | None
+    """Why it is none; None: it is one, or nobody knows yet."""
+
+
+def failing_tests(
+    stages: Sequence[StageOpened], submitted: Submitted, outcomes: Mapping[TestKey, CheckOutcome], base: str | None
+) -> list[FailingTest]:
+    """All that were written, oldest first."""
+    found: list[FailingTest] = []
+    for number, stage in enumerate(stages, start=1):
+        author = stage.agents[0] if stage.kind == "check" else ""
+        for test in submitted.get((number, author), ()):
+            outcome = None if base is None else outcomes.get(key(base, test))
+            ran = finished(outcome)
+            void = _void_before(outcome) if ran and outcome is not None else None
+            asked = stages[number].agents if stages[number:] and stages[number].kind == "confirm" else ()
+            results = [one.expected.strip() for agent in asked for one in submitted.get((number + 1, agent), ())]
+            confirmed = void is None and ran and results == [test.expected.strip()] * CONFIRM
+            if void is None and not confirmed and len(stages) > number + bool(asked):
+                void = "unconfirmed"
+            found.append(FailingTest(author, test, ran, confirmed, void))
+    return found
+
+
+def _void_before(outcome: CheckOutcome) -> VoidReason | None:
+    if outcome.result == "not_run":
+        return "not_run"
+    return "flaky" if outcome.flaky else "passes_before" if outcome.result == "passed" else None

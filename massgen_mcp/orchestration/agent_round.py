@@ -11,8 +11,7 @@ import anyio
 
 from massgen_mcp.backends.base import WORKFLOW_TOOLS, ToolCall, ToolSpec, rest
 from massgen_mcp.backends.thoughts import thoughts_apart
-from massgen_mcp.coordination.ballot import Ballot
-from massgen_mcp.coordination.guidance import Violation, Work
+from massgen_mcp.coordination.guidance import Ballot, Violation, Work
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events.agent_work import (
     BallotChanged,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from massgen_mcp.config.findings import Findings, as_findings
 from massgen_mcp.config.models.orchestrator import OrchestratorConfig
-from massgen_mcp.coordination.visible import is_visible
+from massgen_mcp.coordination.answer_text import is_visible
 from massgen_mcp.events.parts import CitationRecord, Claim
 from massgen_mcp.tools.base import ToolRefused
 

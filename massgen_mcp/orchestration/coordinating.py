@@ -5,8 +5,8 @@ An agent that fails is dropped, and the others go on. Must not know what a round
 
 import anyio
 
-from massgen_mcp.coordination.failing_test import BEFORE_ANSWERS
 from massgen_mcp.coordination.guidance import Rest, Wait, Work
+from massgen_mcp.coordination.written_tests import BEFORE_ANSWERS
 from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events.coordination import FirstAnswersClosed, WinnerChosen

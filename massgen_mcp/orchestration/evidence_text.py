@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from massgen_mcp.coordination.ballot import Ballot
-from massgen_mcp.coordination.challenge import proven
+from massgen_mcp.coordination.guidance import Ballot
 from massgen_mcp.coordination.state import Coordination
-from massgen_mcp.coordination.testing import files_of, judged_tests
+from massgen_mcp.coordination.testing import files_of, judged_tests, proven
 from massgen_mcp.coordination.written_tests import JudgedTest, key
 from massgen_mcp.events.coordination import FilesChecked
 from massgen_mcp.events.parts import CheckOutcome

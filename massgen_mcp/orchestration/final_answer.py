@@ -8,8 +8,8 @@ from contextlib import suppress
 from massgen_mcp.backends.base import ModelRequest, UserMessage
 from massgen_mcp.config.findings import Findings, SourcedFinding
 from massgen_mcp.config.models.orchestrator import OrchestratorConfig
+from massgen_mcp.coordination.answer_text import is_visible
 from massgen_mcp.coordination.state import Coordination
-from massgen_mcp.coordination.visible import is_visible
 from massgen_mcp.coordination.written_tests import shown_by_script
 from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError

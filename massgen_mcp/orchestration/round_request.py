@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from massgen_mcp.backends.base import ToolSpec
-from massgen_mcp.coordination.ballot import Ballot
+from massgen_mcp.coordination.guidance import Ballot
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.events.agent_work import BallotChanged, RoundStarted
 from massgen_mcp.events.coordination import FilesChecked

@@ -1,4 +1,4 @@
-"""Which answers say the same: the rule of `coordination.camps`, held for whatever voters say."""
+"""Which answers say the same: the rule of `coordination.count`, held for whatever voters say."""
 
 from itertools import combinations
 from random import Random
@@ -6,7 +6,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from massgen_mcp.coordination.camps import StandingVote, camps, possible_camps
+from massgen_mcp.coordination.count import StandingVote, camps, possible_camps
 
 LABELS = tuple(f"agent{place}.1" for place in range(1, 7))
 AUTHORS = {label: f"author of {label}" for label in LABELS}

@@ -12,7 +12,7 @@ import pytest
 from massgen_mcp.coordination.effort import batch, enough, overturn
 from massgen_mcp.coordination.evidence import ChecksPolicy, passes
 from massgen_mcp.coordination.guidance import Violation, Work
-from massgen_mcp.coordination.procedures.next_step import next_step
+from massgen_mcp.coordination.procedures import next_step
 from massgen_mcp.coordination.state import Coordination, Rules
 from massgen_mcp.coordination.testing import due_runs
 from massgen_mcp.events.agent_work import RoundStarted

@@ -9,11 +9,11 @@ from random import Random
 
 import pytest
 
-from massgen_mcp.coordination.failing_test import BEFORE_ANSWERS
 from massgen_mcp.coordination.guidance import Violation, Wait, Work
-from massgen_mcp.coordination.procedures.next_step import next_step
+from massgen_mcp.coordination.procedures import next_step
 from massgen_mcp.coordination.state import Coordination, Decide, Rules
 from massgen_mcp.coordination.testing import due_runs
+from massgen_mcp.coordination.written_tests import BEFORE_ANSWERS
 from massgen_mcp.events.agent_work import RoundStarted
 from massgen_mcp.events.coordination import (
     AnswerSubmitted,

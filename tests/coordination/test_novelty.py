@@ -2,7 +2,7 @@
 
 import pytest
 
-from massgen_mcp.coordination.novelty import overlap
+from massgen_mcp.coordination.answer_text import overlap
 
 
 @pytest.mark.parametrize(

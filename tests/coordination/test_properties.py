@@ -9,7 +9,7 @@ import pytest
 from massgen_mcp.coordination.count import drawn
 from massgen_mcp.coordination.evidence import ChecksPolicy
 from massgen_mcp.coordination.guidance import Violation, Wait, Work
-from massgen_mcp.coordination.procedures.next_step import next_step
+from massgen_mcp.coordination.procedures import next_step
 from massgen_mcp.coordination.state import Coordination, EarlyDecision, Rules
 from massgen_mcp.events.agent_work import AgentEvent, BallotChanged, RoundStarted
 from massgen_mcp.events.coordination import (

@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from massgen_mcp.coordination.guidance import Violation, Work
-from massgen_mcp.coordination.procedures.next_step import next_step
+from massgen_mcp.coordination.procedures import next_step
 from massgen_mcp.coordination.state import Coordination, Rules
 from massgen_mcp.coordination.testing import due_runs
 from massgen_mcp.events.agent_work import RoundStarted

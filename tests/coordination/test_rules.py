@@ -7,7 +7,7 @@ import pytest
 from massgen_mcp.coordination.count import drawn
 from massgen_mcp.coordination.deciding import best_so_far
 from massgen_mcp.coordination.guidance import Rest, Violation, Wait, Work
-from massgen_mcp.coordination.procedures.next_step import next_step
+from massgen_mcp.coordination.procedures import next_step
 from massgen_mcp.coordination.state import Coordination, EarlyDecision, Rules
 from massgen_mcp.events.agent_work import BallotChanged, RoundStarted
 from massgen_mcp.events.coordination import AnswerSubmitted, FirstAnswersClosed, StageOpened, VoteCast, WinnerChosen
