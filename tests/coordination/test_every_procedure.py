@@ -153,7 +153,9 @@ class Play(Staged):
                 return self.state.submit_outputs(agent, draw.choice((["x", "y"], ["x"], ["x"] * 3, [])))
             case "synthesise":
                 test = draw.choice((None, WrittenTest(title="c", script="claim", expected="x")))
-                claims = self.state.sourced(agent, [Claim(text="c", answers=tuple(names), test=test)], told=True)
+                claims = self.state.sourced(
+                    agent, [Claim(text="c", answers=tuple(names), test=test)], refused_before=True
+                )
                 assert not isinstance(claims, Violation)
                 return self.state.answer(agent, f"written {len(self.events)}", claims)
             case "revise":
