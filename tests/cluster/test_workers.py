@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
@@ -92,6 +93,17 @@ async def test_what_a_worker_does_after_it_was_taken_for_dead_does_not_count(mac
     gate.touch()
     assert_whole(await ended(service, run_id), resumed=1)
     await wait_until(lambda: f"run {run_id} goes on elsewhere" in frozen.log.read_text())
+
+
+def test_who_stops_in_the_middle_of_a_change_keeps_nobody_waiting(machines: Cluster) -> None:
+    stopped, other = machines.engine().store, machines.engine().store
+    with (
+        ThreadPoolExecutor() as threads,
+        pytest.raises(MassgenError, match="idle-in-transaction"),
+        stopped.database.transaction(),
+    ):
+        threads.submit(other.start_ageing, 0.0).result(timeout=60)
+    stopped.start_ageing(0.0)
 
 
 async def test_only_who_has_taken_a_run_last_writes_its_events_and_its_end(machines: Cluster) -> None:

@@ -5,12 +5,13 @@ Each worker is a machine of its own: with a home and, where we are root, a netwo
 object store and the model.
 """
 
+import json
 import os
 import random
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -38,7 +39,9 @@ MODEL_ADDRESS = "10.77.255.1"
 FAKE_CLOCK = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
 """Of Debian's package faketime."""
 SKEW_SECONDS = 90
+FREEZE_SECONDS = 2 * STALLED_SECONDS
 CLIENTS = 50
+OTHERS = ("freeze", "restart")
 
 
 @contextmanager
@@ -85,8 +88,9 @@ class Scene:
     service: RunService
     network: Callable[[], list[str]]
     skewed: bool
-    taken: list[float] = field(default_factory=list[float])
-    """Seconds from the kill of a worker to when each of its runs had another one."""
+    takeovers: list["Takeover"] = field(default_factory=list["Takeover"])
+    others: list[tuple[str, float, float]] = field(default_factory=list[tuple[str, float, float]])
+    """The faults that were no kills: from when on and until when."""
     workers: list[Worker] = field(default_factory=list[Worker])
     frozen: list[Worker] = field(default_factory=list[Worker])
 
@@ -108,18 +112,58 @@ class Scene:
         self.workers.append(added)
 
     async def measure(self, victim: Worker) -> None:
-        """Until all runs of this worker, which was just killed, have another one or their end."""
+        """Until all runs of this worker, which was just killed, go on with another one or have ended."""
+        database, victims = self.machines.engine().store.database, f"%-{victim.pid}-%"
+
+        def look(run_ids: str | None) -> list[tuple[str, bool, bool, int]]:
+            """Of these runs, or of the victim's: whether each has another worker, is lost, and its last event."""
+            query = (
+                "SELECT run_id, state NOT IN ('running', 'interrupted') OR runner NOT LIKE ?1, state <> 'running',"
+                " (SELECT coalesce(max(seq), 0) FROM events WHERE run = run_id) FROM runs"
+                " WHERE (?2 IS NULL AND state = 'running' AND runner LIKE ?1)"
+                " OR run_id IN (SELECT value FROM json_each(coalesce(?2, '[]')))"
+            )
+            with database.reading() as db:
+                return db.execute(query, (victims, run_ids)).fetchall()
+
+        def overlapping(began: float) -> set[str]:
+            return {fault for fault, _, until in self.others if until >= began}
+
+        found = await anyio.to_thread.run_sync(look, None)
         began = anyio.current_time()
-        rows = await self.service.recent(state="running", limit=1000)
-        waiting = {view.row.run_id for view in rows if f"-{victim.pid}-" in (view.row.runner or "")}
-        store = self.machines.engine().store
+        waiting = {run_id: Takeover(seq) for run_id, _, _, seq in found}
         while waiting:
-            for run_id in list(waiting):
-                row = await anyio.to_thread.run_sync(store.get, run_id)
-                if row.state not in ("running", "interrupted") or f"-{victim.pid}-" not in (row.runner or ""):
-                    waiting.discard(run_id)
-                    self.taken.append(anyio.current_time() - began)
+            ids = json.dumps([*waiting])
+            for run_id, taken, noticed, seq in await anyio.to_thread.run_sync(look, ids):
+                if waiting[run_id].saw(anyio.current_time() - began, noticed=noticed, taken=taken, seq=seq):
+                    self.takeovers.append(waiting.pop(run_id))
+                    self.takeovers[-1].beside = overlapping(began)
             await anyio.sleep(0.05)
+
+
+@dataclass
+class Takeover:
+    """Of one run whose worker was killed: after how many seconds it was found to be lost, had another worker, and had
+    an event of that one.
+    """
+
+    seq: int
+    """Of its last event when the worker was killed."""
+    noticed: float | None = None
+    taken: float | None = None
+    resumed: float | None = None
+    beside: set[str] = field(default_factory=set[str])
+    """Other faults that lasted, or happened, meanwhile."""
+
+    def saw(self, seconds: float, *, noticed: bool, taken: bool, seq: int) -> bool:
+        """Whether this was all."""
+        if self.noticed is None and (noticed or taken):
+            self.noticed = seconds
+        if self.taken is None and taken:
+            self.taken = seconds
+        if self.taken is not None and seq > self.seq:
+            self.resumed = seconds
+        return self.resumed is not None
 
 
 async def kill_workers(
@@ -177,7 +221,7 @@ async def kill_workers(
                 one_key = await _one_key(machines)
                 told = f"{toll.judged()}; {freezes} freezes, {restarts} restarts each; {one_key}"
                 clocks = f"clocks {SKEW_SECONDS} s apart" if scene.skewed else "one clock (no faketime)"
-                return f"{told}; {'own networks' if isolated else 'one network'}, {clocks}; {_waits(scene.taken)}"
+                return f"{told}; {'own networks' if isolated else 'one network'}, {clocks}; {_waits(scene.takeovers)}"
     finally:
         server.remove()
 
@@ -201,14 +245,18 @@ async def _happen(
         case "freeze":
             aside.start_soon(_freeze, scene, victim)
         case _:
+            began = anyio.current_time()
             await anyio.to_thread.run_sync(lambda: server.stop(at_once=fault == "immediate"))
             await anyio.to_thread.run_sync(server.start)
+            scene.others.append(("restart", began, anyio.current_time()))
 
 
 async def _freeze(scene: Scene, victim: Worker) -> None:
     scene.frozen.append(victim)
     victim.send(signal.SIGSTOP)
-    await anyio.sleep(2 * STALLED_SECONDS)
+    began = anyio.current_time()
+    scene.others.append(("freeze", began, began + FREEZE_SECONDS))
+    await anyio.sleep(FREEZE_SECONDS)
     victim.send(signal.SIGCONT)
     scene.frozen.remove(victim)
 
@@ -224,11 +272,34 @@ async def _one_key(machines: Cluster) -> str:
     return f"{CLIENTS} clients with one key on two servers: 1 run"
 
 
-def _waits(seconds: list[float]) -> str:
-    if not seconds:
+def _waits(takeovers: list[Takeover]) -> str:
+    """Of all together, of those beside each kind of fault, and how long each part of the way took."""
+    if not takeovers:
         return "no run waited for another worker"
-    p50, p90 = percentile(seconds, 0.5), percentile(seconds, 0.9)
-    return f"{len(seconds)} runs taken over after p50 {p50:.1f} s, p90 {p90:.1f} s, at most {max(seconds):.1f} s"
+    alone = [each for each in takeovers if not each.beside]
+    told = [f"{len(takeovers)} runs taken over after {_spread(each.taken for each in takeovers)}"]
+    for kind, those in (
+        ("kills alone", alone),
+        *((f"beside a {fault}", _beside(takeovers, fault)) for fault in OTHERS),
+    ):
+        if those:
+            told.append(f"{kind} {len(those)}: {_spread(each.taken for each in those)}")
+    told.append(f"to be noticed {_spread(each.noticed for each in takeovers)}")
+    told.append(
+        f"from there to the next worker {_spread((each.taken or 0) - (each.noticed or 0) for each in takeovers)}"
+    )
+    told.append(f"to its first event {_spread((each.resumed or 0) - (each.taken or 0) for each in takeovers)}")
+    return "; ".join(told)
+
+
+def _beside(takeovers: list[Takeover], fault: str) -> list[Takeover]:
+    return [each for each in takeovers if fault in each.beside]
+
+
+def _spread(seconds: Iterable[float | None]) -> str:
+    values = [each for each in seconds if each is not None]
+    p50, p90 = percentile(values, 0.5), percentile(values, 0.9)
+    return f"p50 {p50:.1f} s, p90 {p90:.1f} s, at most {max(values):.1f} s"
 
 
 @contextmanager

@@ -28,11 +28,10 @@ from massgen_mcp.runs.host.run_host import MAX_RESUMES, ExecutedRun, RunHost, St
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.directory import RunDirectory
 from massgen_mcp.runs.store.locks import acquire
-from massgen_mcp.runs.store.postgres.database import is_away
+from massgen_mcp.runs.store.postgres.database import SESSION, is_away
 from massgen_mcp.runs.store.postgres.engine import ClusterEngine, WorkerNews
 from massgen_mcp.runs.store.postgres.event_log import TakenOver
 from massgen_mcp.runs.store.postgres.objects import LAST_EPOCH, Mirror
-from massgen_mcp.runs.store.postgres.schema import SCHEMA
 from massgen_mcp.runs.store.postgres.store import NESTED, TASK
 from massgen_mcp.threads import imported
 from massgen_mcp.workspace.snapshot import remove_tree
@@ -266,7 +265,7 @@ async def _retried(call: Callable[..., T], *arguments: object) -> T:
 
 
 async def _configure(connection: psycopg.AsyncConnection[Any]) -> None:
-    await connection.execute(f"SET search_path TO {SCHEMA}".encode())
+    await connection.execute(SESSION)
     await connection.commit()
 
 

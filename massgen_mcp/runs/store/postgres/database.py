@@ -23,6 +23,10 @@ RETRY_SECONDS = 0.2
 ATTEMPTS = 5
 STORE_LOCK = 7_103_001
 """Of the advisory lock that orders what changes rows of runs."""
+IDLE_SECONDS = 3
+"""A process that stops for so long within a transaction loses it: others wait for what it holds."""
+SESSION = f"SET search_path TO {SCHEMA}; SET idle_in_transaction_session_timeout TO '{IDLE_SECONDS}s'".encode()
+"""What every connection begins with."""
 
 PostgresConnection = psycopg.Connection[tuple[Any, ...]]
 
@@ -55,12 +59,14 @@ def connect(url: str, *, timeout: int = CONNECT_SECONDS) -> PostgresConnection:
     """
     cursor = psycopg.ClientCursor[tuple[Any, ...]]
     connection = psycopg.connect(url, autocommit=True, connect_timeout=timeout, cursor_factory=cursor)
-    connection.execute(f"SET search_path TO {SCHEMA}".encode())
+    connection.execute(SESSION)
     return connection
 
 
 def is_away(error: psycopg.Error) -> bool:
     """Whether PostgreSQL could not be reached, or left while it was asked."""
+    if isinstance(error, psycopg.errors.IdleInTransactionSessionTimeout):
+        return True
     return isinstance(error, psycopg.OperationalError) and (error.sqlstate or "57P")[:3] in ("57P", "080")
 
 
