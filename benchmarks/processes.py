@@ -64,6 +64,18 @@ def cpu_seconds(pid: int) -> float:
     return time.clock_gettime((~pid << 3) | 2)
 
 
+def tree_cpu_seconds(pid: int) -> float:
+    """CPU time of a process and of its children so far, ended ones included, in seconds."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[13:15]  # of those that ended
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    ended = (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+    living = 0.0
+    for each in (pid, *map(int, children)):
+        with suppress(OSError):
+            living += cpu_seconds(each)
+    return ended + living
+
+
 def peak_mib(pid: int) -> float:
     """The most memory that was ever resident at once in a living process (VmHWM), in MiB."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():

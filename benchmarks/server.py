@@ -28,8 +28,10 @@ class Server:
     `start_wall` and `start_cpu` are the seconds from before its start to its `initialize` answer.
     """
 
-    def __init__(self, home: Path, variables: Mapping[str, str] | None = None, *, module: str = OURS) -> None:
-        """`variables`: further ones of its environment. `module`: another server's."""
+    def __init__(
+        self, home: Path, variables: Mapping[str, str] | None = None, *, module: str = OURS, root: Path = ROOT
+    ) -> None:
+        """`variables`: further ones of its environment. `module`: another server's. `root`: where its sources are."""
         self.home = home
         self._last_id = 0
         self._rest = b""
@@ -37,7 +39,7 @@ class Server:
         self._process = subprocess.Popen(
             [sys.executable, "-m", module],
             cwd=home,
-            env={**environment(home), "PYTHONPATH": str(ROOT), **(variables or {})},
+            env={**environment(home), "PYTHONPATH": str(root), **(variables or {})},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -51,7 +53,7 @@ class Server:
             self._send({"method": "notifications/initialized"})
             self._ask("tools/list", {})
         except BaseException:
-            self._end()
+            self.end()
             raise
 
     @property
@@ -64,7 +66,7 @@ class Server:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._end()
+        self.end()
 
     def call(self, tool: str, **arguments: object) -> dict[str, Any]:
         """Call a tool; returns its structured content. Raises `RuntimeError` with the server's words if it refuses."""
@@ -125,7 +127,8 @@ class Server:
         line, _, self._rest = self._rest.partition(b"\n")
         return line
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """Of the server and its runners; again, it does nothing."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:

@@ -5,7 +5,9 @@ import platform
 from dataclasses import dataclass, field
 from statistics import median
 
-UNITS = {"ms": 1000.0, "us": 1e6, "MiB": 1.0, "x": 1.0, "%": 1.0, "runs": 1.0, "requests": 1.0}
+UNITS = {"ms": 1000.0, "us": 1e6, "MiB": 1.0, "x": 1.0, "%": 1.0, "runs": 1.0, "requests": 1.0} | dict.fromkeys(
+    ("runs/s", "events", "connections", "bytes"), 1.0
+)
 """What a value as it was measured (seconds, MiB, a ratio, a number) is multiplied by to be shown in a unit."""
 
 

@@ -24,9 +24,10 @@ _numbers = count()
 
 
 class PostgresServer:
-    """`url` names the database that there is in any case."""
+    """`url` names the database that there is in any case. `durable`: what is committed survives a cut of the power."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, durable: bool = False) -> None:
+        self._durable = durable
         self.directory = Path(tempfile.mkdtemp(prefix="massgen-pg-"))
         self._data = self.directory / "data"
         self._process: subprocess.Popen[bytes] | None = None
@@ -35,6 +36,12 @@ class PostgresServer:
             os.chown(self.directory, user.pw_uid, user.pw_gid)
         self._run("initdb", "-D", str(self._data), "-U", "tester", "-A", "trust", "-E", "UTF8", "--no-sync").wait()
         self.start()
+
+    @property
+    def pid(self) -> int:
+        """Of the process whose children are all others of this server."""
+        assert self._process is not None
+        return self._process.pid
 
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://tester@/{database}?host={self.directory}"
@@ -51,7 +58,7 @@ class PostgresServer:
     def start(self) -> None:
         """Returns when it takes connections."""
         settings = (
-            "fsync=off",
+            f"fsync={'on' if self._durable else 'off'}",
             "max_connections=200",
             "listen_addresses=",
             f"unix_socket_directories={self.directory}",

@@ -121,7 +121,7 @@ class Scene:
                 "SELECT run_id, state NOT IN ('running', 'interrupted') OR runner NOT LIKE ?1, state <> 'running',"
                 " (SELECT coalesce(max(seq), 0) FROM events WHERE run = run_id) FROM runs"
                 " WHERE (?2 IS NULL AND state = 'running' AND runner LIKE ?1)"
-                " OR run_id IN (SELECT value FROM json_each(coalesce(?2, '[]')))"
+                " OR run_id IN (SELECT value FROM json_each(?2))"
             )
             with database.reading() as db:
                 return db.execute(query, (victims, run_ids)).fetchall()

@@ -218,27 +218,27 @@ class Worker:
 
     async def _look_after_lost(self) -> None:
         """Runs whose workers are gone get other ones, and so do those that have no job: one that lost its run may still
-        have finished the job of its successor.
+        have finished the job of its successor. One worker looks for all: it reads everything that goes on.
         """
         unheard = set[int]()
         while True:
             await anyio.sleep(LOOK_SECONDS)
             try:
-                await anyio.to_thread.run_sync(self._store.register_worker, self._name, self._pools)
-                unheard = await self._drop_lost_jobs(unheard)
-                lost = await anyio.to_thread.run_sync(self._store.hand_out_lost)
+                first = await anyio.to_thread.run_sync(self._store.register_worker, self._name, self._pools)
+                unheard = await self._drop_lost_jobs(unheard, of_others=first)
+                lost = await anyio.to_thread.run_sync(self._store.hand_out_lost) if first else []
             except (MassgenError, exceptions.ConnectorException) as error:  # it is asked again soon
                 logger.warning("%s", error)
                 continue
             if lost:
                 logger.warning("going on with lost runs: %s", ", ".join(lost))
 
-    async def _drop_lost_jobs(self, unheard: Collection[int]) -> set[int]:
+    async def _drop_lost_jobs(self, unheard: Collection[int], *, of_others: bool) -> set[int]:
         """Those of workers that are silent, and our own of which we hear nothing, for the second time: the reply to our
         asking for them was lost. Returns which of ours are `unheard` now.
         """
         manager = self._jobs.job_manager
-        lost = list(await manager.get_stalled_jobs(seconds_since_heartbeat=STALLED_SECONDS))
+        lost = list(await manager.get_stalled_jobs(seconds_since_heartbeat=STALLED_SECONDS)) if of_others else []
         now = set[int]()
         for worker in self._workers:
             held = await manager.list_jobs_async(worker_id=worker.worker_id or 0, status=Status.DOING.value)

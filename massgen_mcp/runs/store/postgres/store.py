@@ -18,6 +18,8 @@ from massgen_mcp.runs.store.rows.store import Store
 TASK = "run"
 NESTED = ".nested"
 """The end of the queue of a pool's nested runs, which need no place."""
+LEAD_SECONDS = 3.0
+"""After so long without a sign of life another worker looks for what was lost: before runs of that one are lost."""
 WORKABLE = f"kept = 'all' AND foreground = 0 AND admitted = 1 AND journal_version <= {JOURNAL_VERSION:d}"
 LIVE_JOB = "EXISTS (SELECT 1 FROM procrastinate_jobs WHERE lock = run_id AND status IN ('todo', 'doing'))"
 
@@ -84,13 +86,15 @@ class ClusterStore(Store):
                 self._hand_out(db, run_id)
             return lost
 
-    def register_worker(self, worker: str, pools: Collection[str]) -> None:
-        """This worker is alive, and serves these pools."""
+    def register_worker(self, worker: str, pools: Collection[str]) -> bool:
+        """This worker is alive, and serves these pools. Whether it is the first of all that are."""
+        first = "SELECT min(name) = ? FROM workers WHERE seen > now() - make_interval(secs => ?)"
         with self.database.reading() as db:
             db.executemany(
                 "INSERT INTO workers (name, pool) VALUES (?, ?) ON CONFLICT (name, pool) DO UPDATE SET seen = now()",
                 [(worker, pool) for pool in pools],
             )
+            return bool((db.execute(first, (worker, LEAD_SECONDS)).fetchone() or (False,))[0])
 
     def unregister_worker(self, worker: str) -> None:
         """It leaves, and so have those that have not been seen for a day."""
