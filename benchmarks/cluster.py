@@ -12,7 +12,9 @@ COMMIT` the embedded store as it was at that commit takes its turns, too; what i
 - the lock: what orders changes of rows in PostgreSQL. alone: the time of the three transactions of a run while nothing
   else is asked. held: how often it was found to be held while the runs went on.
 - connections: to PostgreSQL, of one worker or server.
-- look for lost runs: what each worker asks every second, while 10,000 runs go on.
+- a further event: of 50 runs that write streamed text together.
+- look for lost runs: what one worker asks every second, while 10,000 runs go on.
+- fetch from an empty queue: what every worker with free places does for each run that is started.
 - news: the CPU of a server by which one of 1,000 waiters hears that a run is not his.
 """
 
@@ -33,18 +35,20 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from procrastinate import sql
 
 from benchmarks.one_run import QUESTION
 from benchmarks.processes import cpu_seconds, end, environment, peak_mib, runner_pids, tree_cpu_seconds
 from benchmarks.server import OURS, ROOT, Server
 from benchmarks.table import Table, machine
+from massgen_mcp.events.agent_work import TextDelta
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import RunCancelled
 from massgen_mcp.home import IDLE_VARIABLE, QUEUED_VARIABLE, RUNNING_VARIABLE, STORE_VARIABLE, Home
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import NewRun, new_run_id
 from massgen_mcp.runs.store.postgres.database import SESSION, STORE_LOCK
-from massgen_mcp.runs.store.postgres.engine import cluster_engine
+from massgen_mcp.runs.store.postgres.engine import ClusterEngine, cluster_engine
 from massgen_mcp.runs.store.postgres.news import CHANNEL, NewsListener, Subscription
 from tests.postgres import PostgresServer
 
@@ -52,7 +56,8 @@ SERVERS, WORKERS, PLACES, ROUNDS, WARM = 2, 2, 100, 4, 20
 AGENT_SECONDS = 0.3
 TEAM = ["scripted/a", "scripted/b", "scripted/c"]
 VARIABLES = {RUNNING_VARIABLE: str(PLACES), QUEUED_VARIABLE: "100000", IDLE_VARIABLE: "3600"}
-BUSY, ALONE, WAITERS, NEWS = 10_000, 100, 1000, 1000
+BUSY, ALONE, FETCHES, WAITERS, NEWS = 10_000, 100, 100, 1000, 1000
+APPENDING, APPENDED = 50, 40
 GOING_ON = "SELECT count(*) FROM runs WHERE state IN ('queued', 'running', 'interrupted')"
 
 
@@ -290,28 +295,56 @@ def _of_postgresql(table: Table, shared: Shared) -> None:
     url = shared.postgres.empty_store()
     with psycopg.connect(url, autocommit=True) as database:
         database.execute(SESSION)
-        engine = cluster_engine(Home(shared.home, shared=True), url, "nobody")
-        with closing(engine):
+        with closing(cluster_engine(Home(shared.home, shared=True), url, "nobody")) as engine:
             for number in range(ALONE):
                 state = RunState()
                 state.apply(LogRecord(seq=1, time=1.0, event=RunCancelled()))
-                run = NewRun(new_run_id(), QUESTION, "", "nobody", "")
                 began = time.perf_counter()
-                engine.store.add(run)
-                taken = engine.store.take(run.run_id, "nobody")
-                assert taken is not None
-                engine.store.end_taken(run.run_id, taken[1], state)
+                run_id, epoch = _taken(engine)
+                engine.store.end_taken(run_id, epoch, state)
                 if number:  # the first one opens the connection
                     table.add("the lock, of one run alone", "ms", time.perf_counter() - began)
+            before = tree_cpu_seconds(shared.postgres.pid), time.process_time()
+            asyncio.run(_append([_taken(engine) for _ in range(APPENDING)], engine))
+            after = tree_cpu_seconds(shared.postgres.pid), time.process_time()
+            for who, spent in zip(("PostgreSQL", "worker"), (after[0] - before[0], after[1] - before[1]), strict=True):
+                table.add(f"a further event: CPU, {who}", "us", spent / APPENDING / APPENDED)
             database.execute(_MANY, {"many": BUSY})
             database.execute(b"ANALYZE")
             for _ in range(5):
                 began = time.perf_counter()
-                assert engine.store.hand_out_lost() == []
-                table.add(f"look for lost runs, per {BUSY:,}", "ms", time.perf_counter() - began)
+                database.execute(sql.queries["select_stalled_jobs_by_heartbeat"].encode(), _STALLED).fetchall()
+                assert engine.store.hand_out_lost()[APPENDING:] == []
+                table.add(f"look for lost runs, of {BUSY:,}", "ms", time.perf_counter() - began)
+                began = time.perf_counter()
+                for _ in range(FETCHES):
+                    database.execute(b"SELECT procrastinate_fetch_job_v2(ARRAY['empty'], 1)")
+                table.add("fetch from an empty queue", "ms", (time.perf_counter() - began) / FETCHES)
         table.add("news, per waiter", "us", asyncio.run(_news(url, database)))
 
 
+def _taken(engine: ClusterEngine) -> tuple[str, int]:
+    """A new run that somebody has taken, and by which epoch."""
+    run = NewRun(new_run_id(), QUESTION, "", "nobody", "")
+    engine.store.add(run)
+    taken = engine.store.take(run.run_id, "nobody")
+    assert taken is not None
+    return run.run_id, taken[1]
+
+
+async def _append(runs: list[tuple[str, int]], engine: ClusterEngine) -> None:
+    """So many events of each run, as workers write what models stream."""
+
+    async def append(run_id: str, epoch: int) -> None:
+        log = engine.log_of(run_id).taken(epoch).append()
+        for _ in range(APPENDED):
+            log.record(TextDelta(agent="agent_a", call_id="agent_a.1.1.1", text="forty-two " * 10))
+            await log.settle()
+
+    await asyncio.gather(*(append(*run) for run in runs))
+
+
+_STALLED = {"queue": None, "task_name": None, "seconds_since_heartbeat": 6}
 _MANY = b"""
 WITH added AS (
     INSERT INTO runs (run_id, state, question, config, fingerprint, request_hash, created)

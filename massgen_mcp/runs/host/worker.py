@@ -245,10 +245,9 @@ class Worker:
             idle = [job for job in held if job.id is not None and job.lock not in self._executing]
             now |= {job.id for job in idle if job.id is not None}
             lost += [job for job in idle if job.id in unheard]
-        for job in lost:
-            if job.id is not None and job.lock is not None:
-                logger.warning("run %s is taken from a worker that was lost", job.lock)
-                await anyio.to_thread.run_sync(self._store.replace_job, job.id, job.lock)
+        if lost:
+            run_ids = await anyio.to_thread.run_sync(self._store.replace_jobs, [job.id for job in lost if job.id])
+            logger.warning("taken from workers that were lost: %s", ", ".join(run_ids))
         return now
 
 

@@ -23,7 +23,7 @@ RETRY_SECONDS = 0.2
 ATTEMPTS = 5
 STORE_LOCK = 7_103_001
 """Of the advisory lock that orders what changes rows of runs."""
-IDLE_SECONDS = 3
+IDLE_SECONDS = 4
 """A process that stops for so long within a transaction loses it: others wait for what it holds."""
 SESSION = f"SET search_path TO {SCHEMA}; SET idle_in_transaction_session_timeout TO '{IDLE_SECONDS}s'".encode()
 """What every connection begins with."""

@@ -66,12 +66,18 @@ class ClusterStore(Store):
             if sql.one(db, "state = 'running' AND run_id = ? AND epoch = ?", run_id, epoch):
                 self.note_end(db, run_id, end)
 
-    def replace_job(self, job: int, run_id: str) -> None:
-        """A job is lost that was begun: another worker looks after its run, whether it goes on or has ended."""
+    def replace_jobs(self, jobs: Collection[int]) -> list[str]:
+        """Jobs are lost that were begun: other workers look after their runs, whether they go on or have ended. All at
+        once, as a worker that gets the first of them has little time left for the others. Returns the runs' ids.
+        """
+        lost = "id IN (SELECT CAST(value AS bigint) FROM json_each(?)) AND status = 'doing'"
         with self.database.transaction() as db:
-            if db.execute("DELETE FROM procrastinate_jobs WHERE id = ? AND status = 'doing'", (job,)).rowcount:
+            deleted = db.execute(f"DELETE FROM procrastinate_jobs WHERE {lost} RETURNING lock", (json.dumps([*jobs]),))
+            run_ids = [run_id for (run_id,) in deleted]
+            for run_id in run_ids:
                 sql.interrupt(db, "state = 'running' AND run_id = ?2", run_id)
                 self._hand_out(db, run_id)
+            return run_ids
 
     def hand_out_lost(self) -> list[str]:
         """Let workers go on with the runs that wait or go on without a job. Returns their ids."""
