@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from massgen_mcp.changes.apply_records import ChangeStep, IntentPart, planned, steps_between
 from massgen_mcp.changes.base import BaseDirectory
 from massgen_mcp.changes.choosing import Chosen, Patch, choose
 from massgen_mcp.changes.files import TreeFile
 from massgen_mcp.changes.git import Git
 from massgen_mcp.changes.held_directory import HeldDirectory
-from massgen_mcp.changes.intent import ChangeStep, IntentPart, planned, steps_between
 from massgen_mcp.changes.obstacles import Obstacle, obstacles
 from massgen_mcp.changes.repository import FileChange, PrivateRepository, TreeId
 from massgen_mcp.changes.user_repository import UserRepository

@@ -12,9 +12,9 @@ from pathlib import Path
 from massgen_mcp.changes.base import BaseDirectory, path_text
 from massgen_mcp.changes.files import LINK, TreeFile
 from massgen_mcp.changes.obstacles import Obstacle
+from massgen_mcp.changes.patch_parts import run_by
 from massgen_mcp.changes.repository import FileChange, PrivateRepository, TreeId
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.workspace.self_running import run_by
 
 READ_ONLY = "the run was given this directory to read only (permission write allows it)"
 NOT_NAMED = "it was not named"

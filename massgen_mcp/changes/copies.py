@@ -22,8 +22,13 @@ from massgen_mcp.changes.git import MAX_SECONDS, GitFailed
 from massgen_mcp.changes.repository import PrivateRepository
 from massgen_mcp.sandbox import WORKSPACE
 from massgen_mcp.workspace import openat
-from massgen_mcp.workspace import secrets as secret_files
-from massgen_mcp.workspace.hidden import came_with_a_package
+from massgen_mcp.workspace.hidden import (
+    EXAMINED_BYTES,
+    came_with_a_package,
+    depends_on_content,
+    holds_credential,
+    is_secret,
+)
 from massgen_mcp.workspace.snapshot import remove_tree
 
 _FICLONE = 0x40049409
@@ -156,12 +161,12 @@ def _left_out(directory: str, names: list[str]) -> list[str]:
 def _may_copy(place: Path) -> bool:
     try:
         kind = place.lstat().st_mode
-        if secret_files.is_secret(place.parts):
+        if is_secret(place.parts):
             return came_with_a_package(place)
-        if stat.S_ISREG(kind) and secret_files.depends_on_content(place.parts):
+        if stat.S_ISREG(kind) and depends_on_content(place.parts):
             with place.open("rb") as file:
-                content = file.read(secret_files.EXAMINED_BYTES)
-            return not secret_files.holds_credential(place.parts, content) or came_with_a_package(place)
+                content = file.read(EXAMINED_BYTES)
+            return not holds_credential(place.parts, content) or came_with_a_package(place)
     except OSError:
         return False
     return stat.S_ISREG(kind) or stat.S_ISDIR(kind) or stat.S_ISLNK(kind)

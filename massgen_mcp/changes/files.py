@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from massgen_mcp.workspace import openat, secrets
+from massgen_mcp.workspace import openat
 from massgen_mcp.workspace.guard import Root
+from massgen_mcp.workspace.hidden import holds_credential, is_secret
 
 REGULAR, EXECUTABLE, LINK = "100644", "100755", "120000"
 MIB = 1024 * 1024
@@ -158,7 +159,7 @@ class _Reader:
 
     def is_candidate(self, path: bytes) -> bool:
         names = [os.fsdecode(name) for name in path.split(b"/")]
-        if secrets.is_secret((*self._above, *names)):
+        if is_secret((*self._above, *names)):
             self._left_out.secret.append(path)
             return False
         if any(is_git_name(name) for name in names):
@@ -212,7 +213,7 @@ class _Reader:
 
     def _is_secret(self, path: bytes, status: os.stat_result, content: bytes) -> bool:
         """Whether it holds a credential where its name makes that matter, or is also called like a secret."""
-        if secrets.holds_credential((*self._above, *(os.fsdecode(name) for name in path.split(b"/"))), content):
+        if holds_credential((*self._above, *(os.fsdecode(name) for name in path.split(b"/"))), content):
             return True
         if status.st_nlink == 1:
             return False

@@ -9,9 +9,9 @@ import stat
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from massgen_mcp.changes.apply_records import ChangeStep, parents_of
 from massgen_mcp.changes.files import LINK, MIB, USUAL_LIMITS, is_git_name
 from massgen_mcp.changes.held_directory import HeldDirectory
-from massgen_mcp.changes.intent import ChangeStep, parents_of
 from massgen_mcp.changes.transaction import Contents
 
 

@@ -7,8 +7,8 @@ not what was expected.
 import stat
 from dataclasses import dataclass
 
+from massgen_mcp.changes.apply_records import ChangeStep, IntentPart
 from massgen_mcp.changes.held_directory import HeldDirectory
-from massgen_mcp.changes.intent import ChangeStep, IntentPart
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from massgen_mcp.changes.base import path_text
-from massgen_mcp.changes.files import EXECUTABLE, LINK, TreeFile
-from massgen_mcp.changes.held_directory import HeldDirectory
-from massgen_mcp.changes.intent import (
+from massgen_mcp.changes.apply_records import (
     STAGED,
     ChangeStep,
     Intent,
@@ -30,6 +27,9 @@ from massgen_mcp.changes.intent import (
     read_intent,
     write_intent,
 )
+from massgen_mcp.changes.base import path_text
+from massgen_mcp.changes.files import EXECUTABLE, LINK, TreeFile
+from massgen_mcp.changes.held_directory import HeldDirectory
 from massgen_mcp.changes.taking_back import left_beside, take_back
 from massgen_mcp.workspace import openat
 

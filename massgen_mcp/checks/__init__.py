@@ -6,8 +6,8 @@
 
 - `protected`: which files are judged as they are in the base, so that no answer weakens what judges it. Pure.
 - `scripts`, `recipes`: which files a command runs, itself or by way of `make`, `npm` and the like. Pure.
-- `excerpt`: which lines of what a check printed tell why it failed. Pure.
-- `obstacles`: did it fail for the environment, and what helps then; `counting`: how many tests ran. Pure.
+- `output`: what a check printed: which lines tell why it failed, how many tests ran, did it fail for the environment.
+  Pure.
 - `judge`: lays the files out and runs a check on them.
 - `proposals`: which checks a directory seems to have. Reads, and runs nothing.
 

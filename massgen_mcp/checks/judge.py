@@ -20,9 +20,7 @@ from massgen_mcp.changes.base import Base, path_text
 from massgen_mcp.changes.copies import copy_ignored, copy_installed, known_as, place_in
 from massgen_mcp.changes.files import LINK, TreeFile
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
-from massgen_mcp.checks.counting import tests_in
-from massgen_mcp.checks.excerpt import excerpt_of, last_of
-from massgen_mcp.checks.obstacles import IGNORED_CURE, Hindrance, hindrance_of, not_there
+from massgen_mcp.checks.output import IGNORED_CURE, Hindrance, excerpt_of, hindrance_of, last_of, not_there, tests_in
 from massgen_mcp.checks.protected import Protection
 from massgen_mcp.events.parts import CheckOutcome
 from massgen_mcp.home import write_durably
@@ -40,9 +38,9 @@ from massgen_mcp.sandbox import (
     VisiblePath,
     spawn,
 )
-from massgen_mcp.sandbox.output import Output, how_ended, take
+from massgen_mcp.sandbox.process import Output, how_ended, take
 from massgen_mcp.threads import in_thread
-from massgen_mcp.workspace.secrets import is_secret
+from massgen_mcp.workspace.hidden import is_secret
 from massgen_mcp.workspace.snapshot import remove_tree
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.evaluation.tasks import Item, TestCall
 from massgen_mcp.home import known_levels
 from massgen_mcp.sandbox import Policy, ResourceLimits, SandboxChoice, SandboxFailed, Wishes, choose, spawn
-from massgen_mcp.sandbox.output import Output, take
+from massgen_mcp.sandbox.process import Output, take
 
 _SAID = re.compile(r"^\W*answer\W*:(.*)$", re.IGNORECASE | re.MULTILINE)
 _THOUSANDS = re.compile(r"-?\d{1,3}(,\d{3})+(\.\d+)?")

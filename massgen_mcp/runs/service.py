@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import anyio.to_thread
 
-from massgen_mcp.changes.applied import applied_at
-from massgen_mcp.changes.cloned import is_address
+from massgen_mcp.changes.apply_records import applied_at
+from massgen_mcp.changes.git import is_address
 from massgen_mcp.config.access import members
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.adjusted import with_places

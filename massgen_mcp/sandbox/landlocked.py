@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from massgen_mcp.sandbox import filters
-from massgen_mcp.sandbox.policy import SCRATCH, WORKSPACE, Policy, inside
-from massgen_mcp.sandbox.toolchains import devices, readable
+from massgen_mcp.sandbox.policy import SCRATCH, WORKSPACE, Policy, devices, inside, readable
 
 
 def library() -> str | None:

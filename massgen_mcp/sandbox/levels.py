@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import assert_never
 
 from massgen_mcp.sandbox import bubblewrap, containers, landlocked, seatbelt
-from massgen_mcp.sandbox.policy import SCRATCH, LevelName, Policy
-from massgen_mcp.sandbox.toolchains import environment
+from massgen_mcp.sandbox.policy import SCRATCH, LevelName, Policy, environment
 
 BY_ITSELF: tuple[LevelName, ...] = ("bubblewrap", "sandlock", "sandbox-exec")
 """Those that are chosen by themselves, in this order. Containers are used where the config asks for one."""

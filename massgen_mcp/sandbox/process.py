@@ -1,19 +1,27 @@
-"""Starts one command in the sandbox, and ends it with the block that it was started in, however that is left."""
+"""One command in the sandbox: started, and ended with the block that it was started in, however that is left; what it
+prints, kept within bounds; how it ended, in words; and whether it waits for somebody at a terminal.
+
+It has no terminal, and nothing to read on its standard input; most programs end at once for that reason, and some wait
+until their time is over.
+"""
 
 import json
 import math
+import re
 import socket
 import subprocess
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Literal, assert_never
 
 import anyio
+import anyio.to_thread
 from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 
 from massgen_mcp.sandbox import levels
-from massgen_mcp.sandbox.policy import LevelName, Policy
+from massgen_mcp.sandbox.policy import MIB, LevelName, Policy
 
 EndReason = Literal["exited", "time", "memory", "processes", "disk", "files", "hidden", "stopped", "failed", "lost"]
 """Why a command is over: it ended by itself; a bound was exceeded; one of its processes could not be looked at; it was
@@ -149,3 +157,137 @@ def _read_end(control: socket.socket) -> Ended:
     if not data:
         return Ended("lost")
     return Ended(**json.loads(data))
+
+
+HEAD_BYTES, TAIL_BYTES = 16 * 1024, 32 * 1024
+"""What is kept of the beginning and of the end of what a command prints."""
+MAX_PRINTED_BYTES = 64 * 1024 * 1024
+"""A command that prints more is ended."""
+
+
+class Output:
+    """What a command printed: its beginning, its end, and how much there was. With `forget` only what is new."""
+
+    def __init__(self, head_bytes: int = HEAD_BYTES) -> None:
+        self.total = 0
+        self._most = head_bytes
+        self._head = bytearray()
+        self._tail = bytearray()
+
+    def take(self, data: bytes) -> None:
+        self.total += len(data)
+        room = self._most - len(self._head)
+        self._head += data[:room]
+        self._tail += data[room:] if room > 0 else data
+        del self._tail[: max(0, len(self._tail) - TAIL_BYTES)]
+
+    def forget(self) -> None:
+        self.total = 0
+        self._head.clear()
+        self._tail.clear()
+
+    def ending(self, count: int) -> str:
+        """The last of it, at most so many bytes of what is kept."""
+        kept = self._tail[-count:] or self._head[-count:]
+        return bytes(kept).decode(errors="replace")
+
+    def text(self) -> str:
+        left_out = self.total - len(self._head) - len(self._tail)
+        if not left_out:
+            return bytes(self._head + self._tail).decode(errors="replace")
+        note = f"\n[{left_out} bytes are left out here]\n"
+        return self._head.decode(errors="replace") + note + self._tail.decode(errors="replace")
+
+
+async def take(process: SandboxedProcess, output: Output, tell: Callable[[], None] = lambda: None) -> bool:
+    """Read what the command prints until its last process is gone; True if that was too much."""
+    try:
+        while True:
+            output.take(await process.stdout.receive())
+            tell()
+            if output.total > MAX_PRINTED_BYTES:
+                await process.stop()
+                return True
+    except (anyio.EndOfStream, anyio.ClosedResourceError):
+        return False
+
+
+def how_ended(ended: Ended, limit: float, *, too_much: bool = False) -> str:
+    """`limit`: its time, in seconds; `too_much`: it was ended because it printed too much."""
+    return f"printed more than {MAX_PRINTED_BYTES // MIB} MB, ended" if too_much else _how(ended, limit)
+
+
+_BEYOND: dict[EndReason, str] = {
+    "memory": "it used more memory than it may",
+    "processes": "it started more processes than it may",
+    "disk": "its files take more room than they may; delete some first",
+    "files": "there are more files than there may be; delete some first",
+    "hidden": "the file of one of its programs cannot be read, so its memory cannot be counted",
+}
+
+
+def _how(ended: Ended, limit: float) -> str:
+    match ended.reason:
+        case "exited":
+            return f"exit code {ended.code}"
+        case "time":
+            return f"ended after {limit:g} s, its time limit"
+        case "memory" | "processes" | "disk" | "files" | "hidden":
+            return f"ended: {_BEYOND[ended.reason]}"
+        case "stopped":
+            return "stopped"
+        case "failed":
+            return f"did not run: the sandbox could not start it ({ended.message})"
+        case "lost":
+            return "ended: the process that kept it was lost"
+        case _:
+            assert_never(ended.reason)
+
+
+LOOKED_AT_BYTES = 8 * 1024
+SILENT_SECONDS = 3.0
+LOOKS = 20
+BUSY_SHARE = 0.25
+"""A command whose processes are at work in more of the looks than this does not wait. Our own looking is a part."""
+CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+SCREEN = re.compile(r"\x1b\[\d+;\d+H|\x1b\[\?1049h")
+"""Written by programs that draw on a whole screen."""
+PROMPT = re.compile(r"[?:>)\]] ?\Z|press (any key|enter|return)|--more--", re.IGNORECASE)
+"""At the end of a last line that has no end of line."""
+MISSED_TERMINAL = re.compile(
+    r"not a (tty|terminal)|/dev/tty|EOF when reading a line|terminal is dumb|inappropriate ioctl|failed tty get"
+    r"|error opening terminal|(needs|requires|without) an? .{0,20}(terminal|tty)\b",
+    re.IGNORECASE,
+)
+"""Said by programs that have ended because there is no terminal."""
+
+
+async def until_it_waits(process: SandboxedProcess, output: Output) -> None:
+    """Returns when the command shows a screen or a prompt, prints nothing more, and none of its processes works."""
+    while True:
+        before = output.total
+        busy = 0
+        for _ in range(LOOKS):
+            await anyio.sleep(SILENT_SECONDS / LOOKS)
+            busy += await anyio.to_thread.run_sync(works, process.pid)
+        if output.total == before and busy <= LOOKS * BUSY_SHARE and asks_somebody(output.ending(LOOKED_AT_BYTES)):
+            return
+
+
+def asks_somebody(ending: str) -> bool:
+    """Whether this end of an output is a screen, or a question that waits for an answer."""
+    last = CONTROL.sub("", ending.rpartition("\n")[2])
+    return bool(SCREEN.search(ending) or PROMPT.search(last))
+
+
+def works(supervisor: int) -> bool:
+    """Whether a process below this one runs or waits for a disk; True where nobody can tell. Blocking."""
+    pending, states = [supervisor], set[str]()
+    while pending:
+        pid = pending.pop()
+        with suppress(OSError):
+            for task in Path(f"/proc/{pid}/task").iterdir():
+                pending += [int(child) for child in (task / "children").read_text().split()]
+                if pid != supervisor:
+                    states.add((task / "stat").read_text().rpartition(")")[2].split()[0])
+    return not states or bool(states & {"R", "D"})

@@ -17,8 +17,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from types import MappingProxyType
 
-from massgen_mcp.sandbox.policy import VisiblePath
-from massgen_mcp.sandbox.toolchains import outermost
+from massgen_mcp.sandbox.policy import VisiblePath, outermost
 
 MAX_LOOKED_AT = 5_000
 """Entries of directories, in a search for the files by which tool chains are known."""

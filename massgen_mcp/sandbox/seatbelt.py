@@ -9,8 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from massgen_mcp.sandbox.policy import Policy
-from massgen_mcp.sandbox.toolchains import readable
+from massgen_mcp.sandbox.policy import Policy, readable
 
 _SYSTEM = ("/System", "/Library/Developer", "/Library/Frameworks", "/Applications/Xcode.app", "/private/var/select")
 _SETTINGS = ("/private/etc/ssl", "/private/etc/hosts", "/private/etc/passwd", "/private/var/db/timezone")

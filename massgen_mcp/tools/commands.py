@@ -22,8 +22,7 @@ from pydantic import AfterValidator, Field
 from massgen_mcp.backends.base import RUN_COMMAND, JsonObject, ToolSpec
 from massgen_mcp.sandbox import SCRATCH, Ended, Policy, SandboxedProcess, SandboxFailed, spawn
 from massgen_mcp.sandbox.levels import CONTAINERS
-from massgen_mcp.sandbox.output import Output, how_ended, take
-from massgen_mcp.sandbox.waiting import MISSED_TERMINAL, until_it_waits
+from massgen_mcp.sandbox.process import MISSED_TERMINAL, Output, how_ended, take, until_it_waits
 from massgen_mcp.tools.base import (
     Arguments,
     CheckedTool,

@@ -4,6 +4,7 @@ Everything goes through the workspace's guard; must not open a path itself.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Annotated
@@ -24,11 +25,12 @@ from massgen_mcp.tools.base import (
     tool_spec,
 )
 from massgen_mcp.tools.file_search import ListFiles, SearchFiles, list_files, search_files
-from massgen_mcp.tools.file_text import MAX_FILE_BYTES, lines_of, read_data, read_text
-from massgen_mcp.tools.near_lines import near_lines
-from massgen_mcp.workspace.copying import copy
-from massgen_mcp.workspace.directory import Workspace
+from massgen_mcp.tools.file_text import MAX_FILE_BYTES, lines_of, near_lines, read_data, read_text
+from massgen_mcp.workspace.directory import ResolvedPath, Workspace
+from massgen_mcp.workspace.guard import Entry, PathHidden, PathMissing, PathRefused, shown
 
+MAX_COPIED_BYTES = 64 * 1024 * 1024
+MAX_COPIED_ENTRIES = 10_000
 MAX_OUTPUT_BYTES = 256 * 1024
 MAX_LINE_NUMBER = 1_000_000_000
 MAX_PLACES = 5
@@ -188,7 +190,7 @@ def edit_file(workspace: Workspace, wanted: EditFile) -> str:
 def move_file(workspace: Workspace, wanted: MoveFile) -> str:
     target = workspace.resolve_writable(wanted.to)
     if wanted.keep:
-        copied = copy(workspace.resolve(wanted.path), target)
+        copied = _copied(workspace.resolve(wanted.path), target)
         left_out = f", left out {copied.left_out} (links, special or hidden)" if copied.left_out else ""
         return f"copied {copied.files} files, {copied.total_bytes} bytes{left_out}"
     source = workspace.resolve_writable(wanted.path)
@@ -228,3 +230,67 @@ def _write_file(workspace: Workspace, path: str, content: str) -> int:
     place = workspace.resolve_writable(path)
     place.root.write_bytes(place.rel, data)
     return len(data)
+
+
+@dataclass(frozen=True, slots=True)
+class _Copied:
+    files: int
+    total_bytes: int
+    left_out: int
+    """Links, special files, and what is hidden."""
+
+
+def _copied(source: ResolvedPath, target: ResolvedPath) -> _Copied:
+    """Copy a file, or a directory with everything in it, to a place where nothing is; nothing of it where not all of it
+    fits the limits. Raises `PathRefused`.
+    """
+    first = source.root.stat(source.rel)
+    _require_nothing_at(target)
+    if first.kind != "directory":
+        _copy_file(source, first, target)
+        return _Copied(1, first.size, 0)
+    if source.root is target.root and f"{target.rel}/".startswith(f"{source.rel}/".removeprefix("./")):
+        raise PathRefused(f"{shown(target.rel)}: lies in what is to be copied")
+    found = source.root.walk(source.rel, MAX_COPIED_ENTRIES)
+    files = [entry for entry in found.entries if entry.kind == "file"]
+    total = sum(entry.size for entry in files)
+    if found.cut or total > MAX_COPIED_BYTES:
+        raise PathRefused(
+            f"{shown(source.rel)}: holds more than {MAX_COPIED_ENTRIES} entries or {MAX_COPIED_BYTES} bytes; "
+            "copy parts of it"
+        )
+    target.root.make_dirs(target.rel)
+    copied = _Copied(0, 0, len(found.passed_over) + found.hidden)
+    for entry in found.entries:
+        below = entry.path if source.rel == "." else entry.path.removeprefix(f"{source.rel}/")
+        place = target._replace(rel=f"{target.rel}/{below}")
+        if entry.kind == "directory":
+            target.root.make_dirs(place.rel)
+        elif entry.kind == "file" and _copied_one(source, entry, place):
+            copied = replace(copied, files=copied.files + 1, total_bytes=copied.total_bytes + entry.size)
+        else:
+            copied = replace(copied, left_out=copied.left_out + 1)
+    return copied
+
+
+def _copied_one(source: ResolvedPath, entry: Entry, target: ResolvedPath) -> bool:
+    """Copy a file unless it is another name of a hidden one."""
+    try:
+        _copy_file(source, entry, target)
+    except PathHidden:
+        return False
+    return True
+
+
+def _copy_file(source: ResolvedPath, entry: Entry, target: ResolvedPath) -> None:
+    data = source.root.read_bytes(entry.path, MAX_COPIED_BYTES)
+    target.root.write_bytes(target.rel, data, executable=entry.executable)
+
+
+def _require_nothing_at(target: ResolvedPath) -> None:
+    try:
+        there = target.root.stat(target.rel)
+    except PathMissing:
+        return
+    inside = ", name a path in it" if there.kind == "directory" else ""
+    raise PathRefused(f"{shown(target.rel)}: exists already{inside}")

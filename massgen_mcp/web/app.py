@@ -26,7 +26,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from massgen_mcp import __version__
-from massgen_mcp.changes.applied import applied_at
+from massgen_mcp.changes.apply_records import applied_at
 from massgen_mcp.checks.proposals import proposed_checks
 from massgen_mcp.config.access.local_servers import find_local_servers
 from massgen_mcp.config.default_team import MAX_AGENTS, reachable_models

@@ -14,7 +14,7 @@ from typing import NamedTuple, Self
 
 from massgen_mcp.workspace.gitignore import Deadline, Ignored
 from massgen_mcp.workspace.guard import DirectoryListing, Entry, PathHidden, PathRefused, Root, parts_of, safe_id, shown
-from massgen_mcp.workspace.secrets import is_secret
+from massgen_mcp.workspace.hidden import is_secret
 
 SHELVES = ("context", "peers")
 """The top-level names that are not the agent's own."""

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from massgen_mcp.workspace import openat
-from massgen_mcp.workspace import secrets as rule
-from massgen_mcp.workspace.hidden import MAX_LOOKED_AT, Hidden
+from massgen_mcp.workspace.hidden import MAX_LOOKED_AT, WHY, Hidden
 from massgen_mcp.workspace.names import (
     MAX_PATH_BYTES,
     PathHidden,
@@ -292,10 +291,10 @@ class Root:
             return
         below = self.walk(rel, MAX_LOOKED_AT)
         if below.hidden or below.cut:
-            raise PathHidden(f"{shown(self._known_as(rel))}: holds a file that {rule.WHY}")
+            raise PathHidden(f"{shown(self._known_as(rel))}: holds a file that {WHY}")
 
     def _refused_as_hidden(self, parts: Sequence[str]) -> PathHidden:
-        return PathHidden(f"{shown(self._known_as('/'.join(parts)))}: {rule.WHY}")
+        return PathHidden(f"{shown(self._known_as('/'.join(parts)))}: {WHY}")
 
     def _split(self, rel: str) -> tuple[list[str], str]:
         parts = parts_of(rel)

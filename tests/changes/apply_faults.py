@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from massgen_mcp.changes.applied import AppliedRecords
+from massgen_mcp.changes.apply_records import AppliedRecords
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.runs.patches.application import Application
 from massgen_mcp.runs.patches.applying import apply_patch, undo_patch

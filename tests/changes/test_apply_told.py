@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import massgen_mcp as massgen
-from massgen_mcp.changes.intent import Intent, IntentPart, Phase, write_intent
+from massgen_mcp.changes.apply_records import Intent, IntentPart, Phase, write_intent
 from massgen_mcp.changes.obstacles import Obstacle
 from massgen_mcp.changes.transaction import Settled
 from massgen_mcp.runs.patches.application import Application

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from massgen_mcp.checks.counting import tests_in as count_of
-from massgen_mcp.checks.obstacles import hindrance_of
+from massgen_mcp.checks.output import hindrance_of
+from massgen_mcp.checks.output import tests_in as count_of
 from massgen_mcp.events.run import RunCompleted
 from massgen_mcp.views.checks import check_notes
 from tests.checks.project import GOOD, environ, evidence, play, project, write

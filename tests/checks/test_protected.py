@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
-from massgen_mcp.checks.excerpt import MAX_CHARACTERS, excerpt_of
+from massgen_mcp.checks.output import MAX_CHARACTERS, excerpt_of
 from massgen_mcp.checks.protected import Protection
 
 

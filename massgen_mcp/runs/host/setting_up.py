@@ -15,8 +15,8 @@ from massgen_mcp.changes.copies import copy_ignored, known_as
 from massgen_mcp.changes.files import TooLarge
 from massgen_mcp.changes.git import GitFailed
 from massgen_mcp.changes.run_changes import RunChanges
-from massgen_mcp.checks.excerpt import excerpt_of
 from massgen_mcp.checks.judge import USED_SECONDS, CheckRules, FileJudge, kept_in
+from massgen_mcp.checks.output import excerpt_of
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.events.parts import CheckOutcome, public_agent_name
@@ -28,7 +28,7 @@ from massgen_mcp.runs.host.judging import check_rules, environment_of, kept_file
 from massgen_mcp.runs.host.working_copies import WorkingCopies, prepare_base
 from massgen_mcp.runs.store.directory import RunDirectory
 from massgen_mcp.sandbox import OFFLINE, LevelName, Policy, ProjectTools, SandboxFailed, project_tools, spawn
-from massgen_mcp.sandbox.output import Output, how_ended, take
+from massgen_mcp.sandbox.process import Output, how_ended, take
 from massgen_mcp.views.checks import HINDRANCES, TriedCheck
 from massgen_mcp.workspace.snapshot import remove_tree
 

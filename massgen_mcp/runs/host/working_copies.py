@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from massgen_mcp.changes.base import WRITTEN_TO, Base, Refused, path_text
-from massgen_mcp.changes.cloned import clone, is_address
-from massgen_mcp.changes.git import GitFailed
+from massgen_mcp.changes.git import GitFailed, clone, is_address
 from massgen_mcp.changes.repository import FileChange, TreeId
 from massgen_mcp.changes.run_changes import RunChanges
 from massgen_mcp.config.adjusted import with_places

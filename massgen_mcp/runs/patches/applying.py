@@ -12,14 +12,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from massgen_mcp.changes.applied import AppliedRecord, AppliedRecords, permissions_of_removed
 from massgen_mcp.changes.apply import ApplyPlan, make_branch, plan, plan_branch
+from massgen_mcp.changes.apply_records import AppliedRecord, AppliedRecords, Intent, IntentPart, permissions_of_removed
 from massgen_mcp.changes.base import BaseDirectory, path_text
 from massgen_mcp.changes.choosing import Patch
-from massgen_mcp.changes.cloned import is_address
 from massgen_mcp.changes.files import TooLarge
-from massgen_mcp.changes.git import GitFailed, GitUnusable
-from massgen_mcp.changes.intent import Intent, IntentPart
+from massgen_mcp.changes.git import GitFailed, GitUnusable, is_address
 from massgen_mcp.changes.obstacles import Obstacle
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
 from massgen_mcp.changes.run_changes import RunChanges

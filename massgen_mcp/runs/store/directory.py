@@ -17,7 +17,7 @@ from zlib import crc32
 
 from pydantic import ValidationError
 
-from massgen_mcp.changes.applied import AppliedRecords
+from massgen_mcp.changes.apply_records import AppliedRecords
 from massgen_mcp.changes.git import GitFailed
 from massgen_mcp.changes.run_changes import PATCH, RunChanges
 from massgen_mcp.config.models.config import Config

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from massgen_mcp.changes.applied import applied_at
+from massgen_mcp.changes.apply_records import applied_at
 from massgen_mcp.changes.patch_parts import beginnings, marked
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.models.backends import BackendConfig

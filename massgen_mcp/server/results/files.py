@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 
-from massgen_mcp.changes.patch_parts import marked
+from massgen_mcp.changes.patch_parts import marked, run_by
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import ChangedFile, Changes
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.results.reply import ResultPart
-from massgen_mcp.workspace.self_running import run_by
 
 MAX_PATCH_BYTES = 8 * 1024 * 1024
 """So much of a patch is read; the file itself has all of it."""

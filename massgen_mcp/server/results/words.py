@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from massgen_mcp.changes.applied import applied_at
+from massgen_mcp.changes.apply_records import applied_at
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.events.parts import AgentInfo, Changes
 from massgen_mcp.events.run import RunCancelled, RunFailed, RunTimedOut

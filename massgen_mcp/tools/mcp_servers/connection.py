@@ -23,8 +23,7 @@ from massgen_mcp.backends.base import JsonObject
 from massgen_mcp.config.models.config import HttpMcpServer, McpServer, StdioServer
 from massgen_mcp.mcp_streams import TransportStreams
 from massgen_mcp.sandbox import LevelName, Policy, SandboxFailed, spawn
-from massgen_mcp.tools.mcp_servers.framing import MAX_MESSAGE_BYTES, framed
-from massgen_mcp.tools.mcp_servers.mending import mended
+from massgen_mcp.tools.mcp_servers.framing import MAX_MESSAGE_BYTES, framed, mended
 
 MAX_PAGES = 20
 MAX_TOOLS = 100

@@ -1,14 +1,106 @@
-"""Does a failed check look as if the environment made it fail, and what helps then? Pure.
+"""What the output of a check tells: which lines say why it failed, how many tests ran, whether the environment made it
+fail, and what helps then. Pure.
 
-By exit code and the words of shells, package managers and runtimes. What they say of files of the project itself is
-no obstacle: a script that an answer is to write is missing for the code's sake.
+How many tests ran, by one row for each way in which test runners sum up: a pass that ran fewer tests than the base did
+proves less. The environment, by exit code and the words of shells, package managers and runtimes: what they say of
+files of the project itself is no obstacle, since a script that an answer is to write is missing for the code's sake.
 """
 
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from massgen_mcp.events.parts import Obstacle
+
+MAX_CHARACTERS = 2_000
+MAX_TELLING = 20
+"""So many of the lines that look like a failure are shown, and at least `LAST_LINES` of the end."""
+LAST_LINES = 10
+LINE_CHARACTERS = 200
+LAST_OF_PASS = 3
+"""So many lines of the end are shown of a check that passes."""
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_TELLING = re.compile(
+    r"\b(?:FAIL(?:ED|URE|URES|S)?|ERRORS?|Error|\w+Error|Exception|panic(?:ked)?|assert\w*|fatal|not ok|expected)\b"
+    r"|^E\s|^\s*[✗✕✘\u00d7]|: error\b",
+    re.IGNORECASE,
+)
+
+
+_ASSERTIONS = (
+    re.compile(r"^E\s+\S|^\s*[\w.]*(?:Error|Exception)\s*:"),
+    re.compile(r"assertion .*failed|panicked at|_test\.go:\d+:|\bexpect\(|: error\b|^\s*Error\b", re.IGNORECASE),
+    _TELLING,
+)
+"""What says in one line why a test failed, in the tools of many languages; the surest first."""
+
+
+def excerpt_of(output: str) -> str:
+    """At most `MAX_CHARACTERS`, from the end where there is more; without colours and other control characters. First
+    of all stands the line of the first failure that says what was not so, where one does.
+    """
+    lines = _output_lines(output)
+    telling = [place for place, line in enumerate(lines) if _TELLING.search(line)][:MAX_TELLING]
+    places = sorted({*telling, *range(max(0, len(lines) - LAST_LINES), len(lines))})
+    shown = [lines[places[0]]] if places else []
+    for before, place in pairwise(places):
+        shown += ["…"] if place > before + 1 else []
+        shown.append(lines[place])
+    text = "\n".join(shown)
+    first = next((line.strip() for one in _ASSERTIONS for line in lines if one.search(line)), "")
+    head = f"{first}\n" if first and not text.startswith(first) else ""
+    room = MAX_CHARACTERS - len(head)
+    return head + (text if len(text) <= room else f"…{text[1 - room :]}")
+
+
+def last_of(output: str) -> str:
+    """The last `LAST_OF_PASS` lines, likewise: a test runner's sum of what it ran is there."""
+    return "\n".join(_output_lines(output)[-LAST_OF_PASS:])
+
+
+def _output_lines(output: str) -> list[str]:
+    lines = [_plain(line) for line in _ESCAPES.sub("", output).splitlines()]
+    return [line for line in lines if line.strip()]
+
+
+def _plain(line: str) -> str:
+    kept = "".join(one if one.isprintable() else " " for one in line).rstrip()
+    return kept if len(kept) <= LINE_CHARACTERS else f"{kept[: LINE_CHARACTERS - 1]}…"
+
+
+_WAYS = tuple(
+    re.compile(pattern, re.MULTILINE)
+    for pattern in (
+        r"^test result: .*?(?P<a>\d+) passed; (?P<b>\d+) failed",  # cargo, one line for each crate
+        r"^(?:\[\w+\] )?Tests run: (?P<a>\d+), Failures: \d+, Errors: \d+, Skipped: \d+\s*$",  # Maven
+        r"^\s*Tests:?\s+(?:.*[ (])?(?P<a>\d+)(?: total|\))\s*$",  # Jest, Vitest
+        r"^Ran (?P<a>\d+) tests? in ",  # unittest
+        r"tests? failed out of (?P<a>\d+)",  # ctest
+        r"^(?P<a>\d+) examples?, \d+ failures?",  # RSpec
+        r"^OK \((?P<a>\d+) tests?,|^Tests: (?P<b>\d+), Assertions:",  # PHPUnit
+        r"^(?:# |\u2139 )tests (?P<a>\d+)\s*$",  # node --test
+        r"^(?P<a>\d+) runs, \d+ assertions",  # minitest
+        r"Total tests: (?P<a>\d+)|^Passed!.*Total:\s*(?P<b>\d+)",  # dotnet
+        r"^1\.\.(?P<a>\d+)\s*$",  # TAP
+    )
+)
+_PYTEST = re.compile(r"^=*\s?(?=.*\bin [\d.]+s)(?P<all>(?:\d+ \w+(?:, )?)+) in [\d.]+s", re.MULTILINE)
+_PYTEST_PART = re.compile(r"(\d+) (?:passed|failed|xfailed|xpassed|errors?)\b")
+_GO = re.compile(r"^\s*--- (?:PASS|FAIL): ", re.MULTILINE)
+
+
+def tests_in(output: str) -> int | None:
+    """So many that ran, passed or not; None where nothing tells."""
+    text = _ESCAPES.sub("", output)
+    if found := [int(part) for match in _PYTEST.finditer(text) for part in _PYTEST_PART.findall(match["all"])]:
+        return sum(found)
+    for way in _WAYS:
+        if matches := [*way.finditer(text)]:
+            return sum(int(number) for match in matches for number in match.groups() if number is not None)
+    return len(_GO.findall(text)) or None
+
 
 _LINE = re.MULTILINE | re.IGNORECASE
 _RUNNERS = "pytest|tox|nox|mypy|ruff|black|flake8|pylint|coverage|pyright|build|pip|uv|poetry"
