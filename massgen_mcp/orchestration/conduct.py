@@ -298,13 +298,19 @@ def measure_past(agent: str, events: Iterable[AnyEvent | UnknownEvent], abilitie
     """Let `abilities` know what the provider counted of the agent's calls."""
     sent = dict[str, int]()
     for event in events:
+        if outside_calls(event) or event.agent != agent:
+            continue
         match event:
-            case ModelCallStarted(agent=name, usage_if_lost=Usage() as estimated) if name == agent:
+            case ModelCallStarted(usage_if_lost=Usage() as estimated):
                 sent[event.call_id] = estimated.input_tokens
-            case ModelReplied(agent=name) if name == agent and event.call_id in sent:
+            case ModelReplied() if event.call_id in sent:
                 abilities.measure(sent[event.call_id], event.usage)
-            case _:
+            case ModelCallStarted() | ModelReplied() | ModelCallRetried() | ModelCallFailed() | ModelCallAborted():
                 pass
+            case ModelCallWaiting() | ModelCallAdmitted() | TextDelta() | ToolStarted() | ToolFinished():
+                pass
+            case _:
+                assert_never(event)
 
 
 def past_work(agent: str, events: Iterable[AnyEvent | UnknownEvent]) -> tuple[list[PastCall], list[ToolCall]]:

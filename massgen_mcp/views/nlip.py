@@ -6,14 +6,68 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import assert_never
 
 from nlip_sdk.nlip import NLIP_Message  # pyright: ignore[reportMissingTypeStubs] - it has none
 
-from massgen_mcp.events.agent_work import ModelReplied, ToolFinished
-from massgen_mcp.events.coordination import AnswerSubmitted, VoteCast
+from massgen_mcp.events.agent_work import (
+    BallotChanged,
+    ConversationCondensed,
+    ConversationShortened,
+    MessagesShown,
+    ModelCallAborted,
+    ModelCallAdmitted,
+    ModelCallFailed,
+    ModelCallRetried,
+    ModelCallStarted,
+    ModelCallWaiting,
+    ModelReplied,
+    RoundStarted,
+    RuleViolated,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+)
+from massgen_mcp.events.coordination import (
+    AgentDropped,
+    AnswerEvaluated,
+    AnswerPresented,
+    AnswerSubmitted,
+    CheckFinished,
+    FilesChecked,
+    FirstAnswersClosed,
+    PresentationFailed,
+    PresentationStarted,
+    StageOpened,
+    VoteCast,
+    WinnerChosen,
+    WrittenTestsSubmitted,
+)
 from massgen_mcp.events.parts import ToolCallRecord
-from massgen_mcp.events.record import LogRecord
-from massgen_mcp.events.run import CallerMessage, InputGiven, InputRequired, RunCompleted, RunStarted
+from massgen_mcp.events.record import LogRecord, UnknownEvent
+from massgen_mcp.events.run import (
+    AttemptStarted,
+    BaseTaken,
+    BudgetMark,
+    BudgetRaised,
+    BudgetReached,
+    CallerMessage,
+    FinishRequested,
+    InputGiven,
+    InputRequired,
+    NestedRunEnded,
+    NestedRunStarted,
+    ReservationExceeded,
+    RunCancelled,
+    RunCompleted,
+    RunFailed,
+    RunResumed,
+    RunStarted,
+    RunTimedOut,
+    ServerLost,
+    SetupFinished,
+    TimeReturned,
+)
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.sentences import WORKFLOW_TOOLS
 
@@ -42,31 +96,77 @@ def nlip_line(sent: NlipMessage, record: LogRecord, run: RunState) -> str:
     return NLIP_Message.model_validate({**sent.message, "submessages": parts}).to_json()
 
 
-def nlip_messages(record: LogRecord) -> Iterator[NlipMessage]:
+def nlip_messages(record: LogRecord) -> Iterator[NlipMessage]:  # noqa: C901 - one case per event, nothing else
     """What an event is that somebody said; nothing of what is no message."""
-    match record.event:
-        case RunStarted() as event:
+    event = record.event
+    match event:
+        case RunStarted():
             yield _text_message(CALLER, TEAM, event.question)
-        case CallerMessage() as event:
+        case CallerMessage():
             yield _text_message(CALLER, TEAM, event.message)
-        case InputRequired() as event:
+        case InputRequired():
             yield _text_message(event.agent or TEAM, CALLER, event.text)
-        case InputGiven() as event:
+        case InputGiven():
             yield _text_message(CALLER, TEAM, event.text)
-        case ModelReplied() as event:
+        case ModelReplied():
             yield from (_call(event.agent, call) for call in event.tool_calls if call.name not in WORKFLOW_TOOLS)
-        case ToolFinished() as event:
+        case ToolFinished():
             kind = {"format": "error", "subformat": "text"} if event.is_error else TEXT
             result = {**kind, "content": event.result, "label": event.call_id}
             yield NlipMessage(f"tool:{event.name}", event.agent, result)
-        case AnswerSubmitted() as event:
+        case AnswerSubmitted():
             yield _text_message(event.agent, TEAM, event.content, event.label)
-        case VoteCast() as event:
+        case VoteCast():
             yield NlipMessage(event.agent, TEAM, _json({"vote": event.label, "reason": event.reason}))
-        case RunCompleted() as event:
+        case RunCompleted():
             yield _text_message(event.winner, CALLER, event.answer)
+        case (
+            BaseTaken()
+            | SetupFinished()
+            | AttemptStarted()
+            | ServerLost()
+            | FinishRequested()
+            | BudgetMark()
+            | BudgetReached()
+            | BudgetRaised()
+            | ReservationExceeded()
+            | RunResumed()
+            | TimeReturned()
+            | NestedRunStarted()
+            | NestedRunEnded()
+            | RunFailed()
+            | RunCancelled()
+            | RunTimedOut()
+            | RoundStarted()
+            | MessagesShown()
+            | BallotChanged()
+            | ModelCallStarted()
+            | ModelCallWaiting()
+            | ModelCallAdmitted()
+            | TextDelta()
+            | ModelCallRetried()
+            | ModelCallFailed()
+            | ModelCallAborted()
+            | ToolStarted()
+            | RuleViolated()
+            | ConversationShortened()
+            | ConversationCondensed()
+            | WinnerChosen()
+            | StageOpened()
+            | WrittenTestsSubmitted()
+            | CheckFinished()
+            | FilesChecked()
+            | FirstAnswersClosed()
+            | AgentDropped()
+            | PresentationStarted()
+            | AnswerPresented()
+            | AnswerEvaluated()
+            | PresentationFailed()
+            | UnknownEvent()
+        ):
+            pass  # nobody says anything to another
         case _:
-            return
+            assert_never(event)
 
 
 def _text_message(sender: str, to: str, text: str, label: str | None = None) -> NlipMessage:

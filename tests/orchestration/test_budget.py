@@ -193,12 +193,14 @@ async def test_a_call_that_costs_more_than_was_set_aside_is_found_and_recorded()
 
 
 async def test_at_50_75_and_90_percent_the_run_says_so_once() -> None:
-    ended = await trial(3, agents=4, cap=0.06, output=(300, 300))
+    ended = await trial(3, agents=6, cap=0.1, output=(300, 300))
     assert ended.of(RunCompleted)
     told = [event.percent for event in ended.of(BudgetMark)]
     assert told == sorted(set(told))
     assert set(told) <= {50, 75, 90}
     assert 50 in told
+    first = ended.events.index(ended.of(BudgetMark)[0])
+    assert any(isinstance(event, ModelReplied) for event in ended.events[first:]), "nothing could have said it again"
     for event in ended.of(BudgetMark):
         assert event.usd * 100 >= event.percent * ended.cap - 1e-9
 
