@@ -297,11 +297,13 @@ class Played:
 QUESTION = "What is the capital of France?"
 
 
-async def play(path: Path, respond: Callable[[Asked], bytes | Flow], size: int, *, files: bool = False) -> Played:
+async def play(
+    path: Path, respond: Callable[[Asked], bytes | Flow], size: int, *, files: bool = False, question: str = QUESTION
+) -> Played:
     """A run of so many agents whose model acts like this."""
     load_sdks()
     async with answering(lambda seen, number: respond(Asked(number, seen.body))) as server:
-        ended = await run_team(path, team_at(server.url, size, files=files), question=QUESTION)
+        ended = await run_team(path, team_at(server.url, size, files=files), question=question)
     return Played(ended, server.requests)
 
 
