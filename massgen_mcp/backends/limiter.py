@@ -8,10 +8,8 @@ Our own, because the libraries at hand do one of these things each, and only one
 order of arrival and leaves nothing behind when a caller is cancelled.
 """
 
-import hashlib
-import secrets
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -19,6 +17,16 @@ from typing import TypeAlias
 import anyio
 
 from massgen_mcp.backends.abilities import Abilities
+from massgen_mcp.backends.leases import (
+    LEASE_SECONDS,
+    NO_LEASE,
+    Asked,
+    GrantedShares,
+    Lease,
+    LimitName,
+    Need,
+    lease_clock,
+)
 from massgen_mcp.config.access.limits import RateLimits
 from massgen_mcp.errors import BackendError, DropReason
 from massgen_mcp.events.agent_work import OWN_QUEUE, Obstacle
@@ -52,15 +60,21 @@ class Destination:
 
 AbilitiesOfModels: TypeAlias = dict[tuple[str, str, tuple[str, ...]], Abilities]
 """By address, model, and the tools of its provider that it is asked with."""
+AllGrants: TypeAlias = Mapping[Destination, GrantedShares]
 
 
 class ProviderLimiters:
     """The limiters of a process. One object per event loop; runs that share it share the limits."""
 
-    def __init__(self, policy: LimiterPolicy | None = None) -> None:
+    def __init__(self, policy: LimiterPolicy | None = None, *, shared: bool = False) -> None:
+        """`shared`: other processes keep the same limits with this one, so that no call begins without a share of them,
+        and somebody has to `renew_shares` all the time.
+        """
         self._policy = policy or LimiterPolicy()
-        self._salt = secrets.token_bytes(16)
-        self._limiters: dict[tuple[str, bytes], ProviderLimiter] = {}
+        self._lease = NO_LEASE if shared else None
+        self._wanted = anyio.Event()
+        self._had_shares = False
+        self._limiters: dict[Destination, ProviderLimiter] = {}
         self._abilities: AbilitiesOfModels = {}
         """By address and model; never forgotten."""
 
@@ -68,18 +82,49 @@ class ProviderLimiters:
     def limiter(self, destination: Destination, limits: RateLimits) -> Generator["ProviderLimiter"]:
         """The limiter of `destination`, with `limits` in force in it until the end of the block."""
         self._limiters = {place: limiter for place, limiter in self._limiters.items() if not limiter.forgettable}
-        fingerprint = hashlib.blake2b(destination.key.encode("utf-8", "surrogateescape"), key=self._salt).digest()
         limiter = self._limiters.setdefault(
-            (destination.address, fingerprint), ProviderLimiter(destination.address, self._policy, self._abilities)
+            destination,
+            ProviderLimiter(destination.address, self._policy, self._abilities, self._lease, self._want_shares),
         )
         with limiter.limited(limits):
             yield limiter
+
+    def _want_shares(self) -> None:
+        self._wanted.set()
+
+    async def shares_wanted(self) -> None:
+        """Return as soon as it is worth while to `renew_shares` before the usual time."""
+        await self._wanted.wait()
+        self._wanted = anyio.Event()
+
+    async def renew_shares(self, ask: Callable[[Mapping[Destination, Asked]], Awaitable[AllGrants]]) -> None:
+        """Tell what this process needs, of those whom it asks or has lately asked, and go by what is granted. When
+        `ask` fails, what was granted before holds until its leases end.
+        """
+        asked = {place: (limiter, need) for place, limiter in self._limiters.items() if (need := limiter.asked())}
+        if not asked and not self._had_shares:
+            return
+        ends = lease_clock() + LEASE_SECONDS
+        granted = await ask({place: need for place, (_, need) in asked.items()})
+        self._had_shares = bool(asked)
+        for place, (limiter, need) in asked.items():
+            limiter.grant(granted[place], need, ends)
 
 
 class ProviderLimiter:
     """Lets calls to one provider through; made by `ProviderLimiters`."""
 
-    def __init__(self, address: str, policy: LimiterPolicy, abilities: AbilitiesOfModels) -> None:
+    def __init__(
+        self,
+        address: str,
+        policy: LimiterPolicy,
+        abilities: AbilitiesOfModels,
+        lease: Lease | None,
+        want: Callable[[], None],
+    ) -> None:
+        """`lease`: of shares of limits that are kept together with other processes, None where none are; `want` has it
+        renewed soon.
+        """
         self._address = address
         self._policy = policy
         self._abilities = abilities
@@ -93,11 +138,16 @@ class ProviderLimiter:
         self._last_sent = 0.0
         self._paused_until = 0.0
         self._circuit = _Circuit(policy)
+        self._lease = lease
+        self._want = want
 
     @contextmanager
     def limited(self, limits: RateLimits) -> Generator[None]:
         """`limits` hold until the end of the block; where several blocks disagree the smaller number holds."""
         self._limits.append(limits)
+        if self._lease and self._lease.limits != self._set_limits():  # what was granted is no part of these
+            self._lease = NO_LEASE
+            self._want()
         try:
             yield
         finally:
@@ -126,6 +176,8 @@ class ProviderLimiter:
             while (obstacle := self._obstacle()) or self._line[0] is not place:
                 if obstacle is not None:
                     self._show(obstacle)
+                    if self._lease and self._lease.is_enough and obstacle in OWN_QUEUE:
+                        self._want()
                     place.tell(obstacle, on_wait)
                     self._refuse_in_vain(obstacle)
                 await place.wait(self._until(obstacle) if obstacle and self._line[0] is place else None)
@@ -143,6 +195,8 @@ class ProviderLimiter:
         finally:
             self._under_way -= 1
             self._circuit.leave(entered)
+            if (share := self._share("concurrency")) is not None and self._under_way >= share:
+                self._want()  # somebody else may have its place
             self._tell()
 
     def _answered(self) -> None:
@@ -154,25 +208,30 @@ class ProviderLimiter:
 
     def _obstacle(self) -> Obstacle | None:
         now = anyio.current_time()
-        while self._sent and self._sent[0] + self._policy.minute <= now:
-            self._sent.popleft()
+        self._forget_sent(now)
         if self._circuit.blocks(now):
             return "circuit"
-        if self._paused_until > now:
+        if self._pause_ends > now:
             return "retry_after"
-        if self._under_way >= self._concurrency:
+        concurrency = _least([*(limits.concurrency for limits in self._limits), self._share("concurrency")])
+        if concurrency is not None and self._under_way >= concurrency:
             return "concurrency"
         if self._per_minute is not None and len(self._sent) >= self._per_minute:
             return "requests_per_minute"
         return None
 
-    @property
-    def _concurrency(self) -> int:
-        return min(limits.concurrency for limits in self._limits)
+    def _forget_sent(self, now: float) -> None:
+        while self._sent and self._sent[0] + self._policy.minute <= now:
+            self._sent.popleft()
 
     @property
     def _per_minute(self) -> int | None:
-        return min((n for limits in self._limits if (n := limits.requests_per_minute) is not None), default=None)
+        own = (limits.requests_per_minute for limits in self._limits)
+        return _least([*own, self._share("requests_per_minute")])
+
+    @property
+    def _pause_ends(self) -> float:
+        return max(self._paused_until, self._lease.paused_until) if self._lease else self._paused_until
 
     def _until(self, obstacle: Obstacle) -> float | None:
         """When time alone removes the obstacle; None when something has to happen first."""
@@ -180,10 +239,10 @@ class ProviderLimiter:
             case "circuit":
                 return self._circuit.next_probe
             case "retry_after":
-                return self._paused_until
+                return self._pause_ends
             case "requests_per_minute":
                 over = len(self._sent) - (self._per_minute or 0)
-                return self._sent[over] + self._policy.minute
+                return self._sent[over] + self._policy.minute if over < len(self._sent) else None
             case "concurrency":
                 return None
 
@@ -200,6 +259,43 @@ class ProviderLimiter:
             f"{self._address}: it asked all callers to wait for {until - now:.0f} s more, "
             "longer than this call has time for",
         )
+
+    # -- shares of limits ---------------------------------------------------------------------------------------------
+
+    def _share(self, name: LimitName) -> int | None:
+        """None: any number."""
+        return self._lease.share(name) if self._lease else None
+
+    def asked(self) -> Asked | None:
+        """None if nothing of it is in use, or counts still: then its share is given back."""
+        now, waiting = anyio.current_time(), len(self._line)
+        self._forget_sent(now)
+        pause = max(0.0, self._paused_until - now)
+        if not (self._limits or self._under_way or self._sent or pause):
+            self._lease = NO_LEASE
+            return None
+        in_use: dict[LimitName, int] = {"concurrency": self._under_way, "requests_per_minute": len(self._sent)}
+        limits = self._set_limits()
+        return Asked({name: Need(limits[name], in_use[name], waiting, self._share(name)) for name in in_use}, pause)
+
+    def _set_limits(self) -> dict[LimitName, int | None]:
+        """As configs set them; None: they do not."""
+        return {
+            "concurrency": _least(limits.concurrency for limits in self._limits if limits.is_set),
+            "requests_per_minute": _least(limits.requests_per_minute for limits in self._limits),
+        }
+
+    def grant(self, granted: GrantedShares, asked: Asked, ends: float) -> None:
+        limits: dict[LimitName, int | None] = {name: need.limit for name, need in asked.needs.items()}
+        if limits != self._set_limits():
+            self._want()
+            return
+        shares = [(need, granted.shares[name]) for name, need in asked.needs.items()]
+        is_enough = all(share is None or need.in_use + need.waiting <= share for need, share in shares)
+        self._lease = Lease(limits, granted.shares, ends, anyio.current_time() + granted.pause, is_enough=is_enough)
+        if any(share is not None and (need.share is None or share < need.share) for need, share in shares):
+            self._want()  # others wait to hear that it has been given back
+        self._tell()
 
     # -- the line -----------------------------------------------------------------------------------------------------
 
@@ -236,10 +332,15 @@ class ProviderLimiter:
         if error.retryable and error.retry_after is not None:
             wish = min(error.retry_after, self._policy.longest_break)
             self._paused_until = max(self._paused_until, now + wish)
+            self._want()
         if error.retryable and error.reason in ("unreachable", "provider_error", "timeout"):
             self._circuit.failed(error, now, entered)
         else:
             self._circuit.close()  # whatever was wrong, somebody was there to say so
+
+
+def _least(numbers: Iterable[int | None]) -> int | None:
+    return min((number for number in numbers if number is not None), default=None)
 
 
 class _Place:

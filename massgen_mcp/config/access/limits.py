@@ -16,10 +16,16 @@ class RateLimits:
     """Calls under way at once."""
     requests_per_minute: int | None = None
     """Calls begun in any 60 s, retries included. None: no limit of ours."""
+    is_set: bool = True
+    """Whether the config says `concurrency`: then all workers keep it together, else each of them does."""
 
 
 def limits_of(config: Config, backend: BackendConfig, environ: Mapping[str, str]) -> RateLimits:
     """What holds for this backend's provider."""
     limit = config.limits.get(backend.type)
-    concurrency = (limit and limit.concurrency) or members.concurrency(backend, environ)
-    return RateLimits(concurrency, limit and limit.requests_per_minute)
+    concurrency = limit and limit.concurrency
+    return RateLimits(
+        concurrency or members.concurrency(backend, environ),
+        limit and limit.requests_per_minute,
+        is_set=concurrency is not None,
+    )

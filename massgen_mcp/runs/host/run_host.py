@@ -60,11 +60,13 @@ class ExecutedRun:
 class RunHost:
     """Runs that are executed here share the limits of their providers."""
 
-    def __init__(self, environ: Mapping[str, str], stored: StoredRuns | None) -> None:
+    def __init__(
+        self, environ: Mapping[str, str], stored: StoredRuns | None, limiters: ProviderLimiters | None = None
+    ) -> None:
         """`stored` None: the runs are in no list, so nobody controls them and none can be started inside them."""
         self._environ = environ
         self.stored = stored
-        self._limiters = ProviderLimiters()
+        self._limiters = limiters or ProviderLimiters()
         self._handles: dict[str, RunHandle] = {}
         self._setups: dict[str, Callable[[], None]] = {}
         """What cuts them short, for the runs that are no further."""

@@ -21,6 +21,7 @@ from procrastinate.connector import Notify
 from procrastinate.jobs import DeleteJobCondition, Status
 from procrastinate.worker import Worker as JobWorker
 
+from massgen_mcp.backends.limiter import ProviderLimiters
 from massgen_mcp.errors import JournalNewer, MassgenError, root_causes, storage_fault
 from massgen_mcp.runs.engine import RunRow
 from massgen_mcp.runs.host.execute import break_off
@@ -32,6 +33,7 @@ from massgen_mcp.runs.store.postgres.database import SESSION, is_away
 from massgen_mcp.runs.store.postgres.engine import ClusterEngine, WorkerNews
 from massgen_mcp.runs.store.postgres.event_log import TakenOver
 from massgen_mcp.runs.store.postgres.objects import LAST_EPOCH, Mirror
+from massgen_mcp.runs.store.postgres.shares import SharedLimits
 from massgen_mcp.runs.store.postgres.store import NESTED, TASK
 from massgen_mcp.threads import imported
 from massgen_mcp.workspace.snapshot import remove_tree
@@ -74,7 +76,8 @@ class Worker:
         self._executing: dict[str, anyio.CancelScope] = {}
         self._news = WorkerNews(engine.listener, engine.appender, self._executing.__contains__)
         self._service = RunService(engine, environ)
-        self._host = RunHost(environ, StoredRuns(engine, self._service, self._news))
+        self._limiters, self._shares = ProviderLimiters(shared=True), SharedLimits(engine.url, self._name)
+        self._host = RunHost(environ, StoredRuns(engine, self._service, self._news), self._limiters)
         self._jobs = App(
             connector=_RetryingConnector(conninfo=engine.url, min_size=1, max_size=4, configure=_configure)
         )
@@ -102,7 +105,7 @@ class Worker:
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
             async with self._jobs.open_async(), anyio.create_task_group() as aside:
                 aside.start_soon(self._leave_on_signal, signals)
-                for task in (self._news.serve, self._heed_controls, self._look_after_lost):
+                for task in (self._news.serve, self._heed_controls, self._look_after_lost, self._share_limits):
                     aside.start_soon(task)
                 aside.start_soon(prune_regularly, self._engine)
                 async with anyio.create_task_group() as working:
@@ -111,6 +114,9 @@ class Worker:
                 aside.cancel_scope.cancel()
         with suppress(MassgenError):
             await anyio.to_thread.run_sync(self._store.unregister_worker, self._name)
+            await self._limiters.renew_shares(self._shares.renew)
+            await anyio.to_thread.run_sync(self._shares.leave)
+        self._shares.close()
 
     def _make_own(self) -> None:
         """A place for files of runs, without those of workers that were killed here."""
@@ -215,6 +221,19 @@ class Worker:
                     await self._host.heed_controls()
                 except MassgenError as error:  # they are wanted still
                     logger.warning("%s", error)
+
+    async def _share_limits(self) -> None:
+        """Providers are asked no more by all workers together than their limits allow. While PostgreSQL is away, calls
+        begin until the leases end, and then wait for it, as the runs do.
+        """
+        while True:
+            try:
+                await self._limiters.renew_shares(self._shares.renew)
+            except MassgenError as error:
+                logger.warning("%s", error)
+            await anyio.sleep(AGAIN_SECONDS)
+            with anyio.move_on_after(LOOK_SECONDS - AGAIN_SECONDS):
+                await self._limiters.shares_wanted()
 
     async def _look_after_lost(self) -> None:
         """Runs whose workers are gone get other ones, and so do those that have no job: one that lost its run may still

@@ -20,6 +20,7 @@ from massgen_mcp.runs.store.postgres.event_log import Appender, PostgresLog
 from massgen_mcp.runs.store.postgres.news import CHANNEL, NewsListener, Subscription
 from massgen_mcp.runs.store.postgres.objects import KINDS, PULLED, Mirror, RunObjects
 from massgen_mcp.runs.store.postgres.schema import upgrade
+from massgen_mcp.runs.store.postgres.shares import in_use
 from massgen_mcp.runs.store.postgres.store import ClusterStore
 from massgen_mcp.workspace.snapshot import remove_tree
 
@@ -218,6 +219,11 @@ class ClusterEngine(Engine):
             found.append(("clock", "warn", message, "no run suffers, but times that are shown are wrong"))
         else:
             found.append(("clock", "ok", "as PostgreSQL's", ""))
+        with self.store.database.reading() as db:
+            for address, name, held, most, workers in in_use(db):
+                found.append(
+                    ("shared limits", "ok", f"{address}: {name} {held} of {most}, held by {workers} workers", "")
+                )
         return [*found, self._check_files()]
 
     def _check_files(self) -> Check:
