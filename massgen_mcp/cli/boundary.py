@@ -4,8 +4,8 @@ import os
 import traceback
 from collections.abc import Callable
 
-from massgen_mcp.cli.interrupt import raise_on_interrupt
 from massgen_mcp.cli.output import print_error
+from massgen_mcp.cli.process import raise_on_interrupt
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.errors import MassgenError, root_causes, storage_fault
 from massgen_mcp.redaction import redacted_output

@@ -1,7 +1,13 @@
-"""The parser of both commands: a wrong command line is one line that says what was most likely meant."""
+"""The parser of both commands: `--help` is a manual page, a wrong command line is one line that says what was most
+likely meant, and a shell that completes (bash, zsh, fish) is given candidates.
+"""
 
 import argparse
+import os
+import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from textwrap import fill
 from types import MappingProxyType
 from typing import ClassVar, NoReturn, cast
 
@@ -51,8 +57,6 @@ class Parser(argparse.ArgumentParser):
     """The argument that is a text of several words."""
 
     def error(self, message: str) -> NoReturn:
-        import re  # a right command line needs none of it
-
         for theirs, ours in _PLAINER:
             message = re.sub(theirs, ours, message, count=1, flags=re.DOTALL)
         for action in self._actions:
@@ -133,3 +137,66 @@ def counting_number(text: str) -> int:
 def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
     for action in parser._actions:  # noqa: SLF001 - argparse tells them in no other way
         yield from (option for option in action.option_strings if option.startswith("--"))
+
+
+WIDEST_TERM = 24
+"""A longer term stands on a line of its own, its text below it."""
+DEEP = " " * 8
+NARROWEST = 20
+_TERM = re.compile(r"( +\S.*?  +)(\S.*)")
+
+
+class Manual(argparse.HelpFormatter):
+    """Wraps paragraphs at the terminal's width; indented lines stay, and `  term  text` hangs under its text."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n".join(_wrapped(line, width, indent) for line in text.strip("\n").splitlines())
+
+
+def _wrapped(line: str, width: int, indent: str) -> str:
+    if term := _TERM.fullmatch(line):
+        head, text = indent + term[1], term[2]
+        if len(head) > WIDEST_TERM:
+            return f"{head.rstrip()}\n{_filled(text, width, indent + DEEP)}"
+        return head + _filled(text, width, " " * len(head)).lstrip()
+    return indent + line if line.startswith(" ") or not line else _filled(line, width, indent)
+
+
+def _filled(text: str, width: int, indent: str) -> str:
+    width = max(width, len(indent) + NARROWEST)
+    return fill(text, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+
+
+SHELLS = ("bash", "zsh", "fish")
+ASKED = "_ARGCOMPLETE"
+"""Set by the shell's part of argcomplete when it wants candidates instead of a run."""
+WORD_BREAKS = "_ARGCOMPLETE_COMP_WORDBREAKS"
+"""Where bash ends a word. It names @ there, but replaces the @ of @examples/NAME together with the rest."""
+
+
+class PrintCompletion(argparse.Action):
+    """`--completion SHELL`: print what the shell has to evaluate, and exit."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,  # noqa: ARG002 - argparse's signature
+        values: str | Sequence[object] | None,
+        option_string: str | None = None,  # noqa: ARG002 - argparse's signature
+    ) -> None:
+        from argcomplete.shell_integration import shellcode
+
+        sys.stdout.write(shellcode([parser.prog], shell=str(values)))
+        parser.exit(0)
+
+
+def answer_shell(parser: argparse.ArgumentParser) -> None:
+    """If a shell asks for candidates, give them and end the process; otherwise do nothing."""
+    if ASKED not in os.environ:
+        return
+    import argcomplete
+
+    from massgen_mcp.cli.candidates import Candidates
+
+    os.environ[WORD_BREAKS] = os.environ.get(WORD_BREAKS, "").replace("@", "")
+    argcomplete.autocomplete(parser, default_completer=Candidates(), always_complete_options=False)

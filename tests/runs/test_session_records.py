@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from massgen_mcp.cli.massgen.sessions import open_session
+from massgen_mcp.cli.massgen.earlier_runs import open_session
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.question import EarlierTurn
 from massgen_mcp.runs.sessions.session_records import SessionRecords, SessionTurn

@@ -1,19 +1,23 @@
-"""What a person is told before and after a run: on a terminal in colours, elsewhere as plain sentences."""
+"""What a person is told before and after a run: on a terminal in colours, elsewhere as plain sentences. Whoever looks
+elsewhere meanwhile hears of its end by the terminal's bell and title, and a notice on the desktop where it shows one.
+"""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from massgen_mcp.cli.output import print_text
+from massgen_mcp.cli.output import print_text, send_to_terminal
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.views.answer_text import outcome_line
 from massgen_mcp.views.ending import RemainingFiles, ending_lines
 from massgen_mcp.views.firmness import cautions
+from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.styled import Line, Span, text_of, wrap
 
 if TYPE_CHECKING:
     from massgen_mcp.cli.live.terminal import Terminal  # a terminal library, for terminals only
+
 
 _UNBROKEN = 10_000
 """Columns where there is no terminal: whoever shows a sentence breaks it, a screen reader reads it as it is."""
@@ -67,3 +71,33 @@ class Telling:
         for one in lines:
             if text := text_of(one).lstrip(_SIGNS):
                 self._say(text)
+
+
+_QUESTION = 60
+_BELL, _OSC, _ST = "\a", "\x1b]", "\x1b\\"
+
+
+def draw_attention(run: RunState, environ: Mapping[str, str]) -> None:
+    """Of a run that was shown live, unless it was cancelled there."""
+    if run.state == "cancelled":
+        return
+    words = f"massgen: {run.state.replace('_', ' ')}: {preview(plain(run.question), _QUESTION)}"
+    send_to_terminal(f"{_BELL}{_title(words, environ)}{_notice(words, environ)}")
+
+
+def _title(words: str, environ: Mapping[str, str]) -> str:
+    return "" if environ.get("TERM") == "linux" else f"{_OSC}2;{words}{_ST}"
+
+
+def _notice(words: str, environ: Mapping[str, str]) -> str:
+    """Each terminal has its own sequence. A multiplexer would pass none on."""
+    term, program = environ.get("TERM", ""), environ.get("TERM_PROGRAM", "")
+    if environ.get("TMUX") or environ.get("STY"):
+        return ""
+    if term == "xterm-kitty":
+        return f"{_OSC}99;;{words}{_ST}"
+    if term.startswith(("rxvt-unicode", "foot")):
+        return f"{_OSC}777;notify;massgen;{words.replace(';', ',')}{_ST}"
+    if term == "xterm-ghostty" or program in ("iTerm.app", "WezTerm", "ghostty"):
+        return f"{_OSC}9;{words}{_ST}"
+    return ""

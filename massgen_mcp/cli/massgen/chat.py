@@ -17,20 +17,18 @@ from typing import TYPE_CHECKING, Literal
 
 from massgen_mcp.cli.asking import on_terminal, person_at_terminal
 from massgen_mcp.cli.exits import EXIT_OK, exit_of_foreground
-from massgen_mcp.cli.interrupt import raise_on_interrupt
 from massgen_mcp.cli.live.telling import Telling
 from massgen_mcp.cli.massgen.applying import apply_at_end, decides
 from massgen_mcp.cli.massgen.chat_input import PipeReader, Reader
-from massgen_mcp.cli.massgen.earlier_runs import describe_interrupted, interrupted_here, run_to_continue
+from massgen_mcp.cli.massgen.display import OwnTerminal
+from massgen_mcp.cli.massgen.earlier_runs import describe_interrupted, interrupted_here, open_session, run_to_continue
 from massgen_mcp.cli.massgen.mentions import mentioned_paths
 from massgen_mcp.cli.massgen.one_run import execute_shown, tell_end, write_answer
 from massgen_mcp.cli.massgen.options import Options
-from massgen_mcp.cli.massgen.own_terminal import OwnTerminal
-from massgen_mcp.cli.massgen.people import way_back
-from massgen_mcp.cli.massgen.sessions import open_session
-from massgen_mcp.cli.massgen.team import find_team, given_of, look_before, output_file
-from massgen_mcp.cli.massgen.trying import agreed_to_checks
+from massgen_mcp.cli.massgen.reporting import way_back
+from massgen_mcp.cli.massgen.team import agreed_to_checks, find_team, given_of, look_before, output_file
 from massgen_mcp.cli.output import print_line, print_text
+from massgen_mcp.cli.process import raise_on_interrupt
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.examples import example_name
 from massgen_mcp.config.models.config import AgentSettings

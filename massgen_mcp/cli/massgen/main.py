@@ -5,8 +5,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 
 from massgen_mcp.cli.exits import EXIT_CONFIG, EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK
-from massgen_mcp.cli.interrupt import leave_on_interrupt
-from massgen_mcp.cli.streams import open_closed_streams
+from massgen_mcp.cli.process import leave_on_interrupt, open_closed_streams
 
 TYPE_CHECKING = False
 
@@ -85,7 +84,7 @@ def _do(options: "Options") -> int:
 
         return validate(options.validate, environ=os.environ)
     if options.list_sessions:
-        from massgen_mcp.cli.massgen.sessions import show_sessions
+        from massgen_mcp.cli.massgen.earlier_runs import show_sessions
 
         return show_sessions(Path.cwd())
     if options.resume is not None:

@@ -14,26 +14,23 @@ import anyio
 
 from massgen_mcp.cli.asking import on_terminal
 from massgen_mcp.cli.exits import EXIT_INTERRUPTED, EXIT_OK, exit_of_foreground
-from massgen_mcp.cli.interrupt import leave_on_interrupt
-from massgen_mcp.cli.live.attention import draw_attention
 from massgen_mcp.cli.live.display import LET_GO, Display
+from massgen_mcp.cli.live.telling import draw_attention
 from massgen_mcp.cli.massgen.applying import apply_at_end, decides
-from massgen_mcp.cli.massgen.automation import Lines
-from massgen_mcp.cli.massgen.display import DebugLog, choose_display, shown_live
+from massgen_mcp.cli.massgen.display import DebugLog, OwnTerminal, choose_display, shown_live
 from massgen_mcp.cli.massgen.earlier_runs import (
     describe_interrupted,
     interrupted_here,
     note_left,
+    open_session,
     run_to_continue,
 )
 from massgen_mcp.cli.massgen.mentions import mentioned_paths, unread_mentions
 from massgen_mcp.cli.massgen.options import Options
-from massgen_mcp.cli.massgen.own_terminal import OwnTerminal
-from massgen_mcp.cli.massgen.people import Account
-from massgen_mcp.cli.massgen.sessions import open_session
-from massgen_mcp.cli.massgen.team import given_of, look_before, output_file
-from massgen_mcp.cli.massgen.trying import agreed_to_checks
+from massgen_mcp.cli.massgen.reporting import Account, Lines
+from massgen_mcp.cli.massgen.team import agreed_to_checks, given_of, look_before, output_file
 from massgen_mcp.cli.output import print_error, print_line
+from massgen_mcp.cli.process import leave_on_interrupt
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.config.loader import is_config
 from massgen_mcp.errors import MassgenError

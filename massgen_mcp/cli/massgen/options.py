@@ -13,10 +13,16 @@ from pathlib import Path
 from typing import get_args
 
 from massgen_mcp import __version__
-from massgen_mcp.cli.command_line import Parser, counting_number, whole_number
-from massgen_mcp.cli.completion import SHELLS, PrintCompletion, answer_shell
+from massgen_mcp.cli.command_line import (
+    SHELLS,
+    Manual,
+    Parser,
+    PrintCompletion,
+    answer_shell,
+    counting_number,
+    whole_number,
+)
 from massgen_mcp.cli.exits import EXIT_CONFIG
-from massgen_mcp.cli.manual import Manual
 from massgen_mcp.cli.verbs import SAID_ELSEWHERE, VERBS
 from massgen_mcp.config.given import GivenDecide
 

@@ -1,7 +1,9 @@
-"""What a command line says about the team, and how its person consents. The rule that decides is in `request`."""
+"""What a command line says about the team, and what its person is asked before a run: to consent, where the rule in
+`request` says so, and whether to go on with checks that say nothing here.
+"""
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -112,3 +114,28 @@ def _models(options: Options) -> list[str]:
         name = options.backend if row is None else row.type
         raise MassgenError("config_invalid", f"--backend {name}: name the model as well, with --model")
     return [f"{row.type}/{row.strong_model}"]
+
+
+CHECKS_SECONDS = 600.0
+"""For all checks together; what has not run then runs in the run."""
+
+
+async def agreed_to_checks(team: Team, say: Callable[[str], None]) -> bool:
+    """Whether the run may begin. `say` is for what a person should read."""
+    config = team.config
+    if not config.orchestrator.checks:
+        return True
+    from massgen_mcp.runs.host.setting_up import try_checks
+
+    say("Trying the checks on your files as they are; no model is asked yet.")
+    tried = await try_checks(config, team.environ, seconds=CHECKS_SECONDS)
+    for one in tried:
+        say(f"Check {one}")
+    void = [one for one in tried if one.state == "void"]
+    if not void:
+        return True
+    say(f"{len(void)} of {len(tried)} checks would say nothing of the answers' files in this environment.")
+    try:
+        return confirm("Begin all the same", default=False)
+    except KeyboardInterrupt:
+        return False

@@ -7,8 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from massgen_mcp.cli.exits import EXIT_BROKEN, EXIT_STOPPED, exit_of_error
-from massgen_mcp.cli.interrupt import leave_on_interrupt
-from massgen_mcp.cli.streams import open_closed_streams
+from massgen_mcp.cli.process import leave_on_interrupt, open_closed_streams
 
 if TYPE_CHECKING:
     from massgen_mcp.server.front import Front
@@ -16,9 +15,10 @@ if TYPE_CHECKING:
 VERBS = "massgen_mcp.cli.massgen_mcp.verbs"
 MODULES = {
     **dict.fromkeys(("answer", "cancel", "mark", "raise-budget", "resume"), "controls"),
-    "check-adapter": "check_adapter",
+    **dict.fromkeys(("start", "store", "worker"), "several_machines"),
+    **dict.fromkeys(("runs", "wait"), "status"),
+    "check-adapter": "doctor",
     "uninstall": "install",
-    "wait": "status",
 }
 """Of verbs that share one; each other verb has a module of its name."""
 

@@ -10,10 +10,16 @@ from pathlib import Path
 from typing import get_args
 
 from massgen_mcp import __version__
-from massgen_mcp.cli.command_line import Parser, counting_number, whole_number
-from massgen_mcp.cli.completion import SHELLS, PrintCompletion, answer_shell
+from massgen_mcp.cli.command_line import (
+    SHELLS,
+    Manual,
+    Parser,
+    PrintCompletion,
+    answer_shell,
+    counting_number,
+    whole_number,
+)
 from massgen_mcp.cli.exits import EXIT_USAGE
-from massgen_mcp.cli.manual import Manual
 from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS, SCOPES
 from massgen_mcp.cli.verbs import SAID_ELSEWHERE, VERBS
 from massgen_mcp.run_state.status import RunStatus

@@ -34,6 +34,9 @@ class ToolReply(ResultPart):
     def text(self) -> str:
         """Every fact of the data, for a model to read."""
 
+    def as_json(self) -> str:
+        return as_json(self.structured())
+
     @classmethod
     def schema_sources(cls) -> tuple[type[BaseModel], ...]:
         """The models whose fields the data has: all those of the first, and some of the others."""

@@ -5,10 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from massgen_mcp.cli.command_line import Parser, counting_number, whole_number
-from massgen_mcp.cli.completion import answer_shell
+from massgen_mcp.cli.command_line import Manual, Parser, answer_shell, counting_number, whole_number
 from massgen_mcp.cli.exits import EXIT_CONFIG
-from massgen_mcp.cli.manual import Manual
 from massgen_mcp.cli.massgen.options import CONCURRENCY, dollars, model_names
 from massgen_mcp.evaluation.comparing import MOST_SAMPLES
 

@@ -6,10 +6,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal, get_args
 
-from massgen_mcp.cli.command_line import Parser, whole_number
-from massgen_mcp.cli.completion import answer_shell
+from massgen_mcp.cli.command_line import Manual, Parser, answer_shell, whole_number
 from massgen_mcp.cli.exits import EXIT_EXECUTION
-from massgen_mcp.cli.manual import Manual
 from massgen_mcp.cli.massgen.options import Options, dollars, model_names
 
 Format = Literal["markdown", "json", "sarif"]

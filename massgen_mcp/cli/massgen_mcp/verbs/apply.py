@@ -4,7 +4,6 @@ import argparse
 from collections.abc import Iterator
 
 from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
-from massgen_mcp.cli.massgen_mcp.verbs.common import print_json
 from massgen_mcp.cli.output import print_error, print_line
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.run_state.state import RunState
@@ -44,7 +43,7 @@ async def run(options: argparse.Namespace) -> int:
     if options.json and options.all:
         print_line(as_json([outcome.structured() for outcome in outcomes]))
     elif options.json:
-        print_json(outcomes[0])
+        print_line(outcomes[0].as_json())
     else:
         for outcome in outcomes:
             _say(outcome)

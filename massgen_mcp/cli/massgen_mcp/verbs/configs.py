@@ -5,7 +5,6 @@ import json
 import os
 
 from massgen_mcp.cli.exits import EXIT_OK
-from massgen_mcp.cli.massgen_mcp.verbs.common import print_json
 from massgen_mcp.cli.output import print_line, print_text
 from massgen_mcp.config.examples import list_examples
 from massgen_mcp.server.results import config_list
@@ -19,7 +18,7 @@ async def run(options: argparse.Namespace) -> int:
         return EXIT_OK
     found = await config_list(options.name, os.environ)
     if options.json:
-        print_json(found)
+        print_line(found.as_json())
     elif found.yaml is not None:
         print_text(found.yaml)
     else:

@@ -4,7 +4,6 @@ import argparse
 from typing import Literal
 
 from massgen_mcp.cli.exits import EXIT_NOT_ENDED, EXIT_OK
-from massgen_mcp.cli.massgen_mcp.verbs.common import print_json
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.runs.engine import Action
@@ -44,7 +43,7 @@ async def _control(
     if action == "cancel":
         view = await service.wait(run_id, until="terminal", seconds=CANCEL_SECONDS, cursor=None)
     if options.json:
-        print_json(controlled(view, action))
+        print_line(controlled(view, action).as_json())
     else:
         taken_up = action == "resume" and view.state == "interrupted"
         print_line(f"{run_id}: {'a runner goes on with it now' if taken_up else view.state}")

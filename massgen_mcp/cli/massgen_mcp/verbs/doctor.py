@@ -1,13 +1,17 @@
-"""`massgen-mcp doctor`: is everything there that runs and clients need, and what to do where it is not."""
+"""`massgen-mcp doctor`: is everything there that runs and clients need, and what to do where it is not.
+`massgen-mcp check-adapter NAME`: does an adapter behave as a run needs it?
+"""
 
 import argparse
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import anyio.to_thread
 
+from massgen_mcp.api.calls import run as run_team
 from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
 from massgen_mcp.cli.massgen_mcp.install.check import check_clients
 from massgen_mcp.cli.output import print_line
@@ -16,6 +20,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import STORE_VARIABLE, find_home
 from massgen_mcp.request.build import CallerRequest, adjusted_team
 from massgen_mcp.request.team import NamedTeam
+from massgen_mcp.runs.doctor.adapters import check_adapter, find_adapter
 from massgen_mcp.runs.doctor.checks import check_all
 from massgen_mcp.runs.doctor.command_sandbox import sandbox_checks, server_checks
 from massgen_mcp.runs.doctor.frameworks import check_frameworks
@@ -32,11 +37,49 @@ LOST = (
     "and runs of the command line stay in their projects' .massgen, in no list"
 )
 
+PLAYED = {"ok": "pass", "warn": "skip", "fail": "FAIL"}
+"""How `check-adapter` says how it went."""
+
 
 async def run(options: argparse.Namespace) -> int:
+    plays = options.verb == "check-adapter"
+    checks = await (_played(options.name) if plays else _looked_at(options))
+    if options.json:
+        print_line(json.dumps({"checks": [asdict(check) for check in checks]}))
+    elif plays:
+        for check in checks:
+            print_line(f"{PLAYED[check.level]}  {check.name}: {check.message}")
+    else:
+        for check in checks:
+            _say(check)
+    return EXIT_FAILED if any(check.level == "fail" for check in checks) else EXIT_OK
+
+
+async def _played(name: str) -> Sequence[DoctorCheck]:
+    """An installed adapter in the situations that a run brings."""
+    adapter = find_adapter(name)
+    checks = await check_adapter(adapter, os.environ)
+    if (config := adapter.rehearse("answers")) is not None:
+        checks.append(await _whole_run(name, config.model_dump(mode="json")))
+    return checks
+
+
+async def _whole_run(name: str, settings: dict[str, object]) -> DoctorCheck:
+    """A team of two of them, from the question to the final answer."""
+    backend = {"type": "installed", "adapter": name, "settings": settings}
+    agents = [{"id": each, "backend": backend} for each in ("one", "two")]
+    limits = {"orchestrator_timeout_seconds": 60}
+    try:
+        await run_team("What is six times seven?", config_dict={"agents": agents, "timeout_settings": limits})
+    except MassgenError as error:
+        return DoctorCheck("run", "fail", f"a team of two comes to no final answer: {error}")
+    return DoctorCheck("run", "ok", "a team of two comes to a final answer")
+
+
+async def _looked_at(options: argparse.Namespace) -> Sequence[DoctorCheck]:
     engine = local_engine(find_home(os.environ))
     rebuilt = [_check_of(await anyio.to_thread.run_sync(rebuild, engine))] if options.rebuild else []
-    checks = [
+    return [
         *rebuilt,
         *check_all(engine, os.environ),
         *await _shared(),
@@ -47,12 +90,6 @@ async def run(options: argparse.Namespace) -> int:
         *await _tried(options.config, Path.cwd()),
         *check_clients(Path.cwd(), os.environ),
     ]
-    if options.json:
-        print_line(json.dumps({"checks": [asdict(check) for check in checks]}))
-    else:
-        for check in checks:
-            _say(check)
-    return EXIT_FAILED if any(check.level == "fail" for check in checks) else EXIT_OK
 
 
 async def _shared() -> list[DoctorCheck]:

@@ -7,7 +7,6 @@ from pathlib import Path
 from massgen_mcp.cli.asking import person_at_terminal
 from massgen_mcp.cli.exits import exit_of_run
 from massgen_mcp.cli.live.telling import Telling
-from massgen_mcp.cli.massgen_mcp.verbs.common import print_json
 from massgen_mcp.cli.output import print_line, print_text
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.runs.view.run_view import RunView
@@ -23,7 +22,7 @@ async def run(options: argparse.Namespace) -> int:
         view = await service.look(await service.find(options.run_id))
         found = results.whole_result(view, what, options.agent)
         if options.json:
-            print_json(found)
+            print_line(found.as_json())
         else:
             _say(found, view, options)
     return exit_of_run(view)

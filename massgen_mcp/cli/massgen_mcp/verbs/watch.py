@@ -12,9 +12,8 @@ from anyio.abc import TaskGroup
 
 from massgen_mcp.cli.asking import person_at_terminal
 from massgen_mcp.cli.exits import EXIT_OK, exit_of_run
-from massgen_mcp.cli.live.attention import draw_attention
 from massgen_mcp.cli.live.display import Display, Sentences
-from massgen_mcp.cli.live.telling import Telling, kept_of
+from massgen_mcp.cli.live.telling import Telling, draw_attention, kept_of
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.errors import MassgenError

@@ -1,9 +1,10 @@
-"""Ctrl-C that leaves at once: while a command is still being loaded, and once a run was cancelled. Imports nothing of
-ours.
+"""The process of a command: Ctrl-C that leaves at once, while the command is still being loaded and once a run was
+cancelled, and standard streams that whoever started it has closed. Imports nothing of ours.
 """
 
 import os
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
@@ -29,3 +30,16 @@ def _set(handler: Callable[[int, FrameType | None], object]) -> None:
     """Where a program of somebody else runs the command on a thread, its signals stay as that program has them."""
     with suppress(ValueError):
         signal.signal(signal.SIGINT, handler)
+
+
+def open_closed_streams() -> None:
+    """Of closed ones (`<&-`, `>&-`) nothing is read, and nothing is written there. Also keeps any file of ours from
+    taking the place of one of them.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            os.dup2(nothing, number)
+            if nothing != number:
+                os.close(nothing)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))

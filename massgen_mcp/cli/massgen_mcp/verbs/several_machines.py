@@ -1,25 +1,60 @@
-"""`massgen-mcp start QUESTION`: a run for the workers of a store of several machines, with directories of this one."""
+"""A store of several machines: `massgen-mcp store upgrade` makes its tables or brings them to this version,
+`massgen-mcp worker` executes its runs until it is told to leave, and `massgen-mcp start QUESTION` starts one, with
+directories of this machine.
+"""
 
 import argparse
+import logging
 import os
+import sys
 from pathlib import Path
+
+import anyio.to_thread
 
 from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.massgen_mcp.options import how_to_ask
 from massgen_mcp.cli.output import print_line
+from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.adjusted import RequestedLimits, given_path
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import STORE_VARIABLE, find_home
+from massgen_mcp.open_files import allow_open_files
+from massgen_mcp.redaction import redacted_output
 from massgen_mcp.request.build import CallerRequest, build_request
 from massgen_mcp.request.team import NamedTeam
 from massgen_mcp.request.trust import Consent
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.opening import open_cluster
+from massgen_mcp.server.log import JsonLog
 from massgen_mcp.server.results.reply import as_json
 
 
 async def run(options: argparse.Namespace) -> int:
-    """Raises `MassgenError` for whatever keeps the run from beginning."""
+    """Raises `MassgenError` where it cannot begin."""
+    match options.verb:
+        case "start":
+            await _start(options)
+        case "worker":
+            await _work(options)
+        case _:
+            taken = await anyio.to_thread.run_sync(open_cluster(find_home(os.environ), os.environ).upgrade)
+            print_line(f"upgraded: {len(taken)} steps" if taken else "up to date")
+    return EXIT_OK
+
+
+async def _work(options: argparse.Namespace) -> None:
+    engine = open_cluster(find_home(os.environ).ensure(), os.environ)
+    from massgen_mcp.runs.host.worker import work  # needs procrastinate, of the same extra
+
+    allow_open_files()
+    with redacted_output(redactor_for(os.environ)):
+        logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+        if options.log_format == "json":
+            logging.getLogger().handlers[0].setFormatter(JsonLog())
+        await work(engine, os.environ, options.pools, options.concurrency)
+
+
+async def _start(options: argparse.Namespace) -> None:
     if not os.environ.get(STORE_VARIABLE):
         raise MassgenError(
             "invalid_arguments", how_to_ask('"QUESTION"') + "; start is for a --store of several machines"
@@ -45,4 +80,3 @@ async def run(options: argparse.Namespace) -> int:
     finally:
         service.close()
     print_line(as_json({"run_id": view.row.run_id, "reused": reused}) if options.json else view.row.run_id)
-    return EXIT_OK
