@@ -13,10 +13,9 @@ from typing import Any
 
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.views.answer_text import outcome_line
-from massgen_mcp.views.ending import RemainingFiles, ending_lines
+from massgen_mcp.views.ending import RemainingFiles, ending_lines, outcome_line
+from massgen_mcp.views.event_lines import spoken_line
 from massgen_mcp.views.firmness import cautions
-from massgen_mcp.views.live_events import spoken_line
 from massgen_mcp.views.plain_text import plain
 from massgen_mcp.views.styled import text_of, wrap
 

@@ -17,9 +17,9 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.host.foreground import run_here
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
+from massgen_mcp.views.coordination_record import agent_mapping, answers, vote_results
 from massgen_mcp.views.ending import RemainingFiles
 from massgen_mcp.views.firmness import firmness
-from massgen_mcp.views.vote_results import agent_mapping, answers, vote_results
 
 
 async def perform(

@@ -19,10 +19,9 @@ from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.client.decisions import Decision, undecided
 from massgen_mcp.server.results import Ways, applied
 from massgen_mcp.server.results.words import reason_of
-from massgen_mcp.views.answer_text import outcome_line
-from massgen_mcp.views.ending import helps
+from massgen_mcp.views.ending import helps, outcome_line
+from massgen_mcp.views.event_lines import spoken_line
 from massgen_mcp.views.firmness import cautions
-from massgen_mcp.views.live_events import spoken_line
 from massgen_mcp.views.plain_text import counted
 from massgen_mcp.views.styled import text_of
 from massgen_mcp.views.votes_text import name_of

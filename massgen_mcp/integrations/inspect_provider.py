@@ -15,10 +15,10 @@ from massgen_mcp.errors import MassgenError, RunNotCompleted
 from massgen_mcp.evaluation.surroundings import surroundings, team_as_measured
 from massgen_mcp.integrations.called_model import UnsupportedParameters, request_of
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.views.checks import written_tests
 from massgen_mcp.views.coordination_record import coordination_events
 from massgen_mcp.views.ending import RemainingFiles
 from massgen_mcp.views.spent import spent_json
-from massgen_mcp.views.written_tests import written_tests
 
 AT_ONCE = 4
 """Runs, unless Inspect is told another number."""

@@ -6,11 +6,11 @@ from massgen_mcp.events.run import RunFailed, RunTimedOut
 from massgen_mcp.page.data import CallerAction, Tone
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
+from massgen_mcp.views.checks import standing_in_tests
 from massgen_mcp.views.firmness import firmness, shortly
 from massgen_mcp.views.plain_text import counted
 from massgen_mcp.views.spent import clock, cost_of, count
 from massgen_mcp.views.votes_text import votes_won
-from massgen_mcp.views.written_tests import standing_in_tests
 
 
 def headline(run: RunState) -> str:

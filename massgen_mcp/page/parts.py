@@ -34,8 +34,8 @@ from massgen_mcp.page.history import PastChecked, Sent, key_of
 from massgen_mcp.page.texts import TextRoom
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.views.checks import MISUNDERSTANDING, standing_in_tests
 from massgen_mcp.views.spent import cost_of, count, money_notes
-from massgen_mcp.views.written_tests import MISUNDERSTANDING, standing_in_tests
 
 MOST_PATCH_BYTES = 300_000
 """So much of one patch is in a page."""

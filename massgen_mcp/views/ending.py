@@ -1,5 +1,5 @@
-"""What a person reads when a run has ended, beside its answer: votes, cost, files, what helps against a failure, and
-what to do next. Pure.
+"""What a person reads when a run has ended, beside its answer: above it how it ended, below it votes, cost, files, what
+helps against a failure, and what to do next. Pure.
 """
 
 from collections.abc import Mapping
@@ -9,12 +9,12 @@ from pathlib import Path
 from massgen_mcp.errors import DropReason, FailureReason
 from massgen_mcp.events.run import RunFailed, RunTimedOut
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.views.checks import check_notes
+from massgen_mcp.views.checks import check_notes, tests_notes
+from massgen_mcp.views.firmness import firmness, shortly
 from massgen_mcp.views.plain_text import plain, preview
-from massgen_mcp.views.spent import money_notes, spent_text
+from massgen_mcp.views.spent import clock, money_notes, spent_figures, spent_text
 from massgen_mcp.views.styled import Line, Span, wrap
-from massgen_mcp.views.votes_text import name_of, votes_lines
-from massgen_mcp.views.written_tests import tests_notes
+from massgen_mcp.views.votes_text import name_of, votes_lines, votes_won
 
 _LABEL = 7
 _MESSAGE = 300
@@ -112,3 +112,35 @@ def _row(label: str, text: str, width: int) -> list[Line]:
     head, *rest = wrap(text, width - _LABEL)
     style = "bad" if label == "!" else "dim"
     return [(Span(f"{label:<{_LABEL}}", style), Span(head)), *((Span(" " * _LABEL + row),) for row in rest)]
+
+
+def outcome_line(run: RunState) -> Line:
+    """How the run ended, in a line above its answer."""
+    figures = " · ".join([clock(run.elapsed(run.updated_at or 0.0)), *spent_figures(run.spent)])
+    match run.state:
+        case "completed":
+            how, weak = _agreement(run), shortly(firmness(run).weak)
+            if weak:
+                return (Span(f"☆ {run.author} · weak: {weak}", "busy"), Span(f" · {how} · {figures}", "dim"))
+            return (Span(f"★ {run.author}", "good"), Span(f" · {how} · {figures}", "dim"))
+        case "cancelled":
+            return (Span(f"Cancelled{_best(run)}", "busy"), Span(f" · {figures}", "dim"))
+        case "timed_out":
+            why = run.end.message if isinstance(run.end, RunTimedOut) else ""
+            return (Span(plain(f"Timed out{_best(run)}: {why}"), "busy"), Span(f" · {figures}", "dim"))
+        case _:
+            why = f" ({run.end.reason}): {preview(run.end.message, 500)}" if isinstance(run.end, RunFailed) else ""
+            best = _best(run) if run.best_answer is not None else ""
+            return (Span(plain(f"✗ Failed{best}{why}"), "bad"),)
+
+
+def _agreement(run: RunState) -> str:
+    if run.winner is None or len(run.agents) == 1:
+        return "answered"
+    outcome = run.winner.outcome.replace("_", " ")
+    won = votes_won(run)
+    return f"{outcome}, {won}" if won else outcome
+
+
+def _best(run: RunState) -> str:
+    return "; there is no answer yet" if run.best_answer is None else f"; the best answer so far is {run.author}'s"

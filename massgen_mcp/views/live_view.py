@@ -10,7 +10,7 @@ from massgen_mcp.events.run import InputKind
 from massgen_mcp.run_state.agents import AgentState
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.activity import Activities
-from massgen_mcp.views.plain_text import plain, preview
+from massgen_mcp.views.plain_text import end_of, newest_line, plain, preview, unmarked
 from massgen_mcp.views.spent import clock, cost_of, count, spent_figures
 from massgen_mcp.views.story import story
 from massgen_mcp.views.styled import (
@@ -26,7 +26,6 @@ from massgen_mcp.views.styled import (
     width_of,
     wrap,
 )
-from massgen_mcp.views.unmarked import end_of, newest_line, unmarked
 
 MIN_WIDTH = 24
 MIN_HEIGHT = 8

@@ -18,9 +18,8 @@ from rich.style import Style as Look
 from rich.syntax import ANSISyntaxTheme, Syntax
 from rich.theme import Theme
 
-from massgen_mcp.views.answer_text import MAX_WIDTH
 from massgen_mcp.views.plain_text import plain
-from massgen_mcp.views.styled import Line, Span, Style
+from massgen_mcp.views.styled import READABLE_WIDTH, Line, Span, Style
 
 _MEANINGS: dict[str, Style] = {
     "cyan": "title",
@@ -73,7 +72,7 @@ def parser() -> MarkdownIt:
 
 def rendered(text: str, width: int) -> list[Line]:
     """`text` in lines of at most `width` columns; only code may be wider."""
-    room = max(10, min(width, MAX_WIDTH))
+    room = max(10, min(width, READABLE_WIDTH))
     safe = "\n".join(plain(row.expandtabs(4)) for row in text.splitlines())
     console = Console(file=StringIO(), width=room, theme=_THEME, color_system="standard", force_terminal=True)
     segments = console.render(_Answer(safe), console.options)

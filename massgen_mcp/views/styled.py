@@ -3,6 +3,7 @@
 Must not know escape codes or colours: a style is a word for what the text means.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, takewhile
 from typing import Literal, NamedTuple
@@ -14,6 +15,12 @@ from massgen_mcp.views.plain_text import plain
 Style = Literal[
     "", "strong", "emphasis", "dim", "frame", "title", "busy", "good", "bad", "accent", "keyword", "name", "number"
 ]
+
+READABLE_WIDTH = 100
+"""Wider lines are hard to read."""
+
+_FENCE = re.compile(r"\s*(```|~~~)")
+_ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)]) +")
 
 
 class Span(NamedTuple):
@@ -128,3 +135,20 @@ def columns(cells: Sequence[tuple[Span | str, int]]) -> Line:
         span = Span(cell) if isinstance(cell, str) else cell
         row += [Span(fit(plain(span.text), width), span.style), Span(" ")]
     return tuple(row[:-1])
+
+
+def as_written(text: str, width: int) -> list[Line]:
+    """Markdown as it was written. Prose is broken at words; code is left to the terminal, so that it can be copied."""
+    lines, fenced = list[Line](), False
+    for raw in text.splitlines():
+        row = plain(raw.expandtabs(4)).rstrip()
+        fence = bool(_FENCE.match(row))
+        fenced ^= fence
+        if fence or fenced:
+            lines.append((Span(row),))
+        else:
+            item = _ITEM.match(row)
+            lines += [
+                (Span(part),) for part in wrap(row, min(width, READABLE_WIDTH), indent=len(item[0]) if item else 0)
+            ]
+    return lines

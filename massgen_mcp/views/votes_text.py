@@ -2,9 +2,9 @@
 
 from massgen_mcp.run_state.agents import Vote
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.views.plain_text import unmarked
 from massgen_mcp.views.sentences import decided_beyond_votes
 from massgen_mcp.views.styled import Line, Span, wrap
-from massgen_mcp.views.unmarked import unmarked
 
 
 def votes_lines(run: RunState, width: int) -> list[Line]:

@@ -14,7 +14,7 @@ from massgen_mcp.events.agent_work import ModelCallStarted
 from massgen_mcp.events.coordination import AgentDropped, AnswerSubmitted, CheckFinished, StageOpened, VoteCast
 from massgen_mcp.events.parts import Event
 from massgen_mcp.events.run import RunCompleted
-from massgen_mcp.views import written_tests as views
+from massgen_mcp.views import checks as views
 from tests.checks.project import commit, environ, team_on, write
 from tests.checks.test_refute import FinishIn, settle
 from tests.checks.writers import ADDS_TWO, DOUBLE, SQUARES, Step, doubling, test_of, tests, winner

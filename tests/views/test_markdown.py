@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from massgen_mcp.views.markdown import rendered
+from massgen_mcp.views.plain_text import end_of, newest_line, unmarked
 from massgen_mcp.views.styled import Line, Span, text_of, width_of
-from massgen_mcp.views.unmarked import end_of, newest_line, unmarked
 from tests.harness import without_escapes
 
 ANSWER = """\

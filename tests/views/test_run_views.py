@@ -9,9 +9,14 @@ from typing import Any
 from massgen_mcp.events.coordination import AnswerSubmitted, VoteCast, WinnerChosen
 from massgen_mcp.events.run import RunCompleted
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.views.coordination_record import coordination_events, coordination_table
+from massgen_mcp.views.coordination_record import (
+    agent_mapping,
+    answers,
+    coordination_events,
+    coordination_table,
+    vote_results,
+)
 from massgen_mcp.views.status_json import status_json
-from massgen_mcp.views.vote_results import agent_mapping, answers, vote_results
 from tests.teams import Ended, Script, run_team, team, upon
 
 

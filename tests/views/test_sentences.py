@@ -13,8 +13,7 @@ from massgen_mcp.page.history import RunHistory
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table
-from massgen_mcp.views.live_events import event_line
-from massgen_mcp.views.log_text import log_line
+from massgen_mcp.views.event_lines import event_line, log_line
 from massgen_mcp.views.sentences import sentence_of
 from massgen_mcp.views.spans import Spans
 

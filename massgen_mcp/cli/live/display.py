@@ -12,7 +12,7 @@ import anyio
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import Action
-from massgen_mcp.views.live_events import spoken_line
+from massgen_mcp.views.event_lines import spoken_line
 
 LET_GO = signal.SIGUSR1
 """Tells the process that executes a run that a person wants the terminal back, and the run to go on."""

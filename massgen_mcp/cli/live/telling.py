@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from massgen_mcp.cli.output import print_text, send_to_terminal
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.views.answer_text import outcome_line
-from massgen_mcp.views.ending import RemainingFiles, ending_lines
+from massgen_mcp.views.ending import RemainingFiles, ending_lines, outcome_line
 from massgen_mcp.views.firmness import cautions
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.styled import Line, Span, text_of, wrap

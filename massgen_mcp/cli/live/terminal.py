@@ -12,8 +12,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.renderer import print_formatted_text
 from prompt_toolkit.styles import Style as ToolkitStyle
 
-from massgen_mcp.views.answer_text import as_written
-from massgen_mcp.views.styled import Line, Style
+from massgen_mcp.views.styled import Line, Style, as_written
 
 _COLOURS: dict[Style, str] = {
     "strong": "bold",

@@ -28,7 +28,7 @@ from massgen_mcp.events.run import InputRequired
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.coordination_record import coordination_table
-from massgen_mcp.views.live_events import event_line
+from massgen_mcp.views.event_lines import event_line
 from massgen_mcp.views.live_view import live_view
 from massgen_mcp.views.styled import Line, Span, clip_line, line, text_of, width_of, wrap
 

@@ -44,10 +44,9 @@ from massgen_mcp.runs.host.foreground_run import ForegroundRun
 from massgen_mcp.runs.patches.earlier_changes import WINNER
 from massgen_mcp.runs.sessions.project import CHAT_HISTORY, PROJECT_FILES, own_place
 from massgen_mcp.runs.sessions.session_records import SessionRecords, SessionTurn
-from massgen_mcp.views.answer_text import outcome_line
 from massgen_mcp.views.banner import banner, mode_of, team_box
 from massgen_mcp.views.coordination_record import coordination_table
-from massgen_mcp.views.ending import RemainingFiles
+from massgen_mcp.views.ending import RemainingFiles, outcome_line
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.styled import Line, Span, text_of
 

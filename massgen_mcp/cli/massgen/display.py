@@ -17,7 +17,7 @@ from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.output import print_error
 from massgen_mcp.events.agent_work import TextDelta
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.views.log_text import log_line
+from massgen_mcp.views.event_lines import log_line
 from massgen_mcp.views.plain_text import plain_lines
 
 DEBUG_LOG = "massgen_debug.log"

@@ -15,9 +15,8 @@ from massgen_mcp.events.run import RunFailed, RunTimedOut
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
-from massgen_mcp.views.answer_text import outcome_line
 from massgen_mcp.views.checks import check_notes
-from massgen_mcp.views.ending import RemainingFiles
+from massgen_mcp.views.ending import RemainingFiles, outcome_line
 from massgen_mcp.views.firmness import dissent, firmness, why_weak
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.spent import dollars, money_notes, spent_text

@@ -20,7 +20,7 @@ from massgen_mcp.redaction import Redactor
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import EventWriter, RunFiles
 from massgen_mcp.runs.host.beats import next_beat
-from massgen_mcp.views.log_text import line, log_line
+from massgen_mcp.views.event_lines import log_line, stamped
 from massgen_mcp.views.plain_text import plain, plain_lines, preview
 from massgen_mcp.views.status_json import status_json
 
@@ -46,7 +46,9 @@ class RunLog:
     def note(self, text: str) -> None:
         """Write down what is no event, on one line. Never raises."""
         with suppress(OSError, ValueError):
-            self._file.write(f"{line(time.time(), 'WARNING', preview(self._redactor.text(text), NOTE_CHARACTERS))}\n")
+            self._file.write(
+                f"{stamped(time.time(), 'WARNING', preview(self._redactor.text(text), NOTE_CHARACTERS))}\n"
+            )
             self._file.flush()
 
     def report(self, error: BaseException) -> str:

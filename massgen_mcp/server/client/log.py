@@ -19,7 +19,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.server.client.connection import state_of
-from massgen_mcp.views.log_text import log_line
+from massgen_mcp.views.event_lines import log_line
 from massgen_mcp.views.sentences import Level, sentence_of
 
 _LEVELS: tuple[LoggingLevel, ...] = get_args(LoggingLevel)

@@ -8,7 +8,7 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.results.reply import ResultPart, listed, number
 from massgen_mcp.server.results.words import REASON_CHARACTERS, id_of, reason_of, shortened
-from massgen_mcp.views.written_tests import written_tests
+from massgen_mcp.views.checks import written_tests
 
 SOURCE_CHARACTERS = 80
 COMMAND_CHARACTERS = 100

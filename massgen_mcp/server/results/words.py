@@ -12,13 +12,12 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.patches.by_hand import patch_command
 from massgen_mcp.runs.view.run_view import NO_WORKER, RunView
 from massgen_mcp.server.client.where_keys_go import WHERE_KEYS_GO
-from massgen_mcp.views.checks import check_notes, hindered
+from massgen_mcp.views.checks import MISUNDERSTANDING, check_notes, hindered, standing_in_tests
 from massgen_mcp.views.firmness import dissent, firmness, shortly, why_weak
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.sentences import decided_beyond_votes
 from massgen_mcp.views.spent import money_notes
 from massgen_mcp.views.votes_text import nobody_voted
-from massgen_mcp.views.written_tests import MISUNDERSTANDING, standing_in_tests
 
 NO_REAL_ANSWER = "Not a real answer: the agents are scripted."
 GOES_ON = "Do other work and do not poll; wait_run has the result."

@@ -22,7 +22,7 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import Action
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
-from massgen_mcp.views.log_text import log_line
+from massgen_mcp.views.event_lines import log_line
 from massgen_mcp.views.plain_text import preview
 
 

@@ -1,15 +1,17 @@
-"""Beside the live view's frame: one line for each event that a person who follows a run wants to keep."""
+"""One line for each event that a person who follows a run wants to keep: in `massgen.log`, beside the frame of the live
+view, and as a plain sentence.
+"""
 
 import re
+from datetime import UTC, datetime
 
 from massgen_mcp.events.coordination import AnswerSubmitted, VoteCast
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.views.plain_text import plain, preview
+from massgen_mcp.views.plain_text import plain, preview, unmarked
 from massgen_mcp.views.sentences import Sentence, Tone, sentence_of
 from massgen_mcp.views.spent import clock
 from massgen_mcp.views.styled import Line, Span, Style, columns, line, width_of
-from massgen_mcp.views.unmarked import unmarked
 
 _MAX_NAME = 20
 _MAX_TEXT = 4000
@@ -71,3 +73,22 @@ def _detail(record: LogRecord, sentence: Sentence) -> str:
     """What somebody wrote, in one line."""
     written = isinstance(record.event, AnswerSubmitted | VoteCast)
     return preview(unmarked(sentence.detail) if written else sentence.detail, _MAX_TEXT)
+
+
+def log_line(record: LogRecord, *, debug: bool = True) -> str | None:
+    """The line for a record in `massgen.log`; None for events that only matter to live displays, or (without `debug`)
+    to debugging.
+    """
+    sentence = sentence_of(record.event)
+    if sentence.level is None or (sentence.level == "DEBUG" and not debug):
+        return None
+    agent = getattr(record.event, "agent", None)
+    who = f"{agent}: " if agent else ""
+    detail = f": {preview(sentence.detail)}" if sentence.detail else ""
+    return stamped(record.time, sentence.level, f"{who}{sentence.text}{detail}")
+
+
+def stamped(moment: float, level: str, text: str) -> str:
+    """A line of `massgen.log`; `moment` in seconds since 1970."""
+    shown = datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+    return plain(f"{shown} | {level} | {text}")
