@@ -23,13 +23,11 @@ from massgen_mcp.config.schema import DIALECT, about, meanings
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.server.results.apply import Applied
 from massgen_mcp.server.results.configs import ConfigList
-from massgen_mcp.server.results.control import Controlled
 from massgen_mcp.server.results.reply import ResultPart
 from massgen_mcp.server.results.result import Result
 from massgen_mcp.server.results.runs import RunList
 from massgen_mcp.server.results.start import Begun, Waiting
-from massgen_mcp.server.results.status import Status
-from massgen_mcp.server.results.wait import Progress
+from massgen_mcp.server.results.status import Controlled, Progress, Status
 from tests.harness import TempHome, agent, call, events_of, expect_error, happened, wait_until
 
 HEAD = f"""\

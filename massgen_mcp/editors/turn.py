@@ -16,7 +16,7 @@ from massgen_mcp.run_state.status import Phase
 from massgen_mcp.runs.patches.application import Application
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
-from massgen_mcp.server.client.decisions import Decision, undecided
+from massgen_mcp.server.decisions import Decision, undecided
 from massgen_mcp.server.results import Ways, applied
 from massgen_mcp.server.results.words import reason_of
 from massgen_mcp.views.ending import helps, outcome_line

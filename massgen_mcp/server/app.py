@@ -49,13 +49,13 @@ from massgen_mcp.mcp_streams import ReadStream, WriteStream
 from massgen_mcp.nearest import did_you_mean
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.server.arguments import as_published
-from massgen_mcp.server.client.asking import ClientAsked
-from massgen_mcp.server.client.where_keys_go import OVER_HTTP, where_keys_go
 from massgen_mcp.server.results import MAX_BYTES, ToolReply
-from massgen_mcp.server.results.pages import page_of
+from massgen_mcp.server.results.reply import page_of
+from massgen_mcp.server.results.words import OVER_HTTP, where_keys_go
 from massgen_mcp.server.run_app import for_models, listed, run_app
 from massgen_mcp.server.schemas import compacted, reply_schema
 from massgen_mcp.server.tasks import Tasks
+from massgen_mcp.server.waiting import ClientAsked
 from massgen_mcp.workspace.guard import PathRefused
 
 ParamsT = TypeVar("ParamsT", bound=BaseModel)

@@ -16,15 +16,14 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import Home
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.server.addresses import SCHEME
 from massgen_mcp.server.app import MassgenServer
-from massgen_mcp.server.client.log import set_level
 from massgen_mcp.server.listening import ChangeListeners
 from massgen_mcp.server.prompts import add_prompts
-from massgen_mcp.server.resources import add_resources
+from massgen_mcp.server.resources import SCHEME, add_resources
 from massgen_mcp.server.run_app import add_run_page
 from massgen_mcp.server.tasks.runs import RunTasks
 from massgen_mcp.server.tools import LookBefore, add_tools, nothing_to_look_at
+from massgen_mcp.server.waiting import set_level
 
 
 @dataclass(frozen=True, slots=True)

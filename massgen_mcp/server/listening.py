@@ -41,10 +41,10 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.people import owner_asking
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
-from massgen_mcp.server.addresses import View, run_in
 from massgen_mcp.server.app import MassgenServer
-from massgen_mcp.server.client.connection import at_end, state_of
-from massgen_mcp.server.client.decisions import question_key
+from massgen_mcp.server.connection import at_end, state_of
+from massgen_mcp.server.decisions import question_key
+from massgen_mcp.server.resources import View, run_in
 from massgen_mcp.server.tasks import TASKS, detailed
 
 MOST = 100

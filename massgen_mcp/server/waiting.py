@@ -1,23 +1,131 @@
 """Waiting inside a tool call: with progress for the client, so that it neither gives up nor wonders, with the run's log
 where the client wants it, and with the run's questions for the person there.
+
+A client of a handshake revision is sent a question during the call, and asks for the log with `logging/setLevel`. One
+of 2026-07-28 gets the question as the result of the call, and calls again with the answer, of which nothing is kept
+here, so any server process can take that; it asks for the log with every request.
 """
 
 from contextlib import suppress
-from typing import Any
+from typing import Any, get_args
 
 import anyio
+from mcp.server.context import ServerRequestContext
 from mcp.server.mcpserver import Context
+from mcp.shared.exceptions import MCPError
+from mcp.types import (
+    LOG_LEVEL_META_KEY,
+    ElicitRequestFormParams,
+    ElicitResult,
+    EmptyResult,
+    InputRequiredResult,
+    LoggingLevel,
+    LoggingMessageNotification,
+    LoggingMessageNotificationParams,
+    SetLevelRequestParams,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.runs.service import RunService, Until
 from massgen_mcp.runs.view.run_view import RunView
-from massgen_mcp.server.client.asking import ClientAsked, ask, heed_answers
-from massgen_mcp.server.client.log import follow_log
+from massgen_mcp.server.connection import state_of
+from massgen_mcp.server.decisions import can_be_asked, decision_in, form_of, question_key
+from massgen_mcp.views.event_lines import log_line
+from massgen_mcp.views.sentences import Level, sentence_of
 from massgen_mcp.views.spent import spent_figures
 
 PROGRESS_SECONDS = 5.0
 LOG_SECONDS = 2.0
 """The rest of the log of a run that has come to a stop may take so long."""
+_LEVELS: tuple[LoggingLevel, ...] = get_args(LoggingLevel)
+_AS_SENT: dict[Level, LoggingLevel] = {"DEBUG": "debug", "INFO": "info", "WARNING": "warning", "ERROR": "error"}
+_KEPT = "log_level"
+
+
+class ClientAsked(Exception):
+    """Ends a tool call: its result is a question to the client."""
+
+    def __init__(self, result: InputRequiredResult) -> None:
+        super().__init__("the client is asked")
+        self.result = result
+
+
+async def heed_answers(context: Context[Any, Any], service: RunService, run_id: str) -> set[str]:
+    """Carry out what the person decided, if the client calls again with it. An answer to a question that is not open
+    any more changes nothing. Returns the keys of the questions on which the person decided nothing. Raises as
+    `RunService.control`.
+    """
+    answers = {key: one for key, one in (context.input_responses or {}).items() if isinstance(one, ElicitResult)}
+    if not answers:
+        return set()
+    view = await service.look(run_id)
+    if answer := answers.get(question_key(view) or ""):
+        await _carry_out(service, view, answer)
+    return {key for key, answer in answers.items() if answer.action != "accept"}
+
+
+async def ask(
+    context: Context[Any, Any], service: RunService, view: RunView, declined: set[str], *, repeatable: bool
+) -> bool:
+    """Ask what the run needs to know and carry out what is decided. False if the client cannot be asked, or the person
+    decided nothing, now or as `declined` says. Raises `ClientAsked` where the question has to be the result of the
+    call, which must be `repeatable` then.
+    """
+    key = question_key(view)
+    if key is None or key in declined or not can_be_asked(context.client_capabilities):
+        return False
+    request = form_of(view)
+    if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        if not repeatable:
+            return False
+        raise ClientAsked(InputRequiredResult(input_requests={key: request}))
+    params = request.params
+    if not context.session.can_send_request or not isinstance(params, ElicitRequestFormParams):
+        return False
+    try:
+        answer = await context.session.elicit_form(params.message, params.requested_schema, context.request_id)
+    except MCPError:  # it cannot after all: the model is told instead
+        return False
+    view = await service.look(view.row.run_id)
+    return question_key(view) != key or await _carry_out(service, view, answer)
+
+
+async def _carry_out(service: RunService, view: RunView, answer: ElicitResult) -> bool:
+    decision = decision_in(view, answer)
+    if decision is not None:
+        await service.control(view.row.run_id, decision.action, decision.message, decision.value)
+    return decision is not None
+
+
+async def set_level(ctx: ServerRequestContext[Any, Any], params: SetLevelRequestParams) -> EmptyResult:
+    """`logging/setLevel`, for this connection."""
+    state_of(ctx)[_KEPT] = params.level
+    return EmptyResult()
+
+
+async def follow_log(ctx: ServerRequestContext[Any, Any], service: RunService, run_id: str, after: int | None) -> None:
+    """Send what happens in the run after event number `after`, or else from now on, in the client's level, until the
+    run has ended or needs its caller.
+    """
+    lowest = _wanted(ctx)
+    if lowest is None:
+        return
+    seen = (await service.look(run_id)).snapshot.seq if after is None else after
+    async for _, records in service.follow(run_id):
+        for record in records:
+            level = _AS_SENT.get(sentence_of(record.event).level or "DEBUG", "debug")
+            if record.seq > seen and _LEVELS.index(level) >= lowest and (line := log_line(record)):
+                params = LoggingMessageNotificationParams(level=level, logger=run_id, data=line)
+                await ctx.session.send_notification(LoggingMessageNotification(params=params), ctx.request_id)
+
+
+def _wanted(ctx: ServerRequestContext[Any, Any]) -> int | None:
+    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        level = dict(ctx.meta or {}).get(LOG_LEVEL_META_KEY)
+    else:
+        level = state_of(ctx).get(_KEPT)
+    return _LEVELS.index(level) if level in _LEVELS else None
 
 
 async def wait_with_progress(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp import Client
 
-from massgen_mcp.server.results.pages import page_of
+from massgen_mcp.server.results.reply import page_of
 from tests.harness import (
     MODES,
     ROOT,

@@ -5,13 +5,11 @@ Everything a model needs is in there, the next step included: some clients show 
 
 from massgen_mcp.server.results.apply import Applied, Ways, applied
 from massgen_mcp.server.results.configs import ConfigList, config_list
-from massgen_mcp.server.results.control import Controlled, controlled
 from massgen_mcp.server.results.reply import MAX_BYTES, ToolReply
 from massgen_mcp.server.results.result import Result, View, result, whole_result
 from massgen_mcp.server.results.runs import RunList, run_list
 from massgen_mcp.server.results.start import Started, planned, started
-from massgen_mcp.server.results.status import Status, status
-from massgen_mcp.server.results.wait import Waited, waited
+from massgen_mcp.server.results.status import Controlled, Status, Waited, controlled, status, waited
 
 __all__ = [
     "MAX_BYTES",

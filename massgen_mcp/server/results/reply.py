@@ -1,4 +1,5 @@
-"""What every reply is: data for programs, and a text that says the same in fewer tokens.
+"""What every reply is: data for programs, and a text that says the same in fewer tokens; what is too long for one comes
+in pages.
 
 Some clients show their model the data alone, some the text alone, and at least one cuts whatever is longer than about
 12,000 characters in its middle. So each of the two holds every fact, and neither is larger than `MAX_BYTES`.
@@ -6,12 +7,14 @@ Some clients show their model the data alone, some the text alone, and at least 
 
 import json
 from abc import abstractmethod
+from bisect import bisect_right
 from typing import TYPE_CHECKING, cast
 
 from pydantic import BaseModel, ConfigDict
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult
+
 
 MAX_BYTES = 10_000
 """Of each form of a reply as it stands in the message: JSON in UTF-8, a text with its quotes and escapes."""
@@ -89,3 +92,31 @@ def lines(*parts: str | None) -> str:
 def listed(*parts: str | None) -> str:
     """The parts that are there, on one line."""
     return ", ".join(part for part in parts if part)
+
+
+ROOM_FOR_AN_END = 5
+"""A page may lose one part in so many to end with a line, or at least with a word."""
+
+
+def page_of(text: str, offset: int, characters: int, size: int) -> tuple[str, int | None]:
+    """The page from `offset`, a place in `text`: at most so many characters, and at most `size` bytes in JSON; and
+    where the next one begins, None after the last. It is never empty where something is left, ends with a line or a
+    word where one ends near, and never within what a reader takes for one character.
+    """
+    rest = text[offset : offset + max(1, min(characters, size))]
+    fitting = max(1, bisect_right(range(1, len(rest) + 1), size, key=lambda end: json_bytes(rest[:end]) - len('""')))
+    if offset + fitting >= len(text):
+        return text[offset:], None
+    end = offset + _good_end(text[offset:], fitting)
+    return text[offset:end], end
+
+
+def _good_end(text: str, most: int) -> int:
+    """At most `most`, which is inside of the text."""
+    least = most - most // ROOM_FOR_AN_END
+    for mark in ("\n", " "):
+        if (place := text.rfind(mark, least, most)) != -1:
+            return place + 1
+    from wcwidth import grapheme_boundary_before
+
+    return grapheme_boundary_before(text[: most + 1], most + 1) or most

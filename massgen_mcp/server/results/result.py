@@ -13,8 +13,7 @@ from massgen_mcp.events.parts import Challenge, Changes, Verdict
 from massgen_mcp.run_state.agents import find_agent
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.view.run_view import RunView
-from massgen_mcp.server.results.files import Files, files_of, patch_text
-from massgen_mcp.server.results.pages import page_of
+from massgen_mcp.server.results.apply import Files, files_of, patch_text
 from massgen_mcp.server.results.record import (
     ALL,
     DETAILS,
@@ -31,7 +30,7 @@ from massgen_mcp.server.results.record import (
     usage_of,
     votes_of,
 )
-from massgen_mcp.server.results.reply import MAX_BYTES, ToolReply, json_bytes, lines, listed, number
+from massgen_mcp.server.results.reply import MAX_BYTES, ToolReply, json_bytes, lines, listed, number, page_of
 from massgen_mcp.server.results.words import (
     after_the_end,
     bringing_in,

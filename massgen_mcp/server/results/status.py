@@ -1,9 +1,18 @@
-"""`get_status`: where a run stands, in few tokens."""
+"""`get_status`: where a run stands, in few tokens. `control_run`: where it stands once something was asked of it.
+`wait_run`: the status, and when the run has ended the first page of its result instead.
+"""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import BaseModel
 
 from massgen_mcp.run_state.agents import AgentState, Vote
 from massgen_mcp.run_state.status import Phase, RunStatus
+from massgen_mcp.runs.engine import Action
 from massgen_mcp.runs.view.run_view import RunView
-from massgen_mcp.server.results.reply import ToolReply, lines, listed, number
+from massgen_mcp.server.results.reply import Json, ResultPart, ToolReply, json_bytes, lines, listed, number
+from massgen_mcp.server.results.result import Result, first_page
 from massgen_mcp.server.results.words import next_step, note_on, reason_of, with_model
 
 POLL_MS = 3_000
@@ -118,3 +127,61 @@ def _line(agent: AgentState, vote: Vote | None, *, queued: bool) -> str:
 def poll_after(view: RunView) -> int | None:
     """In milliseconds. Longer pauses for longer runs; None when there is nothing to wait for."""
     return None if view.stands_still else round(min(MAX_POLL_MS, max(POLL_MS, view.elapsed * 100)))
+
+
+class Controlled(ToolReply):
+    run_id: str
+    """Of this run."""
+    status: RunStatus
+    """Where it stands now; what was asked may take a moment to show."""
+    next_step: str
+    """What to call next."""
+
+    def text(self) -> str:
+        return lines(f"{self.run_id}: {self.status}", self.next_step)
+
+
+def controlled(view: RunView, action: Action | Literal["resume"]) -> Controlled:
+    """`action`: what was asked of the run."""
+    following = next_step(view) if view.ended else _END_COMES.get(action) or next_step(view)
+    return Controlled(run_id=view.row.run_id, status=view.state, next_step=following)
+
+
+_END_COMES: Mapping[Action | Literal["resume"], str] = {
+    "cancel": "It is being stopped; wait_run returns at once with the best answer so far.",
+    "finish_now": "It decides with the existing answers; wait_run returns the result.",
+}
+
+
+class Progress(ResultPart):
+    changed: bool
+    """Whether anything has happened since `cursor`, or since the call began."""
+    cursor: int
+    """For the next call: the number of the last event."""
+
+
+class Waited(ToolReply):
+    shown: Status | Result
+    progress: Progress
+
+    def structured(self) -> Json:
+        shown = self.shown.structured()
+        following = shown.pop("next_step")
+        return {**shown, **self.progress.model_dump(), "next_step": following}
+
+    def text(self) -> str:
+        changed = "changed" if self.progress.changed else "unchanged"
+        return lines(self.shown.body(), f"{changed}, cursor {self.progress.cursor}", self.shown.next_step)
+
+    @classmethod
+    def schema_sources(cls) -> tuple[type[BaseModel], ...]:
+        return (Progress, Status, Result)
+
+
+def waited(view: RunView, before: int) -> Waited:
+    """`before`: the number of the last event that the caller knew of."""
+    seq = view.snapshot.seq
+    progress = Progress(changed=seq > before or view.ended, cursor=seq)
+    if not view.ended or view.damage is not None:
+        return Waited(shown=status(view), progress=progress)
+    return Waited(shown=first_page(view, spare=json_bytes(progress.model_dump())), progress=progress)

@@ -1,4 +1,6 @@
-"""What replies say about a run in words: what to do next, why it ended so, and what else the caller should know."""
+"""What replies say about a run in words: what to do next, why it ended so, and what else the caller should know, also
+where keys go.
+"""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -11,13 +13,35 @@ from massgen_mcp.run_state.agents import AgentState
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.patches.by_hand import patch_command
 from massgen_mcp.runs.view.run_view import NO_WORKER, RunView
-from massgen_mcp.server.client.where_keys_go import WHERE_KEYS_GO
 from massgen_mcp.views.checks import MISUNDERSTANDING, check_notes, hindered, standing_in_tests
 from massgen_mcp.views.firmness import dissent, firmness, shortly, why_weak
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.sentences import decided_beyond_votes
 from massgen_mcp.views.spent import money_notes
 from massgen_mcp.views.votes_text import nobody_voted
+
+WHERE_KEYS_GO = (
+    "Keys go into `env` of this server's entry in the configuration of your MCP client; restart the client then."
+)
+OVER_HTTP = "Keys go into the environment that `massgen-mcp --transport http` is started in; restart that server then."
+_OF_CLIENTS = {
+    "claude": (
+        "Keys go into `env` of this server's entry in Claude Code's configuration: `claude mcp remove NAME`, then "
+        "`claude mcp add NAME -e KEY=... -- massgen-mcp`; restart Claude Code then."
+    ),
+    "codex": (
+        "Keys go into ~/.codex/config.toml, as `env` of this server's entry or by name in its `env_vars`: Codex passes "
+        "no others on; restart Codex then."
+    ),
+    "massgen-mcp web": "Keys go into the environment that `massgen-mcp web` is started in; start it again then.",
+}
+
+
+def where_keys_go(client: str | None) -> str:
+    """In the words of the client that the person uses; `client` is what it calls itself, None where it did not say."""
+    name = (client or "").lower()
+    return next((text for known, text in _OF_CLIENTS.items() if known in name), WHERE_KEYS_GO)
+
 
 NO_REAL_ANSWER = "Not a real answer: the agents are scripted."
 GOES_ON = "Do other work and do not poll; wait_run has the result."

@@ -21,7 +21,7 @@ from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server import results
 from massgen_mcp.server.app import MassgenServer
-from massgen_mcp.server.client.decisions import can_be_asked, decision_in, form_of, question_key, undecided
+from massgen_mcp.server.decisions import can_be_asked, decision_in, form_of, question_key, undecided
 from massgen_mcp.server.results.words import team_text
 from massgen_mcp.server.tasks import Cancelled, Completed, Json, McpTask, TaskInputRequired, TaskState, Working
 from massgen_mcp.server.waiting import standing

@@ -1,10 +1,13 @@
-"""What can be read of runs and configs as MCP resources. Whoever may call the tools may read them, and sees the same.
+"""What can be read of runs and configs as MCP resources, and its addresses: `massgen://runs/{run_id}/...` and
+`massgen://configs/{name}`. Whoever may call the tools may read them, and sees the same.
 
 Everything is bounded: what is longer comes in pages, or is refused with a sentence that says so.
 """
 
 import json
-from typing import Annotated
+import re
+from typing import Annotated, Literal, cast, get_args
+from urllib.parse import quote
 
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 from mcp.types import CallToolResult, InputRequiredResult, Resource, TextContent
@@ -15,11 +18,34 @@ from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.engine import RunRow
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
-from massgen_mcp.server.addresses import SCHEME, artifact_uri, config_uri, run_uri
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.threads import in_thread
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.workspace.guard import DirectoryListing, PathMissing, PathRefused, Root, parts_of, shown
+
+SCHEME = "massgen://"
+View = Literal["status", "result", "events", "log", "artifacts"]
+_OF_A_RUN = re.compile(rf"{SCHEME}runs/([^/?#]+)/({'|'.join(get_args(View))})(?:[/?].*)?")
+
+
+def run_uri(run_id: str, view: View, rest: str = "") -> str:
+    """`rest`: what follows the view, such as a path or a query."""
+    return f"{SCHEME}runs/{run_id}/{view}{rest}"
+
+
+def artifact_uri(run_id: str, path: str) -> str:
+    return run_uri(run_id, "artifacts", f"/{quote(path)}")
+
+
+def config_uri(name: str) -> str:
+    return f"{SCHEME}configs/{quote(name)}"
+
+
+def run_in(uri: str) -> tuple[str, View] | None:
+    """The run that a resource shows, and what of it; None for anything else."""
+    found = _OF_A_RUN.fullmatch(uri)
+    return (found[1], cast("View", found[2])) if found else None
+
 
 LISTED_RUNS = 20
 """The newest runs are listed; the tool list_runs has all."""
