@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from massgen_mcp.agents.settings import CoordinationConfig, TimeoutConfig, UnsupportedSettingError
     from massgen_mcp.agents.team import team_config
     from massgen_mcp.agents.templates import MessageTemplates, get_templates
-    from massgen_mcp.api.calls import run
-    from massgen_mcp.api.many import batch
+    from massgen_mcp.api.calls import batch, run
     from massgen_mcp.api.options import RunOptions
     from massgen_mcp.config.build_config import build_config
     from massgen_mcp.errors import MassgenError, RunNotCompleted
@@ -79,7 +78,7 @@ _HOMES = {
     "StreamChunk": "massgen_mcp.agents.chat",
     "TimeoutConfig": "massgen_mcp.agents.settings",
     "UnsupportedSettingError": "massgen_mcp.agents.settings",
-    "batch": "massgen_mcp.api.many",
+    "batch": "massgen_mcp.api.calls",
     "build_config": "massgen_mcp.config.build_config",
     "create_analytical_config": "massgen_mcp.agents.config",
     "create_computational_config": "massgen_mcp.agents.config",

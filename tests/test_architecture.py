@@ -11,8 +11,7 @@ import pytest
 
 from massgen_mcp.coordination.state import Coordination, Seat
 from massgen_mcp.events.record import AnyEvent
-from massgen_mcp.money.budget import Budget
-from massgen_mcp.money.spending import Spending
+from massgen_mcp.money.budget import Budget, Spending
 from massgen_mcp.run_state.agents import AgentState
 from massgen_mcp.run_state.caller import Caller
 from massgen_mcp.run_state.facts import RunFacts

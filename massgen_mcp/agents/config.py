@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from typing import Any, cast
 
 from massgen_mcp.agents import sections
-from massgen_mcp.agents.given_keys import with_given_keys
+from massgen_mcp.agents.sections import with_given_keys
 from massgen_mcp.agents.settings import (
     CoordinationConfig,
     TimeoutConfig,

@@ -1,17 +1,21 @@
 """What Python callers say of an agent, as sections of a config. There is no other way to the engine than this config.
 
 Whatever the engine cannot honour is refused here or by the config's parser, by name; nothing is dropped. A key never
-enters a config: it is replaced by the name of the variable that holds it.
+enters a config: it is replaced by the name of the variable that holds it. A key that a program gives as text stays in
+the memory of this process, under the name of a variable that nobody has set: a config may hold such a name, and a run
+of this process finds the key there.
 """
 
 import copy
 import os
 import re
 from collections.abc import Mapping
+from itertools import count
 from typing import Any
 
-from massgen_mcp.agents import given_keys
 from massgen_mcp.agents.settings import UnsupportedSettingError, mapping
+from massgen_mcp.config.access.acceptances import PAIRS_VARIABLE, Pair
+from massgen_mcp.config.access.key_hosts import host_of
 from massgen_mcp.config.massgen import claude_code_agents
 from massgen_mcp.config.massgen.backends import SYSTEM_KEYS
 from massgen_mcp.config.models.common import VARIABLE_PATTERN, Settings
@@ -24,6 +28,29 @@ from massgen_mcp.config.providers.catalog import (
 )
 from massgen_mcp.config.providers.model_names import detect_backend
 from massgen_mcp.errors import MassgenError
+
+_NAMES_OF_KEYS = (f"MASSGEN_GIVEN_KEY_{number}" for number in count(1))
+_given_keys: dict[str, str] = {}
+"""Names by key."""
+_hosts_of_keys: dict[Pair, None] = {}
+"""Where each may go: whoever writes a key and an address side by side means it so."""
+
+
+def name_of_key(key: str, address: str | None) -> str:
+    """The name for this key, which may go to this address; without one, where keys of its kind may go."""
+    name = _given_keys.get(key) or _given_keys.setdefault(key, next(_NAMES_OF_KEYS))
+    if address:
+        _hosts_of_keys[Pair(key=name, host=host_of(address))] = None
+    return name
+
+
+def with_given_keys(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """The environment of a run in this process."""
+    if not _given_keys:
+        return environ
+    pairs = " ".join([environ.get(PAIRS_VARIABLE, ""), *map(str, _hosts_of_keys)]).strip()
+    return {**environ, **{name: key for key, name in _given_keys.items()}, PAIRS_VARIABLE: pairs}
+
 
 CLAUDE_CODE = "claude_code"
 DEFAULT_MODELS = ("gpt-4o", "gpt-4o-mini")
@@ -121,8 +148,8 @@ def backend_section(given: object, environ: Mapping[str, str]) -> dict[str, Any]
 def with_written_key(params: Mapping[str, Any], environ: Mapping[str, str]) -> Mapping[str, str]:
     """The environment in which a key that these backend parameters hold as text has a name."""
     if key := _written_key(params):
-        given_keys.name_of(key, _address_in(params))
-    return given_keys.with_given_keys(environ)
+        name_of_key(key, _address_in(params))
+    return with_given_keys(environ)
 
 
 def changed(settings: Mapping[str, Any], engine: Settings) -> dict[str, Any]:
@@ -150,7 +177,7 @@ def _variable_of(key: str, environ: Mapping[str, str], address: str | None) -> s
         if key and environ.get(name) == key and re.fullmatch(VARIABLE_PATTERN, name):
             return name
     if key and environ is os.environ:
-        return given_keys.name_of(key, address)
+        return name_of_key(key, address)
     raise MassgenError(
         "config_invalid",
         "api_key: a config holds names of variables and never a key. Set the key in the environment and leave api_key "

@@ -4,8 +4,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from massgen_mcp.api.request import PreparedRequest
-from massgen_mcp.api.sessions import SESSIONS
+from massgen_mcp.api.request import SESSIONS, PreparedRequest
 from massgen_mcp.changes.base import path_text
 from massgen_mcp.changes.obstacles import Obstacle
 from massgen_mcp.errors import MassgenError, RunNotCompleted

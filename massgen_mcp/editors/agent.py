@@ -19,8 +19,7 @@ from massgen_mcp import __version__
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.adjusted import RequestedLimits, given_path
 from massgen_mcp.editors.choices import ASK, CODE, DEFAULT, MODES, Choice, as_options, teams
-from massgen_mcp.editors.prompt import question_of
-from massgen_mcp.editors.turn import Turn
+from massgen_mcp.editors.turn import Turn, question_of
 from massgen_mcp.errors import FAULTS_OF_THE_MACHINE, MassgenError
 from massgen_mcp.json_rpc import UNKNOWN_METHOD, Wire, WireBroken
 from massgen_mcp.request.build import CallerRequest, build_request

@@ -10,7 +10,7 @@ from anyio.abc import ByteReceiveStream, ByteSendStream
 from massgen_mcp.editors.agent import EditorAgent
 from massgen_mcp.json_rpc import WireBroken
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.server.limits import leave, leave_with_parent
+from massgen_mcp.server.transport import leave, leave_with_parent
 from massgen_mcp.threads import in_thread
 
 PIECE_BYTES = 64 * 1024

@@ -1,16 +1,20 @@
-"""One run as an editor is told of it: its story and stages while it goes on, the answer, the changes as one edit that
-the person allows or not. The run is the store's; nothing of it depends on the editor.
+"""One turn of an editor: its prompt as the question of a run, and the run as the editor is told of it, with its story
+and stages while it goes on, the answer, and the changes as one edit that the person allows or not. The run is the
+store's; nothing of it depends on the editor.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import anyio
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.run import InputRequired
-from massgen_mcp.json_rpc import AgentRefused, Wire
+from massgen_mcp.json_rpc import AgentRefused, Wire, fields
+from massgen_mcp.markers import marked
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import Phase
 from massgen_mcp.runs.patches.application import Application
@@ -203,3 +207,36 @@ def _applied_text(run_id: str, application: Application) -> str:
 
 def _block(text: str) -> dict[str, Any]:
     return {"type": "content", "content": {"type": "text", "text": text}}
+
+
+ONLY_TEXT = "the models of the team are sent text alone; say in words what it shows"
+
+
+def question_of(blocks: Sequence[object], cwd: Path) -> str:
+    """Files that are named, or come along, are called as the agents find them in their copies of `cwd`. Raises
+    `MassgenError` invalid_arguments for what is no text.
+    """
+    return "".join(_block_text(fields(block), cwd) for block in blocks).strip()
+
+
+def _block_text(block: Mapping[str, Any], cwd: Path) -> str:
+    match block:
+        case {"type": "text", "text": str(text)}:
+            return text
+        case {"type": "resource_link", "uri": str(uri)}:
+            return f"`{_called(uri, cwd)}`"
+        case {"type": "resource", "resource": {"uri": str(uri), "text": str(text)}}:
+            name = _called(uri, cwd).replace('"', "'").replace("\n", " ")
+            return f"\n\n{marked('file', text, '', name=name)}\n\n"
+        case _:
+            kind = str(block.get("type"))[:40]
+            raise MassgenError("invalid_arguments", f"the prompt holds {kind!r}, and {ONLY_TEXT}")
+
+
+def _called(uri: str, cwd: Path) -> str:
+    parts = urlsplit(uri)
+    path = Path(unquote(parts.path))
+    if parts.scheme != "file" or not path.is_relative_to(cwd):
+        return uri
+    lines = f" ({parts.fragment})" if parts.fragment else ""
+    return f"{cwd.name / path.relative_to(cwd)}{lines}"

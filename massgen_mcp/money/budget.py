@@ -1,14 +1,16 @@
-"""A run's budget: what may be spent, and how far that is gone, as a part of the fold over the run's events, so that it
-survives a resume.
+"""A run's budget: what is spent, what may be, and how far that is gone, as a part of the fold over the run's events, so
+that it survives a resume; and how much of it a nested run may spend.
 
-What has been spent is summed up in `money.spending`. Pure: knows no reservations (see `money.reservations`), no models
+The one owner of these sums: every view tells them. Pure: knows no reservations (see `money.reservations`), no models
 and no clocks. A call of unknown price counts with its tokens only.
 """
 
 import math
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from massgen_mcp.events.parts import Spent
+from massgen_mcp.events.agent_work import LostTry, ModelCallStarted, ModelReplied
+from massgen_mcp.events.parts import Cost, Spent, Usage
 from massgen_mcp.events.run import (
     BudgetCap,
     BudgetMark,
@@ -18,12 +20,83 @@ from massgen_mcp.events.run import (
     NestedRunStarted,
     RunStarted,
 )
-from massgen_mcp.money.spending import Spending
+
+if TYPE_CHECKING:
+    from massgen_mcp.config.models.orchestrator import NestedConfig  # the state of a run needs no config
 
 BudgetEvent = RunStarted | BudgetMark | BudgetReached | BudgetRaised | NestedRunStarted | NestedRunEnded
 """What the state of a run has its budget fold in."""
 MARKS = (50, 75, 90)
 """Percent of the budget at which a run says so."""
+LEAST_TOKENS = 1_000
+"""With less than this no model can be asked."""
+
+
+@dataclass
+class Spending:
+    """The sums over a run's model calls. `by_model`: the model as the provider reported it, for lost tries the
+    configured one.
+    """
+
+    total: Spent = field(default_factory=Spent)
+    by_agent: dict[str, Spent] = field(default_factory=dict[str, Spent])
+    by_model: dict[str, Spent] = field(default_factory=dict[str, Spent])
+    nested: Spent = field(default_factory=Spent)
+    """What runs nested in this one spent: a part of `total`, and of nobody's share in the other two."""
+
+    def add_reply(self, event: ModelReplied) -> None:
+        uncounted = event.usage is None or event.usage.estimated
+        usage = event.usage or Usage()
+        spent = _spent(usage, event.cost, calls=1, calls_without_usage=int(uncounted), seconds=event.seconds)
+        self._add(event.agent, event.model, spent)
+
+    def add_lost(self, event: LostTry, model: str) -> None:
+        """What a try without a reply has to be paid for, if anything. `model`: the configured one."""
+        self._add_lost(event.agent, event.usage, event.cost, model)
+
+    def add_lost_call(self, event: ModelCallStarted, model: str) -> None:
+        """What a call has to be paid for whose process was lost before it ended; once for each such loss."""
+        self._add_lost(event.agent, event.usage_if_lost, event.cost_if_lost, model)
+
+    def add_nested(self, event: NestedRunEnded) -> None:
+        self.total += event.spent
+        self.nested += event.spent
+
+    def _add_lost(self, agent: str, usage: Usage | None, cost: Cost | None, model: str) -> None:
+        if usage is not None and cost is not None:
+            self._add(agent, model, _spent(usage, cost, lost_calls=1))
+
+    def _add(self, agent: str, model: str, spent: Spent) -> None:
+        self.total += spent
+        self.by_agent[agent] = self.by_agent.get(agent, Spent()) + spent
+        self.by_model[model] = self.by_model.get(model, Spent()) + spent
+
+
+def _spent(
+    usage: Usage,
+    cost: Cost,
+    *,
+    calls: int = 0,
+    calls_without_usage: int = 0,
+    lost_calls: int = 0,
+    seconds: float = 0.0,
+) -> Spent:
+    """What one try cost."""
+    return Spent(
+        calls=calls,
+        calls_without_usage=calls_without_usage,
+        partly_counted_calls=int(usage.at_least),
+        lost_calls=lost_calls,
+        input_tokens=usage.input_tokens,
+        cached_input_tokens=usage.cached_input_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        output_tokens=usage.output_tokens,
+        reasoning_tokens=usage.reasoning_tokens,
+        usd=cost.usd or 0.0,
+        unpriced_calls=int(cost.usd is None),
+        estimated_calls=int(cost.source == "estimate"),
+        seconds=seconds,
+    )
 
 
 @dataclass
@@ -95,3 +168,36 @@ class Budget:
             self.max_tokens = self.max_tokens * max_usd / self.max_usd
         self.max_usd = max_usd
         self.announced = max((mark for mark in MARKS if mark <= self.share * 100), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """US dollars and tokens, at most."""
+
+    usd: float
+    tokens: int
+
+
+def left_for_nested(budget: Budget, nested: "NestedConfig") -> Caps:
+    """What is left of the share of nested runs: what those that go on may still spend is gone for the others."""
+    aside = budget.set_aside.values()
+    spent = budget.spending.nested
+    usd = budget.max_usd * nested.share_of_budget - spent.usd - sum(usd for usd, _ in aside)
+    tokens = budget.max_tokens * nested.share_of_budget - spent.tokens - sum(tokens for _, tokens in aside)
+    return Caps(max(0.0, usd), max(0, int(min(tokens, 1 << 53))))
+
+
+def caps_of_next(
+    budget: Budget, nested: "NestedConfig", started: int, free: tuple[float, float], wanted_usd: float | None
+) -> Caps | None:
+    """The caps of the next nested run; None where too little is left.
+
+    What is left of the share is divided evenly among the runs that may still be started, unless `wanted_usd` says how
+    much money it should be; for a larger part of the money there are as many more tokens. `started`: how many were;
+    `free`: money and tokens of the budget that nothing is set aside for.
+    """
+    left = left_for_nested(budget, nested)
+    even = 1 / max(1, nested.max_runs - started)
+    part = even if wanted_usd is None or left.usd <= 0 else min(1.0, wanted_usd / left.usd)
+    usd, tokens = min(left.usd * part, free[0]), int(min(left.tokens * max(part, even), free[1]))
+    return Caps(usd, tokens) if usd > 0 and tokens >= LEAST_TOKENS else None

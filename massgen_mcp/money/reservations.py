@@ -1,6 +1,6 @@
 """Reservations: no model is called before the most that the call can cost is set aside within the budget.
 
-What has been spent is a part of the run's state (`money.spending`); what is set aside for calls in flight is here, and
+What has been spent is a part of the run's state (`money.budget`); what is set aside for calls in flight is here, and
 lives only as long as this process. docs/budget.md states what this guarantees.
 """
 

@@ -16,7 +16,7 @@ from massgen_mcp.config.models.orchestrator import NestedConfig
 from massgen_mcp.errors import ErrorCode, MassgenError, storage_fault
 from massgen_mcp.events.parts import Spent
 from massgen_mcp.events.run import NestedRunEnded, NestedRunStarted
-from massgen_mcp.money.nested import Caps, caps_of_next, left_for_nested
+from massgen_mcp.money.budget import Caps, caps_of_next, left_for_nested
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES

@@ -13,11 +13,24 @@ from importlib.resources import files
 from typing import Any
 
 from massgen_mcp.page.data import RunPage
+from massgen_mcp.statistics.sums import Statistics
+
+DRAWING = ("dom.js", "markdown.js", "differences.js", "timeline.js", "run.js")
+"""What every page of a run is drawn with, in this order one script. It ends with `draw(run, into)`."""
+STATISTICS_DRAWING = ("dom.js", "statistics.js")
 
 
 def report(page: RunPage) -> bytes:
     """The page as HTML, with its data in it."""
     return with_data(document("saved.js"), page.model_dump())
+
+
+def statistics_page(statistics: Statistics) -> bytes:
+    """What many runs come to, as one page like that of a run."""
+    from massgen_mcp.statistics.words import as_worded  # a page of a run needs none of it
+
+    html = document("saved.js", styles_too=("statistics.css",), drawing=STATISTICS_DRAWING)
+    return with_data(html, as_worded(statistics))
 
 
 def with_data(html: str, page: dict[str, Any]) -> bytes:
@@ -26,10 +39,6 @@ def with_data(html: str, page: dict[str, Any]) -> bytes:
     data = json.dumps(page, ensure_ascii=False, separators=(",", ":"))
     # Inside a script element only a `<` could end it, and in JSON it stands in strings alone.
     return "".join((before, data.replace("<", "\\u003c"), after)).encode("utf-8", "replace")
-
-
-DRAWING = ("dom.js", "markdown.js", "differences.js", "timeline.js", "run.js")
-"""What every page of a run is drawn with, in this order one script. It ends with `draw(run, into)`."""
 
 
 @cache

@@ -65,7 +65,7 @@ from massgen_mcp.events.run import (
     SetupFinished,
     TimeReturned,
 )
-from massgen_mcp.money.spending import Spending
+from massgen_mcp.money.budget import Spending
 from massgen_mcp.page.data import CallEnd, MomentKind, PageModelCall, PageMoment, PageToolCall, Phase
 from massgen_mcp.views.sentences import sentence_of
 

@@ -11,7 +11,7 @@ from massgen_mcp.events import parts
 from massgen_mcp.events.agent_work import BallotChanged, MessagesShown, RoundStarted
 from massgen_mcp.events.coordination import PresentationStarted
 from massgen_mcp.events.parts import BallotEntry, RoundKind, Spent
-from massgen_mcp.money.spending import Spending
+from massgen_mcp.money.budget import Spending
 from massgen_mcp.page.data import (
     Checked,
     CheckResult,

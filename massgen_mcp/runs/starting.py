@@ -11,7 +11,7 @@ from massgen_mcp.config.loader import missing_keys, refused_keys, require_keys
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
 from massgen_mcp.home import PARENT_VARIABLE, enclosing_run
-from massgen_mcp.money.nested import caps_of_next
+from massgen_mcp.money.budget import caps_of_next
 from massgen_mcp.people import asking, environ_asked, owner_asking
 from massgen_mcp.request.build import RunRequest
 from massgen_mcp.request.reach import NestedRunLimits, nested_config

@@ -24,8 +24,7 @@ from typing_extensions import Buffer
 from massgen_mcp.mcp_streams import ReadStream, WriteStream
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.front import ACKNOWLEDGED, SUBSCRIPTION_ID, Front
-from massgen_mcp.server.half_characters import answer_to_half_characters
-from massgen_mcp.server.limits import MAX_LINE_BYTES, leave, leave_with_parent
+from massgen_mcp.server.transport import MAX_LINE_BYTES, answer_to_half_characters, leave, leave_with_parent
 
 PIECE_BYTES = 64 * 1024
 _END_BYTES = 200

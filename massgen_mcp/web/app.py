@@ -34,9 +34,8 @@ from massgen_mcp.config.examples import list_examples
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.own_clis import installed_clis
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.page import statistics as statistics_page
 from massgen_mcp.page.data import RunPage
-from massgen_mcp.page.document import DRAWING, document, with_data
+from massgen_mcp.page.document import DRAWING, STATISTICS_DRAWING, document, with_data
 from massgen_mcp.page.head import TONES
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.request.team import NamedTeam, choose_team
@@ -49,9 +48,9 @@ from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.arguments import MAX_ANSWERS, context_path
 from massgen_mcp.server.build import BuiltServer
 from massgen_mcp.server.http.gate import COOKIE, Pages
-from massgen_mcp.server.limits import MAX_BODY_BYTES
 from massgen_mcp.server.results import run_list
 from massgen_mcp.server.results.words import team_of
+from massgen_mcp.server.transport import MAX_BODY_BYTES
 from massgen_mcp.statistics.digest import RunDigest
 from massgen_mcp.statistics.sums import StatisticsFilter, money_of
 from massgen_mcp.statistics.words import as_worded, money_text
@@ -245,9 +244,7 @@ def pages(*, login: bool = False) -> Starlette:
     """The pages, which are the same for everybody and hold no data. `login`: a token can be written into them."""
     policy = "; connect-src 'self'"
     runs = document("web.js", policy, ("web.css",), (*DRAWING, "ask.js"))
-    statistics = document(
-        "web_statistics.js", policy, ("web.css", "statistics.css"), (*statistics_page.DRAWING, "ask.js")
-    )
+    statistics = document("web_statistics.js", policy, ("web.css", "statistics.css"), (*STATISTICS_DRAWING, "ask.js"))
 
     def route(path: str, html: str) -> Route:
         return Route(path, HTMLResponse(with_data(html, {**KNOWN, "login": login}), headers=HEADERS), methods=["GET"])

@@ -19,7 +19,7 @@ from inspect_ai.solver import TaskState
 from inspect_ai.tool import ToolChoice, ToolInfo
 from inspect_ai.util import sandbox
 
-from massgen_mcp.integrations.inspect_agent import team
+from massgen_mcp.integrations.inspect import team
 
 CHECK = "python3 -c 'import add; assert add.add(1, 2) == 3'"
 WRONG, RIGHT = "def add(a, b):\n    return a - b\n", "def add(a, b):\n    return a + b\n"

@@ -7,8 +7,7 @@ import pytest
 from massgen_mcp.config.models.orchestrator import NestedConfig
 from massgen_mcp.events.parts import Spent
 from massgen_mcp.events.run import NestedRunEnded, NestedRunStarted
-from massgen_mcp.money.budget import Budget
-from massgen_mcp.money.nested import LEAST_TOKENS, caps_of_next, left_for_nested
+from massgen_mcp.money.budget import LEAST_TOKENS, Budget, caps_of_next, left_for_nested
 
 NESTED = NestedConfig(max_runs=4, share_of_budget=0.5)
 

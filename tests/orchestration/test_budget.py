@@ -31,9 +31,8 @@ from massgen_mcp.events.run import (
     RunCompleted,
     RunFailed,
 )
-from massgen_mcp.money.budget import Budget
+from massgen_mcp.money.budget import Budget, Spending
 from massgen_mcp.money.reservations import LEAST_OUTPUT, THRIFTY_OUTPUT, Reservations
-from massgen_mcp.money.spending import Spending
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits

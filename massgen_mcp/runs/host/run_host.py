@@ -19,7 +19,7 @@ from massgen_mcp.config.loader import EXAMPLE_PREFIX, parse_config, read_config,
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.money.nested import Caps
+from massgen_mcp.money.budget import Caps
 from massgen_mcp.orchestration.nested_runs import NestedHost, NestedRunRequest, PreparedNestedRun
 from massgen_mcp.request.question import check_question
 from massgen_mcp.request.reach import NestedRunLimits, nested_config

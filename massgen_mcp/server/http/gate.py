@@ -25,11 +25,10 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from massgen_mcp.people import asked_by
-from massgen_mcp.server.half_characters import answer_to_half_characters
 from massgen_mcp.server.http.connections import MAX_HEAD_BYTES, Strangers
 from massgen_mcp.server.http.operating import METRICS, READY, Operating
 from massgen_mcp.server.http.tokens import Tokens, TokensUnknowable
-from massgen_mcp.server.limits import MAX_BODY_BYTES
+from massgen_mcp.server.transport import MAX_BODY_BYTES, answer_to_half_characters
 
 HEALTH = "/healthz"
 COOKIE = "massgen-token"

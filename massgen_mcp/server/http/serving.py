@@ -29,7 +29,7 @@ from massgen_mcp.server.http.gate import PATH, Gate, Pages
 from massgen_mcp.server.http.oauth import OAuthSettings, OAuthTokens
 from massgen_mcp.server.http.operating import METRICS, Operating
 from massgen_mcp.server.http.tokens import Tokens
-from massgen_mcp.server.limits import MAX_BODY_BYTES, leave
+from massgen_mcp.server.transport import MAX_BODY_BYTES, leave
 
 logger = logging.getLogger(__name__)
 

@@ -53,7 +53,7 @@ def _output(options: argparse.Namespace) -> OutputFile | None:
 
 
 def _write_page(output: OutputFile, statistics: Statistics) -> None:
-    from massgen_mcp.page.statistics import statistics_page  # only who wants a page needs it
+    from massgen_mcp.page.document import statistics_page  # only who wants a page needs it
 
     try:
         output.write(statistics_page(statistics))

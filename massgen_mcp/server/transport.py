@@ -1,13 +1,17 @@
-"""Requests that hold half a character, such as `"\\ud800"` without the other half. That is valid JSON and no text, so
-no reader of the SDK takes it, and without an answer of ours its sender would wait.
+"""What both transports share: how large a message of a client may be, what one is answered that holds half a character,
+and how the process leaves.
 
-Knows neither transport.
+Half a character is such as `"\\ud800"` without the other half. That is valid JSON and no text, so no reader of the SDK
+takes it, and without an answer of ours its sender would wait.
 """
 
 import json
+import logging
+import os
 import re
-from typing import cast
+from typing import NoReturn, cast
 
+import anyio
 from mcp.types import (
     INVALID_REQUEST,
     CallToolResult,
@@ -19,6 +23,26 @@ from mcp.types import (
 )
 
 from massgen_mcp.request.question import is_unicode
+
+MAX_BODY_BYTES = 4 * 1024 * 1024
+"""A request's body over HTTP."""
+MAX_LINE_BYTES = 12 * 1024 * 1024
+"""A line on standard input. More than the longest question, so that one that is too long is refused as such."""
+PARENT_CHECK_SECONDS = 2.0
+
+
+def leave() -> NoReturn:
+    """End without unwinding: a thread that reads, or waits for the store, cannot be cancelled and would hold us up."""
+    logging.shutdown()
+    os._exit(0)
+
+
+async def leave_with_parent(parent: int) -> None:
+    """A client that was killed may leave our input open in one of its other children."""
+    while os.getppid() == parent:  # noqa: ASYNC110 - nobody tells us
+        await anyio.sleep(PARENT_CHECK_SECONDS)
+    leave()
+
 
 _HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 HALF_OF_A_PAIR = "the request holds half of a surrogate pair, which is not valid Unicode text; send the whole character"
