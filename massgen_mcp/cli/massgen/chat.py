@@ -19,12 +19,11 @@ from massgen_mcp.cli.asking import on_terminal, person_at_terminal
 from massgen_mcp.cli.exits import EXIT_OK, exit_of_foreground
 from massgen_mcp.cli.live.telling import Telling
 from massgen_mcp.cli.massgen.applying import apply_at_end, decides
-from massgen_mcp.cli.massgen.chat_input import PipeReader, Reader
 from massgen_mcp.cli.massgen.display import OwnTerminal
 from massgen_mcp.cli.massgen.earlier_runs import describe_interrupted, interrupted_here, open_session, run_to_continue
-from massgen_mcp.cli.massgen.mentions import mentioned_paths
 from massgen_mcp.cli.massgen.one_run import execute_shown, tell_end, write_answer
 from massgen_mcp.cli.massgen.options import Options
+from massgen_mcp.cli.massgen.questions import PipeReader, Reader, mentioned_paths
 from massgen_mcp.cli.massgen.reporting import way_back
 from massgen_mcp.cli.massgen.team import agreed_to_checks, find_team, given_of, look_before, output_file
 from massgen_mcp.cli.output import print_line, print_text

@@ -15,7 +15,7 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from massgen_mcp.cli.live.terminal import Terminal
-from massgen_mcp.cli.massgen.chat_input import PROMPT
+from massgen_mcp.cli.massgen.questions import PROMPT
 
 HINT = "/ for commands, @ for files"
 

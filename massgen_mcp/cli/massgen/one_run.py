@@ -1,10 +1,7 @@
 """One run in this process, from the command line to the exit code."""
 
 import os
-import re
-import shlex
 import signal
-import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
@@ -25,19 +22,17 @@ from massgen_mcp.cli.massgen.earlier_runs import (
     open_session,
     run_to_continue,
 )
-from massgen_mcp.cli.massgen.mentions import mentioned_paths, unread_mentions
 from massgen_mcp.cli.massgen.options import Options
+from massgen_mcp.cli.massgen.questions import STANDARD_INPUT, mentioned_paths, unread_mentions, whole_question
 from massgen_mcp.cli.massgen.reporting import Account, Lines
 from massgen_mcp.cli.massgen.team import agreed_to_checks, given_of, look_before, output_file
 from massgen_mcp.cli.output import print_error, print_line
 from massgen_mcp.cli.process import leave_on_interrupt
 from massgen_mcp.cli.run_service import run_service
-from massgen_mcp.config.loader import is_config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.home import STORE_VARIABLE
 from massgen_mcp.request.build import RunRequest, adjusted_team, build_request
-from massgen_mcp.request.question import MAX_QUESTION_CHARACTERS
 from massgen_mcp.request.team import describe_start
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.doctor.command_sandbox import sandbox_note
@@ -243,30 +238,3 @@ async def _refreshed(display: Display) -> None:
         with suppress(Exception):
             display.close()
         print_error(f"the display failed ({type(error).__name__}: {plain(str(error))}); the run continues")
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Where the question of a command line comes from: an argument, or standard input.
-
-
-STANDARD_INPUT = "-"
-
-
-def whole_question(given: str) -> str:
-    """Raises `MassgenError` invalid_arguments for what is no text, nothing, or the name of a file."""
-    if given != STANDARD_INPUT:
-        if Path(given).suffix and not re.search(r"\s", given) and is_config(Path(given)):
-            message = f"{given} is a file and no question; massgen - < {shlex.quote(given)} asks what is written in it"
-            raise MassgenError("invalid_arguments", message)
-        return given
-    data = sys.stdin.buffer.read(4 * MAX_QUESTION_CHARACTERS + 1)
-    if not data.strip():
-        raise MassgenError("invalid_arguments", "standard input had no question; massgen - < question.md asks a file")
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        if error.reason == "unexpected end of data" and len(data) > 4 * MAX_QUESTION_CHARACTERS:
-            return data.decode(errors="ignore")  # far too long in any case, and refused for that
-        raise MassgenError(
-            "invalid_arguments", "the question on standard input is not valid UTF-8; convert it with `iconv -t UTF-8`"
-        ) from None

@@ -16,6 +16,7 @@ VERBS = "massgen_mcp.cli.massgen_mcp.verbs"
 MODULES = {
     **dict.fromkeys(("answer", "cancel", "mark", "raise-budget", "resume"), "controls"),
     **dict.fromkeys(("start", "store", "worker"), "several_machines"),
+    **dict.fromkeys(("report", "stats"), "pages"),
     **dict.fromkeys(("runs", "wait"), "status"),
     "check-adapter": "doctor",
     "uninstall": "install",

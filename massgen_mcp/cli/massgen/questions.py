@@ -1,16 +1,68 @@
-"""`@path` in a question that somebody types: the agents may read that file or directory in this run."""
+"""Questions that somebody types or sends: from the command line, from standard input, or one after the other in the
+interactive mode, where a person at a terminal has the reader of `line_editor`; and `@path` in a question, a file or
+directory that the agents may read in this run.
+"""
 
 import re
+import shlex
+import sys
 from pathlib import Path
+from typing import Protocol
 
+import anyio.to_thread
+
+from massgen_mcp.cli.output import print_line
 from massgen_mcp.config.adjusted import given_path
+from massgen_mcp.config.loader import is_config
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.request.question import MAX_QUESTION_CHARACTERS
 
+STANDARD_INPUT = "-"
+PROMPT = "You: "
+NOT_UTF8 = "the question on standard input is not valid UTF-8; convert it with `iconv -t UTF-8`"
 _MENTION = re.compile(r"(?:^|(?<=\s))@(\S+)")
 _TRAILING = ".,;:!?)]}'\""
 _IMAGES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".heic", ".avif"})
+
+
+def whole_question(given: str) -> str:
+    """Raises `MassgenError` invalid_arguments for what is no text, nothing, or the name of a file."""
+    if given != STANDARD_INPUT:
+        if Path(given).suffix and not re.search(r"\s", given) and is_config(Path(given)):
+            message = f"{given} is a file and no question; massgen - < {shlex.quote(given)} asks what is written in it"
+            raise MassgenError("invalid_arguments", message)
+        return given
+    data = sys.stdin.buffer.read(4 * MAX_QUESTION_CHARACTERS + 1)
+    if not data.strip():
+        raise MassgenError("invalid_arguments", "standard input had no question; massgen - < question.md asks a file")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        if error.reason == "unexpected end of data" and len(data) > 4 * MAX_QUESTION_CHARACTERS:
+            return data.decode(errors="ignore")  # far too long in any case, and refused for that
+        raise MassgenError("invalid_arguments", NOT_UTF8) from None
+
+
+class Reader(Protocol):
+    async def read(self) -> str | None:
+        """The next line or lines; None when the person leaves or nothing more comes."""
+        ...
+
+
+class PipeReader:
+    """One question a line, for pipes and terminals that cannot do more."""
+
+    async def read(self) -> str | None:
+        line = await anyio.to_thread.run_sync(sys.stdin.buffer.readline, abandon_on_cancel=True)
+        try:
+            text = line.decode()
+        except UnicodeDecodeError:
+            raise MassgenError("invalid_arguments", NOT_UTF8) from None
+        if line:
+            print_line(f"{PROMPT}{text.rstrip()}")
+        return text if line else None
 
 
 def mentioned_paths(question: str, config: Config, cwd: Path) -> tuple[ContextPath, ...]:

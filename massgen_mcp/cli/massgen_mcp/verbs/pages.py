@@ -1,0 +1,85 @@
+"""What can be kept and looked at as one file. `massgen-mcp report ID`: the page of a run, drawn from its record as it
+is now. `massgen-mcp stats`: what all runs that have ended come to, as text, as JSON or as a page.
+"""
+
+import argparse
+import os
+import webbrowser
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import anyio.to_thread
+
+from massgen_mcp.cli.exits import EXIT_OK
+from massgen_mcp.cli.output import print_error, print_line
+from massgen_mcp.cli.run_service import run_service
+from massgen_mcp.errors import storage_error
+from massgen_mcp.home import find_home
+from massgen_mcp.page.document import report, statistics_page
+from massgen_mcp.request.output_file import OutputFile
+from massgen_mcp.runs.store.directory import replace_file
+from massgen_mcp.server.results.reply import as_json
+from massgen_mcp.statistics.sums import StatisticsFilter
+from massgen_mcp.statistics.words import statistics_lines
+
+
+async def run(options: argparse.Namespace) -> int:
+    page = await (_statistics if options.verb == "stats" else _report)(options)
+    if options.open and page is not None and not await anyio.to_thread.run_sync(webbrowser.open, page.as_uri()):
+        print_error("no browser could be started")
+    return EXIT_OK
+
+
+async def _report(options: argparse.Namespace) -> Path:
+    """The file that was written."""
+    output = None if options.output is None else OutputFile(options.output.absolute(), "--output")
+    if output is not None:
+        output.check()
+    with run_service() as service:
+        view = await service.look(await service.find(options.run_id))
+        html = report(await service.page(view, redacted=options.redact))
+    own = view.directory.report
+    place = own.with_stem(f"{own.stem}-redacted") if options.redact else own
+    target, write = (output.path, output.write) if output else (place, partial(replace_file, place))
+    await _write(target, partial(write, html))
+    document = {"run_id": view.row.run_id, "report": str(target), "bytes": len(html)}
+    print_line(as_json(document) if options.json else str(target))
+    return target
+
+
+async def _statistics(options: argparse.Namespace) -> Path | None:
+    """The file that was written, if one is wanted."""
+    output = _statistics_file(options)
+    with run_service() as service:
+        statistics = await service.statistics(
+            StatisticsFilter(options.since, options.config, options.team, options.model)
+        )
+    if output is not None:
+        await _write(output.path, lambda: output.write(statistics_page(statistics)))
+    if options.json:
+        print_line(as_json(statistics.model_dump(mode="json")))
+    elif output is not None:
+        print_line(str(output.path))
+    else:
+        for line in statistics_lines(statistics):
+            print_line(line)
+    return output.path if output else None
+
+
+def _statistics_file(options: argparse.Namespace) -> OutputFile | None:
+    """Where the page is to be written; None: nowhere."""
+    if options.html is None and not options.open:
+        return None
+    if options.html in (None, Path()):
+        return OutputFile(find_home(os.environ).path / "stats.html", "--open")
+    output = OutputFile(options.html.absolute(), "--html")
+    output.check()
+    return output
+
+
+async def _write(target: Path, write: Callable[[], object]) -> None:
+    try:
+        await anyio.to_thread.run_sync(write)
+    except OSError as error:
+        raise storage_error(f"cannot write {target}", error) from error
