@@ -114,7 +114,7 @@ async def page() -> str:
         refused = await expect_error(client, "get_status", run_id="run-of-yesterday")
     with new_server() as server:
         *_, newest = (await first_answers(server)).values()
-    tools = [Tool.model_validate(tool) for tool in newest["tools/list"]["tools"]]
+    tools = [Tool.model_validate(tool) for tool in cast("list[Json]", newest["tools/list"]["tools"])]
     for tool in tools:
         _known(REPLIES, tool.name, "name its reply in `REPLIES`")
     errors = (
