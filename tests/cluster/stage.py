@@ -6,15 +6,20 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import pytest
 
 from massgen_mcp.home import FILES_VARIABLE, STORE_VARIABLE, Home
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.postgres.engine import ClusterEngine, cluster_engine
 from tests.harness import SERVER_MODULE, TempHome, end, poll_until
-from tests.postgres import PostgresServer
+from tests.needs import needs
+from tests.postgres import PostgresServer, shared_server
 
-TAKES_RUNS = "Starting worker on queues default\n"
+Store = Literal["local", "postgres"]
+STORES = [pytest.param("local"), pytest.param("postgres", marks=needs("postgres"))]
+TAKES_RUNS = "Starting worker on queues default"
 
 
 @dataclass
@@ -100,3 +105,14 @@ def cluster(home: TempHome, server: PostgresServer, **variables: str) -> Generat
         yield made
     finally:
         made.close()
+
+
+@contextmanager
+def kept_in(store: Store, home: TempHome, *options: str) -> Generator[TempHome]:
+    """The home as programs see it whose runs are kept there; `options`: of the worker, where one is needed."""
+    if store == "local":
+        yield home
+        return
+    with cluster(home, shared_server()) as machines:
+        machines.add_worker(*options)
+        yield machines.home

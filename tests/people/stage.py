@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import httpx2
 from mcp import Client
@@ -26,13 +26,12 @@ from massgen_mcp.server.http.connections import Strangers
 from massgen_mcp.server.http.gate import Gate
 from massgen_mcp.server.http.tokens import Tokens
 from massgen_mcp.web.app import api, pages
-from tests.cluster.stage import cluster
+from tests.cluster.stage import Store, cluster
 from tests.harness import TempHome, after
 from tests.postgres import shared_server
 from tests.server.task_client import Anything, KnowsTasks
 from tests.teams import run_request, silent_team, team
 
-Store = Literal["local", "postgres"]
 HOST = "127.0.0.1:8765"
 TOKENS = {name: f"the-token-of-{name}-0123456789" for name in ("ann", "bob")}
 UI = "io.modelcontextprotocol/ui"

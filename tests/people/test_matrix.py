@@ -11,16 +11,13 @@ from mcp.shared.subscriptions import ResourcesListChanged
 from massgen_mcp.home import find_home
 from massgen_mcp.people import asked_by
 from massgen_mcp.runs.engine import RUN_ID_PREFIX
+from tests.cluster.stage import STORES, Store
 from tests.harness import TempHome, home, wait_until
-from tests.needs import needs
 from tests.people.matrix import ask_for_all
-from tests.people.stage import KEY, SESSION, Shared, Store, sharing, told, with_runs_of_bob
+from tests.people.stage import KEY, SESSION, Shared, sharing, told, with_runs_of_bob
 from tests.teams import team
 
 __all__ = ["home"]
-
-STORES = [pytest.param("local"), pytest.param("postgres", marks=needs("postgres"))]
-
 
 SILENT = {
     *("logging/setLevel", "ping", "prompts/list", "resources/list", "resources/templates/list", "server/discover"),
@@ -113,14 +110,16 @@ async def test_lists_sessions_keys_and_statistics_are_each_persons_own(home: Tem
             assert len(await shared.service.recent(limit=50)) == len(shared.runs) + 2, "who owns the machine sees all"
 
 
-async def test_a_nested_run_is_its_persons(home: TempHome) -> None:
-    async with bobs_runs(home, "local") as shared:
+@pytest.mark.parametrize("store", STORES)
+async def test_a_nested_run_is_its_persons(home: TempHome, store: Store) -> None:
+    async with bobs_runs(home, store) as shared:
         with shared.asked_by("bob"):
             assert (await shared.service.look(shared.runs["nested"])).row.owner == "bob"
 
 
-async def test_nobody_hears_of_what_another_does(home: TempHome) -> None:
-    async with bobs_runs(home, "local") as shared, shared.client("ann") as client:
+@pytest.mark.parametrize("store", STORES)
+async def test_nobody_hears_of_what_another_does(home: TempHome, store: Store) -> None:
+    async with bobs_runs(home, store) as shared, shared.client("ann") as client:
         uris = [f"massgen://runs/{run_id}/{view}" for run_id in shared.runs.values() for view in ("status", "events")]
         heard: list[Any] = []
         subscribed = client.listen(resource_subscriptions=uris, resources_list_changed=True)

@@ -2,26 +2,45 @@
 
 import json
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
+import psycopg
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from massgen_mcp.home import STORE_VARIABLE
+from tests.cluster.stage import STORES, Store, kept_in
 from tests.commands import run_command
-from tests.harness import SERVER_MODULE, TempHome, call, expect_error, home, spawned, wait_until
+from tests.harness import SERVER_MODULE, TempHome, call, expect_error, spawned, wait_until
+from tests.harness import home as plain_home
 from tests.people.stage import TOKENS, digest
 from tests.server.authorization_server import authorization_server
 from tests.server.test_http import ACCEPT, INITIALIZE
 
-__all__ = ["home"]
+__all__ = ["plain_home"]
 
 OPERATOR = "the-token-of-the-operator-0123"
 RESOURCE = "https://massgen.example/mcp"
+
+
+IN_BOTH_STORES = pytest.mark.parametrize("store", STORES)
+
+
+@pytest.fixture
+def store() -> Store:
+    return "local"
+
+
+@pytest.fixture
+def home(plain_home: TempHome, store: Store) -> Iterator[TempHome]:
+    """With a worker of two pools, where it needs one."""
+    with kept_in(store, plain_home, "--pools", "default,research") as kept:
+        yield kept
 
 
 def people(home: TempHome, **named: Any) -> Path:
@@ -56,6 +75,7 @@ async def knock(url: str, token: str, **headers: str) -> httpx2.Response:
         return await http.post(url, json=INITIALIZE, headers={"Authorization": f"Bearer {token}", **headers})
 
 
+@IN_BOTH_STORES
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_each_token_is_a_person_with_runs_of_his_own(home: TempHome, mode: str) -> None:
     async with serving(home) as url:
@@ -94,6 +114,7 @@ async def test_subjects_of_an_authorization_server_are_people_named_or_not(home:
                 assert (await knock(url, issuer.token(RESOURCE, sub=None), **names)).status_code == 401
 
 
+@IN_BOTH_STORES
 async def test_quotas_of_runs_and_money_hold_for_each_person(home: TempHome) -> None:
     async with serving(home, ann={"runs_per_day": 1}, bob={"usd_per_month": 3}) as url:
         async with client_of(url, TOKENS["ann"]) as ann:
@@ -136,6 +157,7 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
+@IN_BOTH_STORES
 async def test_the_pages_are_behind_the_same_login(home: TempHome) -> None:
     async with serving(home, "--pages") as url:
         assert "Log in" in (await ask(url, "GET", "/runs/run-x")).text
@@ -163,7 +185,23 @@ async def test_the_pages_are_behind_the_same_login(home: TempHome) -> None:
         assert (await ask(url, "GET", "/")).status_code == (await ask(url, "GET", "/api/runs")).status_code == 404
 
 
-async def test_the_operator_alone_reads_figures_of_all_and_everybody_whether_it_can_serve(home: TempHome) -> None:
+@pytest.mark.parametrize("store", STORES[1:])
+async def test_runs_of_a_person_go_to_the_workers_of_his_pool(home: TempHome) -> None:
+    async with serving(home, ann={"pool": "research"}, bob={"pool": "nowhere"}) as url:
+        given = {"question": "q", "team": "scripted"}
+        async with client_of(url, TOKENS["ann"]) as ann, client_of(url, TOKENS["bob"]) as bob:
+            assert (await call(ann, "start_run", **given, wait_seconds=45))["status"] == "completed"
+            waiting = await call(bob, "start_run", **given)
+            assert (waiting["status"], "in the pool nowhere" in str(waiting)) == ("queued", True)
+    own = str(people(home, ann={"keys": {"OPENAI_API_KEY": "PATH"}}))
+    refused = run_command(home, SERVER_MODULE, "--transport", "http", "--people", own)
+    assert "give people a `pool` whose workers have their keys" in refused.stderr
+
+
+@IN_BOTH_STORES
+async def test_the_operator_alone_reads_figures_of_all_and_everybody_whether_it_can_serve(
+    home: TempHome, store: Store
+) -> None:
     (home.work / "token").write_text(OPERATOR)
     (home.work / "HOLDS_KEYS").touch()
     async with serving(home, "--token-file", str(home.work / "token")) as url:
@@ -177,10 +215,14 @@ async def test_the_operator_alone_reads_figures_of_all_and_everybody_whether_it_
         samples = [line for line in told if not line.startswith("#")]
         assert [line for line in samples if not re.fullmatch(r'[a-z_]+(\{[a-z]+="\w+"\})? \d+(\.\d+)?', line)] == []
         assert (await ask(url, "GET", "/readyz", headers={"Host": "10.0.0.1"})).text == "ready"
-        for ending in ("-wal", "-shm"):
-            (home.path / f"runs.sqlite3{ending}").unlink(missing_ok=True)
-        (home.work / "junk").write_bytes(b"no SQLite file" * 500)
-        (home.work / "junk").replace(home.path / "runs.sqlite3")
+        if store == "postgres":
+            with psycopg.connect(home.extra[STORE_VARIABLE]) as db:
+                db.execute("ALTER TABLE massgen.runs RENAME TO gone")
+        else:
+            for ending in ("-wal", "-shm"):
+                (home.path / f"runs.sqlite3{ending}").unlink(missing_ok=True)
+            (home.work / "junk").write_bytes(b"no SQLite file" * 500)
+            (home.work / "junk").replace(home.path / "runs.sqlite3")
         assert (await ask(url, "GET", "/readyz")).status_code == 503
         assert (await ask(url, "GET", "/healthz")).status_code == 200
 
