@@ -30,14 +30,16 @@ __all__ = ["home"]
 
 DEPLOY = ROOT / "deploy"
 UNIT = (DEPLOY / "massgen-mcp.service").read_text()
+WORKER_UNIT = (DEPLOY / "massgen-mcp-worker.service").read_text()
 CONTAINER = (DEPLOY / "Containerfile").read_text()
 
 
-STARTED_WITH = [
-    re.findall(r"^ExecStart=\S+ (.*)$", UNIT, re.MULTILINE)[0].split(),
-    json.loads(re.findall(r"^ENTRYPOINT (.*)$", CONTAINER, re.MULTILINE)[0])[1:],
-]
-"""The arguments of the server, in the unit and in the container."""
+STARTED_WITH = {
+    "unit": (re.findall(r"^ExecStart=\S+ (.*)$", UNIT, re.MULTILINE)[0].split(), "token"),
+    "worker's unit": (re.findall(r"^ExecStart=\S+ (.*)$", WORKER_UNIT, re.MULTILINE)[0].split(), "MASSGEN_MCP_STORE"),
+    "container": (json.loads(re.findall(r"^ENTRYPOINT (.*)$", CONTAINER, re.MULTILINE)[0])[1:], "token"),
+}
+"""The arguments of the program, and what it misses when it is started with them alone."""
 
 
 @pytest.mark.parametrize("name", ["massgen-mcp.service", "massgen-mcp-worker.service"])
@@ -51,33 +53,45 @@ def test_systemd_finds_nothing_to_warn_of_in_the_units(tmp_path: Path, name: str
         assert (checked.returncode, checked.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("arguments", STARTED_WITH, ids=["unit", "container"])
-def test_the_server_takes_the_options_that_it_is_started_with(home: TempHome, arguments: list[str]) -> None:
-    """It has no token here, and gets as far as to say so."""
+@pytest.mark.parametrize(("arguments", "missing"), STARTED_WITH.values(), ids=STARTED_WITH)
+def test_the_program_takes_the_options_that_it_is_started_with(
+    home: TempHome, arguments: list[str], missing: str
+) -> None:
+    """It gets as far as to say what is missing here."""
     ended = run_command(home, SERVER_MODULE, *(word.replace("%d", str(home.work)) for word in arguments))
     assert ended.returncode == 1, f"not the code of a wrong command line: {ended.stderr}"
-    assert "token" in ended.stderr
+    assert missing in ended.stderr
 
 
 def rendered(template: str) -> list[dict[str, Any]]:
     """A template of the chart with its own values. It has values and one condition, so no Helm is needed to know."""
     values = yaml.safe_load((DEPLOY / "helm" / "values.yaml").read_text())
+
+    def value(found: re.Match[str]) -> str:
+        said = reduce(getitem, found[1].split("."), values)
+        return json.dumps(said) if found[2] else str(said)
+
     text = (DEPLOY / "helm" / "templates" / template).read_text()
     text = text.replace("{{- if .Values.postgres.enabled }}\n", "").replace("{{- end }}\n", "")
-    filled = re.sub(
-        r"\{\{ \.Values\.([a-zA-Z.]+) \}\}", lambda one: str(reduce(getitem, one[1].split("."), values)), text
-    )
+    filled = re.sub(r"\{\{ \.Values\.([a-zA-Z.]+)( \| toJson)? \}\}", value, text)
     assert filled.count("{{") == 0
     return list(yaml.safe_load_all(filled))
 
 
 def containers() -> dict[str, dict[str, Any]]:
-    """Of the compose file and the chart, by name: whole command lines, variables, and paths that are asked."""
+    """Of the compose file and the chart, by name: whole command lines, variables, paths that are asked, and directories
+    that are mounted to be written.
+    """
     image = json.loads(re.findall(r"^ENTRYPOINT (.*)$", CONTAINER, re.MULTILINE)[0])
     found: dict[str, dict[str, Any]] = {}
     for name, one in yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"].items():
         command = [*one.get("entrypoint", image), *one.get("command", ())]
-        found[f"compose {name}"] = {"command": command, "variables": [*one.get("environment", {})], "paths": []}
+        found[f"compose {name}"] = {
+            "command": command,
+            "variables": [*one.get("environment", {})],
+            "paths": asked(json.dumps(one.get("healthcheck", {}))),
+            "mounted": [volume.split(":")[1] for volume in one["volumes"]],
+        }
     for template in ("server.yaml", "worker.yaml", "postgres.yaml"):
         for document in rendered(template):
             for one in document["spec"].get("template", {"spec": {"containers": []}})["spec"]["containers"]:
@@ -88,14 +102,29 @@ def containers() -> dict[str, dict[str, Any]]:
                 ]
                 variables = [variable["name"] for variable in one["env"]]
                 command = [*one.get("command", image), *one.get("args", ())]
-                found[f"helm {one['name']}"] = {"command": command, "variables": variables, "paths": probes}
+                found[f"helm {one['name']}"] = {
+                    "command": command,
+                    "variables": variables,
+                    "paths": probes,
+                    "mounted": [mount["mountPath"] for mount in one["volumeMounts"] if not mount.get("readOnly")],
+                }
     return found
+
+
+def asked(text: str) -> list[str]:
+    """The paths at which a health check asks the server."""
+    return re.findall(r"http://127\.0\.0\.1:8765(/\w+)", text)
 
 
 def test_the_compose_file_and_the_chart_start_server_worker_and_postgres() -> None:
     kinds = ("postgres", "server", "worker")
     assert sorted(containers()) == [*(f"compose {kind}" for kind in kinds), *(f"helm {kind}" for kind in kinds)]
     assert containers()["helm server"]["paths"] == [HEALTH, READY]
+    assert (containers()["compose server"]["paths"], asked(CONTAINER)) == ([READY], [HEALTH])
+    (made,) = re.findall(r"install -d -o massgen -g massgen -m 700 (.*)$", CONTAINER, re.MULTILINE)
+    assert {path for name, one in containers().items() if "postgres" not in name for path in one["mounted"]} == set(
+        made.split()
+    ), "else a new volume would be root's"
     installed = re.findall(r"'/src\[([\w,]+)\]'", CONTAINER)[0].split(",")
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert set(installed) <= set(extras)
