@@ -23,7 +23,7 @@ from massgen_mcp.errors import RunNotCompleted
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.engine import new_run_id
 from massgen_mcp.runs.store.directory import RunDirectory
-from massgen_mcp.runs.store.local import local_engine
+from massgen_mcp.runs.store.opening import local_engine
 
 SIZES = (1_000, 10_000)
 DAYS = 60

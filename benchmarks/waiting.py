@@ -36,7 +36,7 @@ from massgen_mcp.home import Home
 from massgen_mcp.runs.engine import FrozenRequest, NewRun, new_run_id
 from massgen_mcp.runs.host.execute import execute_run
 from massgen_mcp.runs.store.directory import RunDirectory
-from massgen_mcp.runs.store.local import local_engine
+from massgen_mcp.runs.store.opening import local_engine
 
 OTHER_KEY = "OPENAI_API_KEY"
 BEHIND = 200

@@ -18,7 +18,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSI
 from massgen_mcp.home import Home
 from massgen_mcp.redaction import NO_KEYS
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.runs.store.local import local_engine
+from massgen_mcp.runs.store.opening import local_engine
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.build import build_server
 from massgen_mcp.server.front import (

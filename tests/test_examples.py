@@ -12,7 +12,7 @@ import pytest
 from massgen_mcp.config.loader import load_config
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.runs.store.local import local_engine
+from massgen_mcp.runs.store.opening import local_engine
 from tests.harness import ROOT, TempHome, agent, home
 from tests.teams import asked
 

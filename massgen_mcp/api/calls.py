@@ -94,7 +94,7 @@ async def batch(
     Raises `MassgenError` before anything is paid for, naming every wrong line. When the caller is cancelled, runs that
     were begun go on, and the next call has their results.
     """
-    await imported("massgen_mcp.api.request", "massgen_mcp.runs.batch", "massgen_mcp.runs.store.local")
+    await imported("massgen_mcp.api.request", "massgen_mcp.runs.batch", "massgen_mcp.runs.store.opening")
     import json
 
     from massgen_mcp.agents.sections import with_given_keys
@@ -103,7 +103,7 @@ async def batch(
     from massgen_mcp.request.build import RunRequest
     from massgen_mcp.runs import batch as batches
     from massgen_mcp.runs.service import RunService
-    from massgen_mcp.runs.store.local import local_engine
+    from massgen_mcp.runs.store.opening import local_engine
 
     if isinstance(questions, str | Path):
         asked = batches.read_questions(Path(questions), Path(results))

@@ -32,7 +32,7 @@ from massgen_mcp.request.team import NamedTeam, Team
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.sessions.session_records import is_session_id
 from massgen_mcp.runs.store.directory import timestamp
-from massgen_mcp.runs.store.local import local_engine
+from massgen_mcp.runs.store.opening import local_engine
 
 MAX_SESSIONS = 1000
 """The session that was used longest ago makes room for a new one."""

@@ -6,8 +6,7 @@ from contextlib import contextmanager
 
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.runs.store.local import local_engine
-from massgen_mcp.runs.store.opening import open_engine
+from massgen_mcp.runs.store.opening import local_engine, open_engine
 
 
 @contextmanager

@@ -42,16 +42,14 @@ from massgen_mcp.runs.engine import (
 )
 from massgen_mcp.runs.patches.application import Application
 from massgen_mcp.runs.patches.applying import ChangedText, RunPatch, apply_run
-from massgen_mcp.runs.patches.earlier_changes import with_earlier_changes
+from massgen_mcp.runs.patches.earlier_changes import LaidOut, laid_out, with_earlier_changes
 from massgen_mcp.runs.patches.given import UPLOADED
-from massgen_mcp.runs.patches.replaying import LaidOut, laid_out
 from massgen_mcp.runs.sessions.turns import SessionHistory, SessionTurns, start_note
 from massgen_mcp.runs.starting import Dispatch, ask_to_admit, enclosing, enqueue, frozen_request
 from massgen_mcp.runs.store.counting import counted_runs
 from massgen_mcp.runs.store.finding import find_run
 from massgen_mcp.runs.store.retention import Pruned, prune, prune_named
-from massgen_mcp.runs.view.looking import looks
-from massgen_mcp.runs.view.run_view import KeptWatches, RunView, RunWatch
+from massgen_mcp.runs.view.run_view import KeptWatches, RunView, RunWatch, looks
 from massgen_mcp.statistics.digest import Mark, RunDigest, Verdict, digest_of
 from massgen_mcp.statistics.sums import Statistics, StatisticsFilter, statistics_of, usual_time
 from massgen_mcp.threads import in_thread

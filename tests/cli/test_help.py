@@ -14,7 +14,7 @@ from massgen_mcp.cli.massgen_mcp.options import MANUAL as VERBS_MANUAL
 from massgen_mcp.config.providers.catalog import named_provider
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.engine import NewRun
-from massgen_mcp.runs.store.local import local_engine
+from massgen_mcp.runs.store.opening import local_engine
 from tests.cli.codes import CODES_OF_MASSGEN, CODES_OF_VERBS
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, without_escapes

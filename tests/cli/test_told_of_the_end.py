@@ -21,7 +21,7 @@ SPAN = r"(about \d+|\d+ to \d+) seconds?"
 """How long runs took, which a busy machine spreads."""
 TELLS = 'import os, sys; open(sys.argv[1], "w").write(repr(dict(os.environ)))'
 IMPATIENT = """
-import massgen_mcp.runs.host.notifying as notifying
+import massgen_mcp.runs.host.announcing as notifying
 notifying.NOTIFY_SECONDS = 0.3
 from massgen_mcp.cli.massgen.main import main
 main()

@@ -17,7 +17,7 @@ from massgen_mcp.cli.massgen_mcp.options import parse
 from massgen_mcp.config.loader import load_config
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.service import RunService, Until
-from massgen_mcp.runs.store.local import local_engine
+from massgen_mcp.runs.store.opening import local_engine
 from massgen_mcp.server import results
 from tests.commands import run_command
 from tests.harness import (

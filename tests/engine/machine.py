@@ -17,8 +17,8 @@ from massgen_mcp.home import Home
 from massgen_mcp.runs.engine import Engine, FrozenRequest, RunFiles
 from massgen_mcp.runs.store.directory import RunDirectory
 from massgen_mcp.runs.store.journal import JOURNAL
-from massgen_mcp.runs.store.journal_line import sealed
-from massgen_mcp.runs.store.local import DATABASE, LocalEngine, local_engine
+from massgen_mcp.runs.store.log import sealed
+from massgen_mcp.runs.store.opening import DATABASE, LocalEngine, local_engine
 from massgen_mcp.runs.store.postgres.engine import ClusterEngine, cluster_engine
 from tests.faults import ROOT, no_larger_files_than
 from tests.postgres import shared_server

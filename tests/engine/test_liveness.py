@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from massgen_mcp.runs.engine import Liveness, NewRun, RunFiles, RunRow, new_run_id
-from massgen_mcp.runs.store.local import LocalEngine
+from massgen_mcp.runs.store.opening import LocalEngine
 from tests.engine.machine import LocalMachine
 from tests.harness import PATIENCE_SECONDS, wait_until
 

@@ -20,7 +20,7 @@ from massgen_mcp.redaction import NO_KEYS
 from massgen_mcp.request.team import Team
 from massgen_mcp.runs.engine import Engine, FrozenRequest, NewRun, new_run_id
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.runs.store.local import local_engine
+from massgen_mcp.runs.store.opening import local_engine
 from massgen_mcp.server.build import BuiltServer, build_server
 from massgen_mcp.server.http.connections import Strangers
 from massgen_mcp.server.http.gate import Gate

@@ -19,7 +19,7 @@ from massgen_mcp.cli.massgen.main import main as massgen
 from massgen_mcp.cli.massgen_mcp.main import main as massgen_mcp
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.runs.store.local import local_engine
+from massgen_mcp.runs.store.opening import local_engine
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.tools import add_tools
 from tests.harness import COMMAND_MODULE

@@ -12,7 +12,7 @@ import pytest
 from massgen_mcp.home import Home
 from massgen_mcp.runs.doctor.checks import check_all
 from massgen_mcp.runs.doctor.result import DoctorCheck
-from massgen_mcp.runs.store.local import local_engine
+from massgen_mcp.runs.store.opening import local_engine
 from massgen_mcp.runs.store.sqlite.database import SCHEMA_VERSION
 from tests.harness import RUNNER_MODULE, TempHome, agent, call, end, happened, wait_until
 

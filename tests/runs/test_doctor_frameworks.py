@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from massgen_mcp.runs.doctor.frameworks import check_frameworks
+from massgen_mcp.runs.doctor.members import check_members
 from massgen_mcp.runs.doctor.result import DoctorCheck
 
 
+async def members(environ: dict[str, str], cwd: Path) -> dict[str, DoctorCheck]:
+    return {check.name: check for check in await check_members(cwd, environ)}
+
+
 async def claude(environ: dict[str, str]) -> DoctorCheck:
-    return (await check_frameworks(environ))[0]
+    return (await members(environ, Path("/")))["Agent CLI claude_code"]
 
 
 def with_claude(directory: Path, script: str) -> dict[str, str]:
@@ -43,7 +47,8 @@ async def test_what_is_broken_or_missing_comes_with_what_to_do(tmp_path: Path, m
     assert (await claude(with_claude(tmp_path, "exit 1"))).level == "warn"
     monkeypatch.setitem(sys.modules, "claude_agent_sdk", None)
     monkeypatch.setitem(sys.modules, "ag2", None)
-    missing = await check_frameworks({"PATH": str(tmp_path / "nothing")})
-    assert [check.level for check in missing] == ["ok", "ok"], "nobody needs them"
-    assert "npm install -g @anthropic-ai/claude-code" in missing[0].advice
-    assert "massgen-mcp[ag2]" in missing[1].advice
+    found = await members({"PATH": str(tmp_path / "nothing")}, tmp_path)
+    clis, ag2 = found["Agent CLIs"], found["AG2"]
+    assert (clis.level, ag2.level) == ("ok", "ok"), "nobody needs them"
+    assert "npm install -g @anthropic-ai/claude-code" in clis.advice
+    assert "massgen-mcp[ag2]" in ag2.advice

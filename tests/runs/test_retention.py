@@ -13,7 +13,7 @@ from massgen_mcp.config.loader import load_config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import DAY, HOUR, Home
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.runs.store.local import local_engine
+from massgen_mcp.runs.store.opening import local_engine
 from massgen_mcp.runs.store.retention import MOST_CREDIT, ClockReadings, Pruned, passed, prune
 from massgen_mcp.runs.view.run_view import RunView
 from tests.harness import RUNNER_MODULE, TempHome, agent, call, expect_error, wait_until

@@ -22,8 +22,8 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.host import foreground_run
 from massgen_mcp.runs.host.foreground import run_here
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.runs.store.local import local_engine
-from massgen_mcp.runs.view import looking
+from massgen_mcp.runs.store.opening import local_engine
+from massgen_mcp.runs.view import run_view
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server import waiting
 from massgen_mcp.server.app import MassgenServer
@@ -52,7 +52,7 @@ OTHER = agent("other", {"hang": True})
 @pytest.fixture(autouse=True)
 def nobody_looks_without_being_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Except where no host can be had."""
-    monkeypatch.setattr(looking, "SAFETY_SECONDS", 10_000.0)
+    monkeypatch.setattr(run_view, "SAFETY_SECONDS", 10_000.0)
     monkeypatch.setattr(foreground_run, "CONTROL_INTERVAL", 10_000.0)
 
 

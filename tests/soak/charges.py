@@ -27,7 +27,7 @@ from massgen_mcp.request.team import Team
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.runs.store.local import local_engine
+from massgen_mcp.runs.store.opening import local_engine
 from tests.harness import RUNNER_MODULE, TempHome, end
 from tests.soak.counting_model import INPUT_TOKENS, CountingModel, Step, counting_model
 from tests.soak.kills import await_end, left_behind, records_of

@@ -10,7 +10,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import Home
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.directory import RunDirectory
-from massgen_mcp.runs.store.local import local_engine
+from massgen_mcp.runs.store.opening import local_engine
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.tools import add_tools
 from tests.harness import TempHome, agent, call, text_of, wait_until

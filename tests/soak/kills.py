@@ -29,7 +29,7 @@ from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.directory import RunDirectory
 from massgen_mcp.runs.store.journal import JournalReader
-from massgen_mcp.runs.store.local import local_engine
+from massgen_mcp.runs.store.opening import local_engine
 from tests.harness import PATIENCE_SECONDS, RUNNER_MODULE, TempHome, end, poll_until, raw_server
 from tests.teams import asked
 

@@ -21,7 +21,7 @@ from massgen_mcp.home import Home
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.journal import JournalReader
-from massgen_mcp.runs.store.local import local_engine
+from massgen_mcp.runs.store.opening import local_engine
 from tests.harness import TempHome, agent, end
 from tests.soak.subject import QUESTION
 from tests.teams import asked

@@ -14,7 +14,7 @@ from massgen_mcp.config.loader import load_config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.runs.store.local import local_engine
+from massgen_mcp.runs.store.opening import local_engine
 from tests.teams import asked
 
 QUESTION = "What is six times seven?"

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.runs.store import log_reader
-from massgen_mcp.runs.store.journal_line import SEAL_BYTES
+from massgen_mcp.runs.store import log
+from massgen_mcp.runs.store.log import SEAL_BYTES
 from tests.harness import TempHome, home
 from tests.needs import needs
 from tests.soak.charges import kill_charges
@@ -76,7 +76,7 @@ async def test_a_reader_that_trusts_every_line_tells_something_untrue(
         except ValueError:
             return None
 
-    monkeypatch.setattr(log_reader, "unsealed", trusting)
+    monkeypatch.setattr(log, "unsealed", trusting)
     with pytest.raises(AssertionError):
         await damage(home, truncations=0, flips=1_000)
 

@@ -9,7 +9,7 @@ import httpx2
 from massgen_mcp.home import find_home
 from massgen_mcp.redaction import NO_KEYS
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.runs.store.local import local_engine
+from massgen_mcp.runs.store.opening import local_engine
 from massgen_mcp.server.build import build_server
 from massgen_mcp.server.http.connections import Strangers
 from massgen_mcp.web.app import api

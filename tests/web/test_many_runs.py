@@ -4,7 +4,7 @@ from typing import Any
 
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.engine import NewRun, new_run_id
-from massgen_mcp.runs.store.local import local_engine
+from massgen_mcp.runs.store.opening import local_engine
 from tests.browser import Browser, Tab
 from tests.harness import TempHome, agent
 from tests.needs import needs

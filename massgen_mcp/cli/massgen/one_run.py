@@ -36,10 +36,10 @@ from massgen_mcp.request.build import RunRequest, adjusted_team, build_request
 from massgen_mcp.request.team import describe_start
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.doctor.command_sandbox import sandbox_note
+from massgen_mcp.runs.host.announcing import notify
 from massgen_mcp.runs.host.execute import RunHandle
 from massgen_mcp.runs.host.foreground import continue_here, run_here
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
-from massgen_mcp.runs.host.notifying import notify
 from massgen_mcp.views.plain_text import plain
 
 NOT_HERE = (

@@ -22,7 +22,7 @@ from massgen_mcp.home import HOME_VARIABLE, Home
 from massgen_mcp.runs.doctor.preflight import LEAST_FREE_BYTES
 from massgen_mcp.runs.doctor.result import DoctorCheck
 from massgen_mcp.runs.engine import Engine
-from massgen_mcp.runs.store.local import LocalEngine
+from massgen_mcp.runs.store.opening import LocalEngine
 
 LOW_BYTES = 1 << 30
 LOW_INODES = 10_000

@@ -24,7 +24,7 @@ from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
 from massgen_mcp.runs.engine import FrozenRequest, RunFiles
 from massgen_mcp.runs.host.agent_servers import ServerAccess
 from massgen_mcp.runs.host.answers import AnswerGallery
-from massgen_mcp.runs.host.command_bounds import bounds_of, tools_of
+from massgen_mcp.runs.host.judging import bounds_of, tools_of
 from massgen_mcp.runs.host.working_copies import WorkingCopies
 from massgen_mcp.sandbox import NO_TOOLS, Image, LevelName, ProjectTools, SandboxChoice, VisiblePath
 from massgen_mcp.tools.base import Tool

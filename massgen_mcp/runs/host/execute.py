@@ -44,8 +44,7 @@ from massgen_mcp.runs.engine import Action, Control, EventWriter, FrozenRequest,
 from massgen_mcp.runs.host.agent_servers import ServerLosses, opened_servers
 from massgen_mcp.runs.host.assembly import CommandAccess, ModelAccess, RunResources, assemble
 from massgen_mcp.runs.host.judging import Judging, prepare_judging
-from massgen_mcp.runs.host.nlip import nlip_writer
-from massgen_mcp.runs.host.publishing import Publisher, RunLog, guarded, logged_in, write_status
+from massgen_mcp.runs.host.publishing import Publisher, RunLog, guarded, logged_in, nlip_writer, write_status
 from massgen_mcp.runs.host.setting_up import failed_setup, hand_on_setup, set_up_copies
 from massgen_mcp.runs.host.tracing import trace_of
 from massgen_mcp.runs.host.working_copies import WorkingCopies, prepare_copies, with_originals

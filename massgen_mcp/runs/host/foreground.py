@@ -28,7 +28,7 @@ from massgen_mcp.runs.sessions.turns import SessionTurns, start_note
 from massgen_mcp.runs.starting import ask_to_admit, enclosing, frozen_request
 from massgen_mcp.runs.store.credentials import identity
 from massgen_mcp.runs.store.directory import RunDirectory, timestamp
-from massgen_mcp.runs.store.local import local_engine
+from massgen_mcp.runs.store.opening import local_engine
 from massgen_mcp.workspace.snapshot import remove_tree
 
 

@@ -17,8 +17,8 @@ from massgen_mcp.home import find_home
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.engine import NewsHost, RunFiles, RunRow
-from massgen_mcp.runs.host.beats import next_beat
 from massgen_mcp.runs.host.execute import RunHandle, break_off
+from massgen_mcp.runs.host.publishing import next_beat
 from massgen_mcp.runs.host.run_host import RunHost
 from massgen_mcp.runs.patches.application import Application
 from massgen_mcp.runs.patches.applying import RunPatch, apply_patch, with_checks

@@ -1,4 +1,6 @@
-"""Makes what judges the files of a run's answers: its checks, their sandbox, and what they see beside a tree."""
+"""Makes what judges the files of a run's answers: its checks, their sandbox, and what they see beside a tree; and what
+a config lets them, and agents' commands, have of this machine.
+"""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -13,15 +15,16 @@ import anyio.to_thread
 from massgen_mcp.checks.judge import BaseOutcomes, CheckRules, FileJudge
 from massgen_mcp.checks.protected import Protection
 from massgen_mcp.config.access.held_keys import redactor_for
+from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 from massgen_mcp.home import find_home
 from massgen_mcp.request.reach import scripts_may_run
 from massgen_mcp.request.runnable import no_sandbox, sandbox_of_checks
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.runs.host.command_bounds import bounds_of, tools_of
 from massgen_mcp.runs.host.working_copies import WorkingCopies
-from massgen_mcp.sandbox import Image, LevelName, ProjectTools, VisiblePath
+from massgen_mcp.sandbox import NO_TOOLS, Image, LevelName, ProjectTools, ResourceLimits, VisiblePath
+from massgen_mcp.sandbox.policy import MIB
 from massgen_mcp.workspace.guard import PathRefused, Root
 from massgen_mcp.workspace.snapshot import remove_tree
 
@@ -169,3 +172,19 @@ def _secrets_in(directory: Path) -> list[Path] | None:
     except PathRefused:
         return None
     return [directory / path for path in found] if whole else None
+
+
+def bounds_of(config: CommandsConfig) -> ResourceLimits:
+    return ResourceLimits(
+        memory_bytes=config.max_memory_mb * MIB,
+        processes=config.max_processes,
+        disk_bytes=config.max_disk_mb * MIB,
+        processors=config.max_cpus,
+    )
+
+
+def tools_of(config: CommandsConfig, found: ProjectTools) -> ProjectTools:
+    """With what the config lets commands read and have; an image brings tools of its own."""
+    of_machine = NO_TOOLS if config.in_container or config.image_archive else found
+    readable = (*of_machine.readable, *map(Path, config.readable))
+    return replace(of_machine, readable=readable, environ={**of_machine.environ, **config.env})

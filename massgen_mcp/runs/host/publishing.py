@@ -1,5 +1,5 @@
 """What others see of a run while it goes on: its events on disk, `status.json`, `massgen.log` with the stack traces of
-errors of our own, and word that there is something new.
+errors of our own, `nlip.jsonl` where agents speak NLIP, and word that there is something new.
 
 Nothing is done for a run in which nothing happens, but for the sign of life that a host may want.
 """
@@ -8,24 +8,33 @@ import secrets
 import time
 import traceback
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
 import anyio
 
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError, root_causes, storage_fault
+from massgen_mcp.events.parts import public_agent_name
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import EventWriter, RunFiles
-from massgen_mcp.runs.host.beats import next_beat
 from massgen_mcp.views.event_lines import log_line, stamped
 from massgen_mcp.views.plain_text import plain, plain_lines, preview
 from massgen_mcp.views.status_json import status_json
 
 MESSAGE_CHARACTERS = 300
 NOTE_CHARACTERS = 2000
+NLIP_FILE = "nlip.jsonl"
+
+
+def next_beat(interval: float) -> float:
+    """The next moment, on the event loop's clock, that is a multiple of `interval` seconds; never for an endless one.
+    However many runs wait for it, they wake the process once.
+    """
+    return (anyio.current_time() // interval + 1) * interval
 
 
 class RunLog:
@@ -171,3 +180,22 @@ def write_status(run: RunFiles, state: RunState) -> None:
             state, log_dir=str(run.path), session_id=run.path.name, now=state.now(time.monotonic(), time.time())
         )
     )
+
+
+def nlip_writer(
+    run: RunFiles, config: Config, state: RunState, cleanup: AsyncExitStack
+) -> Callable[[LogRecord], None] | None:
+    """Told of each event; None where nobody asks for it. What other agents say is not written."""
+    others = {public_agent_name(place) for place, agent in enumerate(config.agents) if not config.with_nlip(agent)}
+    if len(others) == len(config.agents):
+        return None
+    from massgen_mcp.views.nlip import nlip_line, nlip_messages  # with the standard's package
+
+    file = cleanup.enter_context((run.path / NLIP_FILE).open("a", buffering=1, encoding="utf-8", errors="replace"))
+
+    def heard(record: LogRecord) -> None:
+        for message in nlip_messages(record):
+            if not others & {message.sender, message.to}:
+                file.write(f"{nlip_line(message, record, state)}\n")
+
+    return heard

@@ -25,9 +25,8 @@ from massgen_mcp.request.question import check_question
 from massgen_mcp.request.reach import NestedRunLimits, nested_config
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import Engine, FrozenRequest, NewRun, NewsHost, RunFiles, RunRow, new_run_id
+from massgen_mcp.runs.host.announcing import Webhooks, notify
 from massgen_mcp.runs.host.execute import RunHandle, break_off, execute_run
-from massgen_mcp.runs.host.notifying import notify
-from massgen_mcp.runs.host.webhooks import Webhooks
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.starting import Dispatch
 from massgen_mcp.runs.store.retention import prune

@@ -33,7 +33,7 @@ from massgen_mcp.runs.host.capacity import Capacity, Load
 from massgen_mcp.runs.host.execute import RunHandle, break_off
 from massgen_mcp.runs.host.run_host import MAX_RESUMES, ExecutedRun, RunHost, StoredRuns, prune_regularly
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.runs.store.local import LocalEngine, local_engine
+from massgen_mcp.runs.store.opening import LocalEngine, local_engine
 
 logger = logging.getLogger("massgen_mcp.runner")
 

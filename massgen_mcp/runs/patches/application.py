@@ -1,14 +1,20 @@
-"""What came of an apply, and in words what was found half-done before it and changed by others meanwhile."""
+"""What came of an apply; in words what was found half-done before it and changed by others meanwhile, and how a person
+brings in what `apply` refuses, because the run was given the directory to read only.
+"""
 
 import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from massgen_mcp.changes.base import path_text
 from massgen_mcp.changes.obstacles import Obstacle
 from massgen_mcp.changes.repository import FileChange, TreeId
 from massgen_mcp.changes.transaction import Settled
+from massgen_mcp.events.parts import Changes
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.plain_text import preview
 
 MAX_SETTLED = 3
@@ -79,3 +85,15 @@ def _paths_text(paths: Sequence[str]) -> str:
     shown = [preview(path_text(os.fsencode(path)), PATH_CHARACTERS) for path in paths[:MAX_KEPT]]
     more = f" and {len(paths) - MAX_KEPT} more" if len(paths) > MAX_KEPT else ""
     return f"{', '.join(shown)}{more}"
+
+
+def patch_command(run: RunState, changes: Changes | None, directory: Path) -> str | None:
+    """Of what an answer changes. None where `apply` does it, or no single command would. `directory`: the run's."""
+    base = run.base
+    if changes is None or changes.patch is None or base is None:
+        return None
+    names = {file.path.split("/")[0] for file in changes.files}
+    changed = [one for one in base.directories if one.name in names]
+    if len(changed) != 1 or changed[0].writable:
+        return None
+    return shlex.join(["git", "-C", changed[0].path, "apply", "-p2", str(directory / changes.patch)])

@@ -1,11 +1,12 @@
-"""What a turn of a session goes on with, where that is what an earlier turn changed and nobody has applied; and which
-lines of it the question comments on. Whatever is wrong is refused before the run.
+"""What an earlier run changed, taken up again: by a turn of its session that goes on with it, where nobody has applied
+it, with the lines of it that the question comments on; and laid out without it and with it, so that others can be asked
+the same. Whatever is wrong is refused before the run.
 """
 
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from massgen_mcp.changes.apply import conflicts
@@ -126,3 +127,30 @@ def _excerpt(lines: Sequence[bytes], before: Sequence[bytes], hunks: Sequence[Hu
 
 def _line_text(line: bytes) -> str:
     return line.decode(errors="replace").rstrip("\r\n")[:LINE_CHARACTERS]
+
+
+@dataclass(frozen=True, slots=True)
+class LaidOut:
+    """`before`, `after`: the directories without and with the patch, in their order; `checks`: those that passed."""
+
+    before: tuple[Path, ...]
+    after: tuple[Path, ...]
+    checks: tuple[str, ...]
+
+
+def laid_out(view: RunView, place: Path) -> LaidOut | None:
+    """Below `place`; safe to repeat. None for a run that changed nothing, or whose final files passed no check. Blocks.
+    Raises `MassgenError` run_damaged, store_unavailable.
+    """
+    final = view.snapshot.checked_final
+    checks = tuple(one.command for one in final.outcomes if one.result == "passed") if final else ()
+    made = RunPatch.of(view.row.run_id, view.directory, view.snapshot.best_changes)
+    if made is None or not checks:
+        return None
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with faults_as_errors():
+        made.changes.repository.check_out(made.patch.base, place / "before")
+        made.changes.repository.check_out(made.patch.theirs, place / "after")
+    names = [one.name for one in made.patch.places]
+    before, after = (tuple(place / state / name for name in names) for state in ("before", "after"))
+    return LaidOut(before, after, checks)

@@ -1,7 +1,7 @@
 """`events.jsonl`: the append-only truth about one run. One writer; any number of readers in any process.
 
 A line is an event only when it ends in a newline: a torn last line never happened. A line with a wrong checksum, or one
-that is missing, is damage; what a newer version wrote is not (see `journal_line`).
+that is missing, is damage; what a newer version wrote is not (see `log`).
 """
 
 import os
@@ -14,8 +14,7 @@ import anyio.to_thread
 from massgen_mcp.errors import storage_error
 from massgen_mcp.home import sync_directory
 from massgen_mcp.redaction import NO_KEYS, Redactor
-from massgen_mcp.runs.store.log_reader import LogReader, ReadableLog
-from massgen_mcp.runs.store.log_writer import LogWriter
+from massgen_mcp.runs.store.log import LogReader, LogWriter, ReadableLog
 
 JOURNAL = "events.jsonl"
 READ_BYTES = 256 * 1024

@@ -1,18 +1,39 @@
-"""Which store keeps runs: this machine's own, or the one of several machines that `MASSGEN_MCP_STORE` names."""
+"""Where a store of runs is put together and opened: this machine's own, a SQLite file, a directory per run, and locks
+that the kernel drops with their process; or the one of several machines that `MASSGEN_MCP_STORE` names.
+
+Everybody else is handed an `Engine`.
+"""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import FILES_VARIABLE, POOL_VARIABLE, STORE_VARIABLE, Home
 from massgen_mcp.runs.engine import Engine
-from massgen_mcp.runs.store.local import local_engine
+from massgen_mcp.runs.store.directory import LocalFiles
+from massgen_mcp.runs.store.rows.store import Store
+from massgen_mcp.runs.store.runner_endpoint import LocalLiveness
+from massgen_mcp.runs.store.sqlite.database import Database
 
 if TYPE_CHECKING:
     from massgen_mcp.runs.store.postgres.engine import ClusterEngine
 
+DATABASE = "runs.sqlite3"
 DEFAULT_POOL = "default"
 SCHEMES = ("postgresql://", "postgres://")
+
+
+@dataclass(frozen=True, slots=True)
+class LocalEngine(Engine):
+    """With the locks, pipes and sockets by which one machine knows who lives."""
+
+    liveness: LocalLiveness
+
+
+def local_engine(home: Home) -> LocalEngine:
+    """Makes and opens nothing yet."""
+    return LocalEngine(home, Store(Database(home.path / DATABASE)), LocalFiles(home), LocalLiveness(home))
 
 
 def open_engine(home: Home, environ: Mapping[str, str]) -> Engine:

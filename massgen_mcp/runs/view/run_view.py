@@ -1,20 +1,29 @@
-"""A run as it is at one moment, for whoever looks at it from outside: its row, its events, its files."""
+"""A run as it is at one moment, for whoever looks at it from outside: its row, its events, its files; and again
+whenever there is something new in it, for whoever waits for that.
+"""
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from copy import copy, deepcopy
 from dataclasses import dataclass, replace
 from threading import Lock
 
+import anyio
+
 from massgen_mcp.errors import JournalNewer, MassgenError
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
-from massgen_mcp.runs.engine import DamagedJournal, Engine, EventReader, RunFiles, RunRow, unknown_run
+from massgen_mcp.runs.engine import DamagedJournal, Engine, EventReader, Liveness, RunFiles, RunRow, unknown_run
 from massgen_mcp.runs.store.retention import expired_run
 from massgen_mcp.workspace.guard import safe_id
+
+LOOK_SECONDS = (0.25, 1.0)
+"""How often a run is looked at of which nobody tells news: at first, and at most."""
+SAFETY_SECONDS = 30.0
+"""After so long a run is looked at even if nothing was told of it."""
 
 NO_WORKER = "no worker is alive"
 """How `held_up_by` begins where runs are for workers, and it is not for the caller to do something."""
@@ -210,3 +219,30 @@ class KeptWatches:
             while len(self._watches) > self._most:
                 self._watches.popitem(last=False)
         return watch
+
+
+async def looks(
+    view: RunView, look: Callable[[str], Awaitable[RunView]], liveness: Liveness, *, milestones: bool = False
+) -> AsyncGenerator[RunView]:
+    """The run as `look` finds it now, and again whenever there is something new: with `milestones` only when its state
+    or phase may have changed. Costs nothing in between, as long as whoever executes the run tells news.
+    """
+    pause, longest = LOOK_SECONDS
+    while True:
+        where = (view.row.foreground, view.row.fingerprint)
+        changed = False
+        with liveness.following(view.row, view.directory, milestones=milestones) as follower:
+            while follower is not None and where == (view.row.foreground, view.row.fingerprint):
+                changed = True
+                with anyio.move_on_after(SAFETY_SECONDS):
+                    changed = await follower.changed()
+                view = await look(view.row.run_id)
+                yield view
+                if not changed:
+                    break
+                pause = LOOK_SECONDS[0]
+        if not changed:
+            await anyio.sleep(pause)
+            pause = min(longest, 2 * pause)
+            view = await look(view.row.run_id)
+            yield view

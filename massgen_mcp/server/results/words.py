@@ -11,7 +11,7 @@ from massgen_mcp.events.parts import AgentInfo, Changes
 from massgen_mcp.events.run import RunCancelled, RunFailed, RunTimedOut
 from massgen_mcp.run_state.agents import AgentState
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.patches.by_hand import patch_command
+from massgen_mcp.runs.patches.application import patch_command
 from massgen_mcp.runs.view.run_view import NO_WORKER, RunView
 from massgen_mcp.views.checks import MISUNDERSTANDING, check_notes, hindered, standing_in_tests
 from massgen_mcp.views.firmness import dissent, firmness, shortly, why_weak

@@ -23,12 +23,10 @@ from massgen_mcp.request.team import NamedTeam
 from massgen_mcp.runs.doctor.adapters import check_adapter, find_adapter
 from massgen_mcp.runs.doctor.checks import check_all
 from massgen_mcp.runs.doctor.command_sandbox import sandbox_checks, server_checks
-from massgen_mcp.runs.doctor.frameworks import check_frameworks
-from massgen_mcp.runs.doctor.models import check_models
+from massgen_mcp.runs.doctor.members import check_members
 from massgen_mcp.runs.doctor.result import DoctorCheck
 from massgen_mcp.runs.host.setting_up import try_checks
-from massgen_mcp.runs.store.local import local_engine
-from massgen_mcp.runs.store.opening import open_cluster
+from massgen_mcp.runs.store.opening import local_engine, open_cluster
 from massgen_mcp.runs.store.rebuild import Rebuilt, rebuild
 
 CHECKS_SECONDS = 300.0
@@ -83,8 +81,7 @@ async def _looked_at(options: argparse.Namespace) -> Sequence[DoctorCheck]:
         *rebuilt,
         *check_all(engine, os.environ),
         *await _shared(),
-        *await check_models(Path.cwd(), os.environ),
-        *await check_frameworks(os.environ),
+        *await check_members(Path.cwd(), os.environ),
         *await sandbox_checks(),
         *await server_checks(Path.cwd(), os.environ),
         *await _tried(options.config, Path.cwd()),

@@ -24,7 +24,7 @@ from massgen_mcp.home import (
 )
 from massgen_mcp.people import NOBODY, People, asked_by
 from massgen_mcp.request.team import Team
-from massgen_mcp.runs.host.webhooks import Webhooks
+from massgen_mcp.runs.host.announcing import Webhooks
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.opening import open_engine
 from massgen_mcp.server.app import MassgenServer

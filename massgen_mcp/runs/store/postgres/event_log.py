@@ -16,9 +16,7 @@ import psycopg
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.store.journal_line import seq_of_text
-from massgen_mcp.runs.store.log_reader import LogReader, ReadableLog
-from massgen_mcp.runs.store.log_writer import LogWriter
+from massgen_mcp.runs.store.log import LogReader, LogWriter, ReadableLog, seq_of_text
 from massgen_mcp.runs.store.postgres.database import (
     LazyConnection,
     PostgresConnection,
