@@ -5,6 +5,8 @@ import os
 import secrets
 import subprocess
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -87,3 +89,13 @@ def python() -> str:
 
     atexit.register(leave)
     return str(command)
+
+
+@contextmanager
+def starting_by(interpreter: str) -> Generator[None]:
+    """What the package starts by its own interpreter, as a runner for a service in this process, is started by this."""
+    own, sys.executable = sys.executable, interpreter
+    try:
+        yield
+    finally:
+        sys.executable = own

@@ -10,9 +10,7 @@ from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.events.parts import Event
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.request.build import CallerRequest, RunRequest
 from massgen_mcp.request.question import EarlierTurn
-from massgen_mcp.request.team import Team
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import Action, FrozenRequest
 from massgen_mcp.runs.host.execute import RunHandle, execute_run
@@ -43,23 +41,6 @@ def silent_team(size: int) -> Config:
     """Agents without a script: each answers once, votes for the first answer on its ballot, and presents its own."""
     scripts: list[Script] = [[] for _ in range(size)]
     return team(*scripts)
-
-
-def asked(
-    question: str,
-    config: Config,
-    *,
-    environ: Mapping[str, str] | None = None,
-    source: str = "test",
-    key: str | None = None,
-) -> RunRequest:
-    """What a door asks of the run service."""
-    return run_request(question, Team(config, source, environ or {}), idempotency_key=key)
-
-
-def run_request(question: str, team: Team, **given: Any) -> RunRequest:
-    """What a door makes of a question for a team that was chosen; `given` as in `CallerRequest`."""
-    return RunRequest(CallerRequest(question, team, cwd=Path.cwd(), environ=team.environ, **given), team)
 
 
 @dataclass

@@ -14,7 +14,7 @@ from massgen_mcp.home import find_home
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.opening import local_engine
 from tests.harness import ROOT, TempHome, agent, home
-from tests.teams import asked
+from tests.run_requests import asked
 
 __all__ = ["home"]
 

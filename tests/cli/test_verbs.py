@@ -19,7 +19,7 @@ from massgen_mcp.home import find_home
 from massgen_mcp.runs.service import RunService, Until
 from massgen_mcp.runs.store.opening import local_engine
 from massgen_mcp.server import results
-from tests.commands import run_command
+from tests.commands import run_command, starting_by
 from tests.harness import (
     RUNNER_MODULE,
     SERVER_MODULE,
@@ -36,8 +36,8 @@ from tests.harness import (
     without_escapes,
 )
 from tests.planted import PLANTED
+from tests.run_requests import asked
 from tests.sandbox.table import LEVELS
-from tests.teams import asked
 
 DONE, FAILED, NOT_ENDED, UNKNOWN, INPUT_NEEDED, BROKEN, USAGE, STOPPED = 0, 1, 2, 3, 4, 5, 64, 130
 STUCK = agent("stuck", {"hang": True})
@@ -60,7 +60,8 @@ def document(home: TempHome, shape: type[BaseModel], *arguments: str) -> Any:
 async def start(home: TempHome, config: str, *, until: Until | None = None) -> str:
     """A run in the background, as a server starts it."""
     service = RunService(local_engine(find_home(home.environ)), home.environ)
-    view, _ = await service.start(asked("What is it?", load_config(config, environ={})))
+    with starting_by(home.python):
+        view, _ = await service.start(asked("What is it?", load_config(config, environ={})))
     if until is not None:
         view = await service.wait(view.row.run_id, until=until, seconds=50, cursor=None)
     service.close()

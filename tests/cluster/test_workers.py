@@ -26,9 +26,10 @@ from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, after, agent, call, expect_error, home, wait_until
 from tests.needs import needs
 from tests.postgres import PostgresServer, shared_server
+from tests.run_requests import asked
 from tests.soak.crowd import call_at_once, crowd
 from tests.soak.worker_kills import kill_workers
-from tests.teams import asked, team
+from tests.teams import team
 
 __all__ = ["home"]
 

@@ -29,8 +29,9 @@ from massgen_mcp.web.app import api, pages
 from tests.cluster.stage import Store, cluster
 from tests.harness import TempHome, after
 from tests.postgres import shared_server
+from tests.run_requests import run_request
 from tests.server.task_client import Anything, KnowsTasks
-from tests.teams import run_request, silent_team, team
+from tests.teams import silent_team, team
 
 HOST = "127.0.0.1:8765"
 TOKENS = {name: f"the-token-of-{name}-0123456789" for name in ("ann", "bob")}

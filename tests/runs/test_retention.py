@@ -16,8 +16,9 @@ from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.opening import local_engine
 from massgen_mcp.runs.store.retention import MOST_CREDIT, ClockReadings, Pruned, passed, prune
 from massgen_mcp.runs.view.run_view import RunView
+from tests.commands import starting_by
 from tests.harness import RUNNER_MODULE, TempHome, agent, call, expect_error, wait_until
-from tests.teams import asked
+from tests.run_requests import asked
 
 WRITE = {"call": "write_file", "arguments": {"path": "note.txt", "content": "x" * 5000}}
 
@@ -26,7 +27,8 @@ WRITE = {"call": "write_file", "arguments": {"path": "note.txt", "content": "x" 
 async def managed(home: TempHome) -> AsyncGenerator[RunService]:
     service = RunService(local_engine(Home(home.path, 0.5)), home.environ)
     try:
-        yield service
+        with starting_by(home.python):
+            yield service
     finally:
         service.close()
 

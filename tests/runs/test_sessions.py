@@ -17,7 +17,7 @@ from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.runs.host.foreground import run_here
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, TempHome, agent, call, expect_error
-from tests.teams import asked
+from tests.run_requests import asked
 from tests.terminal import newest, only_child
 
 

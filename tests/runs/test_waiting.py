@@ -28,6 +28,7 @@ from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server import waiting
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.tools import add_tools
+from tests.commands import starting_by
 from tests.faults import ROOT, can_mount
 from tests.harness import (
     PATIENCE_SECONDS,
@@ -41,7 +42,7 @@ from tests.harness import (
     home,
     wait_until,
 )
-from tests.teams import run_request
+from tests.run_requests import run_request
 
 __all__ = ["home"]
 
@@ -65,7 +66,7 @@ def place(home: TempHome) -> TempHome:
 @asynccontextmanager
 async def service_in(home: TempHome) -> AsyncGenerator[RunService]:
     runs = RunService(local_engine(find_home(home.environ)), home.environ)
-    with anyio.fail_after(2 * PATIENCE_SECONDS):
+    with anyio.fail_after(2 * PATIENCE_SECONDS), starting_by(home.python):
         try:
             yield runs
         finally:

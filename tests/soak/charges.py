@@ -28,12 +28,15 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.opening import local_engine
+from tests.commands import starting_by
 from tests.harness import RUNNER_MODULE, TempHome, end
+from tests.run_requests import run_request
 from tests.soak.counting_model import INPUT_TOKENS, CountingModel, Step, counting_model
 from tests.soak.kills import await_end, left_behind, records_of
-from tests.teams import run_request
 
 SERVER = Path(__file__).parents[1] / "mcp_servers" / "double.py"
+INTERPRETER = sys.executable
+"""Of the MCP servers, which bring one of their own."""
 MODEL_SECONDS = 0.1
 PRICE = 1_000.0
 """US dollars for a million tokens of input."""
@@ -128,7 +131,8 @@ async def _stage(home: TempHome) -> AsyncGenerator[tuple[CountingModel, RunServi
     async with counting_model(SCRIPTS, MODEL_SECONDS) as model:
         service = RunService(local_engine(Home(home.path, runner_idle_seconds=2)), home.environ)
         try:
-            yield model, service
+            with starting_by(home.python):
+                yield model, service
         finally:
             service.close()
 
@@ -149,7 +153,7 @@ async def _started(
     backend: dict[str, Any] = {"type": "chatcompletion", "model": "local", "base_url": model.base_url}
     backend["price"] = {"input_usd_per_million": PRICE, "output_usd_per_million": 2 * PRICE}
     if kind == "servers":
-        plain = {"command": sys.executable, "args": ["-I", "-S", str(SERVER), "server"], "sandbox": False}
+        plain = {"command": INTERPRETER, "args": ["-I", "-S", str(SERVER), "server"], "sandbox": False}
         backend["mcp_servers"] = {"odd": {**plain, "start_seconds": 300}}
     team = [{"id": f"a{place}", "backend": backend, "system_message": mark} for place in (1, 2)]
     orchestrator = {

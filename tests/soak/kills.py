@@ -31,7 +31,7 @@ from massgen_mcp.runs.store.directory import RunDirectory
 from massgen_mcp.runs.store.journal import JournalReader
 from massgen_mcp.runs.store.opening import local_engine
 from tests.harness import PATIENCE_SECONDS, RUNNER_MODULE, TempHome, end, poll_until, raw_server
-from tests.teams import asked
+from tests.run_requests import asked
 
 AGENTS = 3
 TEAM = "team.yaml"

@@ -22,9 +22,10 @@ from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.journal import JournalReader
 from massgen_mcp.runs.store.opening import local_engine
+from tests.commands import starting_by
 from tests.harness import TempHome, agent, end
+from tests.run_requests import asked
 from tests.soak.subject import QUESTION
-from tests.teams import asked
 
 KINDS = {
     "write": "write,writev",
@@ -41,6 +42,8 @@ FAULTS = {
     "ENOSPC once": "error=ENOSPC:when={k}",
     "ENOSPC for ever": "error=ENOSPC:when={k}+",
 }
+INTERPRETER = sys.executable
+"""Of what a fault is put into: the calls of a copy are not seen by strace."""
 PATIENCE = 60
 SHORTEST = 6
 AS_LONG_AS = 2
@@ -112,9 +115,10 @@ async def storage_faults(home: TempHome, *, only: str = "", sample: int | None =
             if findings.bad:
                 tasks.cancel_scope.cancel()
 
-    async with anyio.create_task_group() as tasks:
-        for number, fault in enumerate(faults):
-            tasks.start_soon(trial, number, fault)
+    with starting_by(home.python):  # what goes on without a fault
+        async with anyio.create_task_group() as tasks:
+            for number, fault in enumerate(faults):
+                tasks.start_soon(trial, number, fault)
     return findings.judged()
 
 
@@ -173,7 +177,7 @@ async def _under_strace(
     A runner that waits for its storage to come back does not leave by itself.
     """
     command = ["strace", "-f", "-qq", "--seccomp-bpf", *options]
-    subject = [sys.executable, "-m", "tests.soak.subject", config, "key"]
+    subject = [INTERPRETER, "-m", "tests.soak.subject", config, "key"]
     environ = {**home.environ, "MASSGEN_MCP_RUNNER_IDLE_SECONDS": "0.5"}
     work = home.path.with_name(f"{home.path.name}-told")
     work.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.opening import local_engine
-from tests.teams import asked
+from tests.run_requests import asked
 
 QUESTION = "What is six times seven?"
 PATIENCE = 6

@@ -29,9 +29,9 @@ from massgen_mcp.runs.service import RunService
 from tests.cluster.stage import Cluster, Worker, cluster
 from tests.harness import TempHome
 from tests.postgres import PostgresServer
+from tests.run_requests import asked
 from tests.soak.crowd import call_at_once, crowd, percentile
 from tests.soak.kills import AGENTS, MODEL_SECONDS, TEAM, Toll, await_end, judge, moment, write_team
-from tests.teams import asked
 
 RUNS = 12
 """Between two faults, at most."""
