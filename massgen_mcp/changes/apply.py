@@ -146,7 +146,7 @@ _NO = (b"unspecified", b"unset")
 _INSTEAD = "apply it to the working tree instead"
 _BY = "massgen <massgen@localhost>"
 
-Files = dict[bytes, TreeFile]
+TreeFiles = dict[bytes, TreeFile]
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,10 +221,10 @@ def _prefix(user: UserRepository, place: BaseDirectory) -> bytes:
     return b"".join(os.fsencode(part) + b"/" for part in Path(place.path).relative_to(user.top).parts)
 
 
-def _by_place(committed: Files, prefixes: Mapping[bytes, bytes]) -> tuple[Files, Files]:
+def _by_place(committed: TreeFiles, prefixes: Mapping[bytes, bytes]) -> tuple[TreeFiles, TreeFiles]:
     """The files of a commit that lie in a place, as trees of a run name them; and the others."""
-    inside: Files = {}
-    beside: Files = {}
+    inside: TreeFiles = {}
+    beside: TreeFiles = {}
     for path, file in committed.items():
         place = next((name for name, prefix in prefixes.items() if path.startswith(prefix)), None)
         if place is None:
@@ -239,7 +239,7 @@ def _in_repository(path: bytes, prefixes: Mapping[bytes, bytes]) -> bytes:
     return prefixes[name] + rest
 
 
-def _explained(repository: PrivateRepository, refused: Obstacle, base: Files, committed: Files) -> Obstacle:
+def _explained(repository: PrivateRepository, refused: Obstacle, base: TreeFiles, committed: TreeFiles) -> Obstacle:
     """A conflict that is none of the person's: the commit has other line ends than the working tree had."""
     earlier, now = (files.get(os.fsencode(refused.path)) for files in (base, committed))
     if earlier is None or now is None or earlier.blob == now.blob:

@@ -34,15 +34,15 @@ class ChangeStep:
     like: str | None = None
 
 
-Row: TypeAlias = tuple[str, TreeFile | None, TreeFile | None, int | None]
+StepRow: TypeAlias = tuple[str, TreeFile | None, TreeFile | None, int | None]
 """A step for JSON."""
 
 
-def as_row(step: ChangeStep) -> Row:
+def as_row(step: ChangeStep) -> StepRow:
     return (step.path, step.old, step.new, step.permissions)
 
 
-def of_row(row: Row) -> ChangeStep:
+def of_row(row: StepRow) -> ChangeStep:
     path, old, new, permissions = row
     return ChangeStep(path, old and TreeFile(*old), new and TreeFile(*new), permissions)
 

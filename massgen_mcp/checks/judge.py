@@ -109,7 +109,7 @@ class BaseOutcomes:
 TEST_SECONDS = 60
 """The script of a test is ended after so long, or after the time of a check if that is less."""
 
-Files = dict[bytes, TreeFile]
+TreeFiles = dict[bytes, TreeFile]
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,9 +332,9 @@ def _made_room(files: Path, shown: VisiblePath) -> bool:
     return place is not None
 
 
-def _parts(files: Files) -> dict[bytes, Files]:
+def _parts(files: TreeFiles) -> dict[bytes, TreeFiles]:
     """The files of each directory at the top, by their paths in it."""
-    parts: dict[bytes, Files] = {}
+    parts: dict[bytes, TreeFiles] = {}
     for path, file in files.items():
         name, _, rest = path.partition(b"/")
         parts.setdefault(name, {})[rest] = file

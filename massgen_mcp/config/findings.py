@@ -9,7 +9,7 @@ MAX_LISTED = 5
 """So many of the things that are wrong with a document are told at once."""
 _FENCED = re.compile(r"\A```(?:json)?[ \t]*\n(.*)\n```\Z", re.DOTALL)
 
-Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+NonEmpty = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 class _Document(BaseModel):
@@ -17,12 +17,12 @@ class _Document(BaseModel):
 
 
 class Finding(_Document):
-    file: Words
+    file: NonEmpty
     line: Annotated[int, Field(ge=1)] | None
     """None: it is about the whole file."""
     severity: Literal["blocker", "major", "minor"]
-    title: Words
-    detail: Words
+    title: NonEmpty
+    detail: NonEmpty
     """Why it is wrong, and how that shows."""
     fix: str = ""
 
@@ -34,14 +34,14 @@ class SourcedFinding(Finding):
     """Labels of the answers that it stands in."""
     contradicted_by: tuple[str, ...]
     """Labels of those that say otherwise."""
-    standing: Words
+    standing: NonEmpty
     """How it stands, in words."""
 
 
 class Findings(_Document):
     """The worst first."""
 
-    summary: Words
+    summary: NonEmpty
     findings: tuple[Finding, ...] = Field(max_length=200)
 
 

@@ -27,7 +27,7 @@ MOST_RISK = Fraction(1, 20)
 BY_SUBSTANCE = frozenset({"auto", "vote", "checks"})
 """Where fewer answers can do, if they say the same; elsewhere each one adds something."""
 
-Asking = StageOpened | WinnerChosen | Literal["enough"] | None
+DueStep = StageOpened | WinnerChosen | Literal["enough"] | None
 """A stage; the winner; nothing, because something is awaited; or the answers there are have to do."""
 
 
@@ -58,7 +58,7 @@ def _beta(one: int, other: int) -> Fraction:
     return Fraction(factorial(one - 1) * factorial(other - 1), factorial(one + other - 1))
 
 
-def next_asked(state: Coordination) -> Asking:
+def next_asked(state: Coordination) -> DueStep:
     """Who is asked next, or what it came to."""
     stage = state.stage
     decides = stage is not None and stage.kind not in BEFORE_ANSWERS and stage.because != "compare"
@@ -78,7 +78,7 @@ def next_asked(state: Coordination) -> Asking:
     return _by_reading(state) if _votes(state) or state.rules.decide not in BY_SUBSTANCE else _by_files(state)
 
 
-def _first(state: Coordination) -> Asking:
+def _first(state: Coordination) -> DueStep:
     most, first = min(state.most_asked, len(state.live)), FIRST_ASKED[state.rules.effort]
     size = min(most, 1 if state.telling else first if first and state.rules.decide in BY_SUBSTANCE else most)
     if size >= len(state.live) and not state.stages:
@@ -90,7 +90,7 @@ def _first(state: Coordination) -> Asking:
     return StageOpened(kind="answer", subjects=(), agents=agents, because=because, left=most - size)
 
 
-def _one_by_one(state: Coordination) -> Asking:
+def _one_by_one(state: Coordination) -> DueStep:
     passing = [label for label in state.standing if state.passes(label)]
     trees = {_tree(state, label) for label in passing}
     if len(trees) == 1:
@@ -101,13 +101,13 @@ def _one_by_one(state: Coordination) -> Asking:
     return _decide(state, "disagreement" if passing else "none_passes", passing or state.standing)
 
 
-def _by_files(state: Coordination) -> Asking:
+def _by_files(state: Coordination) -> DueStep:
     camps = Counter(_tree(state, label) for label in state.standing)
     lead, rival = ([*sorted(camps.values(), reverse=True), 0])[:2]
     return _grown(state, lead, rival)
 
 
-def _by_reading(state: Coordination) -> Asking:
+def _by_reading(state: Coordination) -> DueStep:
     stage = state.stage
     if stage is None and not _left(state):
         return _decide(state, "disagreement", state.standing)
@@ -134,7 +134,7 @@ def _votes(state: Coordination) -> bool:
     return state.rules.decide == "vote" or (state.rules.decide == "auto" and not changed)
 
 
-def _grown(state: Coordination, lead: int, rival: int) -> Asking:
+def _grown(state: Coordination, lead: int, rival: int) -> DueStep:
     left = _left(state)
     if left and not enough(lead, rival, left):
         return _ask(state, batch(lead, rival, left), "disagreement", lead, rival)
@@ -143,7 +143,7 @@ def _grown(state: Coordination, lead: int, rival: int) -> Asking:
 
 def _decide(
     state: Coordination, because: StageReason, subjects: tuple[str, ...] | list[str], lead: int = 0, rival: int = 0
-) -> Asking:
+) -> DueStep:
     """By what is due, or by a vote of all who answered."""
     voters = tuple(agent for agent in state.live if agent in state.answered)
     if not _votes(state) or len(state.answered) < 2 or not voters:

@@ -15,7 +15,7 @@ from massgen_mcp.evaluation.scoring import Scorer, short_answer
 from massgen_mcp.evaluation.surroundings import surroundings, team_as_measured
 from massgen_mcp.evaluation.tasks import Item, Replayed
 from massgen_mcp.request.build import RunRequest
-from massgen_mcp.runs.batch import Batch, BatchQuestion, Result, ResultsFile
+from massgen_mcp.runs.batch import Batch, BatchQuestion, ResultLine, ResultsFile
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.statistics.paired import FEWEST, Paired
@@ -67,7 +67,7 @@ class Evaluation:
     results: ResultsFile
     service: RunService
     asks: Callable[[str, Item], Awaitable[RunRequest]]
-    show: Callable[[Result], None]
+    show: Callable[[ResultLine], None]
     max_usd: float | None
     concurrency: int
     samples: int = MOST_SAMPLES
@@ -115,7 +115,7 @@ class Evaluation:
             self._measured[who] = team_as_measured(request.config)["config"]
             return request
 
-        async def further(question: BatchQuestion, view: RunView) -> Result:
+        async def further(question: BatchQuestion, view: RunView) -> ResultLine:
             who, item = by_id[question.id]
             return {**await _scored(self.scorer, who, item, view), "measured": [self._measured[who], *_with()]}
 
@@ -128,13 +128,13 @@ class Evaluation:
 
     # -- the one model, for a team's money ----------------------------------------------------------------------------
 
-    def _line(self, who: str, item: Item, time: int = 1) -> Result | None:
+    def _line(self, who: str, item: Item, time: int = 1) -> ResultLine | None:
         return self.results.last.get(_id(who, item, time))
 
     def _samples(self, item: Item) -> int:
         return len([*self._of_one(item)])
 
-    def _of_one(self, item: Item) -> Iterator[Result]:
+    def _of_one(self, item: Item) -> Iterator[ResultLine]:
         for time in range(1, self.samples + 1):
             if (line := self._line(ONE, item, time)) is None:
                 return
@@ -157,7 +157,7 @@ class Evaluation:
         times = int(line[price] / samples[0][price] + 1e-9) if samples[0][price] else 1
         return max(1, min(times, passed, self.samples))
 
-    def _bought(self, team: str, item: Item) -> list[Result]:
+    def _bought(self, team: str, item: Item) -> list[ResultLine]:
         return [*self._of_one(item)][: self._paid(team, item)]
 
     # -- what came of it ----------------------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ def _id(who: str, item: Item, time: int) -> str:
     return f"{who}/{item.id}" if who != ONE else f"{who}/{item.id}/{time}"
 
 
-async def _scored(scorer: Scorer, who: str, item: Item, view: RunView) -> Result:
+async def _scored(scorer: Scorer, who: str, item: Item, view: RunView) -> ResultLine:
     """What a line says besides what came of the run. A run that came to no final answer is wrong."""
     run = view.snapshot
     answer = run.best_answer if view.state == "completed" else None
@@ -247,7 +247,7 @@ async def _scored(scorer: Scorer, who: str, item: Item, view: RunView) -> Result
     }
 
 
-def _row(name: str, lines: Mapping[str, Result], note: str = "") -> Row:
+def _row(name: str, lines: Mapping[str, ResultLine], note: str = "") -> Row:
     known = all(line["priced"] for line in lines.values())
     return Row(
         name,
@@ -259,7 +259,7 @@ def _row(name: str, lines: Mapping[str, Result], note: str = "") -> Row:
     )
 
 
-def _coverage(lines: Iterable[Result]) -> str:
+def _coverage(lines: Iterable[ResultLine]) -> str:
     found = [line for line in lines if line["members"]]
     if not found:
         return ""
@@ -267,7 +267,7 @@ def _coverage(lines: Iterable[Result]) -> str:
     return f"some agent is right in {sum(line['some_right'] for line in found)} of {len(found)}; {outcomes}"
 
 
-def _as_one(samples: Sequence[Result]) -> Result:
+def _as_one(samples: Sequence[ResultLine]) -> ResultLine:
     """The answer that the same money buys: the first program that passes the example, else the most frequent answer, of
     several the first.
     """
@@ -282,7 +282,7 @@ def _as_one(samples: Sequence[Result]) -> Result:
     return {**found, "usd": usd, "tokens": tokens, "priced": priced}
 
 
-def _best_member(team: str, lines: Mapping[str, Result]) -> Iterator[Row]:
+def _best_member(team: str, lines: Mapping[str, ResultLine]) -> Iterator[Row]:
     """The member whose first answers, given before it saw others, are right most often. Which one that is, is known
     only afterwards, on these same items: that flatters it.
     """

@@ -58,18 +58,18 @@ class ReportedRun:
     """When its changes were applied, in seconds since the epoch; None: they are not."""
 
 
-NestedRuns = Callable[[str], ReportedRun | None]
+RunById = Callable[[str], ReportedRun | None]
 """Another run by its id; None where it cannot be read."""
 
 
-def run_page(reported: ReportedRun, nested: NestedRuns, *, redacted: bool = False) -> RunPage:
+def run_page(reported: ReportedRun, nested: RunById, *, redacted: bool = False) -> RunPage:
     """The page of a run. `redacted`: without anything that was written by people, models and tools. `nested` reads the
     runs that were started inside it.
     """
     return page_with(reported, _history(reported, redacted=redacted), nested, TextRoom(redacted=redacted))
 
 
-def smaller_pages(reported: ReportedRun, nested: NestedRuns, sizes: Iterable[Most]) -> Iterator[RunPage]:
+def smaller_pages(reported: ReportedRun, nested: RunById, sizes: Iterable[Most]) -> Iterator[RunPage]:
     """The page of a run in each of these sizes; its records are read once."""
     history = _history(reported)
     for most in sizes:
@@ -85,7 +85,7 @@ def _history(reported: ReportedRun, *, redacted: bool = False) -> RunHistory:
 
 
 def page_with(
-    reported: ReportedRun, history: RunHistory, nested: NestedRuns, room: TextRoom, depth: int = MOST_DEPTH
+    reported: ReportedRun, history: RunHistory, nested: RunById, room: TextRoom, depth: int = MOST_DEPTH
 ) -> RunPage:
     """The page of a run whose records, as far as its state holds them, are in `history`."""
     patches = Patches(reported.patch_of, room, reported.redactor)
@@ -100,7 +100,7 @@ MAX_LOSS = 500
 class _Builder:
     reported: ReportedRun
     history: RunHistory
-    nested_runs: NestedRuns
+    nested_runs: RunById
     room: TextRoom
     depth: int
     patches: Patches
@@ -342,7 +342,7 @@ NEWEST = 160
 class GrowingPage:
     """One run, seen again and again. From one thread at a time."""
 
-    def __init__(self, reported: ReportedRun, nested: NestedRuns) -> None:
+    def __init__(self, reported: ReportedRun, nested: RunById) -> None:
         self._reported = reported
         self._nested = nested
         self._history = RunHistory()

@@ -29,7 +29,7 @@ from massgen_mcp.views.firmness import firmness
 WAIT_SECONDS = 60.0
 _NO_OBJECT = 'each line is one JSON object, such as {"question": "Postgres or SQLite?"}'
 ROUNDING = 1e-9
-Result = Mapping[str, Any]
+ResultLine = Mapping[str, Any]
 """A line of the results file."""
 _READ = {"id", "question", "state", "usd", "weak"}
 _BEGINNING = b'{"id": "'
@@ -96,8 +96,8 @@ class Batch:
         self,
         questions: Sequence[BatchQuestion],
         results: "ResultsFile",
-        on_result: Callable[[Result], None],
-        further: Callable[[BatchQuestion, RunView], Awaitable[Result]] | None = None,
+        on_result: Callable[[ResultLine], None],
+        further: Callable[[BatchQuestion, RunView], Awaitable[ResultLine]] | None = None,
     ) -> None:
         """`further`: what a result says besides."""
         self.questions = questions
@@ -110,7 +110,7 @@ class Batch:
         self._news = anyio.Event()
 
     @property
-    def results(self) -> list[Result]:
+    def results(self) -> list[ResultLine]:
         """Of every question that has one, in the order of the questions."""
         last = self._results.last
         return [last[one.id] for one in self.questions if one.id in last and last[one.id]["question"] == one.question]
@@ -195,7 +195,7 @@ class ResultsFile:
         self._path = path
         whole, _, self.cut_off = data.rpartition(b"\n")
         try:
-            self.all: list[Result] = [json.loads(line) for line in whole.splitlines()]
+            self.all: list[ResultLine] = [json.loads(line) for line in whole.splitlines()]
             self.last = {cast("str", result["id"]): result for result in self.all}
             ours = all(result.keys() >= _READ for result in self.all)
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -231,7 +231,7 @@ class ResultsFile:
         ]
         return f"batch-{hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()}"
 
-    def append(self, result: Result) -> None:
+    def append(self, result: ResultLine) -> None:
         """Whole and on disk, or not there. Raises `MassgenError` disk_full, store_unavailable."""
         try:
             with self._path.open("ab") as file:
@@ -244,7 +244,7 @@ class ResultsFile:
         self.last[result["id"]] = result
 
 
-def _result(question: BatchQuestion, view: RunView) -> Result:
+def _result(question: BatchQuestion, view: RunView) -> ResultLine:
     run = view.snapshot
     return {
         "id": question.id,

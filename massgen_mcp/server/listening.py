@@ -62,19 +62,19 @@ class TaskChanged:
     task_id: str
 
 
-Change = ServerEvent | TaskChanged
+Heard = ServerEvent | TaskChanged
 
 
 class Subscriber:
     """One client. `send` is given each change that it wants."""
 
-    def __init__(self, service: RunService, bus: SubscriptionBus, send: Callable[[Change], Awaitable[None]]) -> None:
+    def __init__(self, service: RunService, bus: SubscriptionBus, send: Callable[[Heard], Awaitable[None]]) -> None:
         self._service, self._bus, self._send = service, bus, send
         self._owner = owner_asking()
         self._lists = SubscriptionFilter()
         self._uris: dict[str, None] = {}
         self._tasks: dict[str, None] = {}
-        self._pending: dict[Change, None] = {}
+        self._pending: dict[Heard, None] = {}
         self._news = anyio.Event()
         self._group: TaskGroup | None = None
         self._followed: dict[str, anyio.CancelScope] = {}
@@ -131,7 +131,7 @@ class Subscriber:
         if owner_asking() == self._owner and event_matches(self._lists, frozenset(self._uris), event):
             self.tell(event)
 
-    def tell(self, change: Change) -> None:
+    def tell(self, change: Heard) -> None:
         """Whatever the client wants."""
         self._pending[change] = None
         self._news.set()
@@ -215,7 +215,7 @@ class ChangeListeners:
         known = [one for one in task_ids if await self._server.tasks.known(one, ctx) is not None]
         meta = {SUBSCRIPTION_ID_META_KEY: ctx.request_id}
 
-        async def send(change: Change) -> None:
+        async def send(change: Heard) -> None:
             notification = await self._notification(change, ctx, meta)
             if notification is not None:
                 await ctx.session.send_notification(notification, related_request_id=ctx.request_id)
@@ -243,7 +243,7 @@ class ChangeListeners:
                 self._streams.discard(stream)
         return SubscriptionsListenResult(_meta=meta)
 
-    async def _notification(self, change: Change, ctx: Context, meta: dict[str, Any]) -> ServerNotification | None:
+    async def _notification(self, change: Heard, ctx: Context, meta: dict[str, Any]) -> ServerNotification | None:
         if not isinstance(change, TaskChanged):
             return event_to_notification(change, meta)
         task = await self._server.tasks.known(change.task_id, ctx)
@@ -271,7 +271,7 @@ class ChangeListeners:
         if SUBSCRIBER not in kept:
             session = ctx.session
 
-            async def send(change: Change) -> None:
+            async def send(change: Heard) -> None:
                 if not isinstance(change, TaskChanged):
                     await session.send_notification(event_to_notification(change, {}))
 
@@ -291,7 +291,7 @@ class ChangeListeners:
                 if await self._service.recent(limit=1):
                     subscriber.tell(ResourcesListChanged())
 
-    def _subscriber(self, send: Callable[[Change], Awaitable[None]]) -> Subscriber:
+    def _subscriber(self, send: Callable[[Heard], Awaitable[None]]) -> Subscriber:
         return Subscriber(self._service, self._server.changes, send)
 
 

@@ -28,11 +28,11 @@ from massgen_mcp.workspace.directory import Workspace
 
 MAX_DESCRIPTION = 500
 
-Status = Literal["pending", "in_progress", "done"]
+TaskStatus = Literal["pending", "in_progress", "done"]
 Show = Literal["all", "ready", "blocked"]
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,31}")
-_MARKS: dict[Status, str] = {"pending": "[ ]", "in_progress": "[>]", "done": "[x]"}
+_MARKS: dict[TaskStatus, str] = {"pending": "[ ]", "in_progress": "[>]", "done": "[x]"}
 
 
 class NewTask(Arguments, coerce_numbers_to_str=True):  # models like to number their tasks
@@ -47,7 +47,7 @@ class CreateTaskPlan(Arguments):
 
 class UpdateTask(Arguments, coerce_numbers_to_str=True):
     id: Text
-    status: Annotated[Literal[Status, ""], WithJsonSchema({"type": "string", "enum": list(_MARKS)})] = ""
+    status: Annotated[Literal[TaskStatus, ""], WithJsonSchema({"type": "string", "enum": list(_MARKS)})] = ""
     description: Text = ""
 
 
@@ -60,7 +60,7 @@ class PlannedTask:
     id: str
     description: str
     depends_on: tuple[str, ...] = ()
-    status: Status = "pending"
+    status: TaskStatus = "pending"
 
     def __str__(self) -> str:
         after = f" (after {', '.join(self.depends_on)})" if self.depends_on else ""
@@ -114,7 +114,7 @@ class TaskPlan:
         blocked = show == "blocked"
         return [task for task in self.tasks if task.status == "pending" and bool(self.waits_for(task)) == blocked]
 
-    def _check_move(self, task: PlannedTask, status: Status) -> None:
+    def _check_move(self, task: PlannedTask, status: TaskStatus) -> None:
         if status != "pending" and (missing := self.waits_for(task)):
             raise ToolRefused(f"task {task.id} cannot begin before these are done: {', '.join(missing)}")
         begun = [other.id for other in self.tasks if task.id in other.depends_on and other.status != "pending"]

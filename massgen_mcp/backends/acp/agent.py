@@ -15,7 +15,7 @@ from typing import Any, Literal
 import anyio.to_thread
 
 from massgen_mcp import __version__
-from massgen_mcp.backends.acp.enclosure import RELAY, SHARED, TEAM_SOCKET, Place, started
+from massgen_mcp.backends.acp.enclosure import RELAY, SHARED, TEAM_SOCKET, AgentHome, started
 from massgen_mcp.backends.acp.permits import Permits
 from massgen_mcp.backends.acp.team_server import TeamServer
 from massgen_mcp.backends.base import (
@@ -88,7 +88,7 @@ class AcpAgent(CliAgent):
         self._private = private
         self._team = TeamServer()
         self._enclosed = False
-        self._place: Place | None = None
+        self._place: AgentHome | None = None
         self._wire: Wire | None = None
         """Where it can be talked to."""
         self._session: AcpSession | None = None
@@ -260,8 +260,8 @@ class AcpAgent(CliAgent):
             raise self._failed("bad_request", why)
         return choice.level is not None
 
-    def _new_place(self) -> Place:
-        return Place(self._private or Path(tempfile.mkdtemp(prefix="massgen-acp-")))
+    def _new_place(self) -> AgentHome:
+        return AgentHome(self._private or Path(tempfile.mkdtemp(prefix="massgen-acp-")))
 
     def _inside(self, name: str) -> str:
         """Where the CLI finds this of its place."""

@@ -33,7 +33,7 @@ _BOUNDS = ResourceLimits(
 )
 
 
-class Place:
+class AgentHome:
     """The directories of one agent, all of them in `root`, which is private to the user."""
 
     def __init__(self, root: Path) -> None:
@@ -64,7 +64,7 @@ class _Plan:
 
 @asynccontextmanager
 async def started(
-    config: AcpBackendConfig, environ: Mapping[str, str], program: str, place: Place, *, enclosed: bool
+    config: AcpBackendConfig, environ: Mapping[str, str], program: str, place: AgentHome, *, enclosed: bool
 ) -> AsyncGenerator[Running]:
     """The CLI; nothing of it is left when the block is. Raises `OSError`, `SandboxFailed`."""
     plan = await anyio.to_thread.run_sync(lambda: _plan(config, environ, program, place, enclosed=enclosed))
@@ -81,7 +81,9 @@ async def started(
             yield await stack.enter_async_context(bare(plan.command, place.work, plan.variables))
 
 
-def _plan(config: AcpBackendConfig, environ: Mapping[str, str], program: str, place: Place, *, enclosed: bool) -> _Plan:
+def _plan(
+    config: AcpBackendConfig, environ: Mapping[str, str], program: str, place: AgentHome, *, enclosed: bool
+) -> _Plan:
     place.make()
     preset = preset_of(config)
     variables = {name: environ[name] for name in variables_of(config) if environ.get(name)}
@@ -114,7 +116,9 @@ def _plan(config: AcpBackendConfig, environ: Mapping[str, str], program: str, pl
     return _Plan(command, variables, policy)
 
 
-def _settings(config: AcpBackendConfig, environ: Mapping[str, str], place: Place) -> Iterator[tuple[str, Path, bool]]:
+def _settings(
+    config: AcpBackendConfig, environ: Mapping[str, str], place: AgentHome
+) -> Iterator[tuple[str, Path, bool]]:
     """By names below its home: files that it finds there, and whether it may write them."""
     preset = preset_of(config)
     login = own_login(config, environ) if config.login == "own" else None

@@ -14,7 +14,7 @@ from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.config.adjusted import RequestedLimits
 from massgen_mcp.request.build import RunRequest, adjusted_team, build_request
 from massgen_mcp.request.team import Team
-from massgen_mcp.runs.batch import Batch, BatchQuestion, Result, ResultsFile, read_questions, summary
+from massgen_mcp.runs.batch import Batch, BatchQuestion, ResultLine, ResultsFile, read_questions, summary
 
 
 def ask_batch(options: Options) -> int:
@@ -48,7 +48,7 @@ async def _ask(options: Options) -> int:
 
     with ResultsFile.opened(path) as results, run_service(here=True) as service:
 
-        def show(result: Result) -> None:
+        def show(result: ResultLine) -> None:
             why = f": {result['error']}" if result["error"] else ""
             print_error(f"{len(batch.results)}/{len(questions)} {result['id']}: {result['state']}{why}")
 

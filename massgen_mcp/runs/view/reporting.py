@@ -15,7 +15,7 @@ from massgen_mcp.config.models.orchestrator import ChecksPolicy
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import Changes
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.page.build import GrowingPage, NestedRuns, ReportedRun, run_page, smaller_pages
+from massgen_mcp.page.build import GrowingPage, ReportedRun, RunById, run_page, smaller_pages
 from massgen_mcp.page.data import RunPage
 from massgen_mcp.page.document import report
 from massgen_mcp.page.texts import Most
@@ -58,7 +58,7 @@ def write_report(run: RunFiles, state: RunState, files_of: FilesOf | None, envir
     run.write_report(report(page_of(run, state, files_of, environ)))
 
 
-def _nested(files_of: FilesOf | None, environ: Mapping[str, str]) -> NestedRuns:
+def _nested(files_of: FilesOf | None, environ: Mapping[str, str]) -> RunById:
     """Each is read once, and then what is new in it, however often it is drawn."""
     known: dict[str, _Nested] = {}
 

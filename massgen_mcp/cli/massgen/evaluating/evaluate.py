@@ -22,7 +22,7 @@ from massgen_mcp.home import find_home
 from massgen_mcp.request.build import CallerRequest, RunRequest, adjusted_team, build_request
 from massgen_mcp.request.output_file import OutputFile
 from massgen_mcp.request.team import Team
-from massgen_mcp.runs.batch import Result, ResultsFile
+from massgen_mcp.runs.batch import ResultLine, ResultsFile
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.results.reply import as_json
@@ -56,7 +56,7 @@ async def evaluate(options: EvalOptions) -> int:
             given = replace(given, context_paths=[given_path(place) for place in item.places], checks=item.checks)
         return await build_request(replace(given, question=item.question, team=team))
 
-    def show(result: Result) -> None:
+    def show(result: ResultLine) -> None:
         print_error(f"{result['id']}: {'right' if result['right'] else 'wrong'} ({result['state']})")
 
     with ResultsFile.opened(options.results) as results, run_service() as service:

@@ -16,7 +16,7 @@ from massgen_mcp.config.findings import Finding
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import Spent
 
-Status = Literal["proven", "unproven", "refuted"]
+ReviewStatus = Literal["proven", "unproven", "refuted"]
 SEVERITIES = ("blocker", "major", "minor")
 NEAR = 2
 """Lines between two places that are the same one: reviewers count differently."""
@@ -48,7 +48,7 @@ class Reviewed:
     known_before: bool = False
 
     @property
-    def status(self) -> Status:
+    def status(self) -> ReviewStatus:
         """What a script shows no word refutes; and what nobody else has looked at a script does not prove."""
         if self.refuted:
             return "unproven" if self.shown else "refuted"
@@ -97,7 +97,7 @@ class Review:
         return EXIT_EXECUTION if counted or self.unclear else EXIT_OK
 
 
-def _counts(status: Status, severity: str, fail_on: FailOn) -> bool:
+def _counts(status: ReviewStatus, severity: str, fail_on: FailOn) -> bool:
     if status == "proven":
         return fail_on != "never"
     severe = fail_on in SEVERITIES and SEVERITIES.index(severity) <= SEVERITIES.index(fail_on)

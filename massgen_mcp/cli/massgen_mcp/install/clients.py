@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, cast
 Scope = Literal["user", "project"]
 SCOPES: Sequence[Scope] = ("user", "project")
 
-Entry = dict[str, object]
+ServerEntry = dict[str, object]
 Environ = Mapping[str, str]
 
 SERVER = "massgen-mcp"
@@ -65,7 +65,7 @@ class Client:
     """What its servers stand under, in the file."""
     user_file: Callable[[Environ], str]
     project_file: str | None
-    entry: Callable[[ServerCommand], Entry]
+    entry: Callable[[ServerCommand], ServerEntry]
     afterwards: str
     """What the person has to do then."""
     known: Known | None = None
@@ -82,23 +82,23 @@ class Client:
         return home / self.user_file(environ)
 
 
-def _stdio(command: ServerCommand) -> Entry:
+def _stdio(command: ServerCommand) -> ServerEntry:
     return {"command": command.path, "args": list(command.arguments)}
 
 
-def _referring(form: str, *, kind: str = "", **settings: object) -> Callable[[ServerCommand], Entry]:
+def _referring(form: str, *, kind: str = "", **settings: object) -> Callable[[ServerCommand], ServerEntry]:
     """An entry whose `env` refers to variables, by `form` with NAME in it."""
 
-    def entry(command: ServerCommand) -> Entry:
+    def entry(command: ServerCommand) -> ServerEntry:
         env = {name: form.replace("NAME", name) for name in command.passed_on}
-        typed: Entry = {"type": kind} if kind else {}
+        typed: ServerEntry = {"type": kind} if kind else {}
         return {**typed, **_stdio(command), **({"env": env} if env else {}), **settings}
 
     return entry
 
 
-def _codex(command: ServerCommand) -> Entry:
-    passed_on: Entry = {"env_vars": list(command.passed_on)} if command.passed_on else {}
+def _codex(command: ServerCommand) -> ServerEntry:
+    passed_on: ServerEntry = {"env_vars": list(command.passed_on)} if command.passed_on else {}
     return {
         **_stdio(command),
         **passed_on,
@@ -108,21 +108,21 @@ def _codex(command: ServerCommand) -> Entry:
     }
 
 
-def _zed(command: ServerCommand) -> Entry:
+def _zed(command: ServerCommand) -> ServerEntry:
     """Zed hands its whole environment on, and knows no reference to a variable."""
     return {"source": "custom", **_stdio(command), "env": {}}
 
 
-def _zed_agent(command: ServerCommand) -> Entry:
+def _zed_agent(command: ServerCommand) -> ServerEntry:
     return {"type": "custom", **_agent(command)}
 
 
-def _agent(command: ServerCommand) -> Entry:
+def _agent(command: ServerCommand) -> ServerEntry:
     """Editors hand their whole environment on."""
     return {"command": command.path, "args": [*command.arguments, "acp"], "env": {}}
 
 
-def _goose(command: ServerCommand) -> Entry:
+def _goose(command: ServerCommand) -> ServerEntry:
     return {
         "name": "massgen",
         "description": "Delegate a hard question to a team of LLM agents",
@@ -136,7 +136,7 @@ def _goose(command: ServerCommand) -> Entry:
     }
 
 
-def _opencode(command: ServerCommand) -> Entry:
+def _opencode(command: ServerCommand) -> ServerEntry:
     """opencode hands its whole environment on; `timeout` is for the start."""
     words = [command.path, *command.arguments]
     return {"type": "local", "command": words, "enabled": True, "timeout": STARTUP_SECONDS * 1000}
@@ -350,7 +350,7 @@ CLIENTS: Mapping[str, Client] = {
 
 def started_by(entry: object) -> list[str]:
     """The program that an entry starts, and its arguments, as far as it can be read."""
-    fields = cast("Entry", entry) if isinstance(entry, dict) else {}
+    fields = cast("ServerEntry", entry) if isinstance(entry, dict) else {}
     words: list[str] = []
     for part in (fields.get("command") or fields.get("cmd"), fields.get("args")):
         words += map(str, cast("list[object]", part)) if isinstance(part, list) else [str(part)] if part else []

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from massgen_mcp.cli.massgen_mcp.install import jsonc, toml_tables, yaml_blocks
-from massgen_mcp.cli.massgen_mcp.install.clients import Entry, is_ours
+from massgen_mcp.cli.massgen_mcp.install.clients import ServerEntry, is_ours
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import sync_directory
 
@@ -33,7 +33,7 @@ class Change:
     copy: Path | None = None
 
 
-def put_entry(file: Path, section: str, name: str, entry: Entry) -> Change:
+def put_entry(file: Path, section: str, name: str, entry: ServerEntry) -> Change:
     """Write the entry, in place of an earlier one of ours.
 
     Raises `MassgenError` invalid_arguments for a file that we do not understand, may not write, or whose entry of this
@@ -54,12 +54,12 @@ def read(file: Path, text: str) -> object:
     return _LANGUAGES.get(file.suffix, jsonc).loads(text.removeprefix(_BOM))
 
 
-def shown(file: Path, section: str, name: str, entry: Entry) -> str:
+def shown(file: Path, section: str, name: str, entry: ServerEntry) -> str:
     """The entry alone, as it would stand in the file."""
     return _with_entry(file, "" if file.suffix in _LANGUAGES else "{}\n", section, name, entry)
 
 
-def _changed(link: Path, section: str, name: str, entry: Entry | None) -> Change:
+def _changed(link: Path, section: str, name: str, entry: ServerEntry | None) -> Change:
     try:
         file = link.resolve()  # what a link means is changed, the link stays
         before = _present_text(file)
@@ -82,18 +82,18 @@ def _earlier(file: Path, now: str, section: str, name: str) -> str | None:
     """What the file was before we put the entry there; None where that is not known, or more was changed since."""
     copy = _copy_of(file)
     earlier = _present_text(copy)
-    entry = cast("Entry", _understood(file, now)[section][name])
+    entry = cast("ServerEntry", _understood(file, now)[section][name])
     try:
         return earlier if _edited(file, earlier, section, name, entry) == now else None
     except MassgenError:
         return None
 
 
-def _edited(file: Path, before: str, section: str, name: str, entry: Entry | None) -> str:
+def _edited(file: Path, before: str, section: str, name: str, entry: ServerEntry | None) -> str:
     document = _understood(file, before)
     if not isinstance(entries := document.get(section, {}), dict):
         raise _refusal(file, f"{section} is no table of servers")
-    old = cast("dict[str, Entry]", entries).get(name)
+    old = cast("dict[str, ServerEntry]", entries).get(name)
     if old is not None and not is_ours(old):
         raise _refusal(file, f"it has a server {name!r} that is not this one; choose another with --name")
     if entry is not None and old is not None:
@@ -113,13 +113,13 @@ def _edited(file: Path, before: str, section: str, name: str, entry: Entry | Non
     return text
 
 
-def _renewed(old: Entry, new: Entry) -> Entry:
+def _renewed(old: ServerEntry, new: ServerEntry) -> ServerEntry:
     """The new entry, with what somebody added to the old one or set differently there."""
     started = {field: new[field] for field in ("command", "cmd", "args") if field in new}
     renewed = {**new, **old, **started}
     kept, now = old.get("env"), new.get("env")
     if isinstance(kept, dict) and isinstance(now, dict):
-        renewed["env"] = {**cast("Entry", now), **cast("Entry", kept)}
+        renewed["env"] = {**cast("ServerEntry", now), **cast("ServerEntry", kept)}
     for field in ("env_vars", "env_keys"):
         kept, now = old.get(field), new.get(field)
         if isinstance(kept, list) and isinstance(now, list):
@@ -128,7 +128,7 @@ def _renewed(old: Entry, new: Entry) -> Entry:
     return renewed
 
 
-def _with_entry(file: Path, text: str, section: str, name: str, entry: Entry | None) -> str:
+def _with_entry(file: Path, text: str, section: str, name: str, entry: ServerEntry | None) -> str:
     language = _LANGUAGES.get(file.suffix, jsonc)
     try:
         if entry is None:

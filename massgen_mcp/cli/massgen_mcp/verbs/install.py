@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from massgen_mcp.cli.exits import EXIT_OK
-from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS, Client, Entry
+from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS, Client, ServerEntry
 from massgen_mcp.cli.massgen_mcp.install.config_file import Change, put_entry, shown, take_entry
 from massgen_mcp.cli.massgen_mcp.install.ours import own_command
 from massgen_mcp.cli.output import print_error, print_line, print_text
@@ -19,7 +19,7 @@ class _Entry:
     client: Client
     file: Path
     name: str
-    content: Entry
+    content: ServerEntry
     passed_on: tuple[str, ...]
 
     def text(self) -> str:
