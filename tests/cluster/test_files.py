@@ -14,9 +14,10 @@ from tests.changes.conftest import Repository, repository
 from tests.cluster.git_host import git_host
 from tests.cluster.stage import Cluster, cluster
 from tests.commands import run_command
-from tests.harness import SERVER_MODULE, TempHome, after, agent, call, home, wait_until
+from tests.harness import SERVER_MODULE, TempHome, agent, call, home, http_server, wait_until
 from tests.needs import needs
 from tests.postgres import shared_server
+from tests.soak.counting_model import counting_model
 
 __all__ = ["home", "repository"]
 
@@ -50,6 +51,9 @@ def machines(request: pytest.FixtureRequest, home: TempHome) -> Iterator[Cluster
         yield made
 
 
+EDITS = {"project/old.txt": "new\n", "project/sub/more.txt": "more\n"}
+
+
 def write(path: str, content: str) -> dict[str, Any]:
     return {"call": "write_file", "arguments": {"path": path, "content": content}}
 
@@ -57,32 +61,40 @@ def write(path: str, content: str) -> dict[str, Any]:
 async def test_a_run_goes_through_four_machines_and_its_patch_to_a_fifth(
     machines: Cluster, repository: Repository
 ) -> None:
-    """Started and applied where the directory is, watched from a server, its first worker killed, ended by another."""
-    home, gate = machines.home, machines.home.work / "gate"
+    """Started and applied where the directory is, watched through another's server, its first worker killed while it
+    waits for the model, ended by another; of what the model was asked only that is asked again which got no reply.
+    """
+    home = machines.home
     repository.commit(**{"old.txt": "old\n"})
     before = repository.fingerprint()
-    edits = [write("project/old.txt", "new\n"), write("project/sub/more.txt", "more\n")]
-    config = home.config("makers", agent("ada", *edits, {"answer": "made", **after(gate)}))
-    asked = ["start", "change it", "--config", config, "--context", str(repository.path), "--json"]
-    started = run_command(home, SERVER_MODULE, *asked)
-    assert started.returncode == 0, started.stderr
-    run_id = json.loads(started.stdout)["run_id"]
+    steps = [("write_file", {"path": path, "content": text}) for path, text in EDITS.items()]
     watcher, first, second = (machines.machine(name) for name in ("watcher", "first", "second"))
-    first.add_worker()
-    async with watcher.home.client() as client:
-        seen = await call(client, "wait_run", run_id=run_id, until="change", cursor=0, timeout_seconds=30)
-        assert seen["status"] == "running"
-        await wait_until(lambda: list(first.home.path.glob("work/*/*/*/workspaces/agent_a/project/sub/more.txt")))
-        await call(client, "control_run", run_id=run_id, action="steer", message="Go on.")
-        first.workers[0].send(signal.SIGKILL)
-        second.add_worker()
-        gate.touch()
-        done = await call(client, "wait_run", run_id=run_id, timeout_seconds=50)
-        assert done["status"] == "completed", done
-        result = await call(client, "get_result", run_id=run_id)
-        assert {file["path"] for file in result["files"]["listed"]} == {"project/old.txt", "project/sub/more.txt"}
-        patch = await call(client, "get_result", run_id=run_id, view="diff")
-        assert "+more" in patch["answer"]
+    async with counting_model({"maker": steps}, 0) as model:
+        model.held_from = len(steps) + 1
+        backend = {"type": "chatcompletion", "model": "local", "base_url": model.base_url}
+        ada = {"id": "ada", "backend": backend, "system_message": "<<maker.1>>"}
+        config = home.config("makers", ada)
+        asked = ["start", "change it", "--config", config, "--context", str(repository.path), "--json"]
+        started = run_command(home, SERVER_MODULE, *asked)
+        assert started.returncode == 0, started.stderr
+        run_id = json.loads(started.stdout)["run_id"]
+        first.add_worker()
+        async with http_server(watcher.home) as server, server.client("auto") as client:
+            seen = await call(client, "wait_run", run_id=run_id, until="change", cursor=0, timeout_seconds=30)
+            assert seen["status"] == "running"
+            await wait_until(lambda: model.sent.total() == model.held_from)
+            await call(client, "control_run", run_id=run_id, action="steer", message="Go on.")
+            first.workers[0].send(signal.SIGKILL)
+            second.add_worker()
+            model.go_on.set()
+            done = await call(client, "wait_run", run_id=run_id, timeout_seconds=50)
+            assert done["status"] == "completed", done
+            result = await call(client, "get_result", run_id=run_id)
+            assert {file["path"] for file in result["files"]["listed"]} == set(EDITS)
+            patch = await call(client, "get_result", run_id=run_id, view="diff")
+            assert "+more" in patch["answer"]
+        assert model.sent.total() == len(steps) + 2, "each step, and the answer once more"
+        assert result["usage"]["model_calls"] == model.sent.total(), "each is charged once"
     assert repository.fingerprint() == before, "nobody else changes it"
     applied = run_command(home, SERVER_MODULE, "apply", run_id)
     assert applied.returncode == 0, applied.stderr

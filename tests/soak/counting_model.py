@@ -38,6 +38,9 @@ class CountingModel:
     """Requests by their mark."""
     answering: int = 0
     """Requests that wait for their reply."""
+    held_from: int | None = None
+    """The request from which on replies wait for `go_on`."""
+    go_on: anyio.Event = field(default_factory=anyio.Event)
     _numbers: "count[int]" = field(default_factory=lambda: count(1))
 
     async def serve(self, stream: SocketStream) -> None:
@@ -55,6 +58,8 @@ class CountingModel:
                 self.answering += 1
                 try:
                     await anyio.sleep(self.seconds)
+                    if self.held_from is not None and self.sent.total() >= self.held_from:
+                        await self.go_on.wait()
                 finally:
                     self.answering -= 1
                 await stream.send(reply.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1))
