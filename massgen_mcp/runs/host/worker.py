@@ -283,8 +283,8 @@ async def _retried(call: Callable[..., T], *arguments: object) -> T:
 
 
 async def _configure(connection: psycopg.AsyncConnection[Any]) -> None:
+    await connection.set_autocommit(True)  # procrastinate's statements are a transaction each, without two more trips
     await connection.execute(SESSION)
-    await connection.commit()
 
 
 class _RetryingConnector(PsycopgConnector):

@@ -153,17 +153,16 @@ class PostgresDatabase:
             yield RetryingConnection(self._reads)
 
     @contextmanager
-    def transaction(self) -> Generator[TranslatingConnection]:
+    def transaction(self, *, hasty: bool = False) -> Generator[TranslatingConnection]:
         with self._writes.lock, translated():
             connection = self._writes.ready()
             with connection.transaction():
-                lock_store(connection)
+                lock_store(connection, hasty=hasty)
                 yield TranslatingConnection(connection)
 
     @contextmanager
     def hasty_transaction(self) -> Generator[TranslatingConnection]:
-        with self.transaction() as db:
-            db.execute("SET LOCAL synchronous_commit TO off")
+        with self.transaction(hasty=True) as db:
             yield db
 
     def close(self) -> None:
@@ -194,9 +193,10 @@ class PostgresDatabase:
             yield db
 
 
-def lock_store(connection: PostgresConnection) -> None:
-    """Until the transaction ends: nobody else changes rows of runs."""
-    connection.execute("SELECT pg_advisory_xact_lock(%s)", (STORE_LOCK,))
+def lock_store(connection: PostgresConnection, *, hasty: bool = False) -> None:
+    """Until the transaction ends: nobody else changes rows of runs. `hasty`: its end does not wait for the disk."""
+    commit = b", set_config('synchronous_commit', 'off', true)" if hasty else b""
+    connection.execute(b"SELECT pg_advisory_xact_lock(%s)" + commit, (STORE_LOCK,))
 
 
 @contextmanager

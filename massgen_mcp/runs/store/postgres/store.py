@@ -43,16 +43,17 @@ class ClusterStore(Store):
 
     def take(self, run_id: str, worker: str) -> tuple[RunRow, int] | None:
         """Let this worker execute a run, and nobody who has taken it before; with the number by which its events are
-        known to be its own. None if there is nothing to do for it.
+        known to be its own. None if there is nothing to do for it. What a crash takes back of it, it takes back of its
+        events, too.
         """
-        with self.database.transaction() as db:
+        with self.database.hasty_transaction() as db:
             taken = db.execute(
                 "UPDATE runs SET resumes = resumes + CASE WHEN state = 'queued' THEN 0 ELSE 1 END, state = 'running',"
                 " runner = ?, started = ?, ended = NULL, aged_from = NULL, held_back_by = NULL, epoch = epoch + 1"
-                f" WHERE run_id = ? AND {sql.among('state', sql.BUSY)} AND {WORKABLE} RETURNING epoch",
+                f" WHERE run_id = ? AND {sql.among('state', sql.BUSY)} AND {WORKABLE} RETURNING epoch, {sql.COLUMNS}",
                 (worker, time.time(), run_id, *sql.BUSY),
             ).fetchone()
-            return None if taken is None else (sql.existing(db, run_id), int(taken[0]))
+            return None if taken is None else (sql.row_of(taken[1:]), int(taken[0]))
 
     def hand_over(self, run_id: str, epoch: int) -> None:
         """Let the next worker go on with a run that one has taken."""
