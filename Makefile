@@ -61,6 +61,7 @@ bench: $(VENV)/developed
 	$(BIN)/python -m benchmarks.commands
 	$(BIN)/python -m benchmarks.base
 	$(BIN)/python -m benchmarks.crowd --runs 100
+	$(BIN)/python -m benchmarks.cluster --runs 100
 	$(BIN)/python -m benchmarks.upstream
 	$(BIN)/python -m benchmarks.steps
 

@@ -1,7 +1,8 @@
 """The embedded store, and PostgreSQL with two workers, by turns in one run: `python -m benchmarks.cluster`; Linux only.
 
 It needs no key, and the system's PostgreSQL, which it starts itself with the settings of its package. With `--before
-COMMIT` the embedded store as it was at that commit takes its turns, too; what it imports of others is as it is now.
+COMMIT`, which may be repeated, the embedded store as it was at that commit takes its turns, too, under the name of the
+commit; the packages that it needs are those of now.
 `--json FILE` writes the figures for `python -m benchmarks.scale`. What the rows mean:
 
 - start: from before `start_run` is sent to its reply. first event: to the first event of the run. Of one scripted agent
@@ -22,6 +23,7 @@ import argparse
 import asyncio
 import json
 import os
+import platform
 import sqlite3
 import subprocess
 import sys
@@ -50,6 +52,7 @@ from massgen_mcp.runs.engine import NewRun, new_run_id
 from massgen_mcp.runs.store.postgres.database import SESSION, STORE_LOCK
 from massgen_mcp.runs.store.postgres.engine import ClusterEngine, cluster_engine
 from massgen_mcp.runs.store.postgres.news import CHANNEL, NewsListener, Subscription
+from tests.needs import found
 from tests.postgres import PostgresServer
 
 SERVERS, WORKERS, PLACES, ROUNDS, WARM = 2, 2, 100, 4, 20
@@ -160,7 +163,7 @@ class Shared(Embedded):
         return self._one("SELECT pg_total_relation_size('events')") / self.events()
 
     @contextmanager
-    def watching_the_lock(self, found: list[bool]) -> Generator[None]:
+    def watching_the_lock(self, held: list[bool]) -> Generator[None]:
         over = threading.Event()
         query = (
             b"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = %s AND granted"
@@ -170,8 +173,8 @@ class Shared(Embedded):
         def watch() -> None:
             with psycopg.connect(self.url, autocommit=True) as connection:
                 while not over.wait(0.05):
-                    (held,) = connection.execute(query, (STORE_LOCK,)).fetchone() or (0,)
-                    found.append(bool(held))
+                    (locks,) = connection.execute(query, (STORE_LOCK,)).fetchone() or (0,)
+                    held.append(bool(locks))
 
         with ThreadPoolExecutor(1) as threads:
             threads.submit(watch)
@@ -188,12 +191,19 @@ def main() -> None:
     )
     parser.add_argument("--runs", type=int, default=1000, metavar="N", help="of three agents, by each (default 1000)")
     parser.add_argument("--pairs", type=int, default=30, metavar="N", help="single runs by each (default 30)")
-    parser.add_argument("--before", metavar="COMMIT", help="also measure the embedded store of this commit")
+    parser.add_argument(
+        "--before", metavar="COMMIT", action="append", default=[], help="also measure the embedded store of this commit"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
     options = parser.parse_args()
+    if found("postgres") is None:
+        print("NOTHING IS MEASURED: there is no PostgreSQL on this system (Debian's package: postgresql)")
+        return
     table, load = Table(), os.getloadavg()[0]
     with ExitStack() as stack:
-        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="massgen-mcp-cluster-")))
+        work = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="massgen-mcp-cluster-", ignore_cleanup_errors=True))
+        )
 
         def home(name: str) -> Path:
             (work / name).mkdir()
@@ -201,8 +211,9 @@ def main() -> None:
 
         shared = Shared("PostgreSQL", home("shared"), stack)
         stores = [Embedded("embedded", home("embedded"), stack), shared]
-        if options.before:
-            stores.append(Embedded("before", home("before"), stack, _checked_out(options.before, home("sources"))))
+        for commit in options.before:
+            sources = _checked_out(commit, home(f"sources of {commit}"))
+            stores.append(Embedded(commit, home(f"as at {commit}"), stack, sources))
         _runs(Table(), stores, WARM, 1)
         _latency(Table(), stores, 2)
         _latency(table, stores, options.pairs)
@@ -211,8 +222,9 @@ def main() -> None:
     where = f"{machine(1)}\nLoad before: {load:.1f}."
     print(where, table, _ratios(table, [store.name for store in stores]), sep="\n\n")
     if options.json:
-        figures = {name: {"unit": unit, "median": table.median(name, unit)} for name, unit in table.rows}
-        options.json.write_text(json.dumps({"machine": where, "figures": figures}, indent=2) + "\n")
+        figures = {name: {"unit": unit, "median": round(table.median(name, unit), 4)} for name, unit in table.rows}
+        on = f"{os.cpu_count()} cores, Python {platform.python_version()}, load before {load:.1f}."
+        options.json.write_text(json.dumps({"machine": on, "figures": figures}, indent=2) + "\n")
 
 
 def _checked_out(commit: str, place: Path) -> Path:
@@ -254,8 +266,8 @@ def _runs(table: Table, stores: list[Embedded], runs: int, rounds: int) -> None:
     """So many runs by each store in all."""
     each = max(SERVERS, runs // rounds // SERVERS * SERVERS)
     for store in _turns(stores, rounds):
-        used, events, found = store.cpu(), store.events(), list[bool]()
-        with store.watching_the_lock(found) if isinstance(store, Shared) else ExitStack():
+        used, events, held = store.cpu(), store.events(), list[bool]()
+        with store.watching_the_lock(held) if isinstance(store, Shared) else ExitStack():
             began = time.monotonic()
             with ThreadPoolExecutor(SERVERS) as threads:
                 list(threads.map(_start, store.servers, [each // SERVERS] * SERVERS))
@@ -272,8 +284,8 @@ def _runs(table: Table, stores: list[Embedded], runs: int, rounds: int) -> None:
             table.add(f"{store.name}: CPU, {what}, per run", "ms", spent / each)
             if what != "servers":
                 table.add(f"{store.name}: CPU, {what}, per event", "us", spent / events)
-        if found:
-            table.add(f"{store.name}: the lock, held", "%", 100 * sum(found) / len(found))
+        if held:
+            table.add(f"{store.name}: the lock, held", "%", 100 * sum(held) / len(held))
     for store in stores:
         table.add(f"{store.name}: peak of who executes", "MiB", max(map(peak_mib, store.executing())))
 

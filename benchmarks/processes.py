@@ -14,7 +14,8 @@ from pathlib import Path
 
 from massgen_mcp.home import HOME_VARIABLE, IDLE_VARIABLE
 
-RUNNER_MODULE = "massgen_mcp.runs.host.runner"
+RUNNER_MODULES = {b"massgen_mcp.runs.host.runner", b"massgen_mcp.runs.runner"}
+"""As it is called now, and was until November 2026."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ def runner_pids(home: Path) -> list[int]:
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             command = (process / "cmdline").read_bytes().split(b"\0")
-            if RUNNER_MODULE.encode() in command and wanted in (process / "environ").read_bytes().split(b"\0"):
+            if not RUNNER_MODULES.isdisjoint(command) and wanted in (process / "environ").read_bytes().split(b"\0"):
                 found.append(int(process.name))
     return found
 

@@ -17,6 +17,7 @@ from docs import (
     massgen_configs,
     python_blocks,
     records_page,
+    store_figures,
     tables,
     tools_page,
     troubleshooting,
@@ -36,12 +37,15 @@ PAGES: Mapping[str, Callable[[], str | Awaitable[str]]] = {
     "python": python_blocks.page,
     "records": records_page.page,
     "replies.schema": tools_page.schema,
+    "serving": store_figures.page,
     "tools": tools_page.page,
     "troubleshooting": troubleshooting.page,
     "wires": wires.page,
     "README": index.page,
 }
-"""What makes the text of each page; of python.md it is one list. The index comes last, because it reads the others."""
+"""What makes the text of each page; of python.md it is one list, of serving.md some figures. The index comes last,
+because it reads the others.
+"""
 
 
 def place_of(name: str) -> Path:
