@@ -34,7 +34,7 @@ from tests.harness import SERVER_MODULE, TempHome, home, wait_until
 from tests.needs import needs
 from tests.postgres import PostgresServer, shared_server
 from tests.raw_double import reply
-from tests.teams import asked
+from tests.run_requests import asked
 
 __all__ = ["home"]
 

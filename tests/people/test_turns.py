@@ -10,7 +10,8 @@ from tests.harness import PATIENCE_SECONDS, POLL_SECONDS, TempHome, after, home
 from tests.needs import needs
 from tests.people.stage import sharing
 from tests.postgres import shared_server
-from tests.teams import asked, silent_team, team
+from tests.run_requests import asked
+from tests.teams import silent_team, team
 
 __all__ = ["home"]
 
