@@ -15,7 +15,7 @@ import psycopg
 import pytest
 from anyio.abc import TaskGroup
 
-from massgen_mcp.backends.leases import Asked, GrantedShares
+from massgen_mcp.backends.leases import Asked, GrantedShares, LimitName
 from massgen_mcp.backends.limiter import Destination, ProviderLimiter, ProviderLimiters
 from massgen_mcp.config.access.limits import RateLimits
 from massgen_mcp.config.loader import load_config
@@ -41,6 +41,8 @@ __all__ = ["home"]
 pytestmark = [needs("postgres"), pytest.mark.uncounted]
 
 PATIENCE = 60.0
+SHORT_OF_A_MINUTE = 30.0
+"""A request comes a moment after it counts, and on a busy machine that moment is long."""
 EventT = TypeVar("EventT", bound=Event)
 HERE = Destination("https://provider.test/v1", "planted-key-of-shares-0123456789")
 
@@ -99,16 +101,17 @@ def name_in(body: str) -> str:
 
 
 class Row(NamedTuple):
-    share: int | None
+    share: int
+    held: int | None
     ends: float
     paused_until: float
 
 
-def shares(machines: Cluster) -> dict[str, Row]:
-    """What each worker may ask at once, by its name."""
+def shares(machines: Cluster, name: LimitName = "concurrency") -> dict[str, Row]:
+    """What each worker has of a limit, by its name."""
     with psycopg.connect(machines.url) as db:
-        query = "SELECT worker, share, ends, paused_until FROM massgen.shares WHERE name = 'concurrency'"
-        return {worker: Row(*row) for worker, *row in db.execute(query)}
+        query = "SELECT worker, share, held, ends, paused_until FROM massgen.shares WHERE name = %s"
+        return {worker: Row(*row) for worker, *row in db.execute(query, (name,))}
 
 
 async def ended_well(service: RunService, runs: Mapping[str, str]) -> None:
@@ -159,8 +162,11 @@ async def test_requests_of_a_minute_are_those_of_all_workers_also_of_one_that_is
         for run_id, runner in waiting.items():
             if f"-{gone.pid}-" in runner:
                 await until_event(service, run_id, RunResumed)
-            await until_event(service, run_id, ModelCallWaiting, lambda told: told.obstacle == "requests_per_minute")
-        assert model.most_within(60) == 5
+            await until_event(service, run_id, ModelCallWaiting)
+            taken_by = await runner_of(service, run_id)
+            await wait_until(lambda worker=taken_by: worker in shares(machines, "requests_per_minute"), PATIENCE)
+        assert sum(row.held or 0 for row in shares(machines, "requests_per_minute").values()) <= 5
+        assert model.most_within(SHORT_OF_A_MINUTE) == 5
 
 
 async def test_the_only_place_goes_from_worker_to_worker(machines: Cluster) -> None:
@@ -218,7 +224,7 @@ async def test_a_worker_that_leaves_gives_back_at_once_what_it_has_not_used(mach
         await wait_until(lambda: len(model.began) == 3, PATIENCE)
         (last,) = runs.keys() - {name_in(body) for body in model.bodies}
         await until_event(service, runs[last], ModelCallWaiting, lambda told: told.obstacle == "requests_per_minute")
-        assert model.most_within(60) == 3
+        assert model.most_within(SHORT_OF_A_MINUTE) == 3
 
 
 async def test_a_worker_that_wakes_up_begins_no_call_with_a_share_that_has_ended(machines: Cluster) -> None:
@@ -294,7 +300,9 @@ class Machine:
     limiter: ProviderLimiter | None = None
     under_way: list[anyio.Event] = field(default_factory=list[anyio.Event])
     waiting: list[anyio.CancelScope] = field(default_factory=list[anyio.CancelScope])
-    sent: int = 0
+    sent: list[float] = field(default_factory=list[float])
+    renewed: float = 0.0
+    """When it last had a reply."""
 
     def begin(self) -> None:
         self.limiter = self.limiter or self.runs.enter_context(self.limiters.limiter(HERE, self.limits))
@@ -310,7 +318,7 @@ class Machine:
             self.waiting.append(scope)
             async with self.limiter.slot(lambda _: None):
                 self.waiting.remove(scope)
-                self.sent += 1
+                self.sent.append(anyio.current_time())
                 self.under_way.append(done := anyio.Event())
                 await done.wait()
         if scope.cancelled_caught:
@@ -325,8 +333,10 @@ class Machine:
                 raise MassgenError("store_unavailable", "lost")
             return granted
 
+        began = anyio.current_time()
         with suppress(MassgenError):
             await self.limiters.renew_shares(ask)
+            self.renewed = began
 
 
 @asynccontextmanager
@@ -350,7 +360,7 @@ async def several(url: str, *limits: RateLimits) -> AsyncGenerator[tuple[list[Ma
 )
 async def test_the_sum_of_what_workers_use_is_never_more_than_the_limit(limits: list[RateLimits], seed: int) -> None:
     """Renewals in any order, with lost replies; calls that come, go, and are given up."""
-    chance, reached = random.Random(seed), 0
+    chance, reached, sent = random.Random(seed), 0, list[float]()
     actions = ["call", "call", "end", "give up", "renew", "renew", "lose", *(["none"] if len(set(limits)) == 1 else [])]
     async with several(shared_server().empty_store(), *limits) as (machines, tasks):
         for one in machines:
@@ -371,12 +381,16 @@ async def test_the_sum_of_what_workers_use_is_never_more_than_the_limit(limits: 
                     await one.renew(lost=True)
                 case _:
                     await one.renew()
+            for machine in machines:
+                if anyio.current_time() > machine.renewed + 1:  # however slow this is, no lease ends
+                    await machine.renew()
             await anyio.wait_all_tasks_blocked()
             at_once = sum(len(machine.under_way) for machine in machines)
             assert at_once <= 4
-            assert sum(machine.sent for machine in machines) <= 30
+            sent = [at for machine in machines for at in machine.sent]
+            assert sum(at > anyio.current_time() - SHORT_OF_A_MINUTE for at in sent) <= 30
             reached = max(reached, at_once)
-        assert (reached, sum(machine.sent for machine in machines)) == (4, 30)
+        assert (reached, len(sent) >= 30) == (4, True)
 
 
 async def test_a_share_is_used_until_its_lease_ends_and_given_to_others_only_then(machines: Cluster) -> None:
@@ -386,18 +400,18 @@ async def test_a_share_is_used_until_its_lease_ends_and_given_to_others_only_the
             for _ in range(2):
                 tasks.start_soon(machine.call)
         with anyio.fail_after(PATIENCE):
-            while away.sent < 2:
+            while len(away.sent) < 2:
                 await away.renew()
                 await anyio.wait_all_tasks_blocked()
             await other.renew()
             assert (len(other.under_way), len(other.waiting)) == (0, 2)
-            while other.sent < 2:
+            while len(other.sent) < 2:
                 await other.renew()
                 await anyio.wait_all_tasks_blocked()
         away.under_way.pop().set()
         tasks.start_soon(away.call)
         await anyio.wait_all_tasks_blocked()
-        assert (away.sent, len(away.waiting)) == (2, 1)
+        assert (len(away.sent), len(away.waiting)) == (2, 1)
         with psycopg.connect(machines.url) as db:
             stored = str(db.execute("TABLE massgen.shares").fetchall())
         assert HERE.address in stored
@@ -405,6 +419,6 @@ async def test_a_share_is_used_until_its_lease_ends_and_given_to_others_only_the
         with anyio.fail_after(PATIENCE):
             for done in other.under_way:
                 done.set()
-            while away.sent < 3:
+            while len(away.sent) < 3:
                 await other.renew()
                 await away.renew()
