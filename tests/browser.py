@@ -113,9 +113,11 @@ class Browser:
 
     @contextmanager
     def blank(
-        self, *, width: int = 1200, height: int = 900, scheme: Literal["light", "dark"] = "light"
+        self, *, width: int = 1200, height: int = 900, scheme: Literal["light", "dark"] = "light", apart: bool = False
     ) -> Generator["Tab"]:
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        """`apart`: of somebody else, with cookies of his own."""
+        whose = self.call("Target.createBrowserContext") if apart else {}
+        target = self.call("Target.createTarget", url="about:blank", **whose)["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         tab = Tab(self, session, width, height)
         for domain in ("Page", "Runtime", "Log", "Network"):
@@ -127,6 +129,8 @@ class Browser:
             yield tab
         finally:
             self.call("Target.closeTarget", targetId=target)
+            if whose:
+                self.call("Target.disposeBrowserContext", **whose)
 
     def _read(self) -> Json:
         while b"\0" not in self._buffer:

@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import anyio.to_thread
 from anyio.abc import TaskGroup
@@ -23,7 +23,6 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp
 
 from massgen_mcp import __version__
 from massgen_mcp.changes.apply_records import applied_at
@@ -47,7 +46,6 @@ from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.arguments import MAX_ANSWERS, context_path
 from massgen_mcp.server.build import BuiltServer
-from massgen_mcp.server.http.gate import COOKIE, Pages
 from massgen_mcp.server.results import run_list
 from massgen_mcp.server.results.words import team_of
 from massgen_mcp.server.transport import MAX_BODY_BYTES
@@ -183,6 +181,7 @@ def _event(kind: str, fields: Mapping[str, bytes]) -> bytes:
     return b"event: %s\ndata: {%s}\n\n" % (kind.encode(), members)
 
 
+COOKIE = "massgen-token"
 API = "/api"
 """Everything below it needs the token; the pages themselves hold nothing."""
 FEW_RUNS = 30
@@ -230,9 +229,26 @@ KNOWN = {
 """What the script of the pages has to know before it asks for anything."""
 
 
-def login_pages(answers: ASGIApp) -> Pages:
-    """Beside a server over HTTP: the pages ask for a token, and `answers` is behind it."""
-    return Pages(pages(login=True).routes, answers, is_asked)
+def cookie_name(name: str, *, encrypted: bool) -> str:
+    """By https browsers take a cookie of such a name from this host alone, and not from a neighbour in its domain."""
+    return f"__Host-{name}" if encrypted else name
+
+
+def keep(
+    reply: Response,
+    name: str,
+    value: str,
+    seconds: int | None = None,
+    *,
+    encrypted: bool,
+    samesite: Literal["lax", "strict"] = "strict",
+) -> None:
+    """Have the browser keep a value, until it is closed or for `seconds`, which no script can read and no other site
+    can have sent along; but `lax`, by a link.
+    """
+    reply.set_cookie(
+        cookie_name(name, encrypted=encrypted), value, seconds, secure=encrypted, httponly=True, samesite=samesite
+    )
 
 
 def is_asked(path: str) -> bool:
@@ -240,21 +256,25 @@ def is_asked(path: str) -> bool:
     return path == API or path.startswith(f"{API}/")
 
 
-def pages(*, login: bool = False) -> Starlette:
-    """The pages, which are the same for everybody and hold no data. `login`: a token can be written into them."""
-    policy = "; connect-src 'self'"
-    runs = document("web.js", policy, ("web.css",), (*DRAWING, "ask.js"))
-    statistics = document("web_statistics.js", policy, ("web.css", "statistics.css"), (*STATISTICS_DRAWING, "ask.js"))
+POLICY = "; connect-src 'self'"
 
-    def route(path: str, html: str) -> Route:
-        return Route(path, HTMLResponse(with_data(html, {**KNOWN, "login": login}), headers=HEADERS), methods=["GET"])
 
-    return Starlette(
-        routes=[
-            *(route(path, runs) for path in ("/", "/new", "/compare", "/runs/{run_id}")),
-            route("/statistics", statistics),
-        ]
-    )
+def page_of_runs(login: dict[str, str] | None, status: int = 200, problem: str | None = None) -> Response:
+    """`problem`: why somebody is not let in, instead of runs; `login` as for `pages`."""
+    html = document("web.js", POLICY, ("web.css",), (*DRAWING, "ask.js"))
+    return HTMLResponse(with_data(html, {**KNOWN, "login": login, "problem": problem}), status, HEADERS)
+
+
+def pages(*, login: dict[str, str] | None = None) -> Starlette:
+    """The pages, which are the same for everybody and hold no data. `login`: a token can be written into them, and `at`
+    which host people can sign in.
+    """
+    runs = page_of_runs(login)
+    html = document("web_statistics.js", POLICY, ("web.css", "statistics.css"), (*STATISTICS_DRAWING, "ask.js"))
+    statistics = HTMLResponse(with_data(html, {**KNOWN, "login": login}), headers=HEADERS)
+
+    paths = {"/": runs, "/new": runs, "/compare": runs, "/runs/{run_id}": runs, "/statistics": statistics}
+    return Starlette(routes=[Route(path, page, methods=["GET"]) for path, page in paths.items()])
 
 
 @asynccontextmanager
@@ -273,8 +293,7 @@ def _api(service: RunService, client: Client, feeds: Feeds, redactor: Redactor, 
         """The token, which was right, as a cookie for this site alone, until the browser is closed; or no more."""
         token = request.headers["authorization"].partition(" ")[2] if request.method == "POST" else ""
         reply = Response(status_code=204, headers=HEADERS)
-        lasts = None if token else 0
-        reply.set_cookie(COOKIE, token, lasts, path=API, secure=encrypted, httponly=True, samesite="strict")
+        keep(reply, COOKIE, token, None if token else 0, encrypted=encrypted)
         return reply
 
     async def runs(request: Request) -> Response:

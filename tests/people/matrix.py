@@ -16,8 +16,8 @@ from starlette.routing import Route
 
 from massgen_mcp.redaction import NO_KEYS
 from massgen_mcp.runs.engine import new_run_id
-from massgen_mcp.web.app import api, pages
-from tests.people.stage import ANSWER, KEY, SESSION, Shared, told
+from massgen_mcp.web.app import api
+from tests.people.stage import ANSWER, KEY, SESSION, Shared, login_of, told
 
 Ask = Callable[[str], dict[str, Any]]
 """What is asked, of a run of this id."""
@@ -243,7 +243,7 @@ async def _completions(client: Client) -> list[Ask]:
 
 async def _asked_of_routes(shared: Shared, browser: httpx2.AsyncClient) -> AsyncGenerator[tuple[str, Ask, Reply]]:
     async with api(shared.built, NO_KEYS) as app:
-        routes = [route for route in (*app.routes, *pages().routes) if isinstance(route, Route)]
+        routes = [route for route in (*app.routes, *login_of(app, shared.people).pages) if isinstance(route, Route)]
     for route in routes:
         for method in (route.methods or set()) - {"HEAD"}:
             names = re.findall(r"\{(\w+)\}", route.path)
@@ -257,7 +257,14 @@ async def _asked_of_routes(shared: Shared, browser: httpx2.AsyncClient) -> Async
                     return f"{answer.status_code} {sorted(answer.headers.items())} {answer.text}"
 
                 path = route.path.replace("{run_id}", "ID").replace("{name}", name)
-                for query in ("", "?text=ID", "?text=bobs", "?cursor=99999", "?directory=/home/runs/ID"):
+                for query in (
+                    "",
+                    "?text=ID",
+                    "?text=bobs",
+                    "?cursor=99999",
+                    "?directory=/home/runs/ID",
+                    "?to=/runs/ID",
+                ):
                     yield (
                         f"{method} {route.path}",
                         lambda run_id, path=f"{path}{query}", name=name: {

@@ -12,6 +12,7 @@ from mcp import Client
 from mcp.client.extension import advertise
 from mcp.shared.exceptions import MCPError
 from mcp.types import Request, RequestParams
+from starlette.types import ASGIApp
 
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.home import find_home
@@ -23,9 +24,12 @@ from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.opening import local_engine
 from massgen_mcp.server.build import BuiltServer, build_server
 from massgen_mcp.server.http.connections import Strangers
-from massgen_mcp.server.http.gate import Gate
+from massgen_mcp.server.http.gate import Gate, Pages
+from massgen_mcp.server.http.oauth import OAuthSettings
+from massgen_mcp.server.http.serving import HttpSettings
 from massgen_mcp.server.http.tokens import Tokens
-from massgen_mcp.web.app import api, pages
+from massgen_mcp.web.app import api
+from massgen_mcp.web.login import login_pages
 from tests.cluster.stage import Store, cluster
 from tests.harness import TempHome, after
 from tests.postgres import shared_server
@@ -39,6 +43,12 @@ UI = "io.modelcontextprotocol/ui"
 
 ANSWER, SESSION, KEY = "bobs-answer", "bobs-session", "bobs-key"
 """What is in the runs of the one of whom nothing is to be seen, beside their ids."""
+
+
+def login_of(app: ASGIApp, people: People) -> Pages:
+    """The pages of a server whose authorization server does not answer."""
+    oauth = OAuthSettings("http://127.0.0.1:9", f"http://{HOST}/mcp", (), client=("massgen", ""), people=True)
+    return login_pages(app, HttpSettings(oauth=oauth, people=people), encrypted=False)
 
 
 def digest(token: str) -> str:
@@ -96,8 +106,7 @@ class Shared:
                 hosts=[HOST],
                 origins=[],
                 strangers=Strangers(),
-                guards=lambda path: path.startswith("/api"),
-                public=pages(),
+                beside=login_of(app, self.people),
             )
             transport = httpx2.ASGITransport(gate, client=("127.0.0.1", 1))
             shown = {"Authorization": f"Bearer {TOKENS[name]}"}

@@ -26,6 +26,7 @@ SILENT = {
     *("resources/read ", "resources/read artifacts/../", "tools/call list_runs", "tools/call start_run"),
     *("GET /", "GET /new", "GET /compare", "GET /runs/{run_id}", "GET /statistics"),
     *("GET /api/checks", "GET /api/form", "GET /api/statistics", "POST /api/login", "DELETE /api/login"),
+    *("GET /login", "GET /login/callback"),
 }
 """Doors that say nothing of one run that is named to them; what is registered and not here has to tell bob something of
 his own, or it was not asked rightly.

@@ -160,14 +160,14 @@ def bearer(token: str) -> dict[str, str]:
 @IN_BOTH_STORES
 async def test_the_pages_are_behind_the_same_login(home: TempHome) -> None:
     async with serving(home, "--pages") as url:
-        assert "Log in" in (await ask(url, "GET", "/runs/run-x")).text
+        assert "Sign in to your runs" in (await ask(url, "GET", "/runs/run-x")).text
         assert (await ask(url, "GET", "/api/runs")).status_code == 401
         assert (await ask(url, "POST", "/api/login", headers=bearer("wrong" * 5))).status_code == 401
         cookies: dict[str, dict[str, str]] = {}
         for name, token in TOKENS.items():
             let_in = await ask(url, "POST", "/api/login", headers=bearer(token))
             kept, *rules = let_in.headers["set-cookie"].split("; ")
-            assert (let_in.status_code, {"HttpOnly", "SameSite=strict", "Path=/api"} <= set(rules)) == (204, True)
+            assert (let_in.status_code, {"HttpOnly", "SameSite=strict", "Path=/"} <= set(rules)) == (204, True)
             cookies[name] = {"Cookie": kept}
         started = {"question": "q", "team": "scripted"}
         begun = await ask(url, "POST", "/api/tools/start_run", json=started, headers=cookies["bob"])

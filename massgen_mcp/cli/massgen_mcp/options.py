@@ -63,7 +63,7 @@ environment:
   MASSGEN_MCP_HTTP_TOKEN  the bearer token of --transport http
   MASSGEN_MCP_PEOPLE  as --people, or the text of such a file
   MASSGEN_MCP_WEBHOOKS, MASSGEN_MCP_WEBHOOK_SECRET  URLs that hear of the end of runs, and what signs it
-  MASSGEN_MCP_OAUTH_CLIENT_ID  for --oauth-introspection-url
+  MASSGEN_MCP_OAUTH_CLIENT_ID  for --oauth-introspection-url, and to sign in to --pages
   MASSGEN_MCP_OAUTH_CLIENT_SECRET  for the same
   NO_COLOR          no colours
   COLUMNS           width of this text

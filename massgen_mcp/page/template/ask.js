@@ -16,9 +16,14 @@ addEventListener('hashchange', async () => { if (await bring() && !inside) locat
 
 class Refused extends Error {}
 let inside = false;
+const leave = () => known.login && h('button', {type: 'button', class: 'leave', onclick: async () => {
+  localStorage.removeItem(KEY);
+  await fetch('/api/login', {method: 'DELETE'}).catch(() => null);
+  location.assign('/');
+}}, 'Sign out');
 function loginForm() {
   const field = h('input', {type: 'password', name: 'token', autocomplete: 'current-password', required: true, 'aria-label': 'Token'});
-  const form = h('form', {}, h('label', {}, 'Your token ', field), ' ', h('button', {}, 'Log in'));
+  const form = h('form', {}, h('label', {}, 'Your token ', field), ' ', h('button', {}, 'Sign in'));
   form.addEventListener('submit', async event => {
     event.preventDefault();
     const answer = await fetch('/api/login', {method: 'POST', headers: bearer(field.value.trim())}).catch(() => null);
@@ -27,14 +32,27 @@ function loginForm() {
   });
   return form;
 }
-const out = known.login ? h('section', {role: 'alert'}, h('h1', {}, 'Log in'), loginForm()) : h('section', {role: 'alert'}, h('h1', {}, 'Not let in'), h('p', {}, 'Open the address that ', h('code', {}, 'massgen-mcp web'), ' printed; each start of it has a new one.'));
+// At the authorization server, if there is one, or by a token. What somebody has typed in a page stays: that is done in
+// another tab then.
+function signIn() {
+  const at = known.login.at, by = loginForm(), go = at && h('a', {class: 'go', href: '/login', onclick: () => {
+    go.href = `/login?to=${encodeURIComponent(location.pathname + location.search)}`;
+    if (inside) go.target = '_blank';
+  }}, 'Sign in at ', bdi(at));
+  return h('section', {role: 'alert', class: 'enter'}, h('p', {class: 'dim'}, 'massgen on ', bdi(location.host)), h('h1', {}, 'Sign in to your runs'),
+    known.problem && h('p', {class: 'bad'}, visible(known.problem)),
+    at ? [go, h('p', {class: 'dim'}, 'You enter your password there, never on this page.'), h('details', {}, h('summary', {}, 'I have a token'), by)] : by);
+}
+if (known.problem) history.replaceState(null, '', '/');  // the code in the address is of no more use
+const out = known.login ? signIn() : h('section', {role: 'alert'}, h('h1', {}, 'Not let in'), h('p', {}, 'Open the address that ', h('code', {}, 'massgen-mcp web'), ' printed; each start of it has a new one.'));
 async function ask(path, options = {}) {
   await brought;
   const held = () => localStorage.getItem(KEY) || '', token = held();
-  const answer = await fetch(path, {...options, headers: {...options.headers, ...bearer(token)}})
+  const answer = known.problem ? {status: 401} : await fetch(path, {...options, headers: {...options.headers, ...bearer(token)}})
     .catch(error => { throw Object.assign(error, {unreachable: true}); });
   if (answer.status === 401) {
     inside ? place.prepend(out) : place.replaceChildren(out);  // what somebody has typed stays
+    if (!inside && known.login) document.title = 'Sign in · massgen';
     throw new Refused('The token is missing or old.');
   }
   inside = true;

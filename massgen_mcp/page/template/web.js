@@ -117,7 +117,7 @@ function list() {
     return [[...found, ...rest], rest.length ? next : after];
   }).then(fill).catch(error => failed(note, error));
   more.addEventListener('click', doing(more, note, () => load({cursor: next, limit: known.most_runs}, (found, after) => [[...runs, ...found], after])));
-  place.replaceChildren(h('nav', {}, anchor('/new', 'Start a run'), anchor('/statistics', 'Statistics')), h('h1', {}, 'Runs'), h('section', {}, form),
+  place.replaceChildren(h('nav', {}, anchor('/new', 'Start a run'), anchor('/statistics', 'Statistics'), leave()), h('h1', {}, 'Runs'), h('section', {}, form),
     h('section', {}, both, heads, rows, note, more));
   begin();
   setInterval(() => { if (!document.hidden && !more.disabled && !out.isConnected) again(); }, 5000);
@@ -127,7 +127,7 @@ function list() {
 async function against(ids) {
   document.title = 'Two runs · massgen';
   const note = told(), into = h('div');
-  place.replaceChildren(h('nav', {}, anchor('/', '← Runs')), h('h1', {}, 'Two runs'), note, into);
+  place.replaceChildren(h('nav', {}, anchor('/', '← Runs'), leave()), h('h1', {}, 'Two runs'), note, into);
   try {
     if (ids.length !== 2) throw new Refused('Choose two runs in the list.');
     say(note, 'Reading both …');
@@ -228,7 +228,7 @@ function start() {
   form.addEventListener('submit', doing(go, note, async () => {
     location.assign(`/runs/${encodeURIComponent((await tool('start_run', given())).run_id)}`);
   }));
-  place.replaceChildren(h('nav', {}, anchor('/', '← Runs')), h('h1', {}, follows ? 'Follow up' : 'Start a run'), about, h('section', {}, form, note));
+  place.replaceChildren(h('nav', {}, anchor('/', '← Runs'), leave()), h('h1', {}, follows ? 'Follow up' : 'Start a run'), about, h('section', {}, form, note));
   // A team that is not among the ready ones is a config of the user's.
   const choose = team => { teams.value = team; if (teams.value !== team) { teams.value = ''; elements.config.value = team; } };
   async function fill() {
@@ -259,7 +259,7 @@ function one(id) {
   place.className = 'one';
   const of = (page, name, words) => anchor(`/${page}?${new URLSearchParams({[name]: id})}`, words), next = of('new', 'after', 'Follow up');
   next.hidden = true;
-  place.replaceChildren(h('nav', {}, anchor('/', '← Runs'), of('new', 'again', 'Run again'), next, of('', 'compare', 'Compare'), line), controls, into, heard);
+  place.replaceChildren(h('nav', {}, anchor('/', '← Runs'), of('new', 'again', 'Run again'), next, of('', 'compare', 'Compare'), line, leave()), controls, into, heard);
 
   const act = (label, action, more = {}) => {
     const button = h('button', {type: 'button', class: more.main ? 'main' : null}, label);

@@ -15,6 +15,7 @@ from resource import RLIMIT_NOFILE, getrlimit
 import anyio
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
+from mcp.server.auth.provider import TokenVerifier
 from mcp.server.auth.routes import build_resource_metadata_url, create_protected_resource_routes
 from mcp.server.auth.settings import AuthSettings
 from starlette.applications import Starlette
@@ -31,10 +32,6 @@ from massgen_mcp.server.http.tokens import Tokens, TokensUnknowable
 from massgen_mcp.server.transport import MAX_BODY_BYTES, answer_to_half_characters
 
 HEALTH = "/healthz"
-COOKIE = "massgen-token"
-"""With the token, where a browser has shown it once. No other site can have it sent along (`SameSite=Strict`), and no
-script can read it.
-"""
 PATH = "/mcp"
 MAX_HEADERS = 100
 MAX_REQUESTS = 512
@@ -54,11 +51,15 @@ KEPT = 1024
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """What browsers see: `pages`, which hold nothing, and `api`, which answers on the paths that it `guards`."""
+    """What browsers see: `pages`, which hold nothing, and `api`, which answers on the paths that it `guards`. `cookie`:
+    the name of that with the token, or with one of `sessions`, which are good for nothing else.
+    """
 
     pages: Sequence[BaseRoute]
     api: ASGIApp
     guards: Callable[[str], bool]
+    cookie: str
+    sessions: TokenVerifier | None = None
 
 
 class Gate:
@@ -88,7 +89,9 @@ class Gate:
         self._turn = anyio.Lock()
         self._tokens = tokens
         self._public = public or _public(tokens, beside.pages if beside else ())
-        self._guarded = _guarded(_Room(self._answered, strangers, self._wrong, tokens), tokens)
+        room = _Room(self._answered, strangers, self._wrong, tokens)
+        self._guarded = _guarded(room, tokens)
+        self._by_cookie = _guarded(room, tokens.with_sessions(beside.sessions if beside else None))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -121,19 +124,21 @@ class Gate:
             refusal = self._misdirected(header)
         if refusal is not None:
             return await refusal(scope, receive, send)
-        shown = header("authorization")
+        shown, guarded = header("authorization"), self._guarded
         if self._beside is not None and self._beside.guards(scope["path"]):
-            if not shown and (token := cookie_parser("; ".join(header("cookie"))).get(COOKIE)):
-                shown = [f"Bearer {token}"]
+            if not shown and (token := cookie_parser("; ".join(header("cookie"))).get(self._beside.cookie)):
+                shown, guarded = [f"Bearer {token}"], self._by_cookie
                 scope = {**scope, "headers": [*scope["headers"], (b"authorization", shown[0].encode("latin-1"))]}
         elif not self._guards(scope["path"]):
             return await self._public(scope, receive, send)
         refusal = self._foreign(header)
         if refusal is not None:
             return await refusal(scope, receive, send)
-        return await self._with_token(scope, receive, send, shown)
+        return await self._with_token(scope, receive, send, shown, guarded)
 
-    async def _with_token(self, scope: Scope, receive: Receive, send: Send, brought: list[str]) -> None:
+    async def _with_token(
+        self, scope: Scope, receive: Receive, send: Send, brought: list[str], guarded: ASGIApp
+    ) -> None:
         if len(brought) > 1:
             scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0].lower() != b"authorization"]}
         peer = scope["client"][0]
@@ -148,7 +153,7 @@ class Gate:
             await send(message)
 
         try:
-            await self._guarded(scope, receive, seen)
+            await guarded(scope, receive, seen)
         except TokensUnknowable:
             refusal = PlainTextResponse("The authorization server does not answer", 503, {"Retry-After": "5"})
             await refusal(scope, receive, send)

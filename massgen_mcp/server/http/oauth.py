@@ -1,24 +1,26 @@
 """Tokens of an OAuth 2 authorization server: signed ones (JWT, with the server's published keys) or opaque ones, which
-the server is asked about (introspection, RFC 7662).
+the server is asked about (introspection, RFC 7662). Browsers sign in there (OpenID Connect).
 
 Right is a token that this issuer gave out for our URL, to a subject that the operator named, with the scopes wanted,
 and that has not run out.
 """
 
+import hmac
 import json
 import math
 import time
+from base64 import urlsafe_b64encode
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, cast
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import anyio
 import httpx2
 import jwt
-from mcp.server.auth.provider import AccessToken
+from mcp.server.auth.provider import AccessToken, TokenVerifier
 
 from massgen_mcp.config.providers.addresses import is_safe_url
 from massgen_mcp.errors import MassgenError
@@ -38,15 +40,20 @@ ANSWER_SECONDS = 30.0
 ASKED_SECONDS = 5.0
 ASKED_AT_ONCE = 16
 MAX_TOKEN = 8192
+MAX_SESSION = 4000
+"""Characters; browsers keep no longer cookie."""
+SESSION_SECONDS = 8 * 3600
+"""So long a browser stays signed in, however short its ID token holds: with some servers that is five minutes."""
 MAX_DOCUMENT = 1024 * 1024
 KEPT = 1024
-HTTP_OK = 200
+HTTP_OK, HTTP_REFUSED = 200, 400
 
 
 @dataclass(frozen=True, slots=True)
 class OAuthSettings:
     """`resource`: our URL, as clients know it. `introspection`: where opaque tokens are asked about, with the
-    `client`'s id and secret; without it tokens are signed. `jwks`: where the keys are, else the issuer says it.
+    `client`'s id and secret; without it tokens are signed. `jwks`: where the keys are, else the issuer says it. As the
+    same client browsers sign in; its secret may be empty then.
     """
 
     issuer: str
@@ -76,10 +83,11 @@ class OAuthSettings:
                 "invalid_arguments",
                 "--oauth-issuer needs --oauth-subject: whoever is let in acts as you, with your keys and files",
             )
-        if self.introspection and not self.client:
+        needs = "--oauth-introspection-url" if self.introspection else "a client for which an --oauth-scope is wanted"
+        if (self.introspection or (self.scopes and self.client)) and not (self.client and self.client[1]):
             raise MassgenError(
                 "invalid_arguments",
-                "--oauth-introspection-url needs MASSGEN_MCP_OAUTH_CLIENT_ID and MASSGEN_MCP_OAUTH_CLIENT_SECRET",
+                f"{needs} needs MASSGEN_MCP_OAUTH_CLIENT_ID and MASSGEN_MCP_OAUTH_CLIENT_SECRET",
             )
 
 
@@ -96,9 +104,10 @@ class OAuthTokens:
         if len(token) > MAX_TOKEN or not token.isascii():
             return None
         claims = await self._source.claims(token)
-        return self._access(token, claims) if claims is not None else None
+        return self.access(token, claims) if claims is not None else None
 
-    def _access(self, token: str, claims: Mapping[str, Any]) -> AccessToken | None:
+    def access(self, token: str, claims: Mapping[str, Any]) -> AccessToken | None:
+        """What a token with these claims is good for; None: for nothing."""
         subject, ends = claims.get("sub"), claims.get("exp")
         if not (self._settings.people or subject in self._settings.subjects) or not isinstance(subject, str):
             return None
@@ -125,10 +134,11 @@ def _audience(claims: Mapping[str, Any]) -> list[object]:
 
 
 class _Signed:
-    """JWTs, by the keys that the issuer publishes."""
+    """JWTs, by the keys that the issuer publishes. They are taken until `leeway` after their end."""
 
-    def __init__(self, settings: OAuthSettings) -> None:
+    def __init__(self, settings: OAuthSettings, leeway: int = LEEWAY_SECONDS) -> None:
         self._settings = settings
+        self._leeway = leeway
         self._keys: dict[str | None, jwt.PyJWK] = {}
         self._fetched = self._tried = -math.inf
         self._fetching = anyio.Lock()
@@ -144,7 +154,7 @@ class _Signed:
                 algorithms=[name for name in ALGORITHMS if name == header.get("alg")],
                 audience=self._settings.resource,
                 issuer=self._settings.issuer,
-                leeway=LEEWAY_SECONDS,
+                leeway=self._leeway,
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
         except jwt.PyJWTError:
@@ -174,30 +184,13 @@ class _Signed:
 
     async def _fetch(self) -> None:
         async with _client() as http:
-            url = self._settings.jwks or await self._published(http)
+            url = self._settings.jwks or await _published(http, self._settings.issuer, "jwks_uri")
             document = await _document(http, url)
         try:
             self._keys = {key.key_id: key for key in jwt.PyJWKSet.from_dict(document)}
         except jwt.PyJWTError as error:
             raise TokensUnknowable(f"{url} holds no keys") from error
         self._fetched = time.monotonic()
-
-    async def _published(self, http: httpx2.AsyncClient) -> str:
-        """Where the issuer says that its keys are (RFC 8414, OpenID Connect Discovery)."""
-        parts = urlsplit(self._settings.issuer)
-        base, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
-        for url in (
-            f"{base}/.well-known/oauth-authorization-server{path}",
-            f"{base}{path}/.well-known/openid-configuration",
-        ):
-            try:
-                document = await _document(http, url)
-            except TokensUnknowable:
-                continue
-            where = document.get("jwks_uri")
-            if document.get("issuer") == self._settings.issuer and isinstance(where, str) and is_safe_url(where):
-                return where
-        raise TokensUnknowable(f"{self._settings.issuer} does not say where its keys are")
 
 
 class _Asked:
@@ -225,18 +218,138 @@ class _Asked:
         return claims
 
 
+class SignInRefused(Exception):
+    """Why, in words for the person."""
+
+
+class SignIn:
+    """How a browser gets a session: by an authorization code with PKCE, for an ID token of this issuer's.
+
+    State, nonce and verifier all come from one secret, which the browser keeps in a cookie. So nothing is kept here,
+    another process may go on with a sign-in, and whoever has a code and not the cookie has nothing. A session is that
+    secret with the ID token that has its nonce: an ID token that was given out for anything else is none.
+    """
+
+    def __init__(self, settings: OAuthSettings, client: tuple[str, str], back: str) -> None:
+        """`back`: our address to which browsers return."""
+        self.issuer, self.scopes, self.host = settings.issuer, settings.scopes, urlsplit(settings.issuer).netloc
+        self._client, self._back = client, back
+        for_us = replace(settings, resource=client[0], introspection=None)
+        self._tokens, self._signed = OAuthTokens(for_us), _Signed(for_us, SESSION_SECONDS)
+        self._asking = anyio.CapacityLimiter(ASKED_AT_ONCE)
+
+    async def address(self, secret: str) -> str:
+        """Where the browser with this secret is sent to sign in. Raises `TokensUnknowable`."""
+        async with self._asking, _client() as http:
+            where = await _published(http, self.issuer, "authorization_endpoint")
+        asked = {
+            "response_type": "code",
+            "client_id": self._client[0],
+            "redirect_uri": self._back,
+            "scope": " ".join(("openid", *self.scopes)),
+            "state": _derived(secret, "state"),
+            "nonce": _derived(secret, "nonce"),
+            "code_challenge": _base64(sha256(_derived(secret, "verifier").encode()).digest()),
+            "code_challenge_method": "S256",
+        }
+        return f"{where}?{urlencode(asked)}"
+
+    async def session(self, secret: str, said: Mapping[str, str], known: TokenVerifier) -> str:
+        """A session for the browser with this secret (empty: it has none). `said`: the query with which it came back;
+        `known`: whose sessions are taken. Raises `SignInRefused`, `TokensUnknowable`.
+        """
+        right, state = _derived(secret, "state").encode(), said.get("state", "").encode()
+        if not (secret and hmac.compare_digest(right, state)) or said.get("iss", self.issuer) != self.issuer:
+            raise SignInRefused("This sign-in was begun too long ago, or in another browser. Sign in again.")
+        if (error := said.get("error")) is not None:
+            denied = "did not let you in, or you stopped there" if error == "access_denied" else f"failed: {error[:80]}"
+            raise SignInRefused(f"{self.host} {denied}.")
+        form = {
+            "grant_type": "authorization_code",
+            "code": said.get("code", ""),
+            "redirect_uri": self._back,
+            "client_id": self._client[0],
+            "code_verifier": _derived(secret, "verifier"),
+        }
+        async with self._asking, _client() as http:
+            where = await _published(http, self.issuer, "token_endpoint")
+            client, fine = self._client if self._client[1] else None, (HTTP_OK, HTTP_REFUSED)
+            reply = await _document(http, where, form=form, client=client, fine=fine)
+        if not isinstance(token := reply.get("id_token"), str):
+            raise SignInRefused(f"{self.host} did not confirm this sign-in. Each can be used once: sign in again.")
+        if lacking := set(self.scopes) - set(str(reply.get("scope", " ".join(self.scopes))).split()):
+            raise SignInRefused(f"{self.host} does not let you use this server: it grants no {min(lacking)}.")
+        if len(session := f"{secret}.{token}") > MAX_SESSION:
+            raise SignInRefused(f"What {self.host} says of you is too long for a cookie: it should name fewer groups.")
+        claims = await self._claims(session)
+        if claims is None or int(claims["exp"]) + LEEWAY_SECONDS < time.time():
+            raise SignInRefused(f"What {self.host} said does not belong to this sign-in. Sign in again.")
+        if await known.verify_token(session) is None:
+            raise SignInRefused(
+                f"{self.host} knows you as “{claims['sub']}”, who may not use this server. Ask whoever operates it."
+            )
+        return session
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """What a session is good for. Raises `TokensUnknowable`."""
+        claims = await self._claims(token)
+        if claims is None:
+            return None
+        ends = int(claims.get("iat", 0)) + SESSION_SECONDS
+        return self._tokens.access(token, {**claims, "exp": ends, "scope": " ".join(self.scopes)})
+
+    async def _claims(self, session: str) -> Mapping[str, Any] | None:
+        secret, _, token = session.partition(".")
+        claims = await self._signed.claims(token) if len(session) <= MAX_SESSION and session.isascii() else None
+        ours = claims and claims.get("nonce") == _derived(secret, "nonce")
+        return claims if claims and ours and claims.get("azp", self._client[0]) == self._client[0] else None
+
+
+def _derived(secret: str, what: str) -> str:
+    return _base64(hmac.digest(secret.encode(), what.encode(), "sha256"))
+
+
+def _base64(value: bytes) -> str:
+    return urlsafe_b64encode(value).rstrip(b"=").decode()
+
+
+async def _published(http: httpx2.AsyncClient, issuer: str, name: str) -> str:
+    """The address that the issuer's metadata have under `name` (RFC 8414, OpenID Connect Discovery)."""
+    parts = urlsplit(issuer)
+    base, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
+    for url in (
+        f"{base}/.well-known/oauth-authorization-server{path}",
+        f"{base}{path}/.well-known/openid-configuration",
+    ):
+        try:
+            document = await _document(http, url)
+        except TokensUnknowable:
+            continue
+        where = document.get(name)
+        if document.get("issuer") == issuer and isinstance(where, str) and is_safe_url(where):
+            return where
+    raise TokensUnknowable(f"{issuer} does not say what its {name} is")
+
+
 def _client() -> httpx2.AsyncClient:
     return httpx2.AsyncClient(timeout=ASKED_SECONDS, follow_redirects=False)
 
 
 async def _document(
-    http: httpx2.AsyncClient, url: str, *, form: Mapping[str, str] | None = None, client: tuple[str, str] | None = None
+    http: httpx2.AsyncClient,
+    url: str,
+    *,
+    form: Mapping[str, str] | None = None,
+    client: tuple[str, str] | None = None,
+    fine: Sequence[int] = (HTTP_OK,),
 ) -> dict[str, Any]:
-    """The JSON object at `url`. Raises `TokensUnknowable`."""
+    """The JSON object at `url`. Raises `TokensUnknowable`, also for a status that is not `fine`."""
     try:
         with anyio.fail_after(ASKED_SECONDS):
-            reply = await (http.post(url, data=form, auth=client) if form and client else http.get(url))
-        if reply.status_code != HTTP_OK or len(reply.content) > MAX_DOCUMENT:
+            reply = await (
+                http.post(url, data=form, auth=client or httpx2.USE_CLIENT_DEFAULT) if form else http.get(url)
+            )
+        if reply.status_code not in fine or len(reply.content) > MAX_DOCUMENT:
             raise TokensUnknowable(f"{url} answered {reply.status_code}")
         document = json.loads(reply.content)
     except (httpx2.HTTPError, TimeoutError, ValueError) as error:

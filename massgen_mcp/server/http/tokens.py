@@ -28,11 +28,23 @@ class Issued(TokenVerifier, Protocol):
 class Tokens(TokenVerifier):
     """The tokens that this server takes. `resource` is the URL that they are for."""
 
-    def __init__(self, own: bytes | None, issued: Issued | None, resource: str, people: People | None = None) -> None:
+    def __init__(
+        self,
+        own: bytes | None,
+        issued: Issued | None,
+        resource: str,
+        people: People | None = None,
+        sessions: TokenVerifier | None = None,
+    ) -> None:
         self._own = own
         self._people = people
         self._issued = issued
+        self._sessions = sessions
         self.resource = resource
+
+    def with_sessions(self, sessions: TokenVerifier | None) -> "Tokens":
+        """These tokens, and the sessions of browsers."""
+        return Tokens(self._own, self._issued, self.resource, self._people, sessions)
 
     @property
     def issuer(self) -> str | None:
@@ -54,7 +66,9 @@ class Tokens(TokenVerifier):
             return self._access(token, None)
         if self._people and (known := self._people.of_token(token)):
             return self._access(token, known.name)
-        access = await self._issued.verify_token(token) if self._issued else None
+        access = await self._sessions.verify_token(token) if self._sessions else None
+        if access is None and self._issued:
+            access = await self._issued.verify_token(token)
         return access if access is None or self._people is None or self.asking(access) else None
 
     def _access(self, token: str, name: str | None) -> AccessToken:

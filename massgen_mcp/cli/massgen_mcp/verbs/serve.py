@@ -73,10 +73,12 @@ async def run(options: argparse.Namespace, add: Callable[[MassgenServer], None] 
             stack.enter_context(asked_by(NOBODY if people else None))  # until a token says who it is
             beside = None
             if options.pages:
-                from massgen_mcp.web.app import api, login_pages  # no other server needs them
+                from massgen_mcp.web.app import api  # no other server needs them
+                from massgen_mcp.web.login import login_pages
 
                 encrypted = (settings.public_url or "").startswith("https:")
-                beside = login_pages(await stack.enter_async_context(api(built, redactor, encrypted=encrypted)))
+                answers = await stack.enter_async_context(api(built, redactor, encrypted=encrypted))
+                beside = login_pages(answers, settings, encrypted=encrypted)
             await serve_http(built, home, settings, beside, on_leaving=built.stop_waiting)
     else:
         from massgen_mcp.server.stdio import serve_stdio
@@ -159,6 +161,6 @@ def _oauth(options: argparse.Namespace, environ: Mapping[str, str]) -> OAuthSett
         tuple(options.oauth_scope),
         options.oauth_jwks_url,
         options.oauth_introspection_url,
-        (client, secret) if client and secret else None,
+        (client, secret) if client else None,
         people=bool(options.people or environ.get(PEOPLE_VARIABLE)),
     )
