@@ -82,6 +82,22 @@ class RunChanges:
             write_durably(self.directory / "base.json", base.model_dump_json(indent=1).encode())
         return base, refused
 
+    def own(self, base: Base) -> None:
+        """Keep all of a base here, whatever becomes of the user's repositories. Raises `GitFailed`."""
+        repository = self.repository
+        repository.own([*repository.structure(base.id), *(file.blob for file in repository.files(base.id).values())])
+
+    def make_own(self) -> None:
+        """Use the objects that came here from elsewhere, and nothing else that a repository obeys. Raises `OSError`."""
+        objects, fresh = self.repository.directory / "objects", self.directory / "own.git"
+        if objects.is_dir():
+            remove_tree(fresh)
+            PrivateRepository.create(fresh)
+            remove_tree(fresh / "objects")
+            objects.rename(fresh / "objects")
+            remove_tree(self.repository.directory)
+            fresh.rename(self.repository.directory)
+
     def lay_out(self, base: Base, workspaces: Iterable[Path]) -> None:
         """Give every workspace its own copies of a base. Raises `GitFailed`, `OSError`."""
         copies = Copies(self.repository, base)

@@ -28,6 +28,8 @@ VERBS: Mapping[str, str] = MappingProxyType(
         "cancel": "stop a run and keep its best answer",
         "stats": "show figures over all ended runs: outcomes, money, wins and agreement of models",
         "web": "show runs in a browser of this machine: look at them, start, steer and apply them",
+        "export": "write a run to one file, for import into another store; one that goes on leaves this store with it",
+        "import": "take in the run of such a file, which goes on here if it had not ended",
         "audit": "show who of the people on a server started, steered or applied what, newest first",
         "prune": "delete what is older than the limits (workspaces first, results later), or the named runs",
         "worker": "execute runs of a store of several machines (--store), with the keys of this environment",

@@ -40,6 +40,7 @@ from massgen_mcp.runs.engine import (
     RunRow,
     StateFigures,
 )
+from massgen_mcp.runs.moving import MovedIn, MovedOut, move_in, move_out
 from massgen_mcp.runs.patches.application import Application
 from massgen_mcp.runs.patches.applying import ChangedText, RunPatch, apply_run
 from massgen_mcp.runs.patches.earlier_changes import LaidOut, laid_out, with_earlier_changes
@@ -486,6 +487,19 @@ class RunService:
     def audit(self, *, person: str | None = None, run_id: str | None = None, limit: int = 100) -> list[AuditEntry]:
         """Who did what, newest first. Raises `MassgenError` store_unavailable."""
         return self._store.audit(person=person, run_id=run_id, limit=limit)
+
+    @in_thread
+    def move_out(self, run_id: str, target: Path) -> MovedOut:
+        """See `runs.moving.move_out`."""
+        return move_out(self._engine, self._watches.of, run_id, target)
+
+    @in_thread
+    def move_in(self, file: Path, owner: str | None = None, *, back: bool = False) -> MovedIn:
+        """See `runs.moving.move_in`; a run that may go on here does so."""
+        moved = move_in(self._engine, self._dispatch, self.environ, file, owner, back=back)
+        if moved.state not in TERMINAL_STATES:
+            self._dispatch.care_for(self._watches.of(moved.run_id).look())
+        return moved
 
     @in_thread
     def prune(self, *, dry_run: bool = False, older_than: float | None = None) -> Pruned:

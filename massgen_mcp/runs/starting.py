@@ -130,8 +130,8 @@ class Dispatch:
         """Wake the run's runner; if there is none, start one, provided that this process has the same credentials. The
         server that started the run may have died before it did so.
         """
-        if view.newer or view.row.foreground or view.row.state in TERMINAL_STATES:
-            return  # nobody may work on it, or the process that asked does
+        if view.newer or view.row.foreground or view.row.moved or view.row.state in TERMINAL_STATES:
+            return  # nobody may work on it here, or the process that asked does
         if self._liveness.wake(view.row.fingerprint):
             return
         try:
@@ -152,6 +152,8 @@ class Dispatch:
 
     def held_up(self, row: RunRow) -> str | None:
         """Why this process cannot have a run that waits for a runner executed; None if it can."""
+        if row.moved:
+            return row.moved
         if self._engine.pool is not None:
             alive = self._liveness.runner_alive(row.fingerprint)
             return None if alive else f"{NO_WORKER} in the pool {row.fingerprint}; start one: massgen-mcp worker"

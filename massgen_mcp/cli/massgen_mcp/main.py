@@ -19,6 +19,7 @@ MODULES = {
     **dict.fromkeys(("report", "stats"), "pages"),
     **dict.fromkeys(("runs", "wait"), "status"),
     "check-adapter": "doctor",
+    **dict.fromkeys(("export", "import"), "moving"),
     "uninstall": "install",
 }
 """Of verbs that share one; each other verb has a module of its name."""

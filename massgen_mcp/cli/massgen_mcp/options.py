@@ -270,6 +270,13 @@ def make_parser() -> Parser:
         "--port", metavar="N", dest="web_port", type=whole_number, default=0, help="port to listen on; else a free one"
     )
     web.add_argument("--open", action="store_true", help="open it in the browser")
+    export = about_run("export")
+    export.add_argument("--to", metavar="FILE", type=Path, help="a new file (ID.tar.gz, here)")
+    taken = verb("import")
+    taken.add_argument("file", metavar="FILE", type=Path, help="what export has written")
+    meant = "also a run that left this store as this file, and was imported nowhere else"
+    taken.add_argument("--back", action="store_true", help=meant)
+    taken.add_argument("--owner", metavar="NAME", help="whose it is here, of the people on a server; '' for nobody's")
     audit = verb("audit")
     audit.add_argument("--person", metavar="NAME", help="only what this one did")
     audit.add_argument("--run", metavar="ID", help="only what was done to this run")
@@ -285,7 +292,7 @@ def make_parser() -> Parser:
     worker.add_argument("--concurrency", metavar="N", type=counting_number, default=50, help="runs at once (50)")
     store = plain_verb("store")
     store.add_argument("action", metavar="ACTION", choices=["upgrade"], help="upgrade")
-    for made in (parser, start, apply, worker, store):
+    for made in (parser, start, apply, export, taken, worker, store):
         meant = "where runs are kept: postgresql://...; without a password here, as everybody can see it (unset)"
         made.add_argument("--store", metavar="URL", default=argparse.SUPPRESS, help=meant)
     for made in (parser, worker):

@@ -183,7 +183,7 @@ def _runs(engine: Engine) -> list[DoctorCheck]:
     """Runs that want attention: waiting for somebody, going on for long, without their files, or unknown."""
     rows = engine.store.overview()
     checks: list[DoctorCheck] = []
-    if interrupted := [row.run_id for row in rows if row.state == "interrupted"]:
+    if interrupted := [row.run_id for row in rows if row.state == "interrupted" and row.kept != "moved"]:
         advice = "with the keys it was started with `massgen-mcp resume ID` goes on; `massgen-mcp cancel ID` ends it"
         checks.append(DoctorCheck("runs", "warn", f"interrupted: {_named(interrupted)}", advice))
     now = time.time()

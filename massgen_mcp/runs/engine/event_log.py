@@ -1,6 +1,6 @@
 """The events of a run: who appends, who follows, and what a log that is not whole tells."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Protocol
 
 from massgen_mcp.errors import JournalNewer, MassgenError
@@ -59,6 +59,12 @@ class EventReader(Protocol):
     @property
     def newer(self) -> JournalNewer | None:
         """Why nobody here may go on with the run, once a record of a newer version was read."""
+        ...
+
+    def lines(self) -> Generator[bytes]:
+        """As they are kept, without their ends, from the first that was not read. Raises `MassgenError`
+        store_unavailable.
+        """
         ...
 
     def read(self, most: int | None = None) -> list[LogRecord]:

@@ -121,6 +121,24 @@ class FileStore(Protocol):
         """Have here what was written elsewhere of a run that has ended. Raises `MassgenError` store_unavailable."""
         ...
 
+    def whole(self, row: RunRow) -> AbstractContextManager[RunFiles]:
+        """Have everything here that was written of a run that nobody executes, as long as the context lasts. Raises
+        `MassgenError` store_unavailable.
+        """
+        ...
+
+    def take_in(self, place: Path, request: FrozenRequest, redactor: Redactor, entry: NewRun, *, ended: bool) -> None:
+        """Let what lies at `place`, a run's directory with its `events.jsonl`, be the files and the events of a run
+        that has no row; frozen as in `create`. What a try that was cut off left gives way. Raises `MassgenError`.
+        """
+        ...
+
+    def moving(self) -> AbstractContextManager[None]:
+        """Held while a run is moved out of the store or into it, by one process of all. Raises `MassgenError`
+        store_unavailable.
+        """
+        ...
+
     def discard(self, run_id: str) -> None:
         """Forget a run that was created here and is in no store. Raises `OSError`."""
         ...

@@ -2,7 +2,8 @@
 
 import secrets
 from base64 import b32encode
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from massgen_mcp.config.models.config import Config
@@ -15,10 +16,14 @@ from massgen_mcp.statistics.digest import Mark, RunDigest
 
 Action = Literal["cancel", "finish_now", "steer", "answer", "raise_budget"]
 """What can be asked of a run that is queued or goes on."""
-Wish = Action | Literal["admit"]
-"""The same, and what a program asks that runs inside it: to let a run begin that was started there."""
-Kept = Literal["all", "losing_workspaces", "results", "losing_results", "nothing"]
-"""What of a run's files there is. The two in between: being deleted, and to be finished by the next pruning."""
+Wish = Action | Literal["admit", "move"]
+"""The same; what a program asks that runs inside it: to let a run begin that was started there; and to leave a run to
+another store.
+"""
+Kept = Literal["all", "moved", "losing_workspaces", "results", "losing_results", "nothing"]
+"""What of a run's files there is. `moved`: all, and the run goes on in another store. `losing_`: being deleted, to be
+finished by the next pruning.
+"""
 
 RUN_ID_PREFIX = "run-"
 
@@ -32,9 +37,9 @@ class RunRow:
     question and config are empty. `resumes`: how often a runner has taken it over from one that was lost.
     `directory`: where the run is, absolute; None: below the home's `runs`. `foreground`: the process that asked
     executes it, and no runner takes it before somebody resumes it. `held_back_by`: why its runner leaves it in the
-    queue although there may be a free place. `parent`: id of the run that it is nested in, whose place it shares;
-    it begins when that one has `admitted` it. `owner`: the name of the person who started it, empty where nobody is
-    named; of a nested run as of its parent.
+    queue although there may be a free place, or where it was moved to. `parent`: id of the run that it is nested in,
+    whose place it shares; it begins when that one has `admitted` it. `owner`: the name of the person who started it,
+    empty where nobody is named; of a nested run as of its parent.
     """
 
     number: int
@@ -68,11 +73,17 @@ class RunRow:
         """Whether another turn of its session has to wait for it. Nobody goes on with an interrupted run of the
         foreground before somebody resumes it.
         """
-        return self.state in ("queued", "running") or (self.state == "interrupted" and not self.foreground)
+        going_on = self.state in ("queued", "running") or (self.state == "interrupted" and not self.foreground)
+        return going_on and self.kept != "moved"
 
     @property
     def expired(self) -> bool:
         return self.kept in ("losing_results", "nothing")
+
+    @property
+    def moved(self) -> str | None:
+        """Where to, in words, if the run goes on in another store."""
+        return (self.held_back_by or "moved") if self.kept == "moved" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +171,7 @@ class StateFigures:
 @dataclass(frozen=True, slots=True)
 class LostRun:
     """A run of which there are files and no row. `alone`: no runner takes it before somebody resumes it. `newer`: a
-    newer version of this program has to.
+    newer version of this program has to. `controls`: what is wanted of it still; `marks`: as in `EndedRow`.
     """
 
     run: NewRun
@@ -169,6 +180,8 @@ class LostRun:
     record: RunState
     alone: bool = False
     newer: bool = False
+    controls: Sequence[tuple[Wish, str]] = ()
+    marks: Mapping[str, Mark] = field(default_factory=dict[str, Mark])
 
 
 @dataclass(frozen=True, slots=True)

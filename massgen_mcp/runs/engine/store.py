@@ -169,7 +169,9 @@ class RunStore(Protocol):
         ...
 
     def controls(self, run_ids: list[str]) -> list[Control]:
-        """The open controls of these runs, oldest first. One stays open until it is `done`, or the run ends."""
+        """The open controls of these runs, oldest first. One stays open until it is `done`, or the run ends; `move`, as
+        long as the run is moved.
+        """
         ...
 
     def done(self, numbers: list[int]) -> None:
@@ -178,8 +180,19 @@ class RunStore(Protocol):
 
     def want(self, run_id: str, action: Wish, message: str = "") -> RunRow:
         """Ask for something to be done with a run; one that nobody works on is cancelled right here, and what is nested
-        in it. Returns the row after that.
+        in it. Returns the row after that. Raises `MassgenError` invalid_action for one that was moved, as `adopt`.
         """
+        ...
+
+    def move_out(self, run_id: str, where: str) -> None:
+        """Let a run that has not ended, and what is nested in it, go on in another store, and here no more: whoever
+        executes it leaves it. `where`: in words. Raises `MassgenError` invalid_action for one that a process executes
+        that is no runner.
+        """
+        ...
+
+    def family(self, run_id: str) -> list[RunRow]:
+        """The run, and all that are nested in it, outer ones first."""
         ...
 
     def adopt(self, run_id: str, fingerprint: str) -> None:
@@ -212,8 +225,9 @@ class RunStore(Protocol):
     def set_clock(self, age: float, wall: float, boot: str, uptime: float) -> None: ...
 
     def restore(self, lost: Sequence[LostRun]) -> list[str]:
-        """Enter those of these runs that have no row, in this order. Returns their ids. A key that another run has is
-        that run's; of two of these the later one has it. They are kept as if they had ended now.
+        """Enter those of these runs that have no row, or were moved, or have expired, in this order. Returns their ids.
+        A key that another run has is that run's; of two of these the later one has it. They are kept as if they had
+        ended now.
         """
         ...
 

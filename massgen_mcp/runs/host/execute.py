@@ -84,6 +84,8 @@ class RunHandle:
         """Carry out these controls; returns the numbers of those that are in the run's journal now."""
         done: list[int] = []
         for control in controls:
+            if control.action == "move":
+                continue  # whoever executes the run leaves it
             if control.action == "admit":
                 await self._conductor.admit(control.message)
             else:

@@ -56,6 +56,10 @@ class ExecutedRun:
     fault: Exception | None = None
 
 
+class RunMoved(Exception):
+    """The run goes on in another store, and its execution has ended here in the middle."""
+
+
 class RunHost:
     """Runs that are executed here share the limits of their providers."""
 
@@ -69,6 +73,8 @@ class RunHost:
         self._handles: dict[str, RunHandle] = {}
         self._setups: dict[str, Callable[[], None]] = {}
         """What cuts them short, for the runs that are no further."""
+        self._scopes: dict[str, anyio.CancelScope] = {}
+        """What ends their execution here."""
         self._reports = anyio.CapacityLimiter(1)
         self._cancelled: set[str] = set()
         """Those whose setup a cancel has cut short: nothing else of them begins."""
@@ -86,7 +92,7 @@ class RunHost:
         """Take a run to its end, whatever goes wrong in it; the other arguments as `execute_run` has them. `on_news`
         is called after those who follow the run have heard.
 
-        Raises `JournalNewer`, and what `storage_fault` knows: the run can go on later.
+        Raises `JournalNewer`, `RunMoved`, and what `storage_fault` knows: the run can go on later.
         """
 
         def started(handle: RunHandle) -> None:
@@ -101,19 +107,22 @@ class RunHost:
                 self.stored.news.tell(run_id, milestone=milestone)
             on_news()
 
+        scope = self._scopes[run_id] = anyio.CancelScope()
         try:
-            snapshot = await execute_run(
-                directory,
-                run_id,
-                environ=self._environ,
-                on_setup=partial(self._setups.__setitem__, run_id),
-                on_start=started,
-                on_record=on_record,
-                on_news=tell,
-                heartbeat=heartbeat,
-                limiters=self._limiters,
-                nested_host=self._nested_host(run_id),
-            )
+            with scope:
+                snapshot = await execute_run(
+                    directory,
+                    run_id,
+                    environ=self._environ,
+                    on_setup=partial(self._setups.__setitem__, run_id),
+                    on_start=started,
+                    on_record=on_record,
+                    on_news=tell,
+                    heartbeat=heartbeat,
+                    limiters=self._limiters,
+                    nested_host=self._nested_host(run_id),
+                )
+                return ExecutedRun(snapshot)
         except JournalNewer:
             raise
         except Exception as fault:
@@ -125,7 +134,9 @@ class RunHost:
             self._setups.pop(run_id, None)
             self._handles.pop(run_id, None)
             self._cancelled.discard(run_id)
-        return ExecutedRun(snapshot)
+            if self._scopes.get(run_id) is scope:
+                del self._scopes[run_id]
+        raise RunMoved(run_id)
 
     def _nested_host(self, run_id: str) -> Callable[[FrozenRequest], NestedHost] | None:
         stored = self.stored
@@ -140,8 +151,10 @@ class RunHost:
         if self.stored is None:
             return
         store = self.stored.engine.store
-        controls = await anyio.to_thread.run_sync(store.controls, [*self._handles, *self._setups])
+        controls = await anyio.to_thread.run_sync(store.controls, [*self._scopes])
         for control in controls:
+            if control.action == "move" and (scope := self._scopes.get(control.run_id)) is not None:
+                scope.cancel()
             if (cut_short := self._setups.get(control.run_id)) and control.action in ("cancel", "finish_now"):
                 cut_short()  # it is carried out when the run has begun
                 if control.action == "cancel":

@@ -31,7 +31,7 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import Engine, NewsHost, RunFiles, RunRow
 from massgen_mcp.runs.host.capacity import Capacity, Load
 from massgen_mcp.runs.host.execute import RunHandle, break_off
-from massgen_mcp.runs.host.run_host import MAX_RESUMES, ExecutedRun, RunHost, StoredRuns, prune_regularly
+from massgen_mcp.runs.host.run_host import MAX_RESUMES, ExecutedRun, RunHost, RunMoved, StoredRuns, prune_regularly
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.opening import LocalEngine, local_engine
 
@@ -180,6 +180,9 @@ class Runner:
             await self._set_aside(run_id)
             self._leave(run_id)
             return
+        except RunMoved:
+            await self._let_go(run_id)
+            return
         except Exception as error:
             if (fault := storage_fault(error)) is None:
                 raise
@@ -214,12 +217,18 @@ class Runner:
         self._resting.add(run_id)
         while True:
             await anyio.sleep(REST_SECONDS)
-            try:
+            with suppress(OSError, MassgenError):
                 await anyio.to_thread.run_sync(directory.probe)
+                break
+        await self._let_go(run_id)
+
+    async def _let_go(self, run_id: str) -> None:
+        """The run goes on with whoever takes it next."""
+        while True:
+            with suppress(MassgenError):
                 await anyio.to_thread.run_sync(self._store.pause, run_id, self._id)
-            except (OSError, MassgenError):
-                continue
-            break
+                break
+            await anyio.sleep(REST_SECONDS)
         self._news_host.tell(run_id)
         self._resting.discard(run_id)
         self._leave(run_id)

@@ -25,7 +25,7 @@ from massgen_mcp.backends.limiter import ProviderLimiters
 from massgen_mcp.errors import JournalNewer, MassgenError, root_causes, storage_fault
 from massgen_mcp.runs.engine import RunRow
 from massgen_mcp.runs.host.execute import break_off
-from massgen_mcp.runs.host.run_host import MAX_RESUMES, ExecutedRun, RunHost, StoredRuns, prune_regularly
+from massgen_mcp.runs.host.run_host import MAX_RESUMES, ExecutedRun, RunHost, RunMoved, StoredRuns, prune_regularly
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.directory import RunDirectory
 from massgen_mcp.runs.store.locks import acquire
@@ -163,10 +163,11 @@ class Worker:
             logger.warning("run %s is left as it is: %s", run_id, error)
             await _retried(self._store.set_aside, run_id)
             return
+        except RunMoved:
+            await self._hand_over(run_id, epoch)
+            return
         except anyio.get_cancelled_exc_class():
-            with anyio.CancelScope(shield=True):
-                await _retried(self._store.hand_over, run_id, epoch)
-                await anyio.to_thread.run_sync(remove_tree, self._own / str(epoch) / run_id)
+            await self._hand_over(run_id, epoch)
             raise
         except Exception as error:
             if any(isinstance(cause, TakenOver) for cause in root_causes(error)):
@@ -184,6 +185,11 @@ class Worker:
             await _retried(self._store.end_taken, run_id, epoch, ended.snapshot)
             self._news.tell(run_id)
             await self._report(row, directory, mirror, ended)
+
+    async def _hand_over(self, run_id: str, epoch: int) -> None:
+        with anyio.CancelScope(shield=True):
+            await _retried(self._store.hand_over, run_id, epoch)
+            await anyio.to_thread.run_sync(remove_tree, self._own / str(epoch) / run_id)
 
     async def _files_of(self, row: RunRow, epoch: int) -> tuple[RunDirectory, Mirror | None]:
         return await anyio.to_thread.run_sync(self._engine.files.taken, row, epoch, self._own)

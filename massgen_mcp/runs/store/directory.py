@@ -8,7 +8,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Collection, Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -86,27 +86,31 @@ class RunDirectory:
         try:
             path.mkdir(mode=0o700, parents=True)
             run.event_log.make()
-            document: dict[str, Any] = {
-                "v": REQUEST_VERSION,
-                "question": request.question,
-                "config": request.config.model_dump(mode="json"),
-                "history": [turn.model_dump(mode="json") for turn in request.history],
-            }
-            if request.nesting is not None:
-                document["nesting"] = asdict(request.nesting)
-            if request.begins_with is not None:
-                document["begins_with"] = asdict(request.begins_with)
-            if entry is not None:
-                document["entry"] = {name: getattr(entry, name) for name in ENTRY_KEYS}
-            document = redactor.value(document)
-            sealed = {**document, "crc": _checksum(document)}
-            write_durably(run.request, json.dumps(sealed, indent=2).encode())
+            run.freeze(request, redactor, entry)
             sync_directory(path.parent)
         except FileExistsError:
             raise
         except OSError as error:
             raise storage_error(f"cannot create the run directory {path}", error) from error
         return run
+
+    def freeze(self, request: FrozenRequest, redactor: Redactor, entry: NewRun | None) -> None:
+        """Write the request, durably. Raises `OSError`."""
+        document: dict[str, Any] = {
+            "v": REQUEST_VERSION,
+            "question": request.question,
+            "config": request.config.model_dump(mode="json"),
+            "history": [turn.model_dump(mode="json") for turn in request.history],
+        }
+        if request.nesting is not None:
+            document["nesting"] = asdict(request.nesting)
+        if request.begins_with is not None:
+            document["begins_with"] = asdict(request.begins_with)
+        if entry is not None:
+            document["entry"] = {name: getattr(entry, name) for name in ENTRY_KEYS}
+        document = redactor.value(document)
+        sealed = {**document, "crc": _checksum(document)}
+        write_durably(self.request, json.dumps(sealed, indent=2).encode())
 
     def read_request(self) -> FrozenRequest:
         """The request as it was frozen. Raises `MassgenError` run_damaged, store_unavailable, and `JournalNewer`
@@ -261,6 +265,33 @@ class LocalFiles:
 
     def fetch(self, row: RunRow) -> None:
         """It is here."""
+
+    def whole(self, row: RunRow) -> AbstractContextManager[RunDirectory]:
+        """Have everything here that was written of a run that nobody executes, as long as the context lasts. Raises
+        `MassgenError` store_unavailable.
+        """
+        return nullcontext(self.of(row))
+
+    def take_in(self, place: Path, request: FrozenRequest, redactor: Redactor, entry: NewRun, *, ended: bool) -> None:
+        """Let what lies at `place`, a run's directory with its `events.jsonl`, be the files and the events of a run
+        that has no row; frozen as in `create`. What a try that was cut off left gives way. Raises `MassgenError`.
+        """
+        del ended
+        target = self._home.runs / entry.run_id
+        try:
+            RunChanges(place / "changes").make_own()
+            RunDirectory(place).freeze(request, redactor, entry)
+            remove_tree(target)
+            place.rename(target)
+            sync_directory(target.parent)
+        except OSError as error:
+            raise storage_error(f"cannot take in run {entry.run_id}", error) from error
+
+    def moving(self) -> AbstractContextManager[None]:
+        """Held while a run is moved out of the store or into it, by one process of all. Raises `MassgenError`
+        store_unavailable.
+        """
+        return locked(self._home.ensure().path / "moving.lock", patience=math.inf)
 
     def discard(self, run_id: str) -> None:
         """Forget a run that was created here and is in no store. Raises `OSError`."""

@@ -128,7 +128,7 @@ class JournalReader(LogReader):
         super().__init__(after, text=text)
         self._path = path
 
-    def _lines(self) -> Generator[bytes]:
+    def lines(self) -> Generator[bytes]:
         try:
             with self._path.open("rb", buffering=READ_BYTES) as file:
                 file.seek(self._bytes)

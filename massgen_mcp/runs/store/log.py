@@ -214,7 +214,7 @@ class LogReader:
         self.newer: JournalNewer | None = None
         """Why nobody here may go on with the run, once a record of a newer version was read."""
 
-    def _lines(self) -> Generator[bytes]:
+    def lines(self) -> Generator[bytes]:
         """Whole lines without their ends, from the first that was not read. Raises `MassgenError` store_unavailable."""
         raise NotImplementedError
 
@@ -224,7 +224,7 @@ class LogReader:
         Raises `DamagedJournal` (run_damaged), again at every call, or `MassgenError` store_unavailable.
         """
         records: list[LogRecord] = []
-        with closing(self._lines()) as lines:
+        with closing(self.lines()) as lines:
             while (most is None or len(records) < most) and (line := next(lines, None)) is not None:
                 if self._text or not self._leave_out(line):
                     self._take(line, records)

@@ -127,7 +127,7 @@ def _age(engine: Engine, now: ClockReadings) -> float:
 
 
 _EXPIRING: dict[Expirable, tuple[Kept, tuple[Kept, ...], Kept]] = {
-    "results": ("losing_results", ("all", "losing_workspaces", "results"), "nothing"),
+    "results": ("losing_results", ("all", "moved", "losing_workspaces", "results"), "nothing"),
     "workspaces": ("losing_workspaces", ("all",), "results"),
 }
 """What a run is marked with while it loses a part, what is kept of those that still have it, and what is kept then."""

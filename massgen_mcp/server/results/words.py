@@ -98,6 +98,8 @@ def meanwhile(view: RunView) -> str:
             return _decide(view)
         case "interrupted" if view.held_up_by is None:
             return "Its runner was lost and another one continues it; call wait_run."
+        case "interrupted" if view.row.moved:
+            return "Ask the user where it goes on."
         case "interrupted" if view.newer is None:
             return f"Its keys are missing. {WHERE_KEYS_GO} Then call control_run with action=resume."
         case "interrupted":
@@ -186,6 +188,8 @@ def reason_of(view: RunView, limit: int | None = REASON_CHARACTERS) -> str | Non
         case _:
             if asked := view.snapshot.input_required:
                 return f"{asked.kind}: {shortened(asked.text, limit)}"
+            if view.row.moved:
+                return view.row.moved
             if view.held_back_by is not None:
                 return f"provider_limit: {shortened(view.held_back_by, limit)}"
             if _waits_for_worker(view):

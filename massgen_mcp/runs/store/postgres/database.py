@@ -28,6 +28,9 @@ IDLE_SECONDS = 4
 SESSION = f"SET search_path TO {SCHEMA}; SET idle_in_transaction_session_timeout TO '{IDLE_SECONDS}s'".encode()
 """What every connection begins with."""
 
+MOVING_LOCK = 7_103_003
+"""Of whoever moves a run out or in."""
+
 PostgresConnection = psycopg.Connection[tuple[Any, ...]]
 
 
@@ -164,6 +167,16 @@ class PostgresDatabase:
     def hasty_transaction(self) -> Generator[TranslatingConnection]:
         with self.transaction(hasty=True) as db:
             yield db
+
+    @contextmanager
+    def alone(self) -> Generator[None]:
+        """For one process of all at a time, which moves a run out or in."""
+        with translated():
+            connection = connect(self.url)
+        with connection:
+            with translated():
+                connection.execute("SELECT pg_advisory_lock(%s)", (MOVING_LOCK,))
+            yield
 
     def close(self) -> None:
         for line in (self._reads, self._writes):

@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Callable, Collection, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any, Literal
 
 import anyio
@@ -13,12 +14,15 @@ from psycopg.conninfo import conninfo_to_dict
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import FILES_VARIABLE, Home
-from massgen_mcp.runs.engine import Engine, Expirable, RunFiles, RunRow
+from massgen_mcp.redaction import Redactor
+from massgen_mcp.runs.engine import Engine, Expirable, FrozenRequest, NewRun, RunFiles, RunRow
 from massgen_mcp.runs.store.directory import LocalFiles, RunDirectory
+from massgen_mcp.runs.store.journal import JOURNAL
+from massgen_mcp.runs.store.kept_files import PULLED
 from massgen_mcp.runs.store.postgres.database import PostgresDatabase, translated
 from massgen_mcp.runs.store.postgres.event_log import Appender, PostgresLog
 from massgen_mcp.runs.store.postgres.news import CHANNEL, NewsListener, Subscription
-from massgen_mcp.runs.store.postgres.objects import KINDS, PULLED, Mirror, RunObjects
+from massgen_mcp.runs.store.postgres.objects import KINDS, Mirror, RunObjects
 from massgen_mcp.runs.store.postgres.schema import upgrade
 from massgen_mcp.runs.store.postgres.shares import in_use
 from massgen_mcp.runs.store.postgres.store import ClusterStore
@@ -53,9 +57,16 @@ class SharedFiles(LocalFiles):
     or in a state directory that servers and workers share.
     """
 
-    def __init__(self, home: Home, events_of: Callable[[str], PostgresLog], objects: RunObjects | None) -> None:
+    def __init__(
+        self,
+        home: Home,
+        events_of: Callable[[str], PostgresLog],
+        objects: RunObjects | None,
+        alone: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        """`alone`: held by one process of all machines."""
         super().__init__(home)
-        self._events_of = events_of
+        self._events_of, self._alone = events_of, alone
         self.objects = objects
 
     def directory_at(self, path: Path) -> RunDirectory:
@@ -65,9 +76,33 @@ class SharedFiles(LocalFiles):
         directory.objects = self.objects
         return directory
 
-    def publish(self, run_id: str) -> None:
+    def publish(self, run_id: str, *, ended: bool = False) -> None:
         if self.objects is not None:
-            Mirror(self.objects, run_id, self._home.runs / run_id, 0, archives=time.time_ns()).keep()
+            Mirror(self.objects, run_id, self._home.runs / run_id, 0, archives=time.time_ns()).keep(last=ended)
+
+    @contextmanager
+    def whole(self, row: RunRow) -> Generator[RunDirectory]:
+        if self.objects is None:
+            yield self.of(row)
+            return
+        own = Path(mkdtemp(prefix="whole.", dir=self._home.path))
+        try:
+            self.objects.pull(row.run_id, own, KINDS["results"])
+            yield RunDirectory(own, self._events_of(row.run_id))
+        finally:
+            remove_tree(own)
+
+    def take_in(self, place: Path, request: FrozenRequest, redactor: Redactor, entry: NewRun, *, ended: bool) -> None:
+        """The events are there before the row is, and only one process takes runs in."""
+        lines = place / JOURNAL
+        with lines.open("rb") as file:
+            self._events_of(entry.run_id).fill(file)
+        lines.unlink()
+        super().take_in(place, request, redactor, entry, ended=ended)
+        self.publish(entry.run_id, ended=ended)
+
+    def moving(self) -> AbstractContextManager[None]:
+        return self._alone()
 
     def fetch(self, row: RunRow) -> None:
         place = self.of(row)
@@ -254,6 +289,6 @@ def cluster_engine(home: Home, url: str, pool: str, files_url: str | None = None
     store = ClusterStore(database)
     appender = Appender(url, store.note_end)
     objects = RunObjects(files_url) if files_url else None
-    files = SharedFiles(home, lambda run_id: PostgresLog(database, appender, run_id), objects)
+    files = SharedFiles(home, lambda run_id: PostgresLog(database, appender, run_id), objects, database.alone)
     liveness = ClusterLiveness(database, store, listener)
     return ClusterEngine(home, store, files, liveness, pool, url=url, appender=appender, listener=listener)

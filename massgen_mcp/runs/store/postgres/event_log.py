@@ -6,9 +6,10 @@ Only who has taken a run last may write: each statement that adds events compare
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import anyio.to_thread
 import psycopg
@@ -203,7 +204,7 @@ class PostgresReader(LogReader):
         super().__init__(after, text=text)
         self._database, self._run_id = database, run_id
 
-    def _lines(self) -> Generator[bytes]:
+    def lines(self) -> Generator[bytes]:
         last = self._seq
         while True:
             with self._database.reading() as db:
@@ -254,6 +255,18 @@ class PostgresLog(ReadableLog):
 
     def follow(self, after: int = 0, *, text: bool = True) -> PostgresReader:
         return PostgresReader(self.database, self.run_id, after, text=text)
+
+    def fill(self, lines: Iterable[bytes]) -> None:
+        """Let it be these lines, with their ends, of a run that nobody executes."""
+        rest = iter(lines)
+        with self.database.transaction() as db:
+            db.execute("DELETE FROM events WHERE run = ?", (self.run_id,))
+            seq = 0
+            while batch := [line[:-1].decode() for line in islice(rest, READ_AT_ONCE)]:
+                added = "SELECT ?, seq, body FROM unnest(?::int[], ?::text[]) AS added (seq, body)"
+                seqs = [*range(seq + 1, seq + len(batch) + 1)]
+                db.execute(f"INSERT INTO events (run, seq, body) {added}", (self.run_id, seqs, batch))
+                seq += len(batch)
 
     def forget(self) -> None:
         """Delete every event."""

@@ -7,11 +7,10 @@ comes before what its successor wrote.
 
 import io
 import json
-import os
 import secrets
 import tarfile
 import tempfile
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,19 +25,13 @@ from obstore.store import ObjectStore, from_url
 from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.runs.engine import Expirable
 from massgen_mcp.runs.store.directory import locked
+from massgen_mcp.runs.store.kept_files import PULLED, PULLING, is_work, places
 from massgen_mcp.workspace.snapshot import remove_tree
 
 LAST_EPOCH = 10**8 - 1
 """Of what is written of a run that has ended, when its worker was lost."""
-PULLED = ".pulled"
-"""In a directory: the name of the last archive that was read into it."""
 IN_MEMORY = 1 << 20
-_PULLING = f"{PULLED}.lock"
 PULL_SECONDS = 60.0
-_OWN = {"private", PULLED, _PULLING}
-_MADE_AGAIN = {"node_modules", ".venv", "venv", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".cache"}
-"""Directories in workspaces that programs fill."""
-_REQUEST = "config.json"
 _GONE = ".gone"
 
 Kind = Literal["files", "work"]
@@ -88,7 +81,7 @@ class RunObjects:
         marker = root / PULLED
         try:
             root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with locked(root / _PULLING, patience=PULL_SECONDS):
+            with locked(root / PULLING, patience=PULL_SECONDS):
                 seen = marker.read_text() if marker.exists() and only is None else ""
                 for name, _ in self.archives(run_id, kinds):
                     if name > seen:
@@ -145,7 +138,7 @@ class Mirror:
         """Begin with what others have written."""
         remove_tree(self.root)
         self.objects.pull(self.run_id, self.root, KINDS["results"])
-        self._known = dict(_places(self.root, everything=True))
+        self._known = dict(places(self.root, everything=True))
 
     def leave(self) -> None:
         """The run has ended: what is for people goes there as well, and nobody goes on with the workspaces."""
@@ -155,49 +148,17 @@ class Mirror:
 
     def keep(self, *, last: bool = False) -> None:
         """Write what is new. `last`: also what is written for people, who need it when the run has ended."""
-        found = dict(_places(self.root, everything=last))
+        found = dict(places(self.root, everything=last))
         new = [place for place, mark in found.items() if self._known.get(place) != mark]
         gone = [place for place in self._known if place not in found and (last or "/" in place)]
         for kind in KINDS["results"]:
-            there, lost = ([one for one in places if _is_work(one) == (kind == "work")] for places in (new, gone))
+            there, lost = ([one for one in chosen if is_work(one) == (kind == "work")] for chosen in (new, gone))
             if (there or lost) and not (last and kind == "work"):
                 self.archives += 1
                 self.objects.put(self.run_id, self.epoch, self.archives, kind, self.root, there, lost)
         for place in gone:
             del self._known[place]
         self._known |= found
-
-
-def _places(root: Path, *, everything: bool) -> Iterator[tuple[str, tuple[int, int, int]]]:
-    """What of a run's directory is kept, each with what changes when it does."""
-    for directory, names, files in os.walk(root):
-        below = os.path.relpath(directory, root)
-        below = "" if below == "." else f"{below}/"
-        names[:] = [name for name in names if _is_kept(below, name)]
-        for name in (*names, *files):
-            if not below and name not in names and (name in _OWN or not (everything or name == _REQUEST)):
-                continue
-            with suppress(OSError):  # it is gone
-                found = os.lstat(Path(directory, name))
-                same = (
-                    (found.st_mode, 0, 0)
-                    if S_ISDIR(found.st_mode)
-                    else (found.st_mode, found.st_size, found.st_mtime_ns)
-                )
-                yield f"{below}{name}", same
-
-
-def _is_kept(below: str, name: str) -> bool:
-    """Of a directory."""
-    if not below:
-        return name not in _OWN
-    if not _is_work(below):
-        return (below, name) != ("changes/", "setup")  # it runs again
-    return name not in _MADE_AGAIN and not (below == "workspaces/" and name.endswith(".scratch"))
-
-
-def _is_work(place: str) -> bool:
-    return place.partition("/")[0] == "workspaces"
 
 
 def _kind(name: str) -> str:

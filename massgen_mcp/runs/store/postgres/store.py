@@ -55,6 +55,12 @@ class ClusterStore(Store):
             ).fetchone()
             return None if taken is None else (sql.row_of(taken[1:]), int(taken[0]))
 
+    def pause(self, run_id: str, runner: str) -> None:
+        """As `RunStore.pause`; what this worker still does of the run does not count."""
+        with self.database.transaction() as db:
+            if sql.interrupt(db, "state = 'running' AND run_id = ?2 AND runner = ?3", run_id, runner):
+                db.execute("UPDATE runs SET epoch = epoch + 1 WHERE run_id = ?", (run_id,))
+
     def hand_over(self, run_id: str, epoch: int) -> None:
         """Let the next worker go on with a run that one has taken."""
         with self.database.transaction() as db:

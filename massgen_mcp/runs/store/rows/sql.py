@@ -3,6 +3,7 @@
 import time
 from collections.abc import Collection, Sequence
 
+from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import JOURNAL_VERSION
 from massgen_mcp.people import OPERATOR, owner_asking
 from massgen_mcp.run_state.status import TERMINAL_STATES
@@ -63,7 +64,16 @@ def among(column: str, values: Collection[str]) -> str:
 
 def insert(db: SqlConnection, run: NewRun, **further: object) -> None:
     """`further`: columns that `run` does not tell."""
-    columns: dict[str, object] = {
+    turn = 0 if run.parent else _next_turn(db, run.owner)
+    columns = columns_of(db, run) | {"turn": turn, **further}
+    places = ", ".join("?" * len(columns))
+    db.execute(f"INSERT INTO runs ({', '.join(columns)}) VALUES ({places})", tuple(columns.values()))
+
+
+def columns_of(db: SqlConnection, run: NewRun) -> dict[str, object]:
+    """What `run` tells. A nested run has the owner of the one that it is nested in."""
+    outer = one(db, "run_id = ?", run.parent) if run.parent is not None else None
+    return {
         "run_id": run.run_id,
         "question": run.question[:QUESTION_PREVIEW],
         "config": run.config,
@@ -73,15 +83,9 @@ def insert(db: SqlConnection, run: NewRun, **further: object) -> None:
         "session_id": run.session_id,
         "parent": run.parent,
         "admitted": int(run.admitted),
-        "owner": run.owner,
+        "owner": outer.owner if outer else run.owner,
         "usd": run.usd,
-        "turn": 0 if run.parent else _next_turn(db, run.owner),
-        **further,
     }
-    if run.parent is not None and (outer := one(db, "run_id = ?", run.parent)) is not None:
-        columns["owner"] = outer.owner
-    places = ", ".join("?" * len(columns))
-    db.execute(f"INSERT INTO runs ({', '.join(columns)}) VALUES ({places})", tuple(columns.values()))
 
 
 def _next_turn(db: SqlConnection, owner: str) -> int:
@@ -93,6 +97,12 @@ def _next_turn(db: SqlConnection, owner: str) -> int:
     if head is None:
         (head,) = db.execute("SELECT max(turn) FROM runs").fetchone()
     return 1 + max(own or 0, head or 0)
+
+
+def check_here(row: RunRow) -> None:
+    """Raises `MassgenError` invalid_action for a run that goes on in another store."""
+    if row.moved:
+        raise MassgenError("invalid_action", f"run {row.run_id} was {row.moved}")
 
 
 def note(db: SqlConnection, row: RunRow, action: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import JOURNAL_VERSION
 from massgen_mcp.people import owner_asking
 from massgen_mcp.request.build import OnConflict
@@ -36,6 +37,9 @@ from massgen_mcp.runs.store.rows.claiming import (
 from massgen_mcp.runs.store.rows.connection import SqlConnection, SqlDatabase
 from massgen_mcp.statistics.digest import DIGEST_VERSION, Mark, RunDigest, as_kept, digest_of, from_kept
 from massgen_mcp.views.firmness import firmness
+
+STAYS = "kept = CASE kept WHEN 'moved' THEN 'all' ELSE kept END"
+"""Of a run that has ended before it could be moved."""
 
 
 class Store:
@@ -237,7 +241,7 @@ class Store:
         usd = end.spent.known_usd
         db.execute(
             "UPDATE runs SET state = ?, outcome = ?, winner = ?, events = ?, ended = ?, weak = ?,"
-            " usd = coalesce(?, usd) WHERE run_id = ?",
+            f" usd = coalesce(?, usd), {STAYS} WHERE run_id = ?",
             (end.state, end.outcome, winner, end.seq, time.time(), " ".join(firmness(end).weak), usd, run_id),
         )
         db.execute("DELETE FROM controls WHERE run_id = ?", (run_id,))
@@ -303,11 +307,14 @@ class Store:
             db.execute(query, (time.time(), JOURNAL_VERSION + 1, run_id, *sql.BUSY))
 
     def controls(self, run_ids: list[str]) -> list[Control]:
-        """The open controls of these runs, oldest first. One stays open until it is `done`, or the run ends."""
+        """The open controls of these runs, oldest first. One stays open until it is `done`, or the run ends; `move`, as
+        long as the run is moved.
+        """
+        among = "run_id IN (SELECT value FROM json_each(?1))"
         with self._database.reading() as db:
             rows = db.execute(
-                "SELECT number, run_id, action, message FROM controls"
-                " WHERE run_id IN (SELECT value FROM json_each(?)) ORDER BY number",
+                f"SELECT number, run_id, action, message FROM controls WHERE {among} UNION ALL"
+                f" SELECT 0, run_id, 'move', '' FROM runs WHERE {among} AND kept = 'moved' ORDER BY number",
                 (json.dumps(run_ids),),
             ).fetchall()
         return [Control(*row) for row in rows]
@@ -326,6 +333,7 @@ class Store:
         """
         with self._database.transaction() as db:
             row = sql.existing(db, run_id)
+            sql.check_here(row)
             if action == "raise_budget" and row.parent is None:
                 check_quota(db, float(message), raised=row)
                 db.execute("UPDATE runs SET usd = ? WHERE number = ?", (float(message), row.number))
@@ -337,8 +345,8 @@ class Store:
         now = time.time()
         if row.state in ("queued", "interrupted") and action == "cancel":
             db.execute(
-                "UPDATE runs SET state = 'cancelled', ended = ?, usd = CASE state WHEN 'queued' THEN 0 ELSE usd END"
-                " WHERE run_id = ?",
+                "UPDATE runs SET state = 'cancelled', ended = ?, usd = CASE state WHEN 'queued' THEN 0 ELSE usd END,"
+                f" {STAYS} WHERE run_id = ?",
                 (now, row.run_id),
             )
             self._cancel_nested(db, row.run_id)
@@ -359,14 +367,41 @@ class Store:
         `MassgenError` session_busy.
         """
         with self._database.transaction() as db:
+            row = sql.existing(db, run_id)
+            sql.check_here(row)
             check_alone(db, run_id)
-            sql.note(db, sql.existing(db, run_id), "resume")
+            sql.note(db, row, "resume")
             db.execute(
                 "UPDATE runs SET fingerprint = ?, foreground = 0, held_back_by = NULL"
                 " WHERE run_id = ? AND state = 'interrupted'",
                 (fingerprint, run_id),
             )
             self._hand_out(db, run_id)
+
+    def move_out(self, run_id: str, where: str) -> None:
+        """Let a run that has not ended, and what is nested in it, go on in another store, and here no more: whoever
+        executes it leaves it. `where`: in words. Raises `MassgenError` invalid_action for one that a process executes
+        that is no runner.
+        """
+        with self._database.transaction() as db:
+            going_on = [row for row in family(db, run_id) if row.state in sql.BUSY]
+            for row in going_on:
+                if row.foreground and row.state == "running":
+                    message = f"a process of massgen or Python executes run {row.run_id}; end that one first"
+                    raise MassgenError("invalid_action", message)
+            if not sql.existing(db, run_id).moved:
+                sql.note(db, sql.existing(db, run_id), "export")
+            for row in going_on:
+                db.execute(
+                    "UPDATE runs SET kept = 'moved', held_back_by = ?,"
+                    " state = CASE state WHEN 'queued' THEN 'interrupted' ELSE state END WHERE number = ?",
+                    (where, row.number),
+                )
+
+    def family(self, run_id: str) -> list[RunRow]:
+        """The run, and all that are nested in it, outer ones first."""
+        with self._database.reading() as db:
+            return family(db, run_id)
 
     def note(self, run_id: str, action: str) -> None:
         """Remember for good that whoever asks has done this to a run, if he is a person or the run is a person's."""
@@ -420,7 +455,8 @@ class Store:
         """
         with self._database.transaction() as db:
             found = db.execute(
-                f"UPDATE runs SET kept = ? WHERE number = ? AND kept = ? AND {sql.among('state', sql.OVER)}",
+                "UPDATE runs SET kept = ?, held_back_by = NULL WHERE number = ? AND kept = ?"
+                f" AND {sql.among('state', sql.OVER)}",
                 (kept, row.number, row.kept, *sql.OVER),
             )
             if kept == "losing_results":
@@ -445,11 +481,16 @@ class Store:
             )
 
     def restore(self, lost: Sequence[LostRun]) -> list[str]:
-        """Enter those of these runs that have no row, in this order. Returns their ids. A key that another run has is
-        that run's; of two of these the later one has it. They are kept as if they had ended now.
+        """Enter those of these runs that have no row, or were moved, or have expired, in this order. Returns their ids.
+        A key that another run has is that run's; of two of these the later one has it. They are kept as if they had
+        ended now.
         """
         with self._database.transaction() as db:
-            return restore(db, lost)
+            entered = restore(db, lost)
+            for row in (sql.existing(db, run_id) for run_id in entered):
+                if row.busy and row.admitted:
+                    self._hand_out(db, row.run_id)
+            return entered
 
     def put_away_broken(self) -> Path | None:
         """Move a store away that is damaged; returns where it is then. None, and nothing is done, for one that is
@@ -485,37 +526,62 @@ def restore(db: SqlConnection, lost: Sequence[LostRun]) -> list[str]:
     """See `engine.RunStore.restore`."""
     entered: list[str] = []
     for one in lost:
-        if sql.one(db, "run_id = ?", one.run.run_id) is not None:
+        known = sql.one(db, "run_id = ?", one.run.run_id)
+        if known is not None and known.kept not in ("moved", "nothing"):
             continue
         if (key := one.run.idempotency_key) is not None:
             holder = sql.one(db, "idempotency_key = ?", key)
             if holder is not None and holder.run_id in entered:
                 db.execute("UPDATE runs SET idempotency_key = NULL WHERE number = ?", (holder.number,))
-            elif holder is not None:
+            elif holder is not None and holder != known:
                 one = replace(one, run=replace(one.run, idempotency_key=None))  # noqa: PLW2901
-        _enter(db, one)
+        _enter(db, one, known)
         entered.append(one.run.run_id)
     return entered
 
 
-def _enter(db: SqlConnection, lost: LostRun) -> None:
+def _enter(db: SqlConnection, lost: LostRun, known: RunRow | None) -> None:
+    """`known`: the row that it has already, whose number and place in the order of runs stay."""
     record = lost.record
     over = lost.state in TERMINAL_STATES
     winner = record.winner.agent if over and record.winner else None
-    sql.insert(
-        db,
-        lost.run,
-        state=lost.state,
-        created=lost.created,
-        started=record.started_at,
-        ended=(record.ended_at or time.time()) if lost.state != "queued" else None,
-        outcome=record.outcome if over else None,
-        weak=" ".join(firmness(record).weak) if over else "",
-        winner=record.agents[winner].info.id if winner in record.agents else winner,
-        events=record.seq if record.end else None,
-        foreground=int(lost.alone),
-        journal_version=JOURNAL_VERSION + 1 if lost.newer else 0,
-    )
+    further: dict[str, object] = {
+        "state": lost.state,
+        "created": lost.created,
+        "started": record.started_at,
+        "ended": (record.ended_at or time.time()) if lost.state != "queued" else None,
+        "outcome": record.outcome if over else None,
+        "weak": " ".join(firmness(record).weak) if over else "",
+        "winner": record.agents[winner].info.id if winner in record.agents else winner,
+        "events": record.seq if record.end else None,
+        "foreground": int(lost.alone),
+        "journal_version": JOURNAL_VERSION + 1 if lost.newer else 0,
+    }
+    if known is None:
+        sql.insert(db, lost.run, **further)
+    else:
+        columns = {**sql.columns_of(db, lost.run), **further, "kept": "all"}
+        columns |= dict.fromkeys(("runner", "directory", "held_back_by", "aged_from"))
+        places = ", ".join(f"{name} = ?" for name in columns)
+        db.execute(f"UPDATE runs SET {places} WHERE number = ?", (*columns.values(), known.number))
+        db.execute("DELETE FROM controls WHERE run_id = ?", (known.run_id,))
+    row = sql.existing(db, lost.run.run_id)
+    for agent, mark in lost.marks.items():
+        set_mark(db, row.number, agent, mark)
+    if not over:
+        for action, message in lost.controls:
+            db.execute(
+                "INSERT INTO controls (run_id, action, message, created) VALUES (?, ?, ?, ?)",
+                (row.run_id, action, message, time.time()),
+            )
+
+
+def family(db: SqlConnection, run_id: str) -> list[RunRow]:
+    """See `engine.RunStore.family`."""
+    found = [sql.existing(db, run_id)]
+    for row in found:
+        found += sql.every(db, "parent = ? ORDER BY number", row.run_id)
+    return found
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,304 @@
+"""A run goes from one store to another, in a file (`store.run_file`): also one that goes on.
+
+It is marked before it is written, so at no moment does it go on in two places: whoever executes it leaves it, and from
+then on the file is the run. Where the file does not come to be the mark is taken back; where the process was lost, the
+run waits for another export. An import makes the row last: as long as there is none it may be repeated.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from massgen_mcp.changes.git import GitFailed, is_address
+from massgen_mcp.changes.run_changes import RunChanges
+from massgen_mcp.config.access.held_keys import redactor_for
+from massgen_mcp.config.adjusted import with_places
+from massgen_mcp.config.loader import missing_keys, require_keys
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.run_state.state import folded
+from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
+from massgen_mcp.runs.engine import Engine, FrozenRequest, LostRun, NewRun, RunFiles, RunRow, Wish
+from massgen_mcp.runs.patches.given import UPLOADED, named_contexts, upload_base
+from massgen_mcp.runs.starting import Dispatch
+from massgen_mcp.runs.store.directory import RunDirectory
+from massgen_mcp.runs.store.run_file import MovedRun, unpack, write_run_file
+from massgen_mcp.runs.view.run_view import RunView, RunWatch
+from massgen_mcp.workspace.snapshot import remove_tree
+
+STOP_SECONDS = 20.0
+LOOK_SECONDS = 0.05
+TURNS = 1000
+"""Of a session that are looked at."""
+
+Watch = Callable[[str], RunWatch]
+
+
+@dataclass(frozen=True, slots=True)
+class MovedOut:
+    """`moved`: the run goes on where the file is imported; else it has ended, and stays here as well. `notes`: what is
+    needed there, in words.
+    """
+
+    run_id: str
+    file: str
+    moved: bool
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MovedIn:
+    """`known`: the run was here already, and nothing was changed. `notes`: what is not as it was, in words."""
+
+    run_id: str
+    state: RunStatus
+    known: bool = False
+    notes: tuple[str, ...] = ()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Out
+
+
+def move_out(engine: Engine, watch: Watch, run_id: str, target: Path) -> MovedOut:
+    """Write a run, and all that are nested in it, to a new file. One that has not ended leaves the store with it.
+    Raises `MassgenError`.
+    """
+    with engine.files.moving():
+        view = watch(run_id).look()
+        if view.damage is not None:
+            raise view.damage
+        if view.row.parent is not None:
+            raise MassgenError("invalid_action", f"run {run_id} is nested in {view.row.parent}; export that one")
+        if target.exists():
+            raise MassgenError("invalid_arguments", f"{target} is there already")
+        begun = not view.ended and not view.row.moved
+        try:
+            if not view.ended:
+                view = _left(engine, watch, run_id, _where(target))
+            return _written(engine, watch, view, target)
+        except BaseException:
+            for row in engine.store.family(run_id) if begun and not target.exists() else ():
+                if row.moved:
+                    engine.store.keep(row, "all")
+            raise
+
+
+def _where(target: Path) -> str:
+    told = "there it goes on; `massgen-mcp import --back` of that file takes it back; export writes it anew"
+    return f"moved to {target} with `massgen-mcp export`; {told}"
+
+
+def _left(engine: Engine, watch: Watch, run_id: str, where: str) -> RunView:
+    """The run when it is marked, and nobody executes it any more, nor what is nested in it. Looked at twice: something
+    may have been started in it just before it was left.
+    """
+    deadline, quiet = time.monotonic() + STOP_SECONDS, 0
+    while quiet < 2:
+        engine.store.move_out(run_id, where)
+        rows = [watch(row.run_id).row() for row in engine.store.family(run_id)]
+        going_on = [row for row in rows if row.state == "running"]
+        quiet = quiet + 1 if not going_on else 0
+        for row in going_on:
+            engine.liveness.announce(row, engine.files.of(row))
+            if time.monotonic() > deadline:
+                if engine.pool is None:
+                    told = f"process {(row.runner or '').partition('-')[0]} does not leave run {row.run_id}"
+                    raise MassgenError("not_finished", f"{told}; end it, then export the run")
+                engine.store.pause(row.run_id, row.runner or "")
+        time.sleep(LOOK_SECONDS)
+    return watch(run_id).look()
+
+
+def _written(engine: Engine, watch: Watch, view: RunView, target: Path) -> MovedOut:
+    with ExitStack() as held:
+        runs: list[tuple[MovedRun, RunFiles]] = []
+        keys: list[str] = []
+        for row in engine.store.family(view.row.run_id):
+            if row.expired:
+                continue
+            one = watch(row.run_id).look()
+            if one.damage is not None:
+                raise one.damage
+            files = held.enter_context(engine.files.whole(row))
+            request = files.read_request()
+            _make_whole(files, request, ended=one.ended)
+            keys += [*missing_keys(request.config, {}), *request.config.server_variables]
+            runs.append((_told(engine, one, request), files))
+        write_run_file(target, runs)
+    needs = f", and needs {', '.join(dict.fromkeys(keys))} there" if keys else ""
+    notes = () if view.ended else (f"It goes on where that file is imported, once{needs}.",)
+    return MovedOut(view.row.run_id, str(target), moved=not view.ended, notes=notes)
+
+
+def _make_whole(files: RunFiles, request: FrozenRequest, *, ended: bool) -> None:
+    """What the run borrows of this machine is a part of it from now on. Raises `MassgenError` for what cannot be."""
+    changes, config = RunChanges(files.changes), request.config
+    here = [(Path(one.path), name) for one, name in named_contexts(config) if not _is_elsewhere(one.path)]
+    try:
+        base = changes.base()
+        if base is None and here and not ended and not files.event_log.begun():
+            if request.begins_with is not None:
+                raise MassgenError("invalid_action", "the run has not begun, and goes on with changes that are here")
+            upload_base(files, config)
+            base = changes.base()
+        if base is not None:
+            changes.own(base)
+    except GitFailed as error:
+        if ended:  # its patch lacks nothing
+            return
+        raise MassgenError("run_damaged", f"the files that the run was given cannot be read: {error}") from error
+    names = {one.name for one in base.directories} if base is not None else set[str]()
+    if not ended and (left := [str(path) for path, name in here if name not in names]):
+        raise MassgenError("invalid_action", f"the run was given {left[0]} to read, which is on this machine alone")
+
+
+def _is_elsewhere(path: str) -> bool:
+    return path.startswith(UPLOADED) or is_address(path)
+
+
+def _told(engine: Engine, view: RunView, request: FrozenRequest) -> MovedRun:
+    row = view.row
+    ended = engine.store.ended(run_ids=[row.run_id])
+    run = NewRun(
+        row.run_id,
+        request.question,
+        row.config,
+        "",
+        row.request_hash,
+        row.idempotency_key,
+        row.session_id,
+        parent=row.parent,
+        admitted=bool(row.admitted),
+        owner=row.owner,
+        usd=view.snapshot.spent.known_usd if view.ended else view.max_usd,
+    )
+    wanted: list[tuple[Wish, str]] = [
+        (one.action, one.message) for one in engine.store.controls([row.run_id]) if one.action != "move"
+    ]
+    marks = ended[0].marks if ended else {}
+    return MovedRun(run=run, state=view.state, created=row.created, marks=marks, controls=tuple(wanted))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# In
+
+
+@dataclass(frozen=True, slots=True)
+class _Arriving:
+    """`before`: what is known of the run here; `stood_still`: nothing has happened since it left."""
+
+    lost: LostRun
+    request: FrozenRequest
+    before: RunRow | None
+    stood_still: bool
+
+    @property
+    def ended(self) -> bool:
+        return self.lost.state in TERMINAL_STATES
+
+    @property
+    def is_here(self) -> bool:
+        """Of a run that was moved, or has expired, nothing is here any more that could be lost, or go on twice."""
+        kept = self.before.kept if self.before else "moved"
+        return kept != "moved" and not (kept == "nothing" and self.ended)
+
+
+def move_in(
+    engine: Engine, dispatch: Dispatch, environ: Mapping[str, str], file: Path, owner: str | None, *, back: bool
+) -> MovedIn:
+    """Take in what a file holds. `owner`: whose the run is from now on; None: whose it was. `back`: also a run that
+    left this store and has not gone on since. Raises `MassgenError`; nothing is changed then.
+    """
+    place = engine.home.ensure().path / "moving"
+    with engine.files.moving(), engine.files.making():
+        remove_tree(place)
+        place.mkdir(mode=0o700)
+        try:
+            told = unpack(file, place).runs
+            arriving = [_arriving(engine, dispatch, one, owner, place / one.run.run_id) for one in told]
+            if not back and arriving[0].stood_still:
+                advice = "if it was imported elsewhere, export it there; if not, import it with --back"
+                raise MassgenError("invalid_action", f"run {told[0].run.run_id} left this store as this file; {advice}")
+            return _taken_in(engine, environ, arriving, place)
+        finally:
+            remove_tree(place)
+
+
+def _taken_in(engine: Engine, environ: Mapping[str, str], arriving: Sequence[_Arriving], place: Path) -> MovedIn:
+    outer = arriving[0].lost.run
+    if arriving[0].is_here:
+        return MovedIn(outer.run_id, engine.store.get(outer.run_id).state, known=True)
+    notes: list[str] = []
+    if not arriving[0].ended:
+        _require_free_session(engine, outer)
+        notes += _without_keys(engine, arriving[0].request.config, environ, outer.run_id)
+    entered: list[LostRun] = []
+    for one in arriving:
+        if one.is_here:
+            continue
+        if one.before is not None:
+            engine.files.remove(one.before, "results")
+        run = replace(one.lost.run, fingerprint="") if notes else one.lost.run
+        redactor = redactor_for(environ, [agent.backend for agent in one.request.config.agents])
+        engine.files.take_in(place / run.run_id, one.request, redactor, run, ended=one.ended)
+        entered.append(replace(one.lost, run=run, alone=bool(notes) and one is arriving[0]))
+    engine.store.restore(entered)
+    row = engine.store.get(outer.run_id)
+    if row.idempotency_key != outer.idempotency_key:
+        notes.append("Another run here has its idempotency key, so it has none.")
+    return MovedIn(row.run_id, row.state, notes=tuple(notes))
+
+
+def _arriving(engine: Engine, dispatch: Dispatch, told: MovedRun, owner: str | None, place: Path) -> _Arriving:
+    """What the files of a run tell. Raises `MassgenError` run_damaged, journal_newer, invalid_action."""
+    unpacked, run = RunDirectory(place), told.run
+    request = unpacked.read_request()
+    try:
+        record = folded(unpacked.event_log.read_to_continue())
+    except LookupError as error:
+        raise MassgenError("run_damaged", "the events of the run contradict each other") from error
+    parent = request.nesting and request.nesting.parent
+    if parent != run.parent or (record.seq and record.run_id != run.run_id):
+        raise MassgenError("run_damaged", "the files are those of another run than the manifest says")
+    state = record.state if record.end is not None else told.state
+    if state not in TERMINAL_STATES:
+        state = "interrupted" if record.seq else "queued"
+        away = with_places(request.config, lambda path: path if _is_elsewhere(path) else f"{UPLOADED}{path}")
+        request = replace(request, config=away)
+    if owner is not None and parent is None and run.idempotency_key is not None:  # a person's begin with his name
+        key = run.idempotency_key.removeprefix(f"{run.owner}\n")
+        run = replace(run, idempotency_key=f"{owner}\n{key}" if owner else key)
+    run = replace(run, fingerprint=dispatch.identity(request.config), owner=run.owner if owner is None else owner)
+    before = engine.store.get(run.run_id) if engine.store.known([run.run_id]) else None
+    left = before if before is not None and before.moved else None
+    still = left is not None and not _gone_on(engine.files.of(left), unpacked, left)
+    lost = LostRun(run, state, told.created, record, controls=told.controls, marks=told.marks)
+    return _Arriving(lost, request, before, still)
+
+
+def _gone_on(here: RunFiles, unpacked: RunFiles, row: RunRow) -> bool:
+    """Whether anything has happened since the run left. Raises `MassgenError` where less is known than then."""
+    lines = unpacked.event_log.follow().lines()
+    if any(line != next(lines, None) for line in here.event_log.follow().lines()):
+        message = f"the file is older than what is here of run {row.run_id}, which was {row.moved}"
+        raise MassgenError("invalid_action", message)
+    return next(lines, None) is not None
+
+
+def _require_free_session(engine: Engine, run: NewRun) -> None:
+    turns = engine.store.recent(session_id=run.session_id, limit=TURNS) if run.session_id is not None else []
+    if busy := [row.run_id for row in turns if row.busy and row.run_id != run.run_id]:
+        raise MassgenError("session_busy", f"run {busy[0]} of its session goes on here; import it after that one's end")
+
+
+def _without_keys(engine: Engine, config: Config, environ: Mapping[str, str], run_id: str) -> list[str]:
+    """Why the run waits until somebody resumes it, if this process has to have it executed."""
+    try:
+        if engine.pool is None:
+            require_keys(config, environ)
+    except MassgenError as error:
+        return [f"It does not go on yet: {error} Then: massgen-mcp resume {run_id}"]
+    return []
