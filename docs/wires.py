@@ -60,7 +60,7 @@ MANNERS_HEAD = """
 
 Not every model calls tools as it is asked to. These doubles do not, over Chat Completions. A refused request is no
 call: it is sent again without what was refused, which is remembered as long as the process lives. Refusals are
-recognized by the words of real servers (`massgen_mcp/backends/refusals.py`).
+recognized by the words of real servers (`massgen_mcp/backends/abilities.py`).
 
 """
 

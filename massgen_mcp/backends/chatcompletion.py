@@ -24,11 +24,10 @@ from massgen_mcp.backends.base import (
     ToolResultMessage,
     UserMessage,
 )
-from massgen_mcp.backends.drafts import Draft
 from massgen_mcp.backends.ends import CHAT, stop_of
 from massgen_mcp.backends.failures import broken_off, cut_off, of_event
 from massgen_mcp.backends.http import TIMEOUT, Endpoint, LazyClient, drain, events_in, http_client, posted
-from massgen_mcp.backends.streamed import HttpBackend, WireReply
+from massgen_mcp.backends.streamed import Draft, HttpBackend, WireReply
 from massgen_mcp.backends.thoughts import ThoughtsApart
 from massgen_mcp.backends.wire_values import (
     Fields,

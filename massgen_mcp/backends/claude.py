@@ -24,7 +24,6 @@ from massgen_mcp.backends.base import (
     ToolResultMessage,
     UserMessage,
 )
-from massgen_mcp.backends.drafts import Draft
 from massgen_mcp.backends.ends import MESSAGES, stop_of
 from massgen_mcp.backends.event_stream import ServerEvent
 from massgen_mcp.backends.failures import broken_off, cut_off, failure, of_event
@@ -37,7 +36,7 @@ from massgen_mcp.backends.http import (
     http_client,
     posted,
 )
-from massgen_mcp.backends.streamed import HttpBackend, WireReply
+from massgen_mcp.backends.streamed import Draft, HttpBackend, WireReply
 from massgen_mcp.backends.wire_values import (
     Fields,
     MessagesUsage,

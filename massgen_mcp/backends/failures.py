@@ -17,8 +17,8 @@ from typing import Protocol, cast, runtime_checkable
 import anyio
 import httpx2
 
+from massgen_mcp.backends.abilities import reason_in_words, refused_part
 from massgen_mcp.backends.http import Endpoint
-from massgen_mcp.backends.refusals import reason_in_words, refused_part
 from massgen_mcp.backends.wire_values import clean, member
 from massgen_mcp.errors import BackendError, DropReason
 

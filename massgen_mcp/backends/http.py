@@ -15,7 +15,7 @@ import httpx2
 
 from massgen_mcp.backends.base import JsonObject, JsonValue
 from massgen_mcp.backends.event_stream import MAX_EVENT_BYTES, EventDecoder, ServerEvent
-from massgen_mcp.backends.sending import heard_by
+from massgen_mcp.backends.metering import heard_by
 from massgen_mcp.backends.wire_values import fields_or_none, parsed
 from massgen_mcp.config.providers.catalog import CostField, NativeTool
 from massgen_mcp.errors import BackendError

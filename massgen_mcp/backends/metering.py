@@ -1,10 +1,13 @@
-"""Measures one try of a model call while it streams, so that it can be billed however it ends.
+"""Measures one try of a model call while it streams, so that it can be billed however it ends; only its HTTP client
+knows whether its request has left this process (`heard_by`).
 
 What a provider counted is taken as it is; what it did not count is estimated from the length of the texts, cautiously:
 `BYTES_PER_TOKEN` is low for prose in any language, code included.
 """
 
 import json
+from collections.abc import Callable
+from contextvars import ContextVar
 
 from massgen_mcp.backends.base import (
     AssistantMessage,
@@ -19,9 +22,14 @@ from massgen_mcp.backends.base import (
     ToolCallPart,
     UsagePart,
 )
-from massgen_mcp.backends.sending import heard_by
 from massgen_mcp.errors import BackendError, DropReason
 from massgen_mcp.events.parts import Usage
+
+heard_by: ContextVar[Callable[[bool], None]] = ContextVar("heard_by", default=lambda _: None)
+"""Whoever makes a try hears False when its request waits for a connection, True when it goes out. A backend that says
+neither has sent it for all that is known.
+"""
+
 
 BYTES_PER_TOKEN = 2
 MESSAGE_TOKENS = 16

@@ -25,11 +25,10 @@ from massgen_mcp.backends.base import (
     UserMessage,
 )
 from massgen_mcp.backends.chatcompletion import OpenAIBackend
-from massgen_mcp.backends.drafts import Draft
 from massgen_mcp.backends.ends import RESPONSES, RESPONSES_INCOMPLETE, stop_of
 from massgen_mcp.backends.failures import broken_off, cut_off, of_event
 from massgen_mcp.backends.http import Endpoint
-from massgen_mcp.backends.streamed import WireReply
+from massgen_mcp.backends.streamed import Draft, WireReply
 from massgen_mcp.backends.wire_values import (
     Fields,
     arguments_text,

@@ -45,8 +45,7 @@ from massgen_mcp.orchestration.round_request import (
 )
 from massgen_mcp.orchestration.run_end import never_acted
 from massgen_mcp.orchestration.team import Member
-from massgen_mcp.orchestration.written_calls import shown_texts
-from massgen_mcp.orchestration.written_votes import read_vote
+from massgen_mcp.orchestration.written_actions import read_vote, shown_texts
 from massgen_mcp.tools.base import ToolRefused
 from massgen_mcp.tools.workflow import (
     ClaimArguments,

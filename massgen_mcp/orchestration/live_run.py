@@ -1,7 +1,9 @@
-"""The run that this process executes: its one `RunState`, its journal, where its answers are kept, and whoever waits
-for a change.
+"""The run that this process executes: its one `RunState`, its journal, where its answers are kept, whoever waits for a
+change, and what a failure in one agent's work means.
 
 Every fact passes through the journal, in one order; the state hears it before anybody else. Holds no facts of its own.
+An agent that fails falls out, and nobody else is concerned. A failure of the machine's storage is no agent's: it is
+passed on, and the run waits until there is room again.
 """
 
 from collections.abc import Callable, Generator, Iterable
@@ -14,15 +16,34 @@ import anyio
 from massgen_mcp.coordination.procedures import next_step
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.countdown import Countdown
-from massgen_mcp.errors import BackendError
+from massgen_mcp.errors import BackendError, root_causes, storage_fault
 from massgen_mcp.events.parts import BallotEntry, Changes, EventT
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import InputGiven
 from massgen_mcp.money.reservations import Reservations
-from massgen_mcp.orchestration.faults import Report, fault_of, name_only
 from massgen_mcp.run_state.caller import Caller
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.workspace.directory import Workspace
+
+Report = Callable[[BaseException], str]
+"""Puts an error with its stack trace where the operator finds it; returns what an agent's record says about it."""
+
+
+def name_only(error: BaseException) -> str:
+    """What is said where no log is kept."""
+    return f"{type(root_causes(error)[0]).__name__} in massgen-mcp"
+
+
+def fault_of(error: Exception, report: Report) -> BackendError:
+    """Why the agent in whose work `error` was raised falls out; `internal` where no model or provider is to blame.
+
+    Raises `error` again if it is the storage's.
+    """
+    if storage_fault(error) is not None:
+        raise error
+    causes = root_causes(error)
+    failures = [cause for cause in causes if isinstance(cause, BackendError)]
+    return failures[0] if len(failures) == len(causes) else BackendError("internal", report(error))
 
 
 class StoredAnswer(NamedTuple):

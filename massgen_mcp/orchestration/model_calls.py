@@ -43,7 +43,7 @@ from massgen_mcp.orchestration.admission import admit, share_of
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.team import Member, TeamLimits
 from massgen_mcp.orchestration.window import abilities_of
-from massgen_mcp.orchestration.written_calls import read_calls, shown_texts
+from massgen_mcp.orchestration.written_actions import read_calls, shown_texts
 
 DELTA_CHARACTERS = 400
 DELTA_SECONDS = 0.1
@@ -344,7 +344,7 @@ def _in_text(request: ModelRequest) -> ModelRequest:
 
 
 def _call_schema(tools: Iterable[ToolSpec]) -> JsonObject:
-    """Of one call of these tools, as `written_calls` reads it."""
+    """Of one call of these tools, as `written_actions` reads it."""
     calls: list[JsonValue] = [
         {
             "type": "object",

@@ -1,6 +1,11 @@
-"""A run's team and its limits, as the composition root hands them to orchestration."""
+"""A run's team and its limits, as the composition root hands them to orchestration; and from which side each agent
+looks at the question where a whole team asks the same model.
 
-from collections.abc import Callable, Iterable, Mapping
+The same words to the same model bring much the same answer, with the same errors. Only first answers are written from a
+perspective: what is judged later is judged by everybody alike.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import anyio
@@ -10,7 +15,7 @@ from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.calling import RetryPolicy
 from massgen_mcp.backends.limiter import ProviderLimiter
 from massgen_mcp.checks.judge import FileJudge
-from massgen_mcp.config.models.config import AgentTexts
+from massgen_mcp.config.models.config import AgentSettings, AgentTexts
 from massgen_mcp.config.models.orchestrator import BudgetConfig, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.parts import AgentInfo
@@ -18,8 +23,7 @@ from massgen_mcp.events.record import LogRecord
 from massgen_mcp.money.budget import Budget
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.ask_caller import CallerQuestions
-from massgen_mcp.orchestration.faults import Report, name_only
-from massgen_mcp.orchestration.live_run import AnswerStore
+from massgen_mcp.orchestration.live_run import AnswerStore, Report, name_only
 from massgen_mcp.orchestration.nested_runs import NestedRuns
 from massgen_mcp.request.question import EarlierTurn
 from massgen_mcp.run_state.state import RunState
@@ -136,3 +140,30 @@ class RunSpec:
 
     def member(self, name: str) -> Member:
         return next(member for member in self.team if member.name == name)
+
+
+PERSPECTIVES: dict[str, str] = {
+    "builder": "Take the view of a builder: find the simplest answer that works, and carry it through, step by step.",
+    "sceptic": (
+        "Take the view of a sceptic: look for what the obvious answer overlooks (hidden assumptions, exceptions, "
+        "errors) before you settle on one."
+    ),
+    "reader": (
+        "Take the view of the person who will use the answer: what do they need in order to act on it? Leave no part "
+        "of the question out."
+    ),
+    "analyst": "Take the view of an analyst: derive the answer from what can be checked or computed, not from custom.",
+    "explorer": "Take the view of an explorer: work out two different ways to an answer, and compare them.",
+}
+"""By name, in the order in which a team gets them. A larger team begins again from the first."""
+
+
+def perspectives(agents: Sequence[AgentSettings]) -> list[str | None]:
+    """One per agent. None for all where they ask different models or there is one agent, and for each that has
+    instructions of its own: whoever wrote those has given it a view.
+    """
+    asked = {agent.asked for agent in agents}
+    if len(agents) == 1 or len(asked) > 1:
+        return [None] * len(agents)
+    texts = list(PERSPECTIVES.values())
+    return [None if agent.system_message else texts[place % len(texts)] for place, agent in enumerate(agents)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from massgen_mcp.backends.frameworks.code_blocks import code_blocks
+from massgen_mcp.backends.frameworks.ag2_agent import code_blocks
 from massgen_mcp.config.loader import config_from_data, missing_keys
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.http_backends import ProviderBackendConfig

@@ -28,7 +28,7 @@ from massgen_mcp.backends.base import (
     UserMessage,
 )
 from massgen_mcp.backends.calling import CallHooks, RetryPolicy, call_model
-from massgen_mcp.backends.frameworks.agent_cli import render
+from massgen_mcp.backends.frameworks.agent_process import render
 from massgen_mcp.backends.frameworks.claude_code import ClaudeCodeAgent
 from massgen_mcp.backends.own_loop import AgentBackend
 from massgen_mcp.backends.registry import make_backend

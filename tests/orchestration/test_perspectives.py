@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from massgen_mcp.events.run import RunStarted
-from massgen_mcp.orchestration.perspectives import PERSPECTIVES
+from massgen_mcp.orchestration.team import PERSPECTIVES
 from tests.system_messages import ask
 
 TRIO = ("one", "one", "one")

@@ -13,7 +13,7 @@ from massgen_mcp.backends.thoughts import ThoughtsApart, thoughts_apart
 from massgen_mcp.events.parts import WrittenForm
 from massgen_mcp.markers import marked
 from massgen_mcp.orchestration.prompts import caller_block, question_block
-from massgen_mcp.orchestration.written_calls import WrittenCall, read_calls, shown_texts
+from massgen_mcp.orchestration.written_actions import WrittenCall, read_calls, shown_texts
 
 NONCE = "0123456789abcdef"
 NAMES = ("new_answer", "vote", "read_file", "list_files")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from massgen_mcp.events.agent_work import RuleViolated
 from massgen_mcp.events.coordination import AnswerSubmitted, VoteCast
 from massgen_mcp.markers import Material, materials
-from massgen_mcp.orchestration.written_votes import WrittenVote, read_vote
+from massgen_mcp.orchestration.written_actions import WrittenVote, read_vote
 from tests.wires.manners import ANSWER, QUESTION, Asked, play, prose, said
 
 BALLOT = ["agent1", "agent2", "agent3", "agent10"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from massgen_mcp.backends.refusals import REFUSALS, Refusal
+from massgen_mcp.backends.abilities import REFUSALS, Refusal
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.events.agent_work import ModelReplied

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from massgen_mcp.backends.abilities import REFUSALS, Refusal
 from massgen_mcp.backends.limiter import ProviderLimiters
-from massgen_mcp.backends.refusals import REFUSALS, Refusal
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.errors import FailureReason
 from massgen_mcp.events.agent_work import ModelCallRetried, ModelReplied, RuleViolated

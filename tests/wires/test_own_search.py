@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from massgen_mcp.backends.abilities import REFUSALS, Refusal
 from massgen_mcp.backends.limiter import ProviderLimiters
-from massgen_mcp.backends.refusals import REFUSALS, Refusal
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.events.agent_work import ModelCallRetried, ModelReplied
 from massgen_mcp.events.coordination import AnswerSubmitted, VoteCast

@@ -1,3 +1,3 @@
-"""Agent CLIs that speak the Agent Client Protocol, as models: `backend` has the agent, `enclosure` its sandbox,
-`team_server` the team's tools, `permits` what it may do, `relay` what runs beside it.
+"""Agent CLIs that speak the Agent Client Protocol, as models: `agent` has the agent, `enclosure` its sandbox,
+`team_server` the team's tools and what it may do, `relay` what runs beside it.
 """

@@ -16,8 +16,7 @@ import anyio.to_thread
 
 from massgen_mcp import __version__
 from massgen_mcp.backends.acp.enclosure import RELAY, SHARED, TEAM_SOCKET, AgentHome, started
-from massgen_mcp.backends.acp.permits import Permits
-from massgen_mcp.backends.acp.team_server import TeamServer
+from massgen_mcp.backends.acp.team_server import Permits, TeamServer
 from massgen_mcp.backends.base import (
     JsonObject,
     ModelRequest,
@@ -28,8 +27,7 @@ from massgen_mcp.backends.base import (
     ToolResultMessage,
     UsagePart,
 )
-from massgen_mcp.backends.frameworks.agent_cli import render
-from massgen_mcp.backends.frameworks.agent_process import BROKEN, CANCEL_SECONDS, CliAgent
+from massgen_mcp.backends.frameworks.agent_process import BROKEN, CANCEL_SECONDS, CliAgent, render
 from massgen_mcp.backends.own_loop import FINAL, Desk
 from massgen_mcp.backends.wire_values import clean, usage_part
 from massgen_mcp.config.access.acp_agents import TEAM, preset_of, shown_name

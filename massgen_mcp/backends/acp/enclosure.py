@@ -16,8 +16,7 @@ from urllib.parse import urlsplit
 import anyio.to_thread
 
 from massgen_mcp.backends.acp.team_server import listening
-from massgen_mcp.backends.frameworks.agent_cli import PASSED_ON
-from massgen_mcp.backends.frameworks.agent_process import Running, bare
+from massgen_mcp.backends.frameworks.agent_process import PASSED_ON, Running, bare
 from massgen_mcp.config.access.acp_agents import hosts_of, own_login, preset_of, variables_of
 from massgen_mcp.config.models.backends import AcpBackendConfig
 from massgen_mcp.sandbox import SCRATCH, Policy, ResourceLimits, VisiblePath, interpreter, spawn

@@ -1,7 +1,8 @@
 """An agent of the AG2 framework: its own loop asks its model, and uses the tools of its desk.
 
 Code in a reply that calls nothing becomes a call of `run_command`, where the agent is to run code: so it runs in the
-sandbox, journaled, like any other command. AG2's own executors are never used.
+sandbox, journaled, like any other command. Each block is written to a file and run there, one after the other, until
+one fails, as AG2's executor of command lines does it. AG2's own executors are never used.
 
 AG2 1.x is asynchronous to the bottom: a turn that is cancelled or out of time ends at once, with its connection. Only
 AG2's import, a second or two, happens on a thread. Its cache and telemetry are middleware that nobody adds here; its
@@ -9,10 +10,13 @@ retries are the SDK's and off.
 """
 
 import asyncio
+import hashlib
 import json
+import re
+import shlex
 import uuid
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from massgen_mcp.backends.base import (
@@ -28,7 +32,6 @@ from massgen_mcp.backends.base import (
 )
 from massgen_mcp.backends.chatcompletion import OPENAI, stop_part
 from massgen_mcp.backends.failures import translated
-from massgen_mcp.backends.frameworks.code_blocks import as_command, code_blocks
 from massgen_mcp.backends.http import Endpoint, LazyClient
 from massgen_mcp.backends.own_loop import Desk
 from massgen_mcp.backends.wire_values import CallIds, arguments_text, clean, count, usage_part, written_tokens
@@ -38,6 +41,64 @@ if TYPE_CHECKING:
     from ag2.events import ModelResponse, Usage
 
     from massgen_mcp.backends.frameworks.ag2_turn import Turns
+
+
+_FENCE = re.compile(r"[ \t]*```[ \t]*(\w*)[ \t]*")
+_FILE_NAME = re.compile(r"#\s*filename:\s*(?P<name>[\w][\w.-]*)\s*$")
+"""AG2's way to say in the first line where a block is to be kept."""
+_PROGRAMS = {
+    **dict.fromkeys(("python", "python3", "py"), ("python3", "py")),
+    **dict.fromkeys(("sh", "shell"), ("sh", "sh")),
+    "bash": ("bash", "sh"),
+}
+"""The program that runs a language, and how its files end. Blocks in others, or in none, are not run."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeBlock:
+    program: str
+    file: str
+    code: str
+
+
+def code_blocks(text: str) -> list[CodeBlock]:
+    """The blocks of `text` that can be run, in their order."""
+    return list(_found(text))
+
+
+def as_command(blocks: list[CodeBlock], directory: str) -> str:
+    """A shell command that runs them in this directory of the workspace, and exits as the last one that ran."""
+    place = shlex.quote(directory)
+    steps = [f"mkdir -p -- {place} && cd -- {place} || exit"]
+    for block in blocks:
+        end = f"END_OF_{_digest(block.code)}"
+        steps.append(f"cat > {block.file} <<'{end}' || exit\n{block.code}\n{end}\n{block.program} {block.file} || exit")
+    return "\n".join(steps)
+
+
+def _found(text: str) -> Iterator[CodeBlock]:
+    language: str | None = None
+    lines: list[str] = []
+    for line in text.replace("\r\n", "\n").split("\n"):
+        fence = _FENCE.fullmatch(line)
+        if language is None:
+            language, lines = (fence[1] if fence else None), []
+        elif fence is None or fence[1]:
+            lines.append(line)
+        else:
+            if runs := _PROGRAMS.get(language.lower()):
+                yield _block("\n".join(lines).rstrip(), *runs)
+            language = None
+
+
+def _block(code: str, program: str, suffix: str) -> CodeBlock:
+    named = _FILE_NAME.match(code.partition("\n")[0])
+    return CodeBlock(program, named["name"] if named else f"code_{_digest(code)}.{suffix}", code)
+
+
+def _digest(code: str) -> str:
+    return hashlib.sha256(code.encode("utf-8", "replace")).hexdigest()[:16]
+
 
 MAX_SECONDS = 86_400.0
 """The longest time that a command can be given."""

@@ -26,8 +26,17 @@ from massgen_mcp.backends.base import (
     ToolResultMessage,
 )
 from massgen_mcp.backends.ends import MESSAGES, stop_of
-from massgen_mcp.backends.frameworks.agent_cli import PASSED_ON, PREFIX, of_server, render, tool_result
-from massgen_mcp.backends.frameworks.agent_process import BROKEN, CliAgent, Running, bare
+from massgen_mcp.backends.frameworks.agent_process import (
+    BROKEN,
+    PASSED_ON,
+    PREFIX,
+    CliAgent,
+    Running,
+    bare,
+    of_server,
+    render,
+    tool_result,
+)
 from massgen_mcp.backends.own_loop import Desk
 from massgen_mcp.backends.wire_values import MessagesUsage, clean, clean_object
 from massgen_mcp.config.access.acp_agents import TEAM

@@ -19,8 +19,7 @@ from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.ask_caller import CallerQuestions, question_tool
 from massgen_mcp.orchestration.delegating import DELEGATE, DELEGATION_TOOLS, delegation_tools
 from massgen_mcp.orchestration.nested_runs import NestedHost, NestedRuns
-from massgen_mcp.orchestration.perspectives import perspectives
-from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
+from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits, perspectives
 from massgen_mcp.runs.engine import FrozenRequest, RunFiles
 from massgen_mcp.runs.host.agent_servers import ServerAccess
 from massgen_mcp.runs.host.answers import AnswerGallery

@@ -33,7 +33,7 @@ from massgen_mcp.events.run import TERMINAL, BaseTaken, RunFailed, RunStarted, S
 from massgen_mcp.home import find_home, inside_run
 from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.orchestration.conduct import Conductor
-from massgen_mcp.orchestration.faults import fault_of
+from massgen_mcp.orchestration.live_run import fault_of
 from massgen_mcp.orchestration.nested_runs import NestedHost
 from massgen_mcp.orchestration.team import Member, RunSpec
 from massgen_mcp.redaction import Redactor
