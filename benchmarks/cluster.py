@@ -14,7 +14,7 @@ commit; the packages that it needs are those of now.
   else is asked. held: how often it was found to be held while the runs went on.
 - connections: to PostgreSQL, of one worker or server.
 - a further event: of 50 runs that write streamed text together.
-- look for lost runs: what one worker asks every second, while 10,000 runs go on.
+- look for lost runs: what two of the workers ask every second, while 10,000 runs go on.
 - fetch from an empty queue: what every worker with free places does for each run that is started.
 - news: the CPU of a server by which one of 1,000 waiters hears that a run is not his.
 """

@@ -138,7 +138,7 @@ LIMITS = (
     Limit("CPU of PostgreSQL, as each start wakes every worker", Load.fetches, CORES, "`--concurrency`, `--pools`"),
     Limit("the lock that orders changes of rows", Load.lock, 1, STORES),
     Limit("CPU of PostgreSQL for runs without their text", Load.runs_in_postgresql, CORES, STORES),
-    Limit("the look of one worker for lost runs, each second", Load.looks, 1, STORES),
+    Limit("the look for lost runs, each second", Load.looks, 1, STORES),
 )
 
 

@@ -243,15 +243,15 @@ class Worker:
 
     async def _look_after_lost(self) -> None:
         """Runs whose workers are gone get other ones, and so do those that have no job: one that lost its run may still
-        have finished the job of its successor. One worker looks for all: it reads everything that goes on.
+        have finished the job of its successor. Two workers look for all: they read everything that goes on.
         """
         unheard = set[int]()
         while True:
             await anyio.sleep(LOOK_SECONDS)
             try:
-                first = await anyio.to_thread.run_sync(self._store.register_worker, self._name, self._pools)
-                unheard = await self._drop_lost_jobs(unheard, of_others=first)
-                lost = await anyio.to_thread.run_sync(self._store.hand_out_lost) if first else []
+                looks = await anyio.to_thread.run_sync(self._store.register_worker, self._name, self._pools)
+                unheard = await self._drop_lost_jobs(unheard, of_others=looks)
+                lost = await anyio.to_thread.run_sync(self._store.hand_out_lost) if looks else []
             except (MassgenError, exceptions.ConnectorException) as error:  # it is asked again soon
                 logger.warning("%s", error)
                 continue

@@ -18,8 +18,10 @@ from massgen_mcp.runs.store.rows.store import Store
 TASK = "run"
 NESTED = ".nested"
 """The end of the queue of a pool's nested runs, which need no place."""
-LEAD_SECONDS = 3.0
-"""After so long without a sign of life another worker looks for what was lost: before runs of that one are lost."""
+LOOKING, LOOKING_SECONDS = 2, 2.0
+"""So many workers look for what was lost: the second one in case that the first is lost, too. After so long without a
+sign of life another one does: before runs of that one are lost.
+"""
 WORKABLE = f"kept = 'all' AND foreground = 0 AND admitted = 1 AND journal_version <= {JOURNAL_VERSION:d}"
 LIVE_JOB = "EXISTS (SELECT 1 FROM procrastinate_jobs WHERE lock = run_id AND status IN ('todo', 'doing'))"
 
@@ -100,14 +102,15 @@ class ClusterStore(Store):
             return lost
 
     def register_worker(self, worker: str, pools: Collection[str]) -> bool:
-        """This worker is alive, and serves these pools. Whether it is the first of all that are."""
-        first = "SELECT min(name) = ? FROM workers WHERE seen > now() - make_interval(secs => ?)"
+        """This worker is alive, and serves these pools. Whether it is to look for what others have lost."""
+        before = "SELECT count(DISTINCT name) FROM workers WHERE name < ? AND seen > now() - make_interval(secs => ?)"
         with self.database.reading() as db:
             db.executemany(
                 "INSERT INTO workers (name, pool) VALUES (?, ?) ON CONFLICT (name, pool) DO UPDATE SET seen = now()",
                 [(worker, pool) for pool in pools],
             )
-            return bool((db.execute(first, (worker, LEAD_SECONDS)).fetchone() or (False,))[0])
+            (others,) = db.execute(before, (worker, LOOKING_SECONDS)).fetchone() or (0,)
+            return others < LOOKING
 
     def unregister_worker(self, worker: str) -> None:
         """It leaves, and so have those that have not been seen for a day."""
