@@ -21,7 +21,7 @@ from massgen_mcp.server.listening import ChangeListeners
 from massgen_mcp.server.prompts import add_prompts
 from massgen_mcp.server.resources import SCHEME, add_resources
 from massgen_mcp.server.run_app import add_run_page
-from massgen_mcp.server.tasks.runs import RunTasks
+from massgen_mcp.server.run_tasks import RunTasks
 from massgen_mcp.server.tools import LookBefore, add_tools, nothing_to_look_at
 from massgen_mcp.server.waiting import set_level
 

@@ -56,7 +56,7 @@ def _review(words: Sequence[str]) -> None:
 
 def _evaluate(words: Sequence[str]) -> None:
     """Exits."""
-    from massgen_mcp.cli.massgen.evaluating.options import parse
+    from massgen_mcp.cli.massgen.evaluate_options import parse
 
     options = parse(words)
     from massgen_mcp.cli.boundary import guarded
@@ -64,7 +64,7 @@ def _evaluate(words: Sequence[str]) -> None:
     def work() -> int:
         import anyio
 
-        from massgen_mcp.cli.massgen.evaluating.evaluate import evaluate, interrupted
+        from massgen_mcp.cli.massgen.evaluate import evaluate, interrupted
 
         try:
             return anyio.run(evaluate, options)

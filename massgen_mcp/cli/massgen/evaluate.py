@@ -1,4 +1,4 @@
-"""Asks everybody, and tells what came of it."""
+"""`massgen eval`: what a team is worth beside one model. Asks everybody, and tells what came of it."""
 
 import os
 from dataclasses import replace
@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 
 from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK
-from massgen_mcp.cli.massgen.evaluating.options import EvalOptions, team_name
+from massgen_mcp.cli.massgen.evaluate_options import EvalOptions, team_name
 from massgen_mcp.cli.massgen.options import Options, names_config
 from massgen_mcp.cli.massgen.team import given_of, look_before
 from massgen_mcp.cli.output import print_error, print_line

@@ -1,7 +1,7 @@
 """The Tasks extension of 2026-07-28: a tool call that takes long is answered with a task, whose result comes when the
 client asks for it, or by itself where the client listens.
 
-Knows tasks, not runs: a `TaskSource` keeps those of some tools (see `runs`). Only for clients that declare the
+Knows tasks, not runs: a `TaskSource` keeps those of some tools (see `run_tasks`). Only for clients that declare the
 extension in the request; nobody needs it.
 """
 

@@ -1,1 +1,0 @@
-"""`massgen eval`: what a team is worth beside one model."""
