@@ -23,19 +23,17 @@ from massgen_mcp.page.data import (
 )
 from massgen_mcp.page.head import actions, facts, headline, tone, why_it_ended
 from massgen_mcp.page.history import PastAnswer, PastVote, RunHistory, key_of
-from massgen_mcp.page.nameless import Nameless
+from massgen_mcp.page.left_out import Most, Nameless, TextRoom
 from massgen_mcp.page.parts import Patches, PatchOf, checks_of, shown_of, sums_of, tests_of, time_line
-from massgen_mcp.page.texts import Most, TextRoom
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES
-from massgen_mcp.views.activity import Activities
+from massgen_mcp.views.activity import Activities, story
 from massgen_mcp.views.ending import helps
 from massgen_mcp.views.firmness import cautions
 from massgen_mcp.views.live_view import newest_words, status_of
 from massgen_mcp.views.plain_text import counted, preview
 from massgen_mcp.views.sentences import decided_beyond_votes, sentence_of
-from massgen_mcp.views.story import story
 
 DETAIL = 240
 """Characters of what was written, beside the sentence of a moment."""

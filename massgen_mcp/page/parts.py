@@ -31,7 +31,7 @@ from massgen_mcp.page.data import (
     TimeLinePlace,
 )
 from massgen_mcp.page.history import PastChecked, Sent, key_of
-from massgen_mcp.page.texts import TextRoom
+from massgen_mcp.page.left_out import TextRoom
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.checks import MISUNDERSTANDING, standing_in_tests

@@ -59,7 +59,7 @@ from massgen_mcp.workspace.guard import safe_id
 if TYPE_CHECKING:
     from massgen_mcp.page.build import GrowingPage
     from massgen_mcp.page.data import RunPage
-    from massgen_mcp.page.texts import Most
+    from massgen_mcp.page.left_out import Most
 
 T = TypeVar("T")
 Until = Literal["terminal", "phase", "change"]

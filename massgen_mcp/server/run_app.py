@@ -115,7 +115,7 @@ def add_run_page(server: "MassgenServer", service: RunService) -> None:
 
 async def _drawn(service: RunService, view: RunView) -> Json:
     """The data of the page, as much as there is room for. Raises `MassgenError` invalid_action."""
-    from massgen_mcp.page.texts import Most  # no server starts with it
+    from massgen_mcp.page.left_out import Most  # no server starts with it
 
     def taken(page: "RunPage") -> Json | None:
         data = page.model_dump(mode="json")

@@ -1,5 +1,8 @@
-"""What each agent is doing at this moment and what it is just writing: for live displays, beside the snapshot."""
+"""What goes on at this moment, for live displays, beside the snapshot: what each agent is doing and just writing, and
+in one plain sentence where the run stands.
+"""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Self, assert_never
 
@@ -16,7 +19,11 @@ from massgen_mcp.events.agent_work import (
     ToolStarted,
 )
 from massgen_mcp.events.record import LogRecord, outside_calls
+from massgen_mcp.run_state.agents import AgentState
+from massgen_mcp.run_state.state import RunState
+from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.views.sentences import WORKFLOW_TOOLS, sentence_of
+from massgen_mcp.views.votes_text import name_of, votes_won
 
 KEPT_CALLS = 20
 KEPT_CHARACTERS = 8000
@@ -80,3 +87,108 @@ class Activities:
         agent = getattr(record.event, "agent", None)
         if doing is not None and agent is not None:
             self.by_agent[agent] = self.of(agent).after(record, doing)
+
+
+def story(run: RunState, doing: Activities) -> str:
+    """What the team is at, and what happened that a person should know."""
+    text = _sentences(run, doing)
+    lost = [f"{agent.info.id} failed ({agent.dropped.reason})" for agent in run.agents.values() if agent.dropped]
+    return f"{text}." if not lost or run.end is not None else f"{text}; {_names_text(lost)}."
+
+
+def _sentences(run: RunState, doing: Activities) -> str:
+    if run.state in TERMINAL_STATES:
+        return f"The run is {run.state.replace('_', ' ')}"
+    if (asked := run.input_required) is not None:
+        if asked.kind == "budget_reached":
+            return "The next call does not fit into the budget: raise it, or finish with what there is"
+        return f"{name_of(run, asked.agent) if asked.agent else 'The team'} asks you something"
+    match run.state:
+        case "queued":
+            return "The run waits for a free place"
+        case "interrupted":
+            return "The run was interrupted; it continues when somebody resumes it"
+        case _:
+            return f"{_again(run)}{_phase(run, doing)}"
+
+
+def _again(run: RunState) -> str:
+    return f"Attempt {run.attempt}, because the answer before was not sufficient: " if run.attempt > 1 else ""
+
+
+def _phase(run: RunState, doing: Activities) -> str:
+    match run.phase:
+        case "answering":
+            return _answering(run)
+        case "voting":
+            return _voting(run, doing) if run.winner is None else _won(run, "is about to write the final answer")
+        case "presenting":
+            return _won(run, "writes the final answer")
+        case "evaluating":
+            return _won(run, "checks the final answer")
+
+
+def _answering(run: RunState) -> str:
+    live = _live(run)
+    waited = [agent.info.id for agent in live if not agent.answers]
+    if len(live) == 1:
+        return f"{live[0].info.id} is writing the answer"
+    if len(waited) == len(live):
+        return f"{len(live)} agents are writing their first answers"
+    if not waited:
+        return "All have answered"
+    verb = "is" if len(waited) == 1 else "are"
+    return f"{len(live) - len(waited)} of {len(live)} have answered; {_names_text(waited)} {verb} still writing"
+
+
+def _voting(run: RunState, doing: Activities) -> str:
+    stage = run.coordination.stage
+    if stage is not None and stage.kind == "test":
+        return "The answers differ; the team writes and runs tests"
+    if run.coordination.run_off is not None:
+        return "The votes are tied; a run-off decides"
+    live = _live(run)
+    if len(live) == 1:
+        return f"{live[0].info.id} has answered"
+    begun = "Nobody writes any more" if run.budget_reached or run.coordination.finish_requested else "All have answered"
+    improving = [
+        agent.info.id
+        for agent in live
+        if agent.status == "streaming" and agent.answers and doing.of(agent.info.name).writing.strip()
+    ]
+    if improving:
+        number = max(agent.rounds for agent in live if agent.info.id in improving)
+        what = "its answer" if len(improving) == 1 else "their answers"
+        again = " again" if number > 2 else ""
+        return f"{begun}; {_names_text(improving)} {_are(improving)} improving {what}{again}"
+    open_ones = [agent.info.id for agent in live if agent.info.name not in run.votes]
+    if not open_ones:
+        return "All have voted"
+    if not run.votes:
+        void = " once more, because an answer is new" if run.void_votes else ""
+        return f"{begun}; they read each other and vote{void}"
+    return f"{len(run.votes)} of {len(live)} have voted; {_names_text(open_ones)} {_are(open_ones)} still deciding"
+
+
+def _won(run: RunState, what: str) -> str:
+    if run.winner is None:
+        return f"The winner {what}"
+    who = name_of(run, run.winner.agent)
+    won = votes_won(run)
+    return f"{who} won with {won} and {what}" if won else f"{who} {what}"
+
+
+def _live(run: RunState) -> list[AgentState]:
+    return [agent for agent in run.agents.values() if agent.dropped is None]
+
+
+def _are(names: list[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def _names_text(names: Iterable[str]) -> str:
+    """`a`, `a and b`, `a, b and c`; of many the first ones."""
+    shown = list(names)
+    if len(shown) > 3:
+        return f"{', '.join(shown[:2])} and {len(shown) - 2} more"
+    return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))

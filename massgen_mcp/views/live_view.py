@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from massgen_mcp.events.run import InputKind
 from massgen_mcp.run_state.agents import AgentState
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.views.activity import Activities
+from massgen_mcp.views.activity import Activities, story
 from massgen_mcp.views.plain_text import end_of, newest_line, plain, preview, unmarked
 from massgen_mcp.views.spent import clock, cost_of, count, spent_figures
-from massgen_mcp.views.story import story
 from massgen_mcp.views.styled import (
     Line,
     Span,

@@ -26,7 +26,7 @@ DOES = {
     "views/sentences.py": ("Noticed()", 'return Sentence(f"notices {event.text}")'),
     "run_state/resume_point.py": ("Noticed(kept=True)", "self._keep(event)"),
     "coordination/state.py": ("Noticed()", "return self"),
-    "page/nameless.py": ("Noticed()", "return event"),
+    "page/left_out.py": ("Noticed()", "return event"),
     "orchestration/conversation.py": ("Noticed()", "self.tell(event.text)"),
 }
 """The readers that do something with it; the others pass it over."""

@@ -15,13 +15,12 @@ from massgen_mcp.events.coordination import AnswerSubmitted
 from massgen_mcp.events.parts import Spent
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.views.activity import Activities
+from massgen_mcp.views.activity import Activities, story
 from massgen_mcp.views.difference import answers_to_compare, difference_lines
 from massgen_mcp.views.ending import REMEDIES, RemainingFiles, ending_lines, outcome_line
 from massgen_mcp.views.event_lines import event_line
 from massgen_mcp.views.live_view import Controls, live_view
 from massgen_mcp.views.spent import clock, cost_of, count
-from massgen_mcp.views.story import story
 from massgen_mcp.views.styled import Line, Span, as_written, clip, fit, line, text_of, width_of, wrap
 from massgen_mcp.views.votes_text import votes_lines
 from tests.harness import without_escapes

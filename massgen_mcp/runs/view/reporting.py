@@ -18,7 +18,7 @@ from massgen_mcp.events.record import LogRecord
 from massgen_mcp.page.build import GrowingPage, ReportedRun, RunById, run_page, smaller_pages
 from massgen_mcp.page.data import RunPage
 from massgen_mcp.page.document import report
-from massgen_mcp.page.texts import Most
+from massgen_mcp.page.left_out import Most
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import DamagedJournal, EventReader, RunFiles
 from massgen_mcp.runs.store.records import whole_records
