@@ -52,7 +52,7 @@ from massgen_mcp.runs.store.finding import find_run
 from massgen_mcp.runs.store.retention import Pruned, prune, prune_named
 from massgen_mcp.runs.view.run_view import KeptWatches, RunView, RunWatch, looks
 from massgen_mcp.statistics.digest import Mark, RunDigest, Verdict, digest_of
-from massgen_mcp.statistics.sums import Statistics, StatisticsFilter, statistics_of, usual_time
+from massgen_mcp.statistics.sums import NEWEST, Statistics, StatisticsFilter, statistics_of, usual_time
 from massgen_mcp.threads import in_thread
 from massgen_mcp.workspace.guard import safe_id
 
@@ -395,7 +395,7 @@ class RunService:
         with suppress(MassgenError):
             row = self._store.get(run_id)
             models = [agent.backend.model for agent in self._files.of(row).read_request().config.agents]
-            return usual_time(counted_runs(self._engine, config=row.config)[0], models)
+            return usual_time(counted_runs(self._engine, config=row.config, newest=NEWEST)[0], models)
         return ""
 
     @in_thread

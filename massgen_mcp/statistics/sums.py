@@ -429,21 +429,21 @@ def _is_right(run: CountedRun, agent: AgentDigest) -> bool:
 FEWEST = 5
 """From fewer runs nothing is said."""
 NEWEST = 50
-"""Older runs say nothing of how long it takes now."""
+"""Older runs say nothing of how long it takes now, and to read them takes time at every start."""
 IN_SECONDS = 90
 """Up to here seconds are told, and then minutes."""
 
 
 def usual_time(runs: Sequence[CountedRun], models: Iterable[str]) -> str:
-    """`2 to 4 minutes`: half of the newest completed runs of a team with these models took so long. Empty where there
-    are too few. `runs`: in the order of their starts.
+    """`2 to 4 minutes`: half of the completed runs of a team with these models took so long. Empty where there are too
+    few. `runs`: the `NEWEST`.
     """
     team = sorted(models)
     seconds = [
         run.digest.seconds
         for run in runs
         if run.state == "completed" and sorted(agent.model for agent in run.digest.agents) == team
-    ][-NEWEST:]
+    ]
     if len(seconds) < FEWEST:
         return ""
     low, _, high = quantiles(seconds, method="inclusive")

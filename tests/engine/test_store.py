@@ -675,6 +675,7 @@ def test_what_statistics_need_of_a_run_is_there_when_it_ends_and_stays_when_its_
     found = {ended.row.run_id: ended for ended in store.ended()}
     assert found.keys() == {outer, unread}, "neither what goes on nor what is nested"
     assert [ended.row.run_id for ended in store.ended(run_ids=[inner])] == [inner]
+    assert [ended.row.run_id for ended in store.ended(newest=1)] == [unread], "the last that was started"
     assert store.ended(since=time.time() + 60) == store.ended(config="another") == store.ended(run_ids=[going]) == []
     digest = found[outer].digest
     assert digest is not None

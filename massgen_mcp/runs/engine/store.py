@@ -135,10 +135,16 @@ class RunStore(Protocol):
         ...
 
     def ended(
-        self, *, since: float | None = None, config: str | None = None, run_ids: Collection[str] | None = None
+        self,
+        *,
+        since: float | None = None,
+        config: str | None = None,
+        run_ids: Collection[str] | None = None,
+        newest: int | None = None,
     ) -> list[EndedRow]:
         """Runs that have ended and that are not nested in others, oldest first, expired ones included. `since`: started
-        then or later; `config`: with a team from there; `run_ids`: these runs alone, nested or not.
+        then or later; `config`: with a team from there; `run_ids`: these runs alone, nested or not; `newest`: so many
+        of them at most, the last ones.
         """
         ...
 

@@ -20,12 +20,13 @@ def counted_runs(
     since: float | None = None,
     config: str | None = None,
     run_ids: Collection[str] | None = None,
+    newest: int | None = None,
 ) -> tuple[list[CountedRun], int]:
     """Also how many further runs there were of which no record can be read. Runs that were never begun are not counted,
-    nor are nested ones: what they cost is a part of the run that started them. `run_ids`: these alone, nested or not.
-    Raises `MassgenError`.
+    nor are nested ones: what they cost is a part of the run that started them. `run_ids`: these alone, nested or not;
+    `newest`: so many at most, the last ones. Raises `MassgenError`.
     """
-    found = engine.store.ended(since=since, config=config, run_ids=run_ids)
+    found = engine.store.ended(since=since, config=config, run_ids=run_ids, newest=newest)
     digests = {ended.row.number: ended.digest for ended in found}
     missing = [ended for ended in found if not ended.digested and not ended.row.expired]
     for first in range(0, len(missing), BATCH):

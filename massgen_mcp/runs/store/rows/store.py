@@ -1,6 +1,7 @@
 """The rows of runs in a database. Each method is one transaction."""
 
 import json
+import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -249,13 +250,19 @@ class Store:
         keep_digests(db, {sql.existing(db, run_id).number: digest_of(end)})
 
     def ended(
-        self, *, since: float | None = None, config: str | None = None, run_ids: Collection[str] | None = None
+        self,
+        *,
+        since: float | None = None,
+        config: str | None = None,
+        run_ids: Collection[str] | None = None,
+        newest: int | None = None,
     ) -> list[EndedRow]:
         """Runs that have ended and that are not nested in others, oldest first, expired ones included. `since`: started
-        then or later; `config`: with a team from there; `run_ids`: these runs alone, nested or not.
+        then or later; `config`: with a team from there; `run_ids`: these runs alone, nested or not; `newest`: so many
+        of them at most, the last ones.
         """
         with self._database.reading() as db:
-            return ended_rows(db, since, config, run_ids)
+            return ended_rows(db, since, config, run_ids, newest)
 
     def keep_digests(self, digests: Mapping[int, RunDigest | None]) -> None:
         """What was read of the records of ended runs, by number; None: nothing is left of it. `end` does it, too."""
@@ -589,17 +596,23 @@ def family(db: SqlConnection, run_id: str) -> list[RunRow]:
 
 
 def ended_rows(
-    db: SqlConnection, since: float | None, config: str | None, run_ids: Collection[str] | None
+    db: SqlConnection,
+    since: float | None,
+    config: str | None,
+    run_ids: Collection[str] | None,
+    newest: int | None,
 ) -> list[EndedRow]:
     """See `RunStore.ended`."""
     digest = f"(SELECT digest FROM digests WHERE number = runs.number AND version = {DIGEST_VERSION:d})"
     query = (
         f"SELECT {sql.COLUMNS}, {digest} FROM runs WHERE {sql.among('state', sql.ENDED)}"
         " AND CASE WHEN ? IS NULL THEN parent IS NULL ELSE run_id IN (SELECT value FROM json_each(?)) END"
-        " AND (? IS NULL OR created >= ?) AND (? IS NULL OR config = ?) AND (? IS NULL OR owner = ?) ORDER BY number"
+        " AND (? IS NULL OR created >= ?) AND (? IS NULL OR config = ?) AND (? IS NULL OR owner = ?)"
+        " ORDER BY number DESC LIMIT ?"
     )
     among, owner = (None if run_ids is None else json.dumps([*run_ids])), owner_asking()
-    rows = db.execute(query, (*sql.ENDED, among, among, since, since, config, config, owner, owner)).fetchall()
+    chosen = (*sql.ENDED, among, among, since, since, config, config, owner, owner, newest or sys.maxsize)
+    rows = db.execute(query, chosen).fetchall()
     marks: dict[int, dict[str, Mark]] = {}
     for number, agent, verdict, note, at in db.execute("SELECT number, agent, verdict, note, at FROM marks"):
         marks.setdefault(number, {})[agent] = Mark(verdict=verdict, note=note, at=at)
@@ -610,7 +623,7 @@ def ended_rows(
             from_kept(kept) if kept else None,
             marks.get(row.number, {}),
         )
-        for *values, kept in rows
+        for *values, kept in reversed(rows)
     ]
 
 
