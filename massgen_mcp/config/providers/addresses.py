@@ -1,6 +1,7 @@
 """What an address says by itself, and `OLLAMA_HOST` as Ollama itself reads it (`envconfig/config.go`). Pure."""
 
 import ipaddress
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 OLLAMA_PORT = 11434
@@ -9,8 +10,9 @@ _TO_LISTEN_AT = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - what is co
 """Addresses that a server is given for "everywhere", and where it is then found."""
 
 
+@lru_cache(maxsize=1024)
 def is_loopback(url: str) -> bool:
-    """Whether the address is on this machine."""
+    """Whether the address is on this machine. Every call asks it of each provider."""
     host = host_in(url)
     if host == "localhost":
         return True
