@@ -87,8 +87,8 @@ def move_out(engine: Engine, watch: Watch, run_id: str, target: Path) -> MovedOu
 
 
 def _where(target: Path) -> str:
-    told = "there it goes on; `massgen-mcp import --back` of that file takes it back; export writes it anew"
-    return f"moved to {target} with `massgen-mcp export`; {told}"
+    advice = "there it goes on; `massgen-mcp import --back` of that file takes it back; export writes it anew"
+    return f"moved to {target} with `massgen-mcp export`; {advice}"
 
 
 def _left(engine: Engine, watch: Watch, run_id: str, where: str) -> RunView:
@@ -105,8 +105,8 @@ def _left(engine: Engine, watch: Watch, run_id: str, where: str) -> RunView:
             engine.liveness.announce(row, engine.files.of(row))
             if time.monotonic() > deadline:
                 if engine.pool is None:
-                    told = f"process {(row.runner or '').partition('-')[0]} does not leave run {row.run_id}"
-                    raise MassgenError("not_finished", f"{told}; end it, then export the run")
+                    message = f"process {(row.runner or '').partition('-')[0]} does not leave run {row.run_id}"
+                    raise MassgenError("not_finished", f"{message}; end it, then export the run")
                 engine.store.pause(row.run_id, row.runner or "")
         time.sleep(LOOK_SECONDS)
     return watch(run_id).look()
@@ -126,7 +126,7 @@ def _written(engine: Engine, watch: Watch, view: RunView, target: Path) -> Moved
             request = files.read_request()
             _make_whole(files, request, ended=one.ended)
             keys += [*missing_keys(request.config, {}), *request.config.server_variables]
-            runs.append((_told(engine, one, request), files))
+            runs.append((_moved_run(engine, one, request), files))
         write_run_file(target, runs)
     needs = f", and needs {', '.join(dict.fromkeys(keys))} there" if keys else ""
     notes = () if view.ended else (f"It goes on where that file is imported, once{needs}.",)
@@ -159,7 +159,7 @@ def _is_elsewhere(path: str) -> bool:
     return path.startswith(UPLOADED) or is_address(path)
 
 
-def _told(engine: Engine, view: RunView, request: FrozenRequest) -> MovedRun:
+def _moved_run(engine: Engine, view: RunView, request: FrozenRequest) -> MovedRun:
     row = view.row
     ended = engine.store.ended(run_ids=[row.run_id])
     run = NewRun(
@@ -217,11 +217,13 @@ def move_in(
         remove_tree(place)
         place.mkdir(mode=0o700)
         try:
-            told = unpack(file, place).runs
-            arriving = [_arriving(engine, dispatch, one, owner, place / one.run.run_id) for one in told]
+            moved = unpack(file, place).runs
+            arriving = [_arriving(engine, dispatch, one, owner, place / one.run.run_id) for one in moved]
             if not back and arriving[0].stood_still:
                 advice = "if it was imported elsewhere, export it there; if not, import it with --back"
-                raise MassgenError("invalid_action", f"run {told[0].run.run_id} left this store as this file; {advice}")
+                raise MassgenError(
+                    "invalid_action", f"run {moved[0].run.run_id} left this store as this file; {advice}"
+                )
             return _taken_in(engine, environ, arriving, place)
         finally:
             remove_tree(place)
@@ -252,9 +254,9 @@ def _taken_in(engine: Engine, environ: Mapping[str, str], arriving: Sequence[_Ar
     return MovedIn(row.run_id, row.state, notes=tuple(notes))
 
 
-def _arriving(engine: Engine, dispatch: Dispatch, told: MovedRun, owner: str | None, place: Path) -> _Arriving:
+def _arriving(engine: Engine, dispatch: Dispatch, moved: MovedRun, owner: str | None, place: Path) -> _Arriving:
     """What the files of a run tell. Raises `MassgenError` run_damaged, journal_newer, invalid_action."""
-    unpacked, run = RunDirectory(place), told.run
+    unpacked, run = RunDirectory(place), moved.run
     request = unpacked.read_request()
     try:
         record = folded(unpacked.event_log.read_to_continue())
@@ -263,7 +265,7 @@ def _arriving(engine: Engine, dispatch: Dispatch, told: MovedRun, owner: str | N
     parent = request.nesting and request.nesting.parent
     if parent != run.parent or (record.seq and record.run_id != run.run_id):
         raise MassgenError("run_damaged", "the files are those of another run than the manifest says")
-    state = record.state if record.end is not None else told.state
+    state = record.state if record.end is not None else moved.state
     if state not in TERMINAL_STATES:
         state = "interrupted" if record.seq else "queued"
         away = with_places(request.config, lambda path: path if _is_elsewhere(path) else f"{UPLOADED}{path}")
@@ -275,7 +277,7 @@ def _arriving(engine: Engine, dispatch: Dispatch, told: MovedRun, owner: str | N
     before = engine.store.get(run.run_id) if engine.store.known([run.run_id]) else None
     left = before if before is not None and before.moved else None
     still = left is not None and not _gone_on(engine.files.of(left), unpacked, left)
-    lost = LostRun(run, state, told.created, record, controls=told.controls, marks=told.marks)
+    lost = LostRun(run, state, moved.created, record, controls=moved.controls, marks=moved.marks)
     return _Arriving(lost, request, before, still)
 
 

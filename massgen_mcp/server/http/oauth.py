@@ -254,19 +254,19 @@ class SignIn:
         }
         return f"{where}?{urlencode(asked)}"
 
-    async def session(self, secret: str, said: Mapping[str, str], known: TokenVerifier) -> str:
-        """A session for the browser with this secret (empty: it has none). `said`: the query with which it came back;
+    async def session(self, secret: str, query: Mapping[str, str], known: TokenVerifier) -> str:
+        """A session for the browser with this secret (empty: it has none). `query`: that with which it came back;
         `known`: whose sessions are taken. Raises `SignInRefused`, `TokensUnknowable`.
         """
-        right, state = _derived(secret, "state").encode(), said.get("state", "").encode()
-        if not (secret and hmac.compare_digest(right, state)) or said.get("iss", self.issuer) != self.issuer:
+        right, state = _derived(secret, "state").encode(), query.get("state", "").encode()
+        if not (secret and hmac.compare_digest(right, state)) or query.get("iss", self.issuer) != self.issuer:
             raise SignInRefused("This sign-in was begun too long ago, or in another browser. Sign in again.")
-        if (error := said.get("error")) is not None:
+        if (error := query.get("error")) is not None:
             denied = "did not let you in, or you stopped there" if error == "access_denied" else f"failed: {error[:80]}"
             raise SignInRefused(f"{self.host} {denied}.")
         form = {
             "grant_type": "authorization_code",
-            "code": said.get("code", ""),
+            "code": query.get("code", ""),
             "redirect_uri": self._back,
             "client_id": self._client[0],
             "code_verifier": _derived(secret, "verifier"),

@@ -53,12 +53,12 @@ class RunObjects:
         try:
             return from_url(self.url)
         except (BaseError, ValueError) as error:
-            told = f"files cannot be kept at {self.url.partition('?')[0]}: {_first_line(error)}"
-            raise MassgenError("invalid_arguments", told) from error
+            message = f"files cannot be kept at {self.url.partition('?')[0]}: {_first_line(error)}"
+            raise MassgenError("invalid_arguments", message) from error
 
     def archives(self, run_id: str, kinds: Collection[Kind] = ("files",)) -> list[tuple[str, int]]:
         """Names and sizes, in order."""
-        with _told():
+        with _translated():
             batches = obstore.list(self._store, f"runs/{run_id}")  # pyright: ignore[reportUnknownMemberType]
             found = [one for batch in batches for one in batch]
         return sorted((one["path"], one["size"]) for one in found if _kind(one["path"]) in kinds)
@@ -73,7 +73,7 @@ class RunObjects:
                 for place in there:
                     _add_file(archive, root, place)
             file.seek(0)
-            with _told():
+            with _translated():
                 obstore.put(self._store, f"runs/{run_id}/{epoch:08d}-{number:020d}-{kind}.tar.gz", file)
 
     def pull(self, run_id: str, root: Path, kinds: Collection[Kind] = ("files",), *, only: str | None = None) -> None:
@@ -95,7 +95,7 @@ class RunObjects:
 
     def _unpack(self, name: str, root: Path, only: str | None) -> None:
         with tempfile.SpooledTemporaryFile(IN_MEMORY) as file:
-            with _told():
+            with _translated():
                 for chunk in obstore.get(self._store, name):
                     file.write(chunk)
             file.seek(0)
@@ -108,17 +108,17 @@ class RunObjects:
                             _replace(archive, member, root)
 
     def remove(self, run_id: str, part: Expirable) -> None:
-        with _told():
+        with _translated():
             obstore.delete(self._store, [name for name, _ in self.archives(run_id, KINDS[part])])
 
     def probe(self) -> None:
         """Whether something can be written, read and deleted there."""
-        name, said = f"probe-{secrets.token_hex(8)}", b"massgen-mcp doctor"
-        with _told():
-            obstore.put(self._store, name, said)
+        name, written = f"probe-{secrets.token_hex(8)}", b"massgen-mcp doctor"
+        with _translated():
+            obstore.put(self._store, name, written)
             read = bytes(obstore.get(self._store, name).bytes())
             obstore.delete(self._store, name)
-        if read != said:
+        if read != written:
             raise MassgenError("store_unavailable", f"{self.url} gives back something else than was written")
 
 
@@ -206,7 +206,7 @@ def _replace(archive: tarfile.TarFile, member: tarfile.TarInfo, root: Path) -> N
 
 
 @contextmanager
-def _told() -> Generator[None]:
+def _translated() -> Generator[None]:
     try:
         yield
     except (BaseError, OSError) as error:
