@@ -113,6 +113,9 @@ async def test_a_run_that_goes_on_moves_and_no_reply_that_was_paid_is_paid_again
         assert f"moved to {file}" in standing["reason"]
         for verb in ("resume", "cancel"):
             assert f"moved to {file}" in here.verb(verb, run_id, code=1)
+        watched = here.verb("watch", run_id, "--plain", code=4)
+        assert f"The run was moved to {file}" in watched
+        assert "massgen-mcp resume" not in watched, "that would be refused"
         there.work()
         assert f"{run_id}: imported, interrupted" in there.verb("import", file)
         assert there.told("import", file)["known"], "there is one run, however often it is imported"

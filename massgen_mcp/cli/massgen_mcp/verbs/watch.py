@@ -67,6 +67,8 @@ async def watch_as_person(service: RunService, run_id: str, *, plain: bool) -> i
 
 def _goes_on(view: RunView) -> str:
     run_id = view.row.run_id
+    if view.row.moved:
+        return f"The run was {view.row.moved}."
     if view.state == "interrupted":
         return f"The run was interrupted; `massgen-mcp resume {run_id}` continues it."
     return f"The run goes on; `massgen-mcp watch {run_id}` follows it again."
