@@ -28,7 +28,6 @@ from massgen_mcp.server.front import (
     LISTEN,
     PROTOCOL_VERSION,
     FirstAnswers,
-    Json,
 )
 
 ASKED = ("ping", "tools/list", "resources/list", "resources/templates/list", "prompts/list")
@@ -38,7 +37,7 @@ async def page() -> str:
     """As the file holds it: every answer once, and by version and method its place among them."""
     with new_server() as server:
         made = await first_answers(server)
-    different: list[Json] = []
+    different: list[dict[str, object]] = []
     places: dict[str, dict[str, int]] = {}
     for version, answers in made.items():
         for method, answer in answers.items():
@@ -62,35 +61,37 @@ async def first_answers(server: MassgenServer) -> FirstAnswers:
     """What the server refuses is left out."""
     made: FirstAnswers = {}
     for version in HANDSHAKE_PROTOCOL_VERSIONS:
-        client: Json = {"name": "massgen-mcp", "version": "0"}
-        opening: Json = {"protocolVersion": version, "capabilities": {}, "clientInfo": client}
+        client: dict[str, object] = {"name": "massgen-mcp", "version": "0"}
+        opening: dict[str, object] = {"protocolVersion": version, "capabilities": {}, "clientInfo": client}
         made[version] = await _answers(server, [("initialize", opening), *((method, {}) for method in ASKED)])
     for version in MODERN_PROTOCOL_VERSIONS:
-        params: Json = {"_meta": {PROTOCOL_VERSION: version, CLIENT_CAPABILITIES: {}}}
-        listen: Json = {**params, "notifications": dict.fromkeys(LIST_CHANGES, True)}
+        params: dict[str, object] = {"_meta": {PROTOCOL_VERSION: version, CLIENT_CAPABILITIES: {}}}
+        listen: dict[str, object] = {**params, "notifications": dict.fromkeys(LIST_CHANGES, True)}
         questions = [(method, params) for method in ("server/discover", *ASKED)]
         made[version] = await _answers(server, [*questions, (LISTEN, listen)])
     return made
 
 
-async def _answers(server: MassgenServer, questions: list[tuple[str, Json]]) -> dict[str, Json]:
+async def _answers(
+    server: MassgenServer, questions: list[tuple[str, dict[str, object]]]
+) -> dict[str, dict[str, object]]:
     """The results in one session, as they go over the wire."""
     to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
-    results: dict[str, Json] = {}
+    results: dict[str, dict[str, object]] = {}
     async with anyio.create_task_group() as tasks, to_server, from_server:
         tasks.start_soon(server.serve, incoming, outgoing)
         for number, (method, params) in enumerate(questions, start=1):
             request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
             await to_server.send(SessionMessage(jsonrpc_message_adapter.validate_python(request)))
-            answer: Json = {}
+            answer: dict[str, object] = {}
             while answer.get("id") != number and answer.get("method") != ACKNOWLEDGED:
                 reply = await from_server.receive()
                 answer = json.loads(reply.message.model_dump_json(by_alias=True, exclude_unset=True))
             if isinstance(result := answer.get("result"), dict):
-                results[method] = cast("Json", result)
+                results[method] = cast("dict[str, object]", result)
             elif isinstance(acknowledged := answer.get("params"), dict):
-                results[method] = cast("Json", cast("Json", acknowledged)["notifications"])
+                results[method] = cast("dict[str, object]", cast("dict[str, object]", acknowledged)["notifications"])
             if method == "initialize":
                 done = {"jsonrpc": "2.0", "method": "notifications/initialized"}
                 await to_server.send(SessionMessage(jsonrpc_message_adapter.validate_python(done)))

@@ -22,7 +22,7 @@ def fields(value: object) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
 
 
-class WireBroken(Exception):
+class ConnectionBroken(Exception):
     """The conversation cannot go on; the message says why."""
 
 
@@ -42,23 +42,23 @@ class JsonLines:
         self.broken = self.broken or why
 
     async def send(self, message: Mapping[str, Any]) -> None:
-        """Raises `WireBroken`."""
+        """Raises `ConnectionBroken`."""
         line = f"{json.dumps(message)}\n".encode()
         async with self._sending:
             if self.broken is not None:
-                raise WireBroken(self.broken)
+                raise ConnectionBroken(self.broken)
             whole = False
             try:
                 await self._stdin.send(line)
                 whole = True
             except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-                raise WireBroken("it does not listen any more") from error
+                raise ConnectionBroken("it does not listen any more") from error
             finally:
                 if not whole:  # half a line may be there
                     self.broken = "it does not listen any more"
 
     async def read(self) -> None:
-        """Until the other side says nothing more, or nothing that can be used. Raises `WireBroken` for the latter."""
+        """Until the other side says nothing more, or nothing of use. Raises `ConnectionBroken` for the latter."""
         pending, stray = bytearray(), 0
         while True:
             try:
@@ -71,11 +71,11 @@ class JsonLines:
                 if pending.lstrip().startswith(b"{"):
                     await self._hear_line(bytes(pending))
                 elif pending.strip() and (stray := stray + 1) > MAX_STRAY_LINES:
-                    raise WireBroken("it writes lines that are no messages")
+                    raise ConnectionBroken("it writes lines that are no messages")
                 pending.clear()
             pending += rest
             if len(pending) > MAX_LINE_BYTES:
-                raise WireBroken(f"a message is larger than {MAX_LINE_BYTES} bytes")
+                raise ConnectionBroken(f"a message is larger than {MAX_LINE_BYTES} bytes")
 
     async def _hear_line(self, line: bytes) -> None:
         try:
@@ -87,10 +87,10 @@ class JsonLines:
 
     async def misheard(self) -> None:
         """A line is no JSON."""
-        raise WireBroken("it says what is not JSON")
+        raise ConnectionBroken("it says what is not JSON")
 
 
-class AgentRefused(WireBroken):
+class AgentRefused(ConnectionBroken):
     """The other side answered a request with an error."""
 
     def __init__(self, code: object, message: str) -> None:
@@ -98,7 +98,7 @@ class AgentRefused(WireBroken):
         self.code = code
 
 
-class Wire(JsonLines):
+class JsonRpcConnection(JsonLines):
     """`answer` says what becomes of a request of the other side, None for one that is not known; `heard` is told of
     its notifications. Neither waits.
     """
@@ -116,7 +116,7 @@ class Wire(JsonLines):
         self._asked: dict[object, asyncio.Future[object]] = {}
 
     async def ask(self, method: str, params: dict[str, Any]) -> Mapping[str, Any]:
-        """What is answered; empty where that is no object. Raises `WireBroken`, `AgentRefused`."""
+        """What is answered; empty where that is no object. Raises `ConnectionBroken`, `AgentRefused`."""
         number = next(self._numbers)
         answered: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         self._asked[number] = answered
@@ -128,7 +128,7 @@ class Wire(JsonLines):
         return fields(found)
 
     async def tell(self, method: str, params: dict[str, Any]) -> None:
-        """Raises `WireBroken`."""
+        """Raises `ConnectionBroken`."""
         await self.send({"jsonrpc": "2.0", "method": method, "params": params})
 
     async def hear(self, message: Mapping[str, Any]) -> None:
@@ -160,7 +160,7 @@ class Wire(JsonLines):
         super().end(why)
         for asked in self._asked.values():
             if not asked.done():
-                asked.set_exception(WireBroken(why))
+                asked.set_exception(ConnectionBroken(why))
 
 
 def _refused(error: object) -> AgentRefused:

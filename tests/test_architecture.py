@@ -251,15 +251,23 @@ def test_the_folders_of_contributing_are_the_layers_of_the_import_contract() -> 
     assert [number for number, _ in listed] == sorted(number for number, _ in listed)
 
 
-def public_classes() -> dict[str, list[str]]:
-    """The files that define each public class, by its name."""
+def public_types() -> dict[str, list[str]]:
+    """The files that define each public class or name of a type, by its name."""
     found: dict[str, list[str]] = {}
     for file in sorted(PACKAGE.rglob("*.py")):
         for node in ast.parse(file.read_text()).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                found.setdefault(node.name, []).append(str(file.relative_to(PACKAGE)))
+            match node:
+                case ast.ClassDef(name=name):
+                    pass
+                case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                    if "TypeVar" in ast.unparse(node):
+                        continue
+                case _:
+                    continue
+            if re.match(r"[A-Z]\w*[a-z]", name):
+                found.setdefault(name, []).append(str(file.relative_to(PACKAGE)))
     return found
 
 
-def test_no_two_public_classes_have_the_same_name() -> None:
-    assert {name: files for name, files in public_classes().items() if len(files) > 1} == {}
+def test_no_two_public_types_have_the_same_name() -> None:
+    assert {name: files for name, files in public_types().items() if len(files) > 1} == {}

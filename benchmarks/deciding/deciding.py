@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from benchmarks.deciding.doubles import Trial, Written
 from massgen_mcp.coordination.guidance import Violation, Work
 from massgen_mcp.coordination.procedures import next_step
-from massgen_mcp.coordination.state import Coordination, Decide, Effort, Rules
+from massgen_mcp.coordination.state import Coordination, Effort, Rules
 from massgen_mcp.coordination.testing import shares_of
 from massgen_mcp.coordination.written_tests import DECIDING_RUNS
 from massgen_mcp.events.agent_work import RoundStarted
 from massgen_mcp.events.coordination import AnswerSubmitted, CheckFinished, StageOpened, WinnerChosen
-from massgen_mcp.events.parts import Changes, CheckOutcome, WrittenTest
+from massgen_mcp.events.parts import Changes, CheckOutcome, Decide, WrittenTest
 from massgen_mcp.events.record import AnyEvent
 from massgen_mcp.events.run import AttemptStarted
 

@@ -10,7 +10,7 @@ from benchmarks.deciding.doubles import Trial, World
 from benchmarks.deciding.estimates import Outcome, calls, estimate, gap, right
 from benchmarks.deciding.refuter import challenged, unanimous
 from benchmarks.deciding.variants import Task
-from massgen_mcp.coordination.state import Decide
+from massgen_mcp.events.parts import Decide
 from tests.coordination.reference import OneTest, Reference, Settings, Stage
 
 BASE = World()

@@ -30,7 +30,7 @@ from massgen_mcp.backends.limiter import ProviderLimiter
 from massgen_mcp.backends.thoughts import thoughts_apart
 from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError
-from massgen_mcp.events.agent_work import OWN_QUEUE, Obstacle
+from massgen_mcp.events.agent_work import OWN_QUEUE, WaitReason
 
 MAX_REPLY_BYTES = 8 * 1024 * 1024
 
@@ -76,7 +76,7 @@ class ModelReply:
 class CallHooks:
     """What whoever makes a call hears of it, and may change about it. Each does nothing until it is overridden."""
 
-    def on_wait(self, obstacle: Obstacle | None) -> None:
+    def on_wait(self, obstacle: WaitReason | None) -> None:
         """The call waits for this in the limiter; None: it goes on. In our own queue its time stands still."""
 
     def on_try(self) -> None:
@@ -117,7 +117,7 @@ async def call_model(
     heard = False
     with Countdown(deadline_seconds) as time_left:
 
-        def waits(obstacle: Obstacle | None) -> None:
+        def waits(obstacle: WaitReason | None) -> None:
             if obstacle in OWN_QUEUE:
                 time_left.stop()
             else:
@@ -166,7 +166,7 @@ def _filtered(provider_word: str) -> BackendError:
 
 
 def _let_through(
-    limiter: ProviderLimiter | None, on_wait: Callable[[Obstacle | None], None]
+    limiter: ProviderLimiter | None, on_wait: Callable[[WaitReason | None], None]
 ) -> AbstractAsyncContextManager[Callable[[], None]]:
     return nullcontext(lambda: None) if limiter is None else limiter.slot(on_wait)
 

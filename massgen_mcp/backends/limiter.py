@@ -29,7 +29,7 @@ from massgen_mcp.backends.leases import (
 )
 from massgen_mcp.config.access.limits import RateLimits
 from massgen_mcp.errors import BackendError, DropReason
-from massgen_mcp.events.agent_work import OWN_QUEUE, Obstacle
+from massgen_mcp.events.agent_work import OWN_QUEUE, WaitReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class ProviderLimiter:
         self._limits: list[RateLimits] = []
         self._line: deque[_Place] = deque()
         """Those who wait, and whoever is just being let through; the first one looks for a gap."""
-        self._in_the_way: tuple[Obstacle, float | None] | None = None
+        self._in_the_way: tuple[WaitReason, float | None] | None = None
         """What those who wait were told last, and when time removes it; None while it is a limit of our own."""
         self._under_way = 0
         self._sent: deque[float] = deque()
@@ -164,7 +164,7 @@ class ProviderLimiter:
         return not self._limits and anyio.current_time() > self._last_sent + self._policy.memory
 
     @asynccontextmanager
-    async def slot(self, on_wait: Callable[[Obstacle | None], None]) -> AsyncGenerator[Callable[[], None]]:
+    async def slot(self, on_wait: Callable[[WaitReason | None], None]) -> AsyncGenerator[Callable[[], None]]:
         """Let one call through as soon as nothing is in its way; whoever is cancelled while waiting leaves no trace.
 
         `on_wait` hears what the call waits for, again when that changes, and None when it goes on; nothing if it need
@@ -206,7 +206,7 @@ class ProviderLimiter:
 
     # -- what is in the way -----------------------------------------------------------------------------------------
 
-    def _obstacle(self) -> Obstacle | None:
+    def _obstacle(self) -> WaitReason | None:
         now = anyio.current_time()
         self._forget_sent(now)
         if self._circuit.blocks(now):
@@ -233,7 +233,7 @@ class ProviderLimiter:
     def _pause_ends(self) -> float:
         return max(self._paused_until, self._lease.paused_until) if self._lease else self._paused_until
 
-    def _until(self, obstacle: Obstacle) -> float | None:
+    def _until(self, obstacle: WaitReason) -> float | None:
         """When time alone removes the obstacle; None when something has to happen first."""
         match obstacle:
             case "circuit":
@@ -246,7 +246,7 @@ class ProviderLimiter:
             case "concurrency":
                 return None
 
-    def _refuse_in_vain(self, obstacle: Obstacle) -> None:
+    def _refuse_in_vain(self, obstacle: WaitReason) -> None:
         now, until = anyio.current_time(), self._until(obstacle)
         if obstacle == "circuit" and self._circuit.outlasts_patience:
             raise self._circuit.refusal(self._address, now)
@@ -315,7 +315,7 @@ class ProviderLimiter:
         if self._line:
             self._line[0].wake()
 
-    def _show(self, obstacle: Obstacle) -> None:
+    def _show(self, obstacle: WaitReason) -> None:
         """What is in the way of the first one is in the way of all behind it: they are woken when that is new. Which
         limit of our own it is changes with every call that is let through, and concerns the first one only.
         """
@@ -347,10 +347,10 @@ class _Place:
     """One call's place in the line."""
 
     def __init__(self) -> None:
-        self.announced: Obstacle | None = None
+        self.announced: WaitReason | None = None
         self._woken = anyio.Event()
 
-    def tell(self, obstacle: Obstacle, on_wait: Callable[[Obstacle | None], None]) -> None:
+    def tell(self, obstacle: WaitReason, on_wait: Callable[[WaitReason | None], None]) -> None:
         if obstacle != self.announced:
             self.announced = obstacle
             on_wait(obstacle)

@@ -50,8 +50,8 @@ from massgen_mcp.config.models.backends import (
     ScriptedBackendConfig,
 )
 from massgen_mcp.config.models.http_backends import (
+    AnyHttpBackend,
     AzureBackendConfig,
-    HttpBackend,
     LocalServerConfig,
     OllamaBackendConfig,
 )
@@ -168,7 +168,7 @@ def _ag2(config: Ag2BackendConfig, environ: Mapping[str, str], _private: Path | 
 
 
 def _http_backend(
-    config: HttpBackend, environ: Mapping[str, str], _private: Path | None, redactor: Redactor
+    config: AnyHttpBackend, environ: Mapping[str, str], _private: Path | None, redactor: Redactor
 ) -> Backend:
     _check_variables(config, environ)
     given = dict(environ)  # as it is now, whenever the first call is
@@ -184,7 +184,7 @@ _MADE: Mapping[MemberKind[Any], Callable[..., Backend]] = {
 }
 
 
-def _wire(config: HttpBackend, environ: Mapping[str, str], redactor: Redactor) -> Backend:
+def _wire(config: AnyHttpBackend, environ: Mapping[str, str], redactor: Redactor) -> Backend:
     endpoint = _endpoint(config, environ, redactor)
     if isinstance(config, LocalServerConfig):
         from massgen_mcp.backends.local_server import LocalServerBackend
@@ -193,7 +193,7 @@ def _wire(config: HttpBackend, environ: Mapping[str, str], redactor: Redactor) -
     return _of_wire(config, endpoint, environ)
 
 
-def _of_wire(config: HttpBackend, endpoint: "Endpoint", environ: Mapping[str, str]) -> Backend:
+def _of_wire(config: AnyHttpBackend, endpoint: "Endpoint", environ: Mapping[str, str]) -> Backend:
     match provider_for(config, environ).wire:
         case "responses":
             from massgen_mcp.backends.openai_responses import ResponsesBackend
@@ -220,7 +220,7 @@ def _of_wire(config: HttpBackend, endpoint: "Endpoint", environ: Mapping[str, st
             return GeminiBackend(endpoint)
 
 
-def _check_variables(config: HttpBackend, environ: Mapping[str, str]) -> None:
+def _check_variables(config: AnyHttpBackend, environ: Mapping[str, str]) -> None:
     find_key(config, environ)  # raises for one that cannot be a key
     for names in missing_variables(config, environ):
         message = f"no key or address for model {config.model!r}: set {' or '.join(names)} in the environment"
@@ -231,7 +231,7 @@ def _check_variables(config: HttpBackend, environ: Mapping[str, str]) -> None:
         raise BackendError("bad_request", f"{flags}: not at the compatible endpoint, where {row.base_url_variable} is")
 
 
-def _endpoint(config: HttpBackend, environ: Mapping[str, str], redactor: Redactor) -> "Endpoint":
+def _endpoint(config: AnyHttpBackend, environ: Mapping[str, str], redactor: Redactor) -> "Endpoint":
     from massgen_mcp.backends.http import Endpoint
 
     provider, key = provider_for(config, environ), find_key(config, environ)

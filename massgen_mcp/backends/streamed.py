@@ -22,7 +22,7 @@ _WHOLE = re.compile(r'(?:[^"\\]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
 """As much of a string's JSON text as can be decoded by itself."""
 _CUT_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?")
 """The beginning of an escape, at the end of what has come."""
-State = Literal["start", "before name", "name", "before value", "other", "wanted", "over"]
+ScanState = Literal["start", "before name", "name", "before value", "other", "wanted", "over"]
 """`name`: in a name, or after it; `wanted`: in the text that is looked for; `other`: in any other value."""
 
 
@@ -43,7 +43,7 @@ class Draft:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._state: State = "start"
+        self._state: ScanState = "start"
         self._held = ""
         """The beginning of what cannot be read yet: an escape that is cut, or a name."""
         self._half = ""
@@ -87,7 +87,7 @@ class Draft:
             text, self._half = text[:-1], text[-1]
         return clean(text)
 
-    def _step(self, character: str) -> State:
+    def _step(self, character: str) -> ScanState:
         """Where one character outside of it leads."""
         if self._quoted:
             return self._in_string(character)
@@ -111,7 +111,7 @@ class Draft:
             case "wanted" | "over":
                 return self._state
 
-    def _in_string(self, character: str) -> State:
+    def _in_string(self, character: str) -> ScanState:
         """Of a name, or of a value that is not looked for."""
         if self._state == "name":
             self._held += character
@@ -119,7 +119,7 @@ class Draft:
         self._escaped = character == "\\" and not self._escaped
         return self._state
 
-    def _in_value(self, character: str) -> State:
+    def _in_value(self, character: str) -> ScanState:
         """Of a value that is not looked for, of any kind."""
         self._quoted = character == '"'
         if character in "{[":

@@ -12,7 +12,7 @@ from pathlib import Path
 from massgen_mcp.changes.apply_records import ChangeStep, IntentPart, planned, steps_between
 from massgen_mcp.changes.base import BaseDirectory
 from massgen_mcp.changes.choosing import Chosen, Patch, choose
-from massgen_mcp.changes.files import TreeFile
+from massgen_mcp.changes.files import TreeFiles
 from massgen_mcp.changes.git import Git
 from massgen_mcp.changes.held_directory import HeldDirectory
 from massgen_mcp.changes.obstacles import Obstacle, obstacles
@@ -145,8 +145,6 @@ _ENDS_OF_LINES = (b"text", b"eol")
 _NO = (b"unspecified", b"unset")
 _INSTEAD = "apply it to the working tree instead"
 _BY = "massgen <massgen@localhost>"
-
-TreeFiles = dict[bytes, TreeFile]
 
 
 @dataclass(frozen=True, slots=True)

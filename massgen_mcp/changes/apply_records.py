@@ -70,7 +70,7 @@ STAGED = ("old", "new", "taken", "left")
 """The directories in it: see `IntentPart`."""
 INTENT_VERSION = 1
 
-Phase = Literal["staging", "changing", "done"]
+ApplyPhase = Literal["staging", "changing", "done"]
 """`staging`: no file is changed. `changing`: some may be. `done`: all are."""
 
 
@@ -116,7 +116,7 @@ class Intent:
 
     parts: tuple[IntentPart, ...]
     facts: dict[str, Any]
-    phase: Phase = "staging"
+    phase: ApplyPhase = "staging"
 
 
 def planned(name: str, root: Path, steps: Iterable[ChangeStep]) -> IntentPart:
@@ -149,7 +149,7 @@ def read_intent(file: Path) -> Intent | None:
         if document["v"] > INTENT_VERSION:
             raise MassgenError("journal_newer", f"{file} was written by a newer massgen-mcp; upgrade to go on")
         parts = tuple(_part(part) for part in document["parts"])
-        phases: tuple[Phase, ...] = get_args(Phase)
+        phases: tuple[ApplyPhase, ...] = get_args(ApplyPhase)
         return Intent(parts, dict(document["told"]), phases[phases.index(document["phase"])])
     except FileNotFoundError:
         return None

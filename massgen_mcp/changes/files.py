@@ -34,6 +34,10 @@ class TreeFile(NamedTuple):
     blob: str
 
 
+TreeFiles = dict[bytes, TreeFile]
+"""By their paths."""
+
+
 class TooLarge(Exception):
     """A directory is larger than what is taken. The message says how large it may be."""
 

@@ -19,10 +19,10 @@ from typing import TypeAlias
 
 from massgen_mcp.changes.apply_records import (
     STAGED,
+    ApplyPhase,
     ChangeStep,
     Intent,
     IntentPart,
-    Phase,
     parents_of,
     read_intent,
     write_intent,
@@ -38,7 +38,7 @@ Contents: TypeAlias = Callable[[TreeFile], bytes]
 Held: TypeAlias = list[tuple[IntentPart, HeldDirectory]]
 """The parts of an intent, each with its directory."""
 
-_UNSETTLED: dict[Phase, str] = {
+_UNSETTLED: dict[ApplyPhase, str] = {
     "staging": "nothing is changed, but what lies beside the files could not be removed",
     "changing": "the files are half changed and could not be put back",
     "done": "the files are changed, but that could not be written down",

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 
 from massgen_mcp.changes.base import Base, path_text
 from massgen_mcp.changes.copies import copy_ignored, copy_installed, known_as, place_in
-from massgen_mcp.changes.files import LINK, TreeFile
+from massgen_mcp.changes.files import LINK, TreeFile, TreeFiles
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
 from massgen_mcp.checks.output import IGNORED_CURE, Hindrance, excerpt_of, hindrance_of, last_of, not_there, tests_in
 from massgen_mcp.checks.protected import Protection
@@ -108,8 +108,6 @@ class BaseOutcomes:
 
 TEST_SECONDS = 60
 """The script of a test is ended after so long, or after the time of a check if that is less."""
-
-TreeFiles = dict[bytes, TreeFile]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from massgen_mcp.events.parts import Obstacle
+from massgen_mcp.events.parts import CheckObstacle
 
 MAX_CHARACTERS = 2_000
 MAX_TELLING = 20
@@ -155,7 +155,7 @@ _WHOLE_PATH = re.compile(r"(?<![\w.])/[^\s'\"`:,;()\[\]]+")
 class Hindrance:
     """What was in the way, and how that is changed."""
 
-    obstacle: Obstacle
+    obstacle: CheckObstacle
     cure: str
 
 

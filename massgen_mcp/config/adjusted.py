@@ -15,8 +15,9 @@ from massgen_mcp.config.diagnostics import problems_of, show_name, show_place
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.http_backends import HttpBackendConfig
-from massgen_mcp.config.models.orchestrator import ContextPath, Decide
+from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.events.parts import Decide
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,6 @@ from massgen_mcp.config.models.config import AgentSettings, Config, CustomTool
 from massgen_mcp.config.normalize import OF_THE_AGENT
 from massgen_mcp.config.providers.catalog import PROVIDERS
 
-Json = dict[str, Any]
-
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _KEY = {"type": "string", "pattern": r"^\$\{[A-Z_][A-Z0-9_]*\}$"}
 """`api_key: ${NAME}`, which means `api_key_env: NAME`."""
@@ -66,13 +64,13 @@ def _in_files(text: str) -> str:
     return re.sub(r"\b(None|True|False)\b(?!`)", lambda found: written[found[0]], " ".join(text.split()))
 
 
-def config_schema() -> Json:
+def config_schema() -> dict[str, Any]:
     """The JSON schema of a config file in the spelling of this program; what MassGen spells differently is not in it.
 
     It is no second judge: what it allows may still be refused, for reasons that no schema can say.
     """
-    schema: Json = Config.model_json_schema()
-    parts: Json = schema["$defs"]
+    schema: dict[str, Any] = Config.model_json_schema()
+    parts: dict[str, Any] = schema["$defs"]
     kinds = [Config, *(kind for kind in subclasses(Settings) if kind.__name__ in parts)]
     for kind in kinds:
         _describe(kind, schema if kind is Config else parts[kind.__name__])
@@ -85,28 +83,28 @@ def subclasses(kind: type[BaseModel]) -> list[type[BaseModel]]:
     return [each for below in kind.__subclasses__() for each in (below, *subclasses(below))]
 
 
-def _describe(kind: type[BaseModel], schema: Json) -> None:
+def _describe(kind: type[BaseModel], schema: dict[str, Any]) -> None:
     schema["description"] = about(kind)
     for name, text in meanings(kind).items():
         schema["properties"][name]["description"] = text
 
 
-def _as_in_files(schema: Json, parts: Json) -> None:
+def _as_in_files(schema: dict[str, Any], parts: dict[str, Any]) -> None:
     """What a file may write in another place or way than the models have it (see `normalize`)."""
-    agent: Json = parts[AgentSettings.__name__]
+    agent: dict[str, Any] = parts[AgentSettings.__name__]
     agent["properties"]["commands"]["anyOf"].append({"type": "boolean"})
-    tools: Json = agent["properties"]["custom_tools"]
+    tools: dict[str, Any] = agent["properties"]["custom_tools"]
     tools["items"] = {"anyOf": [tools["items"], {"type": "string"}]}
     parts[CustomTool.__name__]["required"] = []
     moved = {name: agent["properties"][name] for name in OF_THE_AGENT}
     aliases = {row.type: list(row.aliases) for row in PROVIDERS if row.aliases}
     for kind in subclasses(PricedBackendConfig):
         if kind.__name__ in parts:
-            backend: Json = parts[kind.__name__]
+            backend: dict[str, Any] = parts[kind.__name__]
             backend["properties"] |= {name: part for name, part in moved.items() if name not in backend["properties"]}
             if "api_key_env" in backend["properties"]:
                 backend["properties"]["api_key"] = {**_KEY, "description": "`${NAME}` means `api_key_env: NAME`."}
-            _with_aliases(cast("Json", backend["properties"]["type"]), aliases)
+            _with_aliases(cast("dict[str, Any]", backend["properties"]["type"]), aliases)
     for part in parts.values():
         part["required"] = [name for name in part.get("required", ()) if name not in FILLED_IN]
     one = {"$ref": f"#/$defs/{AgentSettings.__name__}", "description": "A team of one, in place of `agents`."}
@@ -115,7 +113,7 @@ def _as_in_files(schema: Json, parts: Json) -> None:
     schema["oneOf"] = [{"required": ["agents"]}, {"required": ["agent"]}]
 
 
-def _with_aliases(kind: Json, aliases: dict[str, list[str]]) -> None:
+def _with_aliases(kind: dict[str, Any], aliases: dict[str, list[str]]) -> None:
     """`type` with the further names of a provider."""
     if names := kind.get("enum"):
         kind["enum"] = [name for own in cast("list[str]", names) for name in (own, *aliases.get(own, ()))]

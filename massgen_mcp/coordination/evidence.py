@@ -6,16 +6,10 @@ files: it is flaky. So that a flaky one is found out, what tells answers apart i
 """
 
 from collections.abc import Mapping
-from typing import Literal
 
 from massgen_mcp.events.coordination import FilesChecked
-from massgen_mcp.events.parts import CheckOutcome, Verdict
+from massgen_mcp.events.parts import CheckOutcome, ChecksPolicy, ChecksVerdict
 
-ChecksPolicy = Literal["informative", "required", "goal"]
-"""`informative`: voters see the evidence and decide. `required`: besides, an answer cannot win if another one passes a
-check that it fails, and fails none that it passes. `goal`: the same; answers that change nothing are checked, too, and
-the final files have to pass what fails on the base.
-"""
 RUNS = 2
 """So often a check is run that tells answers apart."""
 
@@ -114,7 +108,7 @@ def void(checked: FilesChecked) -> tuple[CheckOutcome, ...]:
     return tuple(one for one in checked.outcomes if one.result == "not_run" or one.obstacle is not None)
 
 
-def verdict(final: FilesChecked, answers: Evidence) -> Verdict | None:
+def verdict(final: FilesChecked, answers: Evidence) -> ChecksVerdict | None:
     """None: the final files are those of the base, so there was nothing to check."""
     if not final.outcomes and not final.problem:
         return None

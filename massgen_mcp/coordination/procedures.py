@@ -12,10 +12,10 @@ from massgen_mcp.coordination.count import drawn, lot
 from massgen_mcp.coordination.deciding import NextStep, best_so_far, decision, won
 from massgen_mcp.coordination.effort import next_asked
 from massgen_mcp.coordination.failing_test import before_answers
-from massgen_mcp.coordination.state import Coordination, Decide
+from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.coordination.testing import awaited_writers, best_of, chosen, due_runs, files_of, tests_of
 from massgen_mcp.events.coordination import StageOpened, WinnerChosen
-from massgen_mcp.events.parts import LEAST_ANSWERS, StageReason
+from massgen_mcp.events.parts import LEAST_ANSWERS, Decide, StageReason
 
 MOST_WRITERS = 2
 

@@ -40,7 +40,6 @@ from typing import Literal, assert_never
 from massgen_mcp.coordination.answer_text import MAX_OVERLAP, Novelty, is_visible, overlap
 from massgen_mcp.coordination.count import Count, StandingVote
 from massgen_mcp.coordination.evidence import (
-    ChecksPolicy,
     excluded,
     passed_once,
     passes,
@@ -97,7 +96,9 @@ from massgen_mcp.events.parts import (
     Camp,
     Changes,
     CheckOutcome,
+    ChecksPolicy,
     Claim,
+    Decide,
     Effort,
     RoundKind,
     StageKind,
@@ -131,10 +132,6 @@ from massgen_mcp.events.run import (
 
 EarlyDecision = Literal["off", "proven", "majority"]
 
-Decide = Literal["auto", "vote", "checks", "synthesise", "judge"]
-"""How the winner is found: by votes; by tests that the team writes, and by votes where those do not tell; an agent
-writes it from all answers; a judge compares them. `auto`: tests where three answers or more have different files.
-"""
 STAGE_TOOLS: Mapping[StageKind, str] = {
     "test": "submit_tests",
     "synthesise": "submit_synthesis",

@@ -21,7 +21,7 @@ from massgen_mcp.config.adjusted import RequestedLimits, given_path
 from massgen_mcp.editors.choices import ASK, CODE, DEFAULT, MODES, Choice, as_options, teams
 from massgen_mcp.editors.turn import Turn, question_of
 from massgen_mcp.errors import FAULTS_OF_THE_MACHINE, MassgenError
-from massgen_mcp.json_rpc import UNKNOWN_METHOD, Wire, WireBroken
+from massgen_mcp.json_rpc import UNKNOWN_METHOD, ConnectionBroken, JsonRpcConnection
 from massgen_mcp.request.build import CallerRequest, build_request
 from massgen_mcp.request.harm import granted_by
 from massgen_mcp.request.team import NamedTeam, choose_team
@@ -77,7 +77,7 @@ class EditorSession:
         return as_options(self.team, self.teams, self.mode)
 
 
-class EditorAgent(Wire):
+class EditorAgent(JsonRpcConnection):
     """What takes its time runs in `tasks`; `read` has to be running."""
 
     def __init__(
@@ -118,12 +118,12 @@ class EditorAgent(Wire):
         except MassgenError as error:
             code = INTERNAL if error.code in FAULTS_OF_THE_MACHINE else INVALID_PARAMS
             reply = self._error(code, f"{error.code}: {error}")
-        except WireBroken:
+        except ConnectionBroken:
             return
         except Exception as error:  # one request that fails must not end the others
             logger.warning("%s failed: %s", method, error, exc_info=error)
             reply = self._error(INTERNAL, f"internal: {type(error).__name__}: {error}")
-        with suppress(WireBroken):
+        with suppress(ConnectionBroken):
             await self.reply(number, reply)
 
     def _error(self, code: int, message: str) -> dict[str, Any]:
@@ -137,7 +137,7 @@ class EditorAgent(Wire):
         """What answers no request; it must not end the others."""
         try:
             await work()
-        except WireBroken:
+        except ConnectionBroken:
             pass
         except Exception as error:  # as above
             logger.warning("a run cannot be followed or cancelled: %s", error, exc_info=error)

@@ -8,7 +8,7 @@ import anyio.to_thread
 from anyio.abc import ByteReceiveStream, ByteSendStream
 
 from massgen_mcp.editors.agent import EditorAgent
-from massgen_mcp.json_rpc import WireBroken
+from massgen_mcp.json_rpc import ConnectionBroken
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.server.transport import leave, leave_with_parent
 from massgen_mcp.threads import in_thread
@@ -28,7 +28,7 @@ async def serve_editor(service: RunService, environ: Mapping[str, str]) -> None:
         agent = EditorAgent(_Output(writing), _Input(reading), service, environ, tasks)
         try:
             await agent.read()
-        except WireBroken as broken:
+        except ConnectionBroken as broken:
             sys.stderr.write(f"ERROR invalid_arguments: the editor cannot be understood: {broken}\n")
         leave()
 

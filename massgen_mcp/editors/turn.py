@@ -13,7 +13,7 @@ import anyio
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.run import InputRequired
-from massgen_mcp.json_rpc import AgentRefused, Wire, fields
+from massgen_mcp.json_rpc import AgentRefused, JsonRpcConnection, fields
 from massgen_mcp.markers import marked
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import Phase
@@ -48,10 +48,12 @@ WAYS = Ways(
 
 
 class Turn:
-    """What is told goes to `session_id` at the other end of `wire`. `applies`: changes are offered to the person."""
+    """What is told goes to `session_id` at the other end of `connection`. `applies`: changes are offered to the
+    person.
+    """
 
-    def __init__(self, service: RunService, wire: Wire, session_id: str, *, applies: bool) -> None:
-        self._service, self._wire, self._session_id = service, wire, session_id
+    def __init__(self, service: RunService, connection: JsonRpcConnection, session_id: str, *, applies: bool) -> None:
+        self._service, self._connection, self._session_id = service, connection, session_id
         self._applies = applies
         self._run_id: str | None = None
         self._seen = 0
@@ -102,7 +104,7 @@ class Turn:
         await self._tell({"sessionUpdate": kind, "content": {"type": "text", "text": text}})
 
     async def _tell(self, update: dict[str, Any]) -> None:
-        await self._wire.tell("session/update", {"sessionId": self._session_id, "update": update})
+        await self._connection.tell("session/update", {"sessionId": self._session_id, "update": update})
 
     async def _followed(self, run_id: str) -> RunView:
         view = await self._service.look(run_id)
@@ -190,7 +192,7 @@ class Turn:
         with anyio.CancelScope() as self._asking:
             try:
                 params = {"sessionId": self._session_id, "toolCall": dict(call), "options": shown}
-                reply = await self._wire.ask("session/request_permission", params)
+                reply = await self._connection.ask("session/request_permission", params)
             except AgentRefused:
                 return None
             match reply:

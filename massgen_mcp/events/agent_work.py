@@ -16,10 +16,10 @@ from massgen_mcp.events.parts import (
 
 CallPurpose = Literal["coordinate", "present", "evaluate", "condense"]
 
-Obstacle = Literal["concurrency", "requests_per_minute", "retry_after", "circuit"]
+WaitReason = Literal["concurrency", "requests_per_minute", "retry_after", "circuit"]
 """Why a call is not sent yet: limits of ours, a provider that asked for a pause, or one that is down."""
 
-OWN_QUEUE: frozenset[Obstacle | None] = frozenset({"concurrency", "requests_per_minute"})
+OWN_QUEUE: frozenset[WaitReason | None] = frozenset({"concurrency", "requests_per_minute"})
 """Obstacles that we put up ourselves. Whoever waits for one of them must not be blamed for the time."""
 
 
@@ -103,7 +103,7 @@ class ModelCallWaiting(Event):
     type: Literal["model_call_waiting"] = "model_call_waiting"
     agent: str
     call_id: str
-    obstacle: Obstacle
+    obstacle: WaitReason
     """Why it waits."""
 
 

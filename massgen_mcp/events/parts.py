@@ -55,6 +55,17 @@ winner; before anybody answers write a test that fails on the unchanged files; s
 to print.
 """
 
+ChecksPolicy = Literal["informative", "required", "goal"]
+"""`informative`: voters see the evidence and decide. `required`: besides, an answer cannot win if another one passes a
+check that it fails, and fails none that it passes. `goal`: the same; answers that change nothing are checked, too, and
+the final files have to pass what fails on the base.
+"""
+
+Decide = Literal["auto", "vote", "checks", "synthesise", "judge"]
+"""How the winner is found: by votes; by tests that the team writes, and by votes where those do not tell; an agent
+writes it from all answers; a judge compares them. `auto`: tests where three answers or more have different files.
+"""
+
 Effort = Literal["low", "auto", "high"]
 """How many agents are asked before answers are compared: see `coordination.effort`."""
 FIRST_ASKED: Mapping[Effort, int | None] = {"low": 2, "auto": 3, "high": None}
@@ -185,13 +196,13 @@ class Camp(Event):
     """For all of them together."""
 
 
-Obstacle = Literal["program_missing", "no_network", "read_only", "no_toolchain", "not_permitted"]
+CheckObstacle = Literal["program_missing", "no_network", "read_only", "no_toolchain", "not_permitted"]
 """What keeps a check from saying anything of the code: a program, the network, a place to write to, a toolchain, or a
 permission that the sandbox does not give.
 """
 
 
-Verdict = Literal["passed", "failed", "nothing_checked"]
+ChecksVerdict = Literal["passed", "failed", "nothing_checked"]
 """What the checks say of the final files: all that said something passed; some failed; none said anything."""
 
 
@@ -242,7 +253,7 @@ class CheckOutcome(Event):
     """So often it was run on these files."""
     flaky: bool = False
     """Whether these runs came out differently: then it failed at least once, and counts neither for nor against."""
-    obstacle: Obstacle | None = None
+    obstacle: CheckObstacle | None = None
     """What of the environment it looks to have failed for, and not for the code; None: nothing."""
     cure: str = ""
     """What to change so that it can run, where there is an obstacle, or it misses a file that git ignores."""

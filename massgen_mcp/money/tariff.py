@@ -16,7 +16,7 @@ from massgen_mcp.config.access.members import asked_by, known
 from massgen_mcp.config.access.prices import Guess, PriceAs, guess_of, price_as_of
 from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.common import Price
-from massgen_mcp.config.models.http_backends import HttpBackend
+from massgen_mcp.config.models.http_backends import AnyHttpBackend
 from massgen_mcp.config.providers.catalog import MESSAGES_OUTPUT
 from massgen_mcp.events.parts import Cost, PriceSource, Usage
 from massgen_mcp.threads import imported
@@ -103,7 +103,7 @@ def _of_member(config: BackendConfig) -> Tariff:
     return Tariff(config.model, config.price, member.listed_at, limitable=member.limitable)
 
 
-def _of_model(config: HttpBackend, environ: Mapping[str, str]) -> Tariff:
+def _of_model(config: AnyHttpBackend, environ: Mapping[str, str]) -> Tariff:
     provider = provider_for(config, environ)
     listed_at = provider.base_url if provider.base_url.lower().startswith("https://") else None
     own = _limits_in(config.extra_body)

@@ -11,7 +11,7 @@ from pydantic import Field
 from massgen_mcp.events.run import InputGiven, InputRequired
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.prompts import ASK_THE_ASKER
-from massgen_mcp.tools.base import Arguments, CheckedTool, Text, ToolRefused, ToolResult, tool_spec
+from massgen_mcp.tools.base import Arguments, CheckedTool, ToolRefused, ToolResult, WellFormedText, tool_spec
 
 WAIT_SECONDS = 600.0
 """So long an agent waits for a decision before it goes on without one."""
@@ -19,7 +19,7 @@ NO_DECISION = "There was no decision in time. Continue with the most sensible as
 
 
 class Question(Arguments):
-    question: Annotated[Text, Field(min_length=1)]
+    question: Annotated[WellFormedText, Field(min_length=1)]
 
 
 class CallerQuestions:

@@ -47,9 +47,9 @@ from massgen_mcp.orchestration.window import (
     NOTED_WITHIN,
     ROOM_STEPS,
     ROOMY,
-    Part,
     RoomStep,
     Transcript,
+    WindowPart,
     abilities_of,
     most_of_each,
     window_of,
@@ -138,7 +138,7 @@ class Conversation:
             case _:
                 assert_never(event)
 
-    def tell(self, text: str, part: Part = "work") -> None:
+    def tell(self, text: str, part: WindowPart = "work") -> None:
         self._transcript.add(UserMessage(text), part)
 
     def reply_to(self, call: ToolCall, text: str, *, is_error: bool) -> None:

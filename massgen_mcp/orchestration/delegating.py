@@ -15,10 +15,10 @@ from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.tools.base import (
     Arguments,
     CheckedTool,
-    Text,
     Tool,
     ToolRefused,
     ToolResult,
+    WellFormedText,
     parse_arguments,
     tool_spec,
 )
@@ -37,7 +37,7 @@ RESULT_CHARACTERS = 20_000
 class Delegate(Arguments):
     """What is empty or 0 was not said; many models fill in what they may leave out."""
 
-    question: Annotated[Text, Field(min_length=1, description="The whole task; the team sees nothing else.")]
+    question: Annotated[WellFormedText, Field(min_length=1, description="The whole task; the team sees nothing else.")]
     config: str = Field(default="", description="A ready-made team, or your own YAML file. Default: a team like yours.")
     max_usd: float = Field(default=0, ge=0)
     max_seconds: float = Field(default=0, ge=0)

@@ -34,7 +34,7 @@ from massgen_mcp.orchestration.round_request import file_notes, shown_changes
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.window import all_within, within
 from massgen_mcp.run_state.agents import Vote
-from massgen_mcp.tools.base import Arguments, Text, ToolRefused, decoded, parse_arguments
+from massgen_mcp.tools.base import Arguments, ToolRefused, WellFormedText, decoded, parse_arguments
 from massgen_mcp.tools.workflow import NewAnswer
 
 PresentationEvent = PresentationStarted | PresentationFailed | WorkEvent
@@ -240,8 +240,8 @@ def _votes(live_run: LiveRun) -> list[Vote]:
 
 
 class _Restart(Arguments):
-    reason: Text
-    instructions: Text
+    reason: WellFormedText
+    instructions: WellFormedText
 
 
 async def evaluate(member: Member, answer: str, attempt: Attempt) -> AnswerEvaluated:

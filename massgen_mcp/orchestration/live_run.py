@@ -25,7 +25,7 @@ from massgen_mcp.run_state.caller import Caller
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.workspace.directory import Workspace
 
-Report = Callable[[BaseException], str]
+FaultReport = Callable[[BaseException], str]
 """Puts an error with its stack trace where the operator finds it; returns what an agent's record says about it."""
 
 
@@ -34,7 +34,7 @@ def name_only(error: BaseException) -> str:
     return f"{type(root_causes(error)[0]).__name__} in massgen-mcp"
 
 
-def fault_of(error: Exception, report: Report) -> BackendError:
+def fault_of(error: Exception, report: FaultReport) -> BackendError:
     """Why the agent in whose work `error` was raised falls out; `internal` where no model or provider is to blame.
 
     Raises `error` again if it is the storage's.
@@ -120,7 +120,7 @@ class _Limit(NamedTuple):
 
 class LiveRun:
     def __init__(
-        self, state: RunState, journal: Journal, *, asks_first: bool = False, report: Report = name_only
+        self, state: RunState, journal: Journal, *, asks_first: bool = False, report: FaultReport = name_only
     ) -> None:
         """`asks_first`: at the cap the caller decides, instead of the run coming to its end."""
         self.state = state

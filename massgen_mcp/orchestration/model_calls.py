@@ -33,8 +33,8 @@ from massgen_mcp.events.agent_work import (
     ModelCallStarted,
     ModelCallWaiting,
     ModelReplied,
-    Obstacle,
     TextDelta,
+    WaitReason,
 )
 from massgen_mcp.events.parts import CitationRecord, Cost, ToolCallRecord, Usage
 from massgen_mcp.money.reservations import CallEstimate
@@ -140,7 +140,7 @@ class _ModelCall(CallHooks):
             raise
         self._clock = _CallClock()
 
-    def on_wait(self, obstacle: Obstacle | None) -> None:
+    def on_wait(self, obstacle: WaitReason | None) -> None:
         self._clock.wait(obstacle)
         name, call_id = self._member.name, self._call_id
         if obstacle is None:
@@ -280,7 +280,7 @@ class _CallClock:
         now = anyio.current_time()
         return now - self._began - self._queued - (now - self._since if self._since is not None else 0.0)
 
-    def wait(self, obstacle: Obstacle | None) -> None:
+    def wait(self, obstacle: WaitReason | None) -> None:
         now = anyio.current_time()
         if self._since is not None:
             self._queued += now - self._since

@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import cast
 
 from massgen_mcp.backends.base import WORKFLOW_TOOLS, JsonObject, JsonValue, ToolSpec
-from massgen_mcp.coordination.evidence import ChecksPolicy
 from massgen_mcp.coordination.guidance import Ballot, Violation, ViolationCode
+from massgen_mcp.events.parts import ChecksPolicy
 from massgen_mcp.markers import marked
 from massgen_mcp.request.question import EarlierTurn
 

@@ -23,7 +23,7 @@ from massgen_mcp.events.record import LogRecord
 from massgen_mcp.money.budget import Budget
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.ask_caller import CallerQuestions
-from massgen_mcp.orchestration.live_run import AnswerStore, Report, name_only
+from massgen_mcp.orchestration.live_run import AnswerStore, FaultReport, name_only
 from massgen_mcp.orchestration.nested_runs import NestedRuns
 from massgen_mcp.request.question import EarlierTurn
 from massgen_mcp.run_state.state import RunState
@@ -126,7 +126,7 @@ class RunSpec:
     """Where agents may start runs, if they may."""
     judge: FileJudge | None = None
     """What checks the files of answers, if the run has checks."""
-    report: Report = name_only
+    report: FaultReport = name_only
     """Where errors of our own go, with their traces."""
 
     def begin(self, past: Iterable[LogRecord] = ()) -> RunState:

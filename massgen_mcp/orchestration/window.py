@@ -24,7 +24,7 @@ SHOWN = 0.4
 LEAST_SHOWN = 100
 """Characters of one text."""
 
-Part = Literal["lasting", "ballot", "note", "work"]
+WindowPart = Literal["lasting", "ballot", "note", "work"]
 """Lasting is the question and what the caller says. Of ballots the last one stays. A note takes the place of work."""
 
 
@@ -53,7 +53,7 @@ ROOM_STEPS = (
 @dataclass(frozen=True, slots=True)
 class _Entry:
     message: Message
-    part: Part
+    part: WindowPart
     shortened: Callable[[int], Message] | None = None
 
 
@@ -65,7 +65,9 @@ class Transcript:
     def messages(self) -> tuple[Message, ...]:
         return tuple(entry.message for entry in self._entries)
 
-    def add(self, message: Message, part: Part = "work", shortened: Callable[[int], Message] | None = None) -> None:
+    def add(
+        self, message: Message, part: WindowPart = "work", shortened: Callable[[int], Message] | None = None
+    ) -> None:
         """`shortened` makes the same message with at most so many characters of its text."""
         self._entries.append(_Entry(message, part, shortened))
 

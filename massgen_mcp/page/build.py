@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from massgen_mcp.config.models.orchestrator import ChecksPolicy
 from massgen_mcp.events.agent_work import TextDelta
+from massgen_mcp.events.parts import ChecksPolicy
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.page.data import (
     Answer,

@@ -13,7 +13,7 @@ from massgen_mcp.run_state.status import RunStatus
 CallEnd = Literal["replied", "failed", "stopped", "lost", "open"]
 """How a model call ended. `lost`: with the process that waited for it; `open`: it has not ended."""
 
-Phase = Literal[
+PagePhase = Literal[
     "First answers", "Reading, improving, voting", "Final answer", "Judging it", "Making room", "Nested runs"
 ]
 
@@ -21,7 +21,7 @@ MomentKind = Literal["answer", "vote", "failure", "steering", "step"]
 """What a moment is about. `failure`: something went wrong or was refused; `steering`: a word of or for the caller."""
 
 
-Tone = Literal["good", "bad", "busy"]
+PageTone = Literal["good", "bad", "busy"]
 """How a state is to be taken."""
 
 CallerAction = Literal["answer", "steer", "raise_budget", "finish_now", "cancel", "resume", "apply"]
@@ -60,7 +60,7 @@ class PageModelCall(PagePart):
     agent: str
     start: float
     end: float
-    phase: Phase
+    phase: PagePhase
     ended: CallEnd
     say: str
 
@@ -299,7 +299,7 @@ class Nested(PagePart):
 class RunPage(PagePart):
     run_id: str
     state: RunStatus
-    tone: Tone
+    tone: PageTone
     ended: bool
     actions: tuple[CallerAction, ...]
     """What its caller can do with it as it stands, in this order."""

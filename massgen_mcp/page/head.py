@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from massgen_mcp.events.run import RunFailed, RunTimedOut
-from massgen_mcp.page.data import CallerAction, Tone
+from massgen_mcp.page.data import CallerAction, PageTone
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.views.checks import standing_in_tests
@@ -19,12 +19,12 @@ def headline(run: RunState) -> str:
     return weak or (outcome or run.state).replace("_", " ")
 
 
-def tone(run: RunState) -> Tone:
+def tone(run: RunState) -> PageTone:
     """A weak win is none to be green about."""
     return "busy" if run.state == "completed" and firmness(run).weak else TONES[run.state]
 
 
-TONES: dict[RunStatus, Tone] = {
+TONES: dict[RunStatus, PageTone] = {
     "queued": "busy",
     "running": "busy",
     "input_required": "busy",

@@ -66,7 +66,7 @@ from massgen_mcp.events.run import (
     TimeReturned,
 )
 from massgen_mcp.money.budget import Spending
-from massgen_mcp.page.data import CallEnd, MomentKind, PageModelCall, PageMoment, PageToolCall, Phase
+from massgen_mcp.page.data import CallEnd, MomentKind, PageModelCall, PageMoment, PagePhase, PageToolCall
 from massgen_mcp.views.sentences import sentence_of
 
 _STEERING = (
@@ -129,7 +129,7 @@ class RunHistory:
     sent: list[Sent] = field(default_factory=list[Sent])
     nested: dict[str, tuple[float, float | None]] = field(default_factory=dict[str, tuple[float, float | None]])
     """From when to when a nested run went on, by its id."""
-    by_phase: dict[Phase, Spending] = field(default_factory=dict[Phase, Spending])
+    by_phase: dict[PagePhase, Spending] = field(default_factory=dict[PagePhase, Spending])
     decided: float | None = None
     """When the winner of the last attempt was chosen."""
     last: float = 0.0
@@ -287,7 +287,7 @@ class RunHistory:
         match event.purpose:
             case "coordinate":
                 alone = event.agent in self._alone
-                phase: Phase = "First answers" if alone else "Reading, improving, voting"
+                phase: PagePhase = "First answers" if alone else "Reading, improving, voting"
             case "present":
                 phase = "Final answer"
             case "evaluate":
@@ -327,7 +327,7 @@ class RunHistory:
 
     def _spending(self, call_id: str) -> Spending:
         opened = self._open_calls.get(call_id)
-        phase: Phase = self.calls[opened[0]].phase if opened is not None else "Reading, improving, voting"
+        phase: PagePhase = self.calls[opened[0]].phase if opened is not None else "Reading, improving, voting"
         return self.by_phase.setdefault(phase, Spending())
 
     def _lose(self, event: LostTry) -> None:

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from massgen_mcp.config.models.orchestrator import ChecksPolicy
 from massgen_mcp.events import parts
 from massgen_mcp.events.agent_work import BallotChanged, MessagesShown, RoundStarted
 from massgen_mcp.events.coordination import PresentationStarted
-from massgen_mcp.events.parts import BallotEntry, RoundKind, Spent
+from massgen_mcp.events.parts import BallotEntry, ChecksPolicy, RoundKind, Spent
 from massgen_mcp.money.budget import Spending
 from massgen_mcp.page.data import (
     Checked,
@@ -19,9 +18,9 @@ from massgen_mcp.page.data import (
     File,
     PageChanges,
     PageCheck,
+    PagePhase,
     PagePrompt,
     PageTest,
-    Phase,
     ShownAnswer,
     Sum,
     Sums,
@@ -162,10 +161,16 @@ def _decided(run: RunState, policy: ChecksPolicy) -> Iterable[str]:
         yield "The final files do not pass all checks that count."
 
 
-PHASES: tuple[Phase, ...] = ("First answers", "Reading, improving, voting", "Final answer", "Judging it", "Making room")
+PHASES: tuple[PagePhase, ...] = (
+    "First answers",
+    "Reading, improving, voting",
+    "Final answer",
+    "Judging it",
+    "Making room",
+)
 
 
-def sums_of(run: RunState, by_phase: Mapping[Phase, Spending]) -> Sums:
+def sums_of(run: RunState, by_phase: Mapping[PagePhase, Spending]) -> Sums:
     spending = run.budget.spending
     in_dollars = not spending.total.unpriced_calls and spending.total.usd > 0
     nested = {"Nested runs": spending.nested} if run.nested_ends else dict[str, Spent]()

@@ -20,10 +20,11 @@ from massgen_mcp.config.diagnostics import on_one_line
 from massgen_mcp.config.examples import example_name
 from massgen_mcp.config.loader import config_places, is_team, load_config
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.config.models.orchestrator import BudgetConfig, ContextPath, Decide, TimeoutSettings
+from massgen_mcp.config.models.orchestrator import BudgetConfig, ContextPath, TimeoutSettings
 from massgen_mcp.config.providers.addresses import is_loopback
 from massgen_mcp.config.providers.catalog import operators_rows, owner_of
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.events.parts import Decide
 from massgen_mcp.request.reach import KEY, NETWORK, READS, SANDBOX, SCRIPTS, WRITES, Reach, check_in
 
 AZURE = "azure_openai"

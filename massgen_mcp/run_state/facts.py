@@ -20,7 +20,7 @@ from massgen_mcp.events.coordination import (
     PresentationFailed,
     WinnerChosen,
 )
-from massgen_mcp.events.parts import DECIDED_WITHOUT_VOTES, Camp, Changes, CheckOutcome, Outcome, Spent, Verdict
+from massgen_mcp.events.parts import DECIDED_WITHOUT_VOTES, Camp, Changes, CheckOutcome, ChecksVerdict, Outcome, Spent
 from massgen_mcp.events.run import (
     AttemptStarted,
     BaseTaken,
@@ -351,11 +351,11 @@ class RunFacts:
         return self.end.failing_checks if isinstance(self.end, RunCompleted) else ()
 
     @property
-    def checks_verdict(self) -> Verdict | None:
+    def checks_verdict(self) -> ChecksVerdict | None:
         """What checks say of the final files; None where none were to be checked."""
         return None if self.checked_final is None else self.verdict_on(self.checked_final)
 
-    def verdict_on(self, checked: FilesChecked) -> Verdict | None:
+    def verdict_on(self, checked: FilesChecked) -> ChecksVerdict | None:
         """What checks say of these files; None where there was nothing to check."""
         return verdict(checked, self.coordination.evidence)
 

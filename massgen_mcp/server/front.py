@@ -18,8 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn, cast
 
-Json = dict[str, object]
-FirstAnswers = dict[str, dict[str, Json]]
+FirstAnswers = dict[str, dict[str, dict[str, object]]]
 """By protocol version and method: the result; of `LISTEN` the kinds of news that a listener can have."""
 
 PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"
@@ -139,7 +138,7 @@ class Front:
                 os._exit(self.exit_code)
             self._reading, self._needed = False, True
 
-    def _answered(self, request: Json) -> bool:
+    def _answered(self, request: dict[str, object]) -> bool:
         result = self._result(request)
         if result is None:
             return False
@@ -157,26 +156,26 @@ class Front:
         self._needed = self._needed or str(request["method"]).endswith("/list")
         return True
 
-    def _result(self, request: Json) -> Json | None:
+    def _result(self, request: dict[str, object]) -> dict[str, object] | None:
         method, identity, params = request.get("method"), request.get("id"), request.get("params", {})
         if request.keys() - {"jsonrpc", "id", "method", "params"} or request.get("jsonrpc") != "2.0":
             return None
         if isinstance(identity, bool) or not isinstance(identity, int | str) or not isinstance(params, dict):
             return None
-        given = cast("Json", params)
+        given = cast("dict[str, object]", params)
         if method == "initialize":
             return self._handshake(identity, given)
         meta, wanted = given.get("_meta", {}), given.get("notifications")
         if given.keys() - {"_meta", *(["notifications"] if method == LISTEN else [])} or not isinstance(meta, dict):
             return None
-        about = cast("Json", meta)
+        about = cast("dict[str, object]", meta)
         if PROTOCOL_VERSION in about and not _all_flags(about.get(CLIENT_CAPABILITIES)):
             return None  # also a client that shows Apps: its lists are longer
         version = about.get(PROTOCOL_VERSION, self._version)
         known = self._answers.get(str(version), {}).get(str(method))
         return _honored(known, wanted) if known is not None and method == LISTEN else known
 
-    def _handshake(self, identity: int | str, params: Json) -> Json | None:
+    def _handshake(self, identity: int | str, params: dict[str, object]) -> dict[str, object] | None:
         known = self._answers.get(str(params.get("protocolVersion")), {}).get("initialize")
         if known is None or self._version is not None or not _usual(params):
             return None
@@ -185,11 +184,11 @@ class Front:
         return known
 
 
-def _honored(known: Json, wanted: object) -> Json | None:
+def _honored(known: dict[str, object], wanted: object) -> dict[str, object] | None:
     """What the server would acknowledge; None where more is asked for than whether lists have changed."""
     if not isinstance(wanted, dict) or wanted.keys() - set(LIST_CHANGES):
         return None
-    asked = cast("Json", wanted)
+    asked = cast("dict[str, object]", wanted)
     if not all(isinstance(value, bool) for value in asked.values()):
         return None
     return {kind: True for kind in known if asked.get(kind)}
@@ -199,14 +198,14 @@ def _leave(*_: object) -> NoReturn:
     os._exit(0)
 
 
-def _usual(params: Json) -> bool:
+def _usual(params: dict[str, object]) -> bool:
     """Whether the server would take this handshake, too."""
     if params.keys() - {"protocolVersion", "capabilities", "clientInfo"}:
         return False
     client = params.get("clientInfo")
     if not isinstance(client, dict):
         return False
-    named = cast("Json", client)
+    named = cast("dict[str, object]", client)
     return (
         isinstance(named.get("name"), str)
         and isinstance(named.get("version"), str)
@@ -218,11 +217,11 @@ def _usual(params: Json) -> bool:
 def _all_flags(value: object) -> bool:
     """Whether it is an object of nothing but flags and such objects."""
     return isinstance(value, dict) and all(
-        isinstance(one, bool) or _all_flags(one) for one in cast("Json", value).values()
+        isinstance(one, bool) or _all_flags(one) for one in cast("dict[str, object]", value).values()
     )
 
 
-def _parsed(line: bytes) -> Json | None:
+def _parsed(line: bytes) -> dict[str, object] | None:
     """The JSON object on a line; None for anything else."""
     if len(line) > MOST_BYTES:
         return None
@@ -230,15 +229,15 @@ def _parsed(line: bytes) -> Json | None:
         message: object = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return cast("Json", message) if isinstance(message, dict) else None
+    return cast("dict[str, object]", message) if isinstance(message, dict) else None
 
 
-def _line(message: Json) -> bytes:
+def _line(message: dict[str, object]) -> bytes:
     """As the SDK writes it."""
     return json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
 
 
-def _send(message: Json) -> None:
+def _send(message: dict[str, object]) -> None:
     data = _line(message)
     while data:
         data = data[os.write(sys.stdout.fileno(), data) :]

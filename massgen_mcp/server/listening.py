@@ -44,7 +44,7 @@ from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.connection import at_end, state_of
 from massgen_mcp.server.decisions import question_key
-from massgen_mcp.server.resources import View, run_in
+from massgen_mcp.server.resources import RunResource, run_in
 from massgen_mcp.server.tasks import TASKS, detailed
 
 MOST = 100
@@ -53,7 +53,7 @@ REST_SECONDS = 0.5
 """Between two times that something is sent."""
 AGAIN_SECONDS = 5.0
 """After so long a run is looked at again that could not be read."""
-AT_MILESTONES: tuple[View, ...] = ("result", "artifacts")
+AT_MILESTONES: tuple[RunResource, ...] = ("result", "artifacts")
 """What does not change with every event, only with the state or the phase of the run."""
 
 
@@ -122,7 +122,7 @@ class Subscriber:
             self._group = None
             forget()
 
-    def _shown(self, run_id: str) -> list[tuple[str, View]]:
+    def _shown(self, run_id: str) -> list[tuple[str, RunResource]]:
         """What is wanted of a run: the address, and what it shows."""
         return [(uri, found[1]) for uri in self._uris if (found := run_in(uri)) and found[0] == run_id]
 

@@ -24,11 +24,11 @@ from massgen_mcp.views.plain_text import preview
 from massgen_mcp.workspace.guard import DirectoryListing, PathMissing, PathRefused, Root, parts_of, shown
 
 SCHEME = "massgen://"
-View = Literal["status", "result", "events", "log", "artifacts"]
-_OF_A_RUN = re.compile(rf"{SCHEME}runs/([^/?#]+)/({'|'.join(get_args(View))})(?:[/?].*)?")
+RunResource = Literal["status", "result", "events", "log", "artifacts"]
+_OF_A_RUN = re.compile(rf"{SCHEME}runs/([^/?#]+)/({'|'.join(get_args(RunResource))})(?:[/?].*)?")
 
 
-def run_uri(run_id: str, view: View, rest: str = "") -> str:
+def run_uri(run_id: str, view: RunResource, rest: str = "") -> str:
     """`rest`: what follows the view, such as a path or a query."""
     return f"{SCHEME}runs/{run_id}/{view}{rest}"
 
@@ -41,10 +41,10 @@ def config_uri(name: str) -> str:
     return f"{SCHEME}configs/{quote(name)}"
 
 
-def run_in(uri: str) -> tuple[str, View] | None:
+def run_in(uri: str) -> tuple[str, RunResource] | None:
     """The run that a resource shows, and what of it; None for anything else."""
     found = _OF_A_RUN.fullmatch(uri)
-    return (found[1], cast("View", found[2])) if found else None
+    return (found[1], cast("RunResource", found[2])) if found else None
 
 
 LISTED_RUNS = 20

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from massgen_mcp.page.data import RunPage
     from massgen_mcp.server.app import MassgenServer
 
-Json = dict[str, Any]
 
 URI = "ui://massgen/run.html"
 OPENED_BY = ("start_run", "get_result")
@@ -78,12 +77,12 @@ async def listed(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> Ha
             return found
 
 
-def for_models(meta: Json | None) -> bool:
+def for_models(meta: dict[str, Any] | None) -> bool:
     """Whether a tool of which this is said (`_meta`) is one for models, not for the page alone."""
     return (meta or {}).get("ui") != ONLY_FOR_THE_PAGE
 
 
-def _opening(tool: Json) -> Json:
+def _opening(tool: dict[str, Any]) -> dict[str, Any]:
     """The flat key is the one of earlier hosts."""
     if tool["name"] not in OPENED_BY:
         return tool
@@ -104,7 +103,7 @@ def add_run_page(server: "MassgenServer", service: RunService) -> None:
         """Return what the page of a run draws, or only its `version` if that is drawn already."""
         view = await service.look(run_id)
         note = str(view.damage or view.held_up_by or "")
-        fields: Json = {"version": f"{view.snapshot.seq}-{view.state}{'-noted' if note else ''}"}
+        fields: dict[str, Any] = {"version": f"{view.snapshot.seq}-{view.state}{'-noted' if note else ''}"}
         fields["goes_on"] = not view.ended and view.damage is None
         if fields["version"] != seen:
             fields["page"] = await _drawn(service, view)
@@ -113,11 +112,11 @@ def add_run_page(server: "MassgenServer", service: RunService) -> None:
         return CallToolResult(content=[], structured_content=fields)
 
 
-async def _drawn(service: RunService, view: RunView) -> Json:
+async def _drawn(service: RunService, view: RunView) -> dict[str, Any]:
     """The data of the page, as much as there is room for. Raises `MassgenError` invalid_action."""
     from massgen_mcp.page.left_out import Most  # no server starts with it
 
-    def taken(page: "RunPage") -> Json | None:
+    def taken(page: "RunPage") -> dict[str, Any] | None:
         data = page.model_dump(mode="json")
         return data if json_bytes(data) <= MOST_BYTES else None
 

@@ -23,7 +23,7 @@ from massgen_mcp.server import results
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.decisions import can_be_asked, decision_in, form_of, question_key, undecided
 from massgen_mcp.server.results.words import team_text
-from massgen_mcp.server.tasks import Cancelled, Completed, Json, McpTask, TaskInputRequired, TaskState, Working
+from massgen_mcp.server.tasks import Cancelled, Completed, McpTask, TaskInputRequired, TaskState, Working
 from massgen_mcp.server.waiting import standing
 from massgen_mcp.views.plain_text import preview
 
@@ -53,7 +53,7 @@ class RunTasks:
         if not isinstance(reply, CallToolResult) or reply.is_error:
             return reply
         content: object = reply.structured_content
-        facts = cast("Json", content) if isinstance(content, dict) else {}
+        facts = cast("dict[str, Any]", content) if isinstance(content, dict) else {}
         run_id = facts.get("run_id")
         if not isinstance(run_id, str) or facts.get("status") not in GOES_ON:
             return reply
@@ -99,7 +99,7 @@ class RunTasks:
             case _:
                 return Working()
 
-    async def _reply(self, view: RunView) -> Json:
+    async def _reply(self, view: RunView) -> dict[str, Any]:
         """What `start_run` would have returned if it had waited until now."""
         try:
             if view.damage is not None:
@@ -125,7 +125,7 @@ def _ended(view: RunView) -> float | None:
     return view.snapshot.ended_at or view.row.ended
 
 
-def _begun(facts: Json) -> str:
+def _begun(facts: dict[str, Any]) -> str:
     """Who is asked, what the run reaches and what it may cost: the client shows nothing else of the reply."""
     return f"Team: {team_text(facts['team'])}. Reach: {facts['reach']}. Estimate: {facts['estimate']}"
 

@@ -30,7 +30,6 @@ from massgen_mcp.errors import MassgenError
 
 TASKS = "io.modelcontextprotocol/tasks"
 NAME_HEADER = "mcp-name"
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ class TaskInputRequired:
 class Completed:
     """`result`: of the tool call, also where the tool failed; as it goes over the wire."""
 
-    result: Json
+    result: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +164,7 @@ class Tasks(Extension):
         except (MassgenError, MCPError):
             return None
 
-    async def _get(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> Json:
+    async def _get(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> dict[str, Any]:
         self._admit(ctx, params)
         with_source = self._source(params.task_id)
         try:
@@ -174,7 +173,7 @@ class Tasks(Extension):
             raise _refusal(error) from error
         return {"resultType": "complete", **detailed(task)}
 
-    async def _update(self, ctx: ServerRequestContext[Any, Any], params: UpdateParams) -> Json:
+    async def _update(self, ctx: ServerRequestContext[Any, Any], params: UpdateParams) -> dict[str, Any]:
         self._admit(ctx, params)
         answers: dict[str, ElicitResult] = {}
         for key, given in params.input_responses.items():
@@ -186,7 +185,7 @@ class Tasks(Extension):
             raise _refusal(error) from error
         return {"resultType": "complete"}
 
-    async def _cancel(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> Json:
+    async def _cancel(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> dict[str, Any]:
         self._admit(ctx, params)
         try:
             await self._source(params.task_id).cancel(params.task_id)
@@ -213,7 +212,7 @@ def declares_tasks(ctx: ServerRequestContext[Any, Any]) -> bool:
     return TASKS in ((capabilities.extensions if capabilities else None) or {})
 
 
-def detailed(task: McpTask) -> Json:
+def detailed(task: McpTask) -> dict[str, Any]:
     """The task with what its state brings, as `tasks/get` and `notifications/tasks` show it."""
     head = _head(task)
     match task.state:
@@ -230,8 +229,8 @@ def detailed(task: McpTask) -> Json:
             return head
 
 
-def _head(task: McpTask) -> Json:
-    shown: Json = {
+def _head(task: McpTask) -> dict[str, Any]:
+    shown: dict[str, Any] = {
         "taskId": task.task_id,
         "status": _status(task.state),
         "createdAt": _iso(task.created),

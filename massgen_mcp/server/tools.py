@@ -174,7 +174,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
     async def get_result(
         run_id: RunId,
         view: Annotated[
-            results.View,
+            results.ResultView,
             Field(description="full: all answers and votes. diff: the patch."),
         ] = "summary",
         agent: Annotated[str | None, Field(description="For view=agent or diff.")] = None,

@@ -32,14 +32,14 @@ from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.connection import state_of
 from massgen_mcp.server.decisions import can_be_asked, decision_in, form_of, question_key
 from massgen_mcp.views.event_lines import log_line
-from massgen_mcp.views.sentences import Level, sentence_of
+from massgen_mcp.views.sentences import LogLevel, sentence_of
 from massgen_mcp.views.spent import spent_figures
 
 PROGRESS_SECONDS = 5.0
 LOG_SECONDS = 2.0
 """The rest of the log of a run that has come to a stop may take so long."""
 _LEVELS: tuple[LoggingLevel, ...] = get_args(LoggingLevel)
-_AS_SENT: dict[Level, LoggingLevel] = {"DEBUG": "debug", "INFO": "info", "WARNING": "warning", "ERROR": "error"}
+_AS_SENT: dict[LogLevel, LoggingLevel] = {"DEBUG": "debug", "INFO": "info", "WARNING": "warning", "ERROR": "error"}
 _KEPT = "log_level"
 
 

@@ -93,7 +93,7 @@ def _well_formed_if_text(value: object) -> object:
     return well_formed(value) if isinstance(value, str) else value
 
 
-Text = Annotated[str, BeforeValidator(_well_formed_if_text)]
+WellFormedText = Annotated[str, BeforeValidator(_well_formed_if_text)]
 """Text of a model, made well-formed. Not for paths: a path that is not well-formed is refused."""
 
 ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)

@@ -26,10 +26,10 @@ from massgen_mcp.sandbox.process import MISSED_TERMINAL, Output, how_ended, take
 from massgen_mcp.tools.base import (
     Arguments,
     CheckedTool,
-    Text,
     Tool,
     ToolRefused,
     ToolResult,
+    WellFormedText,
     tool_spec,
     well_formed,
 )
@@ -58,7 +58,7 @@ def _without_nul(command: str) -> str:
 
 
 class RunCommand(Arguments):
-    command: Annotated[Text, Field(min_length=1, max_length=100_000), AfterValidator(_without_nul)]
+    command: Annotated[WellFormedText, Field(min_length=1, max_length=100_000), AfterValidator(_without_nul)]
     timeout_seconds: float = Field(gt=0, le=86_400, default_factory=float)
     """Left out, which is 0: the usual time."""
     background: bool = False

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
-from massgen_mcp.tools.base import Arguments, Text, ToolRefused
+from massgen_mcp.tools.base import Arguments, ToolRefused, WellFormedText
 from massgen_mcp.tools.file_text import MAX_FILE_BYTES, NotText, lines_of, read_text
 from massgen_mcp.workspace.directory import Workspace
 from massgen_mcp.workspace.gitignore import MAX_LINE_SEARCHED, Deadline, Glob, Pattern, PatternRefused, TookTooLong
@@ -34,7 +34,7 @@ class ListFiles(Arguments):
 
 
 class SearchFiles(Arguments):
-    pattern: Text
+    pattern: WellFormedText
     path: str = "."
     glob: str = ""
     literal: bool = False

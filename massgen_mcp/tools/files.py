@@ -18,10 +18,10 @@ from massgen_mcp.tools.base import (
     Arguments,
     ArgumentsT,
     CheckedTool,
-    Text,
     Tool,
     ToolRefused,
     ToolResult,
+    WellFormedText,
     tool_spec,
 )
 from massgen_mcp.tools.file_search import ListFiles, SearchFiles, list_files, search_files
@@ -47,13 +47,13 @@ class ReadFile(Arguments):
 
 class WriteFile(Arguments):
     path: str
-    content: Text
+    content: WellFormedText
 
 
 class EditFile(Arguments):
     path: str
-    old: Text
-    new: Text
+    old: WellFormedText
+    new: WellFormedText
     replace_all: bool = False
 
 

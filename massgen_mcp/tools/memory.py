@@ -15,7 +15,7 @@ from typing import Literal, cast, get_args
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.markers import marked
 from massgen_mcp.nearest import nearest
-from massgen_mcp.tools.base import Arguments, Text, Tool, ToolRefused, tool_spec
+from massgen_mcp.tools.base import Arguments, Tool, ToolRefused, WellFormedText, tool_spec
 from massgen_mcp.tools.files import file_tool
 from massgen_mcp.workspace.directory import Workspace
 from massgen_mcp.workspace.guard import PathMissing, PathRefused, safe_id, shown
@@ -38,9 +38,9 @@ _LONG = "More memories, read them with `load_memory`:"
 
 class SaveMemory(Arguments):
     name: str
-    content: Text
+    content: WellFormedText
     tier: Tier = "short_term"
-    description: Text = ""
+    description: WellFormedText = ""
 
 
 class NamedMemory(Arguments):

@@ -18,10 +18,10 @@ from massgen_mcp.tools.base import (
     Arguments,
     ArgumentsT,
     CheckedTool,
-    Text,
     Tool,
     ToolRefused,
     ToolResult,
+    WellFormedText,
     tool_spec,
 )
 from massgen_mcp.workspace.directory import Workspace
@@ -36,9 +36,9 @@ _MARKS: dict[TaskStatus, str] = {"pending": "[ ]", "in_progress": "[>]", "done":
 
 
 class NewTask(Arguments, coerce_numbers_to_str=True):  # models like to number their tasks
-    description: Text
-    id: Text = ""
-    depends_on: tuple[Text, ...] = ()
+    description: WellFormedText
+    id: WellFormedText = ""
+    depends_on: tuple[WellFormedText, ...] = ()
 
 
 class CreateTaskPlan(Arguments):
@@ -46,9 +46,9 @@ class CreateTaskPlan(Arguments):
 
 
 class UpdateTask(Arguments, coerce_numbers_to_str=True):
-    id: Text
+    id: WellFormedText
     status: Annotated[Literal[TaskStatus, ""], WithJsonSchema({"type": "string", "enum": list(_MARKS)})] = ""
-    description: Text = ""
+    description: WellFormedText = ""
 
 
 class GetTaskPlan(Arguments):

@@ -10,11 +10,11 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 from massgen_mcp.backends.base import ToolCall
-from massgen_mcp.tools.base import Arguments, Text, decoded, parse_arguments
+from massgen_mcp.tools.base import Arguments, WellFormedText, decoded, parse_arguments
 
 
 class NewAnswer(Arguments):
-    content: Text
+    content: WellFormedText
 
 
 def _as_list(names: object) -> object:
@@ -25,9 +25,9 @@ def _as_list(names: object) -> object:
 class VoteArguments(Arguments):
     """In the order in which a model should write it: whoever gives the reason first chooses by it."""
 
-    reason: Text
-    agent_id: Text
-    same_as: Annotated[tuple[Text, ...] | None, BeforeValidator(_as_list)] = None
+    reason: WellFormedText
+    agent_id: WellFormedText
+    same_as: Annotated[tuple[WellFormedText, ...] | None, BeforeValidator(_as_list)] = None
 
 
 MOST_TESTS = 3
@@ -49,15 +49,15 @@ class SubmittedOutputs(Arguments):
 
 
 class ClaimArguments(Arguments):
-    claim: Annotated[Text, Field(max_length=1_000)]
-    answers: Annotated[tuple[Text, ...], BeforeValidator(_as_list)] = ()
-    contradicted_by: Annotated[tuple[Text, ...], BeforeValidator(_as_list)] = ()
-    script: Annotated[Text, Field(max_length=4_000)] = ""
-    prints: Annotated[Text, Field(max_length=2_000)] = ""
+    claim: Annotated[WellFormedText, Field(max_length=1_000)]
+    answers: Annotated[tuple[WellFormedText, ...], BeforeValidator(_as_list)] = ()
+    contradicted_by: Annotated[tuple[WellFormedText, ...], BeforeValidator(_as_list)] = ()
+    script: Annotated[WellFormedText, Field(max_length=4_000)] = ""
+    prints: Annotated[WellFormedText, Field(max_length=2_000)] = ""
 
 
 class Synthesis(Arguments):
-    content: Text
+    content: WellFormedText
     claims: Annotated[tuple[ClaimArguments, ...], Field(max_length=200)]
 
 

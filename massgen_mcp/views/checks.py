@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from massgen_mcp.events.coordination import FilesChecked
-from massgen_mcp.events.parts import CheckOutcome, Obstacle
+from massgen_mcp.events.parts import CheckObstacle, CheckOutcome
 from massgen_mcp.run_state.facts import JudgedTest
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.plain_text import counted
@@ -156,7 +156,7 @@ def hindered(outcome: CheckOutcome) -> str:
     return f"`{outcome.command}` fails for the environment, also on the unchanged files: {why}. Cure: {outcome.cure}"
 
 
-HINDRANCES: dict[Obstacle, str] = {
+HINDRANCES: dict[CheckObstacle, str] = {
     "program_missing": "a program is missing",
     "no_network": "it has no network",
     "read_only": "it writes where it may only read",

@@ -70,7 +70,7 @@ from massgen_mcp.events.run import (
 )
 from massgen_mcp.views.spent import dollars
 
-Level = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
+LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 
 Tone = Literal["plain", "quiet", "busy", "good", "bad", "notice", "headline"]
 """What a line of the live view is about; each display has its own colours for it."""
@@ -88,7 +88,7 @@ class Sentence:
 
     text: str
     detail: str = ""
-    level: Level | None = "INFO"
+    level: LogLevel | None = "INFO"
     """Level of its line in the log and in `watch`; None: it has none."""
     record: str | None = None
     """Its name in `coordination_events.json` and the table, MassGen's where it has one; None: it is not in them."""
@@ -137,7 +137,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
                 text = f"{text}; its files fail {_commands(event.failing_checks)}"
             if event.unkept:
                 return Sentence(f"{text}; its files are not kept", event.unkept, "ERROR", record="session_end")
-            level: Level = "WARNING" if event.failing_checks else "INFO"
+            level: LogLevel = "WARNING" if event.failing_checks else "INFO"
             return Sentence(text, event.answer, level, record="session_end")
         case RunFailed():
             text = f"failed ({event.reason}); {_best(event.winner)}"

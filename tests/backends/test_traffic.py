@@ -14,7 +14,7 @@ from massgen_mcp.backends.calling import CallHooks, ModelReply, RetryPolicy, cal
 from massgen_mcp.backends.limiter import Destination, LimiterPolicy, ProviderLimiter, ProviderLimiters
 from massgen_mcp.config.access.limits import RateLimits
 from massgen_mcp.errors import BackendError, DropReason
-from massgen_mcp.events.agent_work import Obstacle
+from massgen_mcp.events.agent_work import WaitReason
 from tests.virtual_time import VIRTUAL_TIME
 
 HERE = Destination("http://provider.test/v1", "sk-secret")
@@ -79,10 +79,10 @@ def not_told(*_: object) -> None:
 class Waits(CallHooks):
     """Hands on what a call waits for."""
 
-    def __init__(self, heard: Callable[[Obstacle | None], None]) -> None:
+    def __init__(self, heard: Callable[[WaitReason | None], None]) -> None:
         self._heard = heard
 
-    def on_wait(self, obstacle: Obstacle | None) -> None:
+    def on_wait(self, obstacle: WaitReason | None) -> None:
         self._heard(obstacle)
 
 
@@ -93,7 +93,7 @@ async def ask(
     name: str = "somebody",
     retries: RetryPolicy = ONCE,
     seconds: float = 20,
-    on_wait: Callable[[Obstacle | None], None] = lambda _: None,
+    on_wait: Callable[[WaitReason | None], None] = lambda _: None,
 ) -> ModelReply:
     return await call_model(
         provider,
@@ -142,7 +142,7 @@ async def test_calls_go_in_the_order_in_which_they_came() -> None:
     with ProviderLimiters().limiter(HERE, RateLimits(concurrency=1)) as limiter:
         async with anyio.create_task_group() as tasks:
             for name in "abcdef":
-                waits: list[Obstacle | None] = []
+                waits: list[WaitReason | None] = []
                 tasks.start_soon(lambda n=name, w=waits: ask(provider, limiter, name=n, on_wait=w.append))
                 await until(lambda w=waits: provider.names or w)
                 assert waits in ([], ["concurrency"])
@@ -157,7 +157,7 @@ async def test_whoever_is_cancelled_while_it_waits_leaves_its_place_to_the_other
             tasks.start_soon(lambda: ask(provider, limiter, name="first"))
             await until(lambda: provider.names)
             async with anyio.create_task_group() as leaving:
-                waits: list[Obstacle | None] = []
+                waits: list[WaitReason | None] = []
                 for _ in range(3):
                     leaving.start_soon(lambda: ask(provider, limiter, name="leaves", on_wait=waits.append))
                 await until(lambda: len(waits) == 3)
@@ -226,7 +226,7 @@ async def test_who_waits_for_a_limit_goes_on_when_its_run_leaves() -> None:
     with limiters.limiter(HERE, RateLimits(concurrency=2)) as limiter:
         async with anyio.create_task_group() as tasks:
             with limiters.limiter(HERE, RateLimits(concurrency=1)):
-                waits: list[Obstacle | None] = []
+                waits: list[WaitReason | None] = []
                 for _ in range(2):
                     tasks.start_soon(lambda: ask(provider, limiter, on_wait=waits.append))
                 await until(lambda: waits)
@@ -269,7 +269,7 @@ async def test_a_pause_that_a_provider_asks_one_caller_for_is_kept_by_all(reason
     pause = 0.2
     asked = BackendError(reason, "slow down", retryable=True, retry_after=pause)
     provider = Provider([asked])
-    waits: list[Obstacle | None] = []
+    waits: list[WaitReason | None] = []
     with ProviderLimiters().limiter(HERE, RateLimits(concurrency=1)) as limiter:
         async with anyio.create_task_group() as tasks:
             for _ in range(5):
@@ -284,7 +284,7 @@ async def test_who_stands_in_line_hears_what_is_in_the_way_and_does_not_wait_for
     busy = BackendError("rate_limited", "slow down", retryable=True, retry_after=30)
     provider = Provider([busy])
     provider.seconds = 3
-    waits: dict[str, list[Obstacle | None]] = {name: [] for name in ("patient", "hasty", "calm")}
+    waits: dict[str, list[WaitReason | None]] = {name: [] for name in ("patient", "hasty", "calm")}
     failed: list[tuple[str, float, str]] = []
     with ProviderLimiters().limiter(HERE, RateLimits(concurrency=1)) as limiter:
 
@@ -311,7 +311,7 @@ async def test_who_stands_in_line_hears_what_is_in_the_way_and_does_not_wait_for
 async def test_calls_in_line_are_not_told_each_time_another_limit_of_ours_is_in_the_way() -> None:
     provider = Provider()
     provider.seconds = 5
-    waits: list[list[Obstacle | None]] = [[] for _ in range(12)]
+    waits: list[list[WaitReason | None]] = [[] for _ in range(12)]
     limits = RateLimits(concurrency=1, requests_per_minute=2)
     with ProviderLimiters().limiter(HERE, limits) as limiter:
         async with anyio.create_task_group() as tasks:
@@ -325,15 +325,15 @@ async def test_calls_in_line_are_not_told_each_time_another_limit_of_ours_is_in_
 async def test_calls_in_line_hear_that_their_provider_is_down_and_fail_as_soon_as_that_is_certain() -> None:
     provider = Provider(well=False)
     provider.seconds = 1
-    heard: list[tuple[float, Obstacle | None]] = []
+    heard: list[tuple[float, WaitReason | None]] = []
     failed: list[tuple[float, str]] = []
     policy = LimiterPolicy(first_break=2, patience=5)
     with ProviderLimiters(policy).limiter(HERE, RateLimits(concurrency=1)) as limiter:
 
-        def hears(obstacle: Obstacle | None) -> None:
+        def hears(obstacle: WaitReason | None) -> None:
             heard.append((anyio.current_time(), obstacle))
 
-        async def one(on_wait: Callable[[Obstacle | None], None]) -> None:
+        async def one(on_wait: Callable[[WaitReason | None], None]) -> None:
             try:
                 await ask(provider, limiter, seconds=15, on_wait=on_wait)
             except BackendError as error:
@@ -427,7 +427,7 @@ async def test_while_a_probe_is_under_way_nobody_else_is_let_through() -> None:
         await ask_all(provider, limiter, 5)
         provider.hold = anyio.Event()
         async with anyio.create_task_group() as tasks:
-            waits: list[Obstacle | None] = []
+            waits: list[WaitReason | None] = []
             for _ in range(10):
                 tasks.start_soon(lambda: ask(provider, limiter, on_wait=waits.append))
             await until(lambda: len(provider.arrived) == 6 and len(waits) >= 9)  # the probe itself may not wait
@@ -457,7 +457,7 @@ async def test_refusals_of_a_provider_that_is_there_do_not_open_the_circuit(reas
     with ProviderLimiters().limiter(HERE, RateLimits()) as limiter:
         failures = await ask_all(provider, limiter, 20)
         assert {failure.reason for failure in failures} == {reason}
-        waits: list[Obstacle | None] = []
+        waits: list[WaitReason | None] = []
         assert (await ask(provider, limiter, on_wait=waits.append)).text == "Paris"
         assert waits == []
 

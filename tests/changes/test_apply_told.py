@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import massgen_mcp as massgen
-from massgen_mcp.changes.apply_records import Intent, IntentPart, Phase, write_intent
+from massgen_mcp.changes.apply_records import ApplyPhase, Intent, IntentPart, write_intent
 from massgen_mcp.changes.obstacles import Obstacle
 from massgen_mcp.changes.transaction import Settled
 from massgen_mcp.runs.patches.application import Application
@@ -26,7 +26,7 @@ __all__ = ["home"]
 CUT_OFF = "An earlier apply of run-earlier was cut off: it had not happened completely; it was taken back."
 
 
-def cut_off(home: TempHome, directory: Path, phase: Phase = "staging", **told: Any) -> None:
+def cut_off(home: TempHome, directory: Path, phase: ApplyPhase = "staging", **told: Any) -> None:
     """What an apply of another run leaves that was killed before it changed anything, or later."""
     (home.path / "applying").mkdir(mode=0o700, parents=True, exist_ok=True)
     part = IntentPart("other", str(directory), (), staging=".massgen-apply-x")

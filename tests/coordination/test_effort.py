@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from massgen_mcp.coordination.effort import batch, enough, overturn
-from massgen_mcp.coordination.evidence import ChecksPolicy, passes
+from massgen_mcp.coordination.evidence import passes
 from massgen_mcp.coordination.guidance import Violation, Work
 from massgen_mcp.coordination.procedures import next_step
 from massgen_mcp.coordination.state import Coordination, Rules
@@ -24,7 +24,7 @@ from massgen_mcp.events.coordination import (
     VoteCast,
     WinnerChosen,
 )
-from massgen_mcp.events.parts import Changes, CheckOutcome, WrittenTest
+from massgen_mcp.events.parts import Changes, CheckOutcome, ChecksPolicy, WrittenTest
 from massgen_mcp.events.record import AnyEvent
 from massgen_mcp.events.run import AttemptStarted, BudgetReached, FinishRequested
 from tests.coordination.seeds import SEEDS

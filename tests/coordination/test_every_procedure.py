@@ -11,7 +11,7 @@ import pytest
 
 from massgen_mcp.coordination.guidance import Violation, Wait, Work
 from massgen_mcp.coordination.procedures import next_step
-from massgen_mcp.coordination.state import Coordination, Decide, Rules
+from massgen_mcp.coordination.state import Coordination, Rules
 from massgen_mcp.coordination.testing import due_runs
 from massgen_mcp.coordination.written_tests import BEFORE_ANSWERS
 from massgen_mcp.events.agent_work import RoundStarted
@@ -25,7 +25,7 @@ from massgen_mcp.events.coordination import (
     WinnerChosen,
     WrittenTestsSubmitted,
 )
-from massgen_mcp.events.parts import DECIDED_WITHOUT_VOTES, Changes, Claim, WrittenTest
+from massgen_mcp.events.parts import DECIDED_WITHOUT_VOTES, Changes, Claim, Decide, WrittenTest
 from massgen_mcp.events.record import AnyEvent
 from massgen_mcp.events.run import AttemptStarted, BaseTaken, BudgetRaised, BudgetReached, FinishRequested
 from tests.coordination.test_effort import Play as Staged

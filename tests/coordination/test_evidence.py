@@ -3,13 +3,12 @@
 import pytest
 
 from massgen_mcp.coordination.deciding import best_so_far
-from massgen_mcp.coordination.evidence import ChecksPolicy
 from massgen_mcp.coordination.guidance import Violation, Wait, Work
 from massgen_mcp.coordination.procedures import next_step
 from massgen_mcp.coordination.state import Coordination, Rules
 from massgen_mcp.events.agent_work import RoundStarted
 from massgen_mcp.events.coordination import AnswerSubmitted, FilesChecked, VoteCast, WinnerChosen
-from massgen_mcp.events.parts import CheckOutcome
+from massgen_mcp.events.parts import CheckOutcome, ChecksPolicy
 from massgen_mcp.events.run import AttemptStarted, FinishRequested
 
 TRIO = ("agent_a", "agent_b", "agent_c")

@@ -7,7 +7,6 @@ from random import Random
 import pytest
 
 from massgen_mcp.coordination.count import drawn
-from massgen_mcp.coordination.evidence import ChecksPolicy
 from massgen_mcp.coordination.guidance import Violation, Wait, Work
 from massgen_mcp.coordination.procedures import next_step
 from massgen_mcp.coordination.state import Coordination, EarlyDecision, Rules
@@ -22,7 +21,7 @@ from massgen_mcp.events.coordination import (
     VoteCast,
     WinnerChosen,
 )
-from massgen_mcp.events.parts import CheckOutcome
+from massgen_mcp.events.parts import CheckOutcome, ChecksPolicy
 from tests.coordination.seeds import SEEDS
 
 pytestmark = pytest.mark.uncounted

@@ -34,7 +34,7 @@ from massgen_mcp.config.access.acp_agents import TEAM, preset_of, shown_name
 from massgen_mcp.config.models.backends import AcpBackendConfig
 from massgen_mcp.errors import BackendError, DropReason
 from massgen_mcp.home import known_levels
-from massgen_mcp.json_rpc import AgentRefused, Wire, WireBroken, fields
+from massgen_mcp.json_rpc import AgentRefused, ConnectionBroken, JsonRpcConnection, fields
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.sandbox import Wishes, choose, interpreter
 
@@ -87,7 +87,7 @@ class AcpAgent(CliAgent):
         self._team = TeamServer()
         self._enclosed = False
         self._place: AgentHome | None = None
-        self._wire: Wire | None = None
+        self._connection: JsonRpcConnection | None = None
         """Where it can be talked to."""
         self._session: AcpSession | None = None
         """The one that is talked to."""
@@ -107,19 +107,19 @@ class AcpAgent(CliAgent):
     async def work(self, task: ModelRequest, desk: Desk) -> None:
         session = self._session = AcpSession(desk, Permits(self._preset.sign))
         try:
-            wire = await self._running()
-            prompt = await self._begin(wire, session, task)
+            connection = await self._running()
+            prompt = await self._begin(connection, session, task)
             while True:
-                prompt = await desk.news(await self._take_turn(wire, session, prompt))
+                prompt = await desk.news(await self._take_turn(connection, session, prompt))
         except BROKEN as error:
             raise self.fault(error) from None
         finally:
             self._team.let_out(session.word)
-            if session.in_turn and self._wire is not None:
-                with anyio.move_on_after(CANCEL_SECONDS, shield=True), suppress(WireBroken):
-                    await self._wire.tell("session/cancel", {"sessionId": session.id})
+            if session.in_turn and self._connection is not None:
+                with anyio.move_on_after(CANCEL_SECONDS, shield=True), suppress(ConnectionBroken):
+                    await self._connection.tell("session/cancel", {"sessionId": session.id})
 
-    async def _begin(self, wire: Wire, session: AcpSession, task: ModelRequest) -> str:
+    async def _begin(self, connection: JsonRpcConnection, session: AcpSession, task: ModelRequest) -> str:
         """Makes the session at the CLI. The first prompt."""
         tools = session.desk.tools
         notes = [*([_TOOLS_NOTE] if task.tools else []), *([_FINAL_NOTE] if FINAL in tools else [])]
@@ -139,28 +139,28 @@ class AcpAgent(CliAgent):
             params["systemPrompt"] = {"mode": "append", "content": [{"type": "text", "text": system}]}
         if self._preset.session:
             params["_meta"] = dict(self._preset.session)  # pyright: ignore[reportArgumentType]
-        session.id = str((await wire.ask("session/new", params)).get("sessionId") or "")
+        session.id = str((await connection.ask("session/new", params)).get("sessionId") or "")
         if not session.id:
-            raise WireBroken("it made a session without an id")
-        await self._set_options(wire, session.id)
+            raise ConnectionBroken("it made a session without an id")
+        await self._set_options(connection, session.id)
         prompt = render(task.messages)
         return prompt if self._preset.system else f"{system}\n\n{prompt}"
 
-    async def _set_options(self, wire: Wire, session_id: str) -> None:
+    async def _set_options(self, connection: JsonRpcConnection, session_id: str) -> None:
         preset, config = self._preset, self._config
         if preset.mode:
-            await wire.ask("session/set_mode", {"sessionId": session_id, "modeId": preset.mode})
+            await connection.ask("session/set_mode", {"sessionId": session_id, "modeId": preset.mode})
         model = None if config.model == "default" else config.model
         for option, value in ((preset.model_option, model), (preset.effort_option, config.reasoning_effort)):
             if option and value:
                 chosen: JsonObject = {"sessionId": session_id, "configId": option, "value": value}
-                await wire.ask("session/set_config_option", chosen)
+                await connection.ask("session/set_config_option", chosen)
 
-    async def _take_turn(self, wire: Wire, session: AcpSession, text: str) -> StopPart:
+    async def _take_turn(self, connection: JsonRpcConnection, session: AcpSession, text: str) -> StopPart:
         words = text if not text.lstrip().startswith("/") else f"It says:\n\n{text}"  # a CLI has commands that begin so
         prompt: JsonObject = {"sessionId": session.id, "prompt": [{"type": "text", "text": words}]}
         session.in_turn, session.answered = True, 0
-        done = await wire.ask("session/prompt", prompt)
+        done = await connection.ask("session/prompt", prompt)
         session.in_turn = False
         if (usage := self._usage(session, done)) is not None:
             session.desk.say(usage)
@@ -219,34 +219,36 @@ class AcpAgent(CliAgent):
 
     # -- the process --------------------------------------------------------------------------------------------------
 
-    async def _running(self) -> Wire:
-        if self._wire is not None and self._wire.broken is None:
-            return self._wire
+    async def _running(self) -> JsonRpcConnection:
+        if self._connection is not None and self._connection.broken is None:
+            return self._connection
         await self._stop()
-        self._wire = None
+        self._connection = None
         with anyio.move_on_after(START_SECONDS):
             return await self._start()
         raise self._failed("timeout", f"did not begin to speak within {START_SECONDS:g} s")
 
-    async def _start(self) -> Wire:
+    async def _start(self) -> JsonRpcConnection:
         self._enclosed = await self._find_enclosure()
         place = self._place = self._place or await anyio.to_thread.run_sync(self._new_place)
         cli = started(self._config, self._environ, self._program, place, enclosed=self._enclosed)
-        wire = await self._run(cli, lambda running: Wire(running.stdin, running.stdout, self._answer, self._heard))
+        connection = await self._run(
+            cli, lambda running: JsonRpcConnection(running.stdin, running.stdout, self._answer, self._heard)
+        )
         self._team = TeamServer()
         self._process.callback(self._team.close)
         await self._team.open(place.shared / TEAM_SOCKET)
         able: JsonObject = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
         info: JsonObject = {"name": "massgen-mcp", "version": __version__}
         begin: JsonObject = {"protocolVersion": PROTOCOL, "clientCapabilities": able, "clientInfo": info}
-        found = await wire.ask("initialize", begin)
+        found = await connection.ask("initialize", begin)
         if found.get("protocolVersion") != PROTOCOL:
             raise self._failed("bad_request", f"does not speak version {PROTOCOL} of the Agent Client Protocol")
         has_key = self._config.login == "key" and any(map(self._environ.get, self._preset.key_variables))
         if has_key and self._preset.auth_method:
-            await wire.ask("authenticate", {"methodId": self._preset.auth_method})
-        self._wire = wire
-        return wire
+            await connection.ask("authenticate", {"methodId": self._preset.auth_method})
+        self._connection = connection
+        return connection
 
     async def _find_enclosure(self) -> bool:
         """Raises `BackendError` for a CLI that may not run without one, where there is none."""

@@ -30,14 +30,14 @@ from massgen_mcp.backends.base import (
 from massgen_mcp.backends.wire_values import clean, clean_object
 from massgen_mcp.config.access.acp_agents import TEAM
 from massgen_mcp.errors import BackendError, DropReason
-from massgen_mcp.json_rpc import UNKNOWN_METHOD, JsonLines, WireBroken
+from massgen_mcp.json_rpc import UNKNOWN_METHOD, ConnectionBroken, JsonLines
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.sandbox import SandboxFailed
 
 CANCEL_SECONDS = 2.0
 LAST_WORDS_BYTES = 2000
 MAX_DETAIL = 500
-BROKEN = (WireBroken, SandboxFailed, OSError)
+BROKEN = (ConnectionBroken, SandboxFailed, OSError)
 """What `CliAgent.fault` makes an error of that a run knows."""
 L = TypeVar("L", bound=JsonLines)
 
@@ -114,7 +114,7 @@ class CliAgent:
             await lines.read()
             with anyio.move_on_after(CANCEL_SECONDS):
                 await asyncio.shield(words)
-        except (WireBroken, BackendError) as error:
+        except (ConnectionBroken, BackendError) as error:
             why = str(error)
             await running.end()
         finally:

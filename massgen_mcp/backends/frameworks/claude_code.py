@@ -43,7 +43,7 @@ from massgen_mcp.config.access.acp_agents import TEAM
 from massgen_mcp.config.access.agent_clis import BASE_URL, CONFIG_DIRECTORY, Login
 from massgen_mcp.config.models.backends import ClaudeCodeBackendConfig
 from massgen_mcp.errors import BackendError, DropReason
-from massgen_mcp.json_rpc import JsonLines, WireBroken, fields
+from massgen_mcp.json_rpc import ConnectionBroken, JsonLines, fields
 from massgen_mcp.redaction import Redactor
 
 _TOOLS_NOTE = (
@@ -191,7 +191,7 @@ class ClaudeCodeLines(JsonLines):
     async def hear(self, message: Mapping[str, Any]) -> None:
         match message:
             case {"type": "control_response", "response": {"subtype": "error"} as refused}:
-                raise WireBroken(f"the CLI does not begin: {refused.get('error')}")
+                raise ConnectionBroken(f"the CLI does not begin: {refused.get('error')}")
             case {"type": "control_response"} if self._waiting is not None:
                 self._waiting.set_result(None)
             case {"type": "control_request", "request_id": str(number), "request": {} as asked}:
@@ -218,7 +218,7 @@ class ClaudeCodeLines(JsonLines):
         call_id = str(fields(fields(message.get("params")).get("_meta")).get("claudecode/toolUseId"))
         result = tool_result(await self._results.get(call_id, asyncio.get_running_loop().create_future()))
         answer: JsonObject = {"jsonrpc": "2.0", "id": message["id"], "result": result}
-        with suppress(WireBroken):
+        with suppress(ConnectionBroken):
             await self._answer(number, {"mcp_response": answer})
 
     async def _use(self, calls: Sequence[ToolCall]) -> None:
@@ -239,7 +239,7 @@ class ClaudeCodeLines(JsonLines):
         super().end(why)
         self._let_go()
         if self._waiting is not None and not self._waiting.done():
-            self._waiting.set_exception(WireBroken(why))
+            self._waiting.set_exception(ConnectionBroken(why))
 
     # -- what it says -------------------------------------------------------------------------------------------------
 

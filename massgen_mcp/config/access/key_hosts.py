@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from massgen_mcp.config.access.acceptances import PAIRS_FILE, Pair, accepted_pairs
 from massgen_mcp.config.environment import check_address, is_set, read_key
-from massgen_mcp.config.models.http_backends import AzureBackendConfig, HttpBackend
+from massgen_mcp.config.models.http_backends import AnyHttpBackend, AzureBackendConfig
 from massgen_mcp.config.providers.addresses import is_loopback, port_in, same_address
 from massgen_mcp.config.providers.catalog import (
     BY_HOST,
@@ -80,7 +80,7 @@ def may_go(variable: str, url: str, environ: Mapping[str, str]) -> bool:
     return Pair(key=variable, host=host_of(url)) in accepted_pairs(environ)
 
 
-def find_key(backend: HttpBackend, environ: Mapping[str, str]) -> str | None:
+def find_key(backend: AnyHttpBackend, environ: Mapping[str, str]) -> str | None:
     """The key to send with this backend's requests. None: there is none, or none may go to that host. Raises as
     `read_key` does.
     """
@@ -90,7 +90,7 @@ def find_key(backend: HttpBackend, environ: Mapping[str, str]) -> str | None:
     return next((value for value in values if value), None)
 
 
-def check_credentials(backend: HttpBackend, environ: Mapping[str, str]) -> None:
+def check_credentials(backend: AnyHttpBackend, environ: Mapping[str, str]) -> None:
     """Raises `MassgenError` config_invalid if the key that would be sent is unusable, or if the operator's address
     holds credentials.
     """
@@ -100,7 +100,7 @@ def check_credentials(backend: HttpBackend, environ: Mapping[str, str]) -> None:
     find_key(backend, environ)
 
 
-def missing_variables(backend: HttpBackend, environ: Mapping[str, str]) -> list[tuple[str, ...]]:
+def missing_variables(backend: AnyHttpBackend, environ: Mapping[str, str]) -> list[tuple[str, ...]]:
     """What keeps a run with this backend from starting: groups of variables, of each of which one has to be set."""
     missing: list[tuple[str, ...]] = []
     provider = provider_for(backend, environ)
@@ -119,7 +119,7 @@ def refused_pair(variable: str | None, url: str, environ: Mapping[str, str]) -> 
     return Pair(key=variable, host=host_of(url))
 
 
-def refused(backend: HttpBackend, environ: Mapping[str, str]) -> list[Pair]:
+def refused(backend: AnyHttpBackend, environ: Mapping[str, str]) -> list[Pair]:
     """The pair that this backend wants and nobody accepted, if there is one."""
     pair = refused_pair(backend.api_key_env, provider_for(backend, environ).base_url, environ)
     return [pair] if pair else []
@@ -154,7 +154,7 @@ def _rows_at(url: str, environ: Mapping[str, str]) -> list[Provider]:
 _NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
 
-def provider_for(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLES) -> Provider:
+def provider_for(backend: AnyHttpBackend, environ: Mapping[str, str] = _NO_VARIABLES) -> Provider:
     """The row that holds for this backend: wire by its type, everything about keys by the host that will be asked.
 
     `base_url` of the result is the address to use. An address that the operator set in the environment
@@ -183,26 +183,26 @@ def provider_for(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLE
     return replace(owner, base_url=url, wire=wire)
 
 
-def key_variables(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLES) -> tuple[str, ...]:
+def key_variables(backend: AnyHttpBackend, environ: Mapping[str, str] = _NO_VARIABLES) -> tuple[str, ...]:
     """Names of the variables that may hold this backend's key, best first; empty when no key is ever sent."""
     if backend.api_key_env is not None:
         return (backend.api_key_env,)
     return provider_for(backend, environ).key_variables
 
 
-def key_required(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLES) -> bool:
+def key_required(backend: AnyHttpBackend, environ: Mapping[str, str] = _NO_VARIABLES) -> bool:
     """Whether a run cannot start without a key for this backend."""
     return backend.api_key_env is not None or provider_for(backend, environ).key_required
 
 
-def serves_here(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLES) -> bool:
+def serves_here(backend: AnyHttpBackend, environ: Mapping[str, str] = _NO_VARIABLES) -> bool:
     """Whether a model server of this machine is asked: by its type, or at the port where one usually is."""
     url = provider_for(backend, environ).base_url
     usual = {port_in(row.base_url) for row in PROVIDERS if row.is_local}
     return is_loopback(url) and (named_provider(backend.type).is_local or port_in(url) in usual)
 
 
-def lists_all_models(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLES) -> bool:
+def lists_all_models(backend: AnyHttpBackend, environ: Mapping[str, str] = _NO_VARIABLES) -> bool:
     """Whether what this backend's address does not list cannot be had there: so at a provider's own address, and of a
     model server by its type. A gateway may serve more than it lists.
     """

@@ -27,7 +27,7 @@ from massgen_mcp.config.models.backends import (
     ScriptedBackendConfig,
 )
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.config.models.http_backends import HttpBackend
+from massgen_mcp.config.models.http_backends import AnyHttpBackend
 from massgen_mcp.config.yaml_reader import Place
 
 CONCURRENCY = 100
@@ -66,7 +66,7 @@ class MemberKind(Generic[C]):
     misnamed: str = ""
     """What is wrong with such a name that makes no config."""
 
-    asked: Callable[[C], Iterable[HttpBackend]] = _none
+    asked: Callable[[C], Iterable[AnyHttpBackend]] = _none
     """The models that it asks by one of our own wires. Their keys, hosts and prices need not be told again."""
     key_variables: Callable[[C], tuple[str, ...]] = _none
     """Variables of which one has to hold its key."""
@@ -115,7 +115,7 @@ class Installable(MemberKind[C]):
 
 
 SCRIPTED = MemberKind[ScriptedBackendConfig](destination=_nothing, vendor=lambda config: config.model)
-HTTP = MemberKind[HttpBackend](
+HTTP = MemberKind[AnyHttpBackend](
     asked=lambda config: (config,),
     lack=lambda _config, _environ: "; ".join(map(str, wrong_versions(*OF_MODELS))) or None,
     vendor=lambda config: key_hosts.provider_for(config).type,
@@ -234,7 +234,7 @@ def faults(config: Config) -> Iterator[tuple[Place, str]]:
 # -- what is asked of every member ------------------------------------------------------------------------------------
 
 
-def asked_by(backends: Iterable[BackendConfig]) -> tuple[HttpBackend, ...]:
+def asked_by(backends: Iterable[BackendConfig]) -> tuple[AnyHttpBackend, ...]:
     """The models that these ask by our own wires: their own, those behind them, or none."""
     return tuple(one for backend in backends for member, own in [_known(backend)] for one in member.asked(own))
 

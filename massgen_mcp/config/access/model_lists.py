@@ -11,8 +11,6 @@ from typing import cast
 
 from massgen_mcp.config.models.common import MAX_MODEL_NAME
 
-Fields = Mapping[str, object]
-
 _NO_CHAT = re.compile(
     r"embed|rerank|whisper|\btts\b|\bocr\b|guard|moderation|reward|diffusion|(?:^|[/_-])(?:bge|e5|gte|clip|siglip|bert)\b",
     re.IGNORECASE,
@@ -109,7 +107,7 @@ def lm_studio_models(body: bytes) -> list[ListedModel]:
     return _named(models)
 
 
-def _least_context(entry: Fields) -> int | None:
+def _least_context(entry: Mapping[str, object]) -> int | None:
     """Of the times that LM Studio has loaded the model."""
     loaded = (
         _number(_object(instance, "config"), "context_length") for instance in _objects(entry, "loaded_instances")
@@ -153,10 +151,10 @@ def loaded_by_ollama(body: bytes) -> dict[str, int]:
     return {_text_field(entry, "model"): _number(entry, "context_length") or 0 for entry in entries}
 
 
-def fields_in(body: bytes) -> Fields:
+def fields_in(body: bytes) -> Mapping[str, object]:
     """The object in a reply; one with nothing in it for anything else."""
     value = _parsed(body)
-    return cast("Fields", value) if isinstance(value, dict) else {}
+    return cast("Mapping[str, object]", value) if isinstance(value, dict) else {}
 
 
 def billions_in(text: str) -> float | None:
@@ -175,10 +173,10 @@ def _able(model: ListedModel, capabilities: object) -> ListedModel:
     return replace(model, chats="completion" in listed and model.chats, tools="tools" in listed)
 
 
-def _loaded_by_llama_cpp(entry: Fields) -> bool:
+def _loaded_by_llama_cpp(entry: Mapping[str, object]) -> bool:
     """A router lists models that it would have to load first."""
     status = entry.get("status")
-    return not isinstance(status, dict) or cast("Fields", status).get("value") == "loaded"
+    return not isinstance(status, dict) or cast("Mapping[str, object]", status).get("value") == "loaded"
 
 
 def _named(models: list[ListedModel]) -> list[ListedModel]:
@@ -192,23 +190,23 @@ def _parsed(body: bytes) -> object:
         return None
 
 
-def _objects(value: object, name: str) -> Iterator[Fields]:
-    entries = cast("Fields", value).get(name) if isinstance(value, dict) else None
+def _objects(value: object, name: str) -> Iterator[Mapping[str, object]]:
+    entries = cast("Mapping[str, object]", value).get(name) if isinstance(value, dict) else None
     for entry in cast("list[object]", entries) if isinstance(entries, list) else ():
         if isinstance(entry, dict):
-            yield cast("Fields", entry)
+            yield cast("Mapping[str, object]", entry)
 
 
-def _object(fields: Fields, name: str) -> Fields:
+def _object(fields: Mapping[str, object], name: str) -> Mapping[str, object]:
     value = fields.get(name)
-    return cast("Fields", value) if isinstance(value, dict) else {}
+    return cast("Mapping[str, object]", value) if isinstance(value, dict) else {}
 
 
-def _text_field(fields: Fields, name: str) -> str:
+def _text_field(fields: Mapping[str, object], name: str) -> str:
     value = fields.get(name)
     return value if isinstance(value, str) else ""
 
 
-def _number(fields: Fields, name: str) -> int | None:
+def _number(fields: Mapping[str, object], name: str) -> int | None:
     value = fields.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

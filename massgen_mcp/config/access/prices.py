@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from massgen_mcp.config.models.common import check_price_as
-from massgen_mcp.config.models.http_backends import HttpBackend, LocalBackendConfig
+from massgen_mcp.config.models.http_backends import AnyHttpBackend, LocalBackendConfig
 from massgen_mcp.config.providers.catalog import PROVIDERS, Provider, named_provider, owner_of
 from massgen_mcp.errors import MassgenError
 
@@ -48,7 +48,7 @@ def operators_price_as(environ: Mapping[str, str]) -> str | None:
         raise MassgenError("config_invalid", f"{PRICE_AS_VARIABLE}: {error}") from None
 
 
-def price_as_of(backend: HttpBackend, asked: Provider, environ: Mapping[str, str]) -> PriceAs | None:
+def price_as_of(backend: AnyHttpBackend, asked: Provider, environ: Mapping[str, str]) -> PriceAs | None:
     """What config or environment say. `asked` is the row that holds for the backend. Raises as `operators_price_as`."""
     price_as = backend.price_as
     if price_as is None and _is_foreign(backend, asked):
@@ -59,7 +59,7 @@ def price_as_of(backend: HttpBackend, asked: Provider, environ: Mapping[str, str
     return PriceAs(named_provider(name).base_url, model or None)
 
 
-def guess_of(backend: HttpBackend, asked: Provider) -> Guess | None:
+def guess_of(backend: AnyHttpBackend, asked: Provider) -> Guess | None:
     """None where the provider is known, or the model is somebody's own."""
     if not _is_foreign(backend, asked):
         return None
@@ -67,7 +67,7 @@ def guess_of(backend: HttpBackend, asked: Provider) -> Guess | None:
     return Guess(address or None, asked.base_url.lower().startswith("https://"))
 
 
-def _is_foreign(backend: HttpBackend, asked: Provider) -> bool:
+def _is_foreign(backend: AnyHttpBackend, asked: Provider) -> bool:
     return not isinstance(backend, LocalBackendConfig) and owner_of(asked.base_url) is None
 
 

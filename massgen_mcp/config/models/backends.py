@@ -7,7 +7,7 @@ from pydantic import Field, StringConstraints, model_validator
 from massgen_mcp.config.models.ag2 import Ag2BackendConfig
 from massgen_mcp.config.models.common import (
     VARIABLE_PATTERN,
-    Endpoint,
+    HostPort,
     ModelName,
     Price,
     PricedBackendConfig,
@@ -66,7 +66,7 @@ class AcpBackendConfig(PricedBackendConfig, frozen=True):
     """`own`: your own login to the CLI, and so your subscription. `key`: a key in a variable."""
     env: tuple[Annotated[str, StringConstraints(pattern=VARIABLE_PATTERN)], ...] = Field(default=(), max_length=50)
     """Names of further variables that it is given. It sees no others, but for its key."""
-    hosts: tuple[Endpoint, ...] = Field(default=(), max_length=50)
+    hosts: tuple[HostPort, ...] = Field(default=(), max_length=50)
     """What it may reach besides the hosts of the preset, as `host:port`."""
     enclosure: Literal["required", "off"] = "required"
     """`off`: it runs outside the sandbox, with all your rights; only in your own config."""

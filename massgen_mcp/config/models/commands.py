@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from massgen_mcp.config.environment import called_a_secret, variables_in
-from massgen_mcp.config.models.common import AbsolutePaths, Endpoint, Settings
+from massgen_mcp.config.models.common import AbsolutePaths, HostPort, Settings
 
 
 def _regular_expression(pattern: str) -> str:
@@ -55,7 +55,7 @@ class CommandsConfig(Settings, frozen=True):
     """Of the container, with `docker` or `podman`; it needs `/bin/sh` and `python3`. Default: `python:3.12-slim`."""
     image_archive: str | None = Field(default=None, min_length=1, max_length=4096)
     """An image on this machine, as a directory or a file (see docs/commands.md). Absolute after loading."""
-    network: tuple[Endpoint, ...] = Field(default=(), max_length=50)
+    network: tuple[HostPort, ...] = Field(default=(), max_length=50)
     """What commands may connect to over TCP, as host:port, with sandlock or sandbox-exec. Nothing without it."""
     open_network: bool = False
     """True: commands reach every host. Only in a container."""

@@ -99,7 +99,7 @@ def _endpoint(text: str) -> str:
     return text.lower()
 
 
-Endpoint = Annotated[str, StringConstraints(max_length=260), AfterValidator(_endpoint)]
+HostPort = Annotated[str, StringConstraints(max_length=260), AfterValidator(_endpoint)]
 """A host and a port, as `host:port`."""
 
 

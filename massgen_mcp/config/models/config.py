@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, StringConstraints, field_validator, 
 from massgen_mcp.config.environment import called_a_secret, variables_in
 from massgen_mcp.config.models.backends import LIMITED_TYPES, BackendConfig
 from massgen_mcp.config.models.commands import CommandsConfig
-from massgen_mcp.config.models.common import AbsolutePaths, Address, Endpoint, Settings
+from massgen_mcp.config.models.common import AbsolutePaths, Address, HostPort, Settings
 from massgen_mcp.config.models.orchestrator import (
     BudgetConfig,
     NestedConfig,
@@ -70,7 +70,7 @@ class StdioServer(McpServerSettings, frozen=True):
     """Variables of its environment, which has nothing else of yours. `${NAME}` stands for a variable of yours."""
     sandbox: bool = True
     """False: it runs with everything that you may do yourself."""
-    network: tuple[Endpoint, ...] = Field(default=(), max_length=50)
+    network: tuple[HostPort, ...] = Field(default=(), max_length=50)
     """What it may connect to from the sandbox, as host:port. Nothing without it."""
     readable: AbsolutePaths = Field(default=(), max_length=20)
     """Files and directories that it may read in the sandbox besides the usual programs, at their own paths."""

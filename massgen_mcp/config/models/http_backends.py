@@ -115,4 +115,4 @@ class AzureBackendConfig(HttpBackendConfig, frozen=True):
     """Name of the deployment. Default: `model`."""
 
 
-HttpBackend = ProviderBackendConfig | LocalBackendConfig | OllamaBackendConfig | AzureBackendConfig
+AnyHttpBackend = ProviderBackendConfig | LocalBackendConfig | OllamaBackendConfig | AzureBackendConfig

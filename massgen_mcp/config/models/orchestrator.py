@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.common import Settings
-from massgen_mcp.events.parts import LEAST_ANSWERS, Effort
+from massgen_mcp.events.parts import LEAST_ANSWERS, ChecksPolicy, Decide, Effort
 
 DEFAULT_SKILLS = ".agent/skills"
 
@@ -84,13 +84,6 @@ def _without_nul(text: str) -> str:
 CheckCommand = Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(_without_nul)]
 
 ProtectedPath = Annotated[str, StringConstraints(min_length=1, max_length=500), AfterValidator(_without_nul)]
-
-ChecksPolicy = Literal["informative", "required", "goal"]
-"""What follows from checks: see `coordination.evidence`."""
-
-
-Decide = Literal["auto", "vote", "checks", "synthesise", "judge"]
-"""How the winner is found: see `coordination.procedures`."""
 
 
 class OrchestratorConfig(Settings, frozen=True):

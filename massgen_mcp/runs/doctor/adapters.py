@@ -29,7 +29,7 @@ from massgen_mcp.backends.base import (
 from massgen_mcp.backends.own_loop import as_backend
 from massgen_mcp.config.access.members import adapter_named
 from massgen_mcp.errors import BackendError, MassgenError
-from massgen_mcp.runs.doctor.result import DoctorCheck, Level
+from massgen_mcp.runs.doctor.result import CheckLevel, DoctorCheck
 
 SECONDS = 20.0
 """So long one situation may take, and so long one that was cancelled."""
@@ -73,7 +73,7 @@ async def check_adapter(adapter: Adapter[BaseModel], environ: Mapping[str, str])
 
 
 def _line(name: str, says: str, fault: str | None) -> DoctorCheck:
-    level: Level = "ok" if fault is None else "fail"
+    level: CheckLevel = "ok" if fault is None else "fail"
     return DoctorCheck(name, level, says if fault is None else f"it {says}? No: {fault}"[:500])
 
 

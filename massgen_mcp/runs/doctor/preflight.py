@@ -21,8 +21,8 @@ from massgen_mcp.config.access.model_lists import ListedModel, compatible_models
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.http_backends import (
     AUTO_MODEL,
+    AnyHttpBackend,
     AzureBackendConfig,
-    HttpBackend,
     LocalServerConfig,
     OllamaBackendConfig,
 )
@@ -94,14 +94,14 @@ async def require_models(
     await imported(*_ASKING)
     lists = _read_kept(kept) if kept else {}
     now = time.monotonic()
-    unknown: dict[Whom, list[tuple[str, HttpBackend]]] = {}
+    unknown: dict[Whom, list[tuple[str, AnyHttpBackend]]] = {}
     for agent_id, backend, address in wanted:
         whom = address, find_key(backend, environ)
         if not _has(lists.get(address, _NONE).names, backend.model) and (silent or {}).get(whom, 0.0) <= now:
             unknown.setdefault(whom, []).append((agent_id, backend))
     read: dict[Whom, list[str]] = {}
 
-    async def ask(whom: Whom, backend: HttpBackend) -> None:
+    async def ask(whom: Whom, backend: AnyHttpBackend) -> None:
         with anyio.move_on_after(seconds):
             read[whom] = await _models_at(backend, whom[0], environ)
 
@@ -124,14 +124,14 @@ async def require_models(
     )
 
 
-def _judged(unlisted: Sequence[tuple[str, str, HttpBackend, list[str]]], environ: Mapping[str, str]) -> str | None:
+def _judged(unlisted: Sequence[tuple[str, str, AnyHttpBackend, list[str]]], environ: Mapping[str, str]) -> str | None:
     """Of models that their servers do not list. Raises where such a list is whole, returns a note on the others."""
     if missing := [one for one in unlisted if lists_all_models(one[2], environ)]:
         raise MassgenError("config_invalid", "\n".join(_missing(*one) for one in missing))
     return " ".join(_unlisted(*one) for one in unlisted) or None
 
 
-async def _models_at(backend: HttpBackend, address: str, environ: Mapping[str, str]) -> list[str]:
+async def _models_at(backend: AnyHttpBackend, address: str, environ: Mapping[str, str]) -> list[str]:
     from massgen_mcp.backends.http import listing_client  # see _ASKING
     from massgen_mcp.backends.registry import NO_KEY
 
@@ -170,14 +170,14 @@ def _has(names: Sequence[str], wanted: str) -> bool:
     )
 
 
-def _missing(agent: str, address: str, backend: HttpBackend, names: Sequence[str]) -> str:
+def _missing(agent: str, address: str, backend: AnyHttpBackend, names: Sequence[str]) -> str:
     message = f"agent '{agent}': {address} has no model '{backend.model}'; {_instead(backend.model, names, 'has')}"
     if named_provider(backend.type).is_local:
         return f"{message}. If a gateway is there that serves more than it lists, write `type: chatcompletion`"
     return message
 
 
-def _unlisted(agent: str, address: str, backend: HttpBackend, names: Sequence[str]) -> str:
+def _unlisted(agent: str, address: str, backend: AnyHttpBackend, names: Sequence[str]) -> str:
     message = f"agent '{agent}': {address} does not list the model '{backend.model}', and is asked for it all the same"
     return f"{message}; {_instead(backend.model, names, 'lists')}."
 

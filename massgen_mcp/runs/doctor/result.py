@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Level = Literal["ok", "warn", "fail"]
+CheckLevel = Literal["ok", "warn", "fail"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,6 +11,6 @@ class DoctorCheck:
     """What one look found. `advice` says what to do, and is empty when there is nothing to do."""
 
     name: str
-    level: Level
+    level: CheckLevel
     message: str
     advice: str = ""

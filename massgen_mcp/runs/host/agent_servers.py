@@ -12,7 +12,7 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import EventWriter, RunFiles
 from massgen_mcp.runs.host.publishing import RunLog
 from massgen_mcp.sandbox import SandboxChoice
-from massgen_mcp.tools.mcp_servers import Report, ServerDirectories, ServerHost, Toolbox
+from massgen_mcp.tools.mcp_servers import ServerDirectories, ServerHost, ServerReport, Toolbox
 from massgen_mcp.tools.mcp_servers.results import ToolResults
 from massgen_mcp.workspace.directory import Workspace
 
@@ -60,7 +60,7 @@ async def opened_servers(
     config: Config,
     environ: Mapping[str, str],
     redactor: Redactor,
-    report: Report,
+    report: ServerReport,
     cleanup: AsyncExitStack,
 ) -> ServerAccess | None:
     """None where no agent has servers. `report` is told of servers that could not be started or were lost."""

@@ -22,7 +22,7 @@ MAX_KEPT = 5
 PATH_CHARACTERS = 200
 """Of what was found half-done so much is told."""
 
-State = Literal["clean", "conflicts", "applied", "undone", "unchanged"]
+ApplyState = Literal["clean", "conflicts", "applied", "undone", "unchanged"]
 """`clean`: it could be done (a dry run); `conflicts`: nothing was done; `unchanged`: there is nothing to do."""
 
 
@@ -34,7 +34,7 @@ class Application:
     is. `kept`: where files lie that others have changed while they were replaced.
     """
 
-    state: State
+    state: ApplyState
     changes: tuple[FileChange, ...] = ()
     refused: tuple[Obstacle, ...] = ()
     left_out: tuple[Obstacle, ...] = ()

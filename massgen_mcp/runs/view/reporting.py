@@ -11,9 +11,8 @@ from massgen_mcp.changes.apply_records import applied_at
 from massgen_mcp.changes.patch_parts import beginnings, marked
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.models.backends import BackendConfig
-from massgen_mcp.config.models.orchestrator import ChecksPolicy
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events.parts import Changes
+from massgen_mcp.events.parts import Changes, ChecksPolicy
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.page.build import GrowingPage, ReportedRun, RunById, run_page, smaller_pages
 from massgen_mcp.page.data import RunPage

@@ -35,7 +35,7 @@ later ones could push its connection out.
 """
 PIECE_BYTES = 4096
 
-Client = tuple[str, int]
+PeerAddress = tuple[str, int]
 
 
 class Strangers:
@@ -44,9 +44,9 @@ class Strangers:
     """
 
     def __init__(self) -> None:
-        self._waiting: dict[Client, asyncio.Transport] = {}
+        self._waiting: dict[PeerAddress, asyncio.Transport] = {}
 
-    def arrived(self, client: Client, transport: asyncio.Transport) -> None:
+    def arrived(self, client: PeerAddress, transport: asyncio.Transport) -> None:
         self._waiting[client] = transport
         of_peer = [other for other in self._waiting if other[0] == client[0]]
         if len(of_peer) > STRANGERS_OF_PEER:
@@ -54,7 +54,7 @@ class Strangers:
         elif len(self._waiting) > STRANGERS:
             self._waiting.pop(next(iter(self._waiting))).abort()
 
-    def no_more(self, client: Client) -> None:
+    def no_more(self, client: PeerAddress) -> None:
         """It brought the token, or it is gone."""
         self._waiting.pop(client, None)
 

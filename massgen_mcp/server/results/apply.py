@@ -11,7 +11,7 @@ from massgen_mcp.changes.patch_parts import marked, run_by
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import ChangedFile, Changes
 from massgen_mcp.runs.host.working_copies import changed_file
-from massgen_mcp.runs.patches.application import Application, State
+from massgen_mcp.runs.patches.application import Application, ApplyState
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.results.reply import MAX_BYTES, ResultPart, ToolReply, lines
 from massgen_mcp.views.plain_text import preview
@@ -133,7 +133,7 @@ class RefusedFile(ResultPart):
 class Applied(ToolReply):
     run_id: str
     """Of this run."""
-    status: State
+    status: ApplyState
     """`clean`: could be done; `applied`: was done; `conflicts`: nothing was changed; `unchanged`: nothing to do;
     `undone`: was taken back.
     """

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events.parts import Challenge, Changes, Verdict
+from massgen_mcp.events.parts import Challenge, Changes, ChecksVerdict
 from massgen_mcp.run_state.agents import find_agent
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.view.run_view import RunView
@@ -45,7 +45,7 @@ from massgen_mcp.server.results.words import (
 )
 from massgen_mcp.views.firmness import firmness
 
-View = Literal["summary", "full", "votes", "diff", "agent"]
+ResultView = Literal["summary", "full", "votes", "diff", "agent"]
 
 ANSWER_BYTES = 6_000
 """An answer has so much room on its first page if it needs it; what led to it is shortened for that."""
@@ -55,7 +55,7 @@ LEAST_BYTES = 400
 """Whatever else there is, a page has so much room for its text."""
 
 
-_VERDICTS: dict[Verdict, str] = {
+_VERDICTS: dict[ChecksVerdict, str] = {
     "passed": "checks passed",
     "failed": "checks failed",
     "nothing_checked": "nothing was checked",
@@ -81,7 +81,7 @@ class Result(ToolReply):
     """What came of tests against the winner; absent where none were to be written."""
     weak: list[str] | None = None
     """Why the decision is a weak one, the gravest first; absent where nothing is known to speak against it."""
-    checked: Verdict | None = None
+    checked: ChecksVerdict | None = None
     """What checks say of the final files; absent where there was nothing to check."""
     reason: str | None = None
     """Why it ended otherwise than completed."""
@@ -167,7 +167,7 @@ class Result(ToolReply):
             yield f"{name} {path}"
 
 
-def result(view: RunView, what: View, agent: str | None, offset: int, limit: int | None = None) -> Result:
+def result(view: RunView, what: ResultView, agent: str | None, offset: int, limit: int | None = None) -> Result:
     """A page of at most `limit` characters and `MAX_BYTES`.
 
     Raises `MassgenError` not_finished while there is nothing to show, invalid_arguments for an agent that is
@@ -177,7 +177,7 @@ def result(view: RunView, what: View, agent: str | None, offset: int, limit: int
     return _result(view, what, agent, offset, limit or sys.maxsize, MAX_BYTES)
 
 
-def whole_result(view: RunView, what: View, agent: str | None) -> Result:
+def whole_result(view: RunView, what: ResultView, agent: str | None) -> Result:
     """The same in one piece, however large it is."""
     return _result(view, what, agent, 0, sys.maxsize, sys.maxsize)
 
@@ -187,7 +187,7 @@ def first_page(view: RunView, *, spare: int) -> Result:
     return _result(view, "summary", None, 0, sys.maxsize, MAX_BYTES - spare)
 
 
-def _result(view: RunView, what: View, asked: str | None, offset: int, limit: int, most_bytes: int) -> Result:
+def _result(view: RunView, what: ResultView, asked: str | None, offset: int, limit: int, most_bytes: int) -> Result:
     if asked is not None and what not in ("agent", "diff"):
         raise MassgenError("invalid_arguments", "`agent` needs view=agent or view=diff")
     if view.damage is not None and what != "agent":
@@ -199,7 +199,7 @@ def _result(view: RunView, what: View, asked: str | None, offset: int, limit: in
     return pages.best(DETAILS if what != "votes" else (ALL, *DETAILS))
 
 
-def _paged_text(view: RunView, what: View, agent: str | None) -> str | None:
+def _paged_text(view: RunView, what: ResultView, agent: str | None) -> str | None:
     """What is read in pages. None: nothing is."""
     run = view.snapshot
     match what:
@@ -245,7 +245,7 @@ class _Pages:
     """The pages of a text, and what stands around it on the first one."""
 
     view: RunView
-    what: View
+    what: ResultView
     agent: str | None
     text: str | None
     offset: int
@@ -336,7 +336,7 @@ class _Pages:
         alone = self.what != "agent" and self.view.snapshot.unreviewed
         return f"The answer is whole, and no vote stands for it; {led}" if alone else f"The answer is whole; {led}"
 
-    def _longer(self) -> View:
+    def _longer(self) -> ResultView:
         """Where everything that was shortened on this page is whole."""
         votes = replace(self, what="votes", agent=None, text=None, most_bytes=MAX_BYTES)
         return "full" if self.what == "votes" or votes.page(ALL).size > MAX_BYTES else "votes"

@@ -4,7 +4,7 @@ What a server does wrong harms its own calls only: it may start slowly or never,
 describe them wrongly. `host` keeps the servers of a run, `toolbox` is what one agent has of them.
 """
 
-from massgen_mcp.tools.mcp_servers.host import Report, ServerDirectories, ServerHost
+from massgen_mcp.tools.mcp_servers.host import ServerDirectories, ServerHost, ServerReport
 from massgen_mcp.tools.mcp_servers.toolbox import Toolbox
 
-__all__ = ["Report", "ServerDirectories", "ServerHost", "Toolbox"]
+__all__ = ["ServerDirectories", "ServerHost", "ServerReport", "Toolbox"]

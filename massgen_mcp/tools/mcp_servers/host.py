@@ -34,7 +34,7 @@ DAYS = 30
 BOUNDS = ResourceLimits(seconds=DAYS * 86_400)
 
 
-Report = Callable[[str, tuple[str, ...], str], None]
+ServerReport = Callable[[str, tuple[str, ...], str], None]
 """Is told of every start of a server that failed and every loss: its name, the agents that have it, and why."""
 
 
@@ -90,7 +90,7 @@ class Server:
         """Why it is not up."""
         return self._why
 
-    async def serve(self, report: Report) -> None:
+    async def serve(self, report: ServerReport) -> None:
         """Keep it going until cancelled. `report` is told of every start that failed and every loss."""
         self._wanted.set()
         while self._starts < MAX_STARTS:
@@ -167,13 +167,13 @@ class Server:
             raise ServerFailed(f"The MCP server {self.name} is not there: {self._why}.")
         return self._connection
 
-    def _tell(self, report: Report) -> None:
+    def _tell(self, report: ServerReport) -> None:
         """At once when it is lost, so that who calls it learns of it later than the record."""
         if not self._announced:
             self._announced = True
             report(self.name, self.agents, self._why)
 
-    async def _serve_once(self, report: Report) -> None:
+    async def _serve_once(self, report: ServerReport) -> None:
         from massgen_mcp.tools.mcp_servers.connection import connected
 
         launch = await anyio.to_thread.run_sync(self._launch)
@@ -226,7 +226,7 @@ class _Unusable(Exception):
 class ServerHost:
     """Where the servers of a run live: they end with the block that it is opened in."""
 
-    def __init__(self, tasks: TaskGroup, environ: Mapping[str, str], report: Report) -> None:
+    def __init__(self, tasks: TaskGroup, environ: Mapping[str, str], report: ServerReport) -> None:
         self._tasks = tasks
         self._environ = environ
         self._report = report
@@ -234,7 +234,7 @@ class ServerHost:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, environ: Mapping[str, str], report: Report) -> AsyncGenerator["ServerHost"]:
+    async def open(cls, environ: Mapping[str, str], report: ServerReport) -> AsyncGenerator["ServerHost"]:
         async with anyio.create_task_group() as tasks:
             try:
                 yield cls(tasks, environ, report)

@@ -17,7 +17,6 @@ Scope = Literal["user", "project"]
 SCOPES: Sequence[Scope] = ("user", "project")
 
 ServerEntry = dict[str, object]
-Environ = Mapping[str, str]
 
 SERVER = "massgen-mcp"
 MODULE = "massgen_mcp"
@@ -63,7 +62,7 @@ class Client:
     """The client's own command."""
     section: str
     """What its servers stand under, in the file."""
-    user_file: Callable[[Environ], str]
+    user_file: Callable[[Mapping[str, str]], str]
     project_file: str | None
     entry: Callable[[ServerCommand], ServerEntry]
     afterwards: str
@@ -75,7 +74,7 @@ class Client:
     is_editor: bool = False
     """Whether it starts us as an agent that a person talks to, and not as tools for another one."""
 
-    def file(self, scope: Scope, home: Path, project: Path, environ: Environ) -> Path | None:
+    def file(self, scope: Scope, home: Path, project: Path, environ: Mapping[str, str]) -> Path | None:
         """None where the client has no such scope."""
         if scope == "project":
             return project / self.project_file if self.project_file else None
@@ -142,23 +141,23 @@ def _opencode(command: ServerCommand) -> ServerEntry:
     return {"type": "local", "command": words, "enabled": True, "timeout": STARTUP_SECONDS * 1000}
 
 
-def _below_config(path: str) -> Callable[[Environ], str]:
+def _below_config(path: str) -> Callable[[Mapping[str, str]], str]:
     return lambda environ: str(Path(environ.get("XDG_CONFIG_HOME") or ".config", path))
 
 
-def _desktop_file(environ: Environ) -> str:
+def _desktop_file(environ: Mapping[str, str]) -> str:
     if sys.platform == "darwin":
         return "Library/Application Support/Claude/claude_desktop_config.json"
     return _below_config("Claude/claude_desktop_config.json")(environ)
 
 
-def _vscode_file(environ: Environ) -> str:
+def _vscode_file(environ: Mapping[str, str]) -> str:
     if sys.platform == "darwin":
         return "Library/Application Support/Code/User/mcp.json"
     return str(Path(environ.get("XDG_CONFIG_HOME") or ".config", "Code/User/mcp.json"))
 
 
-def _zed_file(environ: Environ) -> str:
+def _zed_file(environ: Mapping[str, str]) -> str:
     base = ".config" if sys.platform == "darwin" else environ.get("XDG_CONFIG_HOME") or ".config"
     return str(Path(base, "zed/settings.json"))
 

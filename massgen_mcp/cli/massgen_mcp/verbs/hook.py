@@ -102,8 +102,6 @@ RESULT_CHARACTERS = 8_000
 AWAITS = ("start_run", "wait_run")
 OVER = ("completed", "failed", "cancelled", "timed_out")
 
-Json = dict[str, object]
-
 
 async def run(options: argparse.Namespace) -> int:
     client = os.getppid()  # before anything that takes time, in which it could be gone
@@ -123,13 +121,13 @@ async def run(options: argparse.Namespace) -> int:
         return EXIT_FAILED
 
 
-def _object(given: object) -> Json:
+def _object(given: object) -> dict[str, object]:
     """The JSON object in a text, or the object itself; empty for anything else. Raises ValueError for broken JSON."""
     found: object = json.loads(given) if isinstance(given, str | bytes) and given.lstrip()[:1] in ("{", b"{") else given
-    return cast("Json", found) if isinstance(found, dict) else {}
+    return cast("dict[str, object]", found) if isinstance(found, dict) else {}
 
 
-def _note(awaited: AwaitedRuns, tool: str, reply: Json) -> None:
+def _note(awaited: AwaitedRuns, tool: str, reply: dict[str, object]) -> None:
     """Nothing where the reply is no run of ours, such as a task that the client itself waits for."""
     run_id, status = reply.get("run_id"), reply.get("status")
     if not isinstance(run_id, str):
