@@ -162,14 +162,14 @@ def find_home(environ: Mapping[str, str]) -> Home:
     _check_length(path)
     usual = StoreLimits()
     limits = StoreLimits(
-        running=int(_number(environ, RUNNING_VARIABLE, usual.running, least=1)),
-        queued=int(_number(environ, QUEUED_VARIABLE, usual.queued)),
-        results_seconds=_number(environ, RESULTS_VARIABLE, usual.results_seconds / DAY) * DAY,
-        workspaces_seconds=_number(environ, WORKSPACES_VARIABLE, usual.workspaces_seconds / HOUR) * HOUR,
+        running=int(_number_in(environ, RUNNING_VARIABLE, usual.running, least=1)),
+        queued=int(_number_in(environ, QUEUED_VARIABLE, usual.queued)),
+        results_seconds=_number_in(environ, RESULTS_VARIABLE, usual.results_seconds / DAY) * DAY,
+        workspaces_seconds=_number_in(environ, WORKSPACES_VARIABLE, usual.workspaces_seconds / HOUR) * HOUR,
     )
     return Home(
         path.absolute(),
-        _number(environ, IDLE_VARIABLE, DEFAULT_IDLE_SECONDS),
+        _number_in(environ, IDLE_VARIABLE, DEFAULT_IDLE_SECONDS),
         limits,
         shared=bool(environ.get(STORE_VARIABLE)),
     )
@@ -210,7 +210,7 @@ def _check_length(path: Path) -> None:
         )
 
 
-def _number(environ: Mapping[str, str], variable: str, default: float, *, least: float = 0) -> float:
+def _number_in(environ: Mapping[str, str], variable: str, default: float, *, least: float = 0) -> float:
     """Raises `MassgenError` invalid_arguments for anything but a finite number that is not below `least`."""
     try:
         value = float(environ.get(variable, default))

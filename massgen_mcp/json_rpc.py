@@ -140,7 +140,7 @@ class JsonRpcConnection(JsonLines):
                 self._heard(method, params)
             case {"id": int() | str() as number} if (asked := self._asked.pop(number, None)) and not asked.done():
                 if "error" in message:
-                    asked.set_exception(_refused(message["error"]))
+                    asked.set_exception(_refusal_in(message["error"]))
                 else:
                     asked.set_result(message.get("result"))
             case _:
@@ -163,7 +163,7 @@ class JsonRpcConnection(JsonLines):
                 asked.set_exception(ConnectionBroken(why))
 
 
-def _refused(error: object) -> AgentRefused:
+def _refusal_in(error: object) -> AgentRefused:
     details = fields(error)
     detail = f" ({json.dumps(details['data'])})" if details.get("data") else ""
     return AgentRefused(details.get("code"), f"{details.get('message')}{detail}")

@@ -271,3 +271,17 @@ def public_types() -> dict[str, list[str]]:
 
 def test_no_two_public_types_have_the_same_name() -> None:
     assert {name: files for name, files in public_types().items() if len(files) > 1} == {}
+
+
+VERBS = {"_add", "_ask", "_begin", "_follow", "_keep", "_leave", "_run", "_send", "_show", "_start", "_take", "_write"}
+"""What these do is said by the class or the file that they stand in."""
+OF_EACH_WIRE = {"_events"}
+
+
+def test_a_helper_in_more_than_four_files_is_an_ordinary_verb() -> None:
+    files: dict[str, set[str]] = {}
+    for file in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and re.match(r"_(?!_)", node.name):
+                files.setdefault(node.name, set()).add(str(file.relative_to(PACKAGE)))
+    assert {name for name, where in files.items() if len(where) > 4} - VERBS - OF_EACH_WIRE == set()

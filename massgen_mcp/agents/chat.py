@@ -317,7 +317,7 @@ def parse_messages(given: Sequence[Mapping[str, Any]], *, after: Sequence[Messag
 
 def parse_tools(given: Sequence[Mapping[str, Any]]) -> tuple[ToolSpec, ...]:
     """Read tools of the form `{"type": "function", "function": {...}}`; the inner form alone will do too."""
-    return tuple(_tool(tool, f"tools[{place}]") for place, tool in enumerate(given))
+    return tuple(_tool_spec(tool, f"tools[{place}]") for place, tool in enumerate(given))
 
 
 def as_dictionary(message: Message) -> dict[str, Any]:
@@ -378,13 +378,13 @@ def _assistant(message: Mapping[str, Any], where: str) -> AssistantMessage:
     calls: object = message.get("tool_calls") or []
     if not isinstance(calls, list | tuple):
         raise _wrong(where, "tool_calls must be a list")
-    parsed = tuple(_call(call, where) for call in cast("Sequence[object]", calls))
+    parsed = tuple(_tool_call(call, where) for call in cast("Sequence[object]", calls))
     if message.get("content") is None and parsed:
         return AssistantMessage("", parsed)
     return AssistantMessage(_content_text(message, where), parsed)
 
 
-def _call(call: object, where: str) -> ToolCall:
+def _tool_call(call: object, where: str) -> ToolCall:
     outer = _mapping(call)
     function = _mapping(outer.get("function"))
     call_id, name, arguments = outer.get("id"), function.get("name"), function.get("arguments", "{}")
@@ -395,7 +395,7 @@ def _call(call: object, where: str) -> ToolCall:
     return ToolCall(call_id, name, arguments)
 
 
-def _tool(tool: Mapping[str, Any], where: str) -> ToolSpec:
+def _tool_spec(tool: Mapping[str, Any], where: str) -> ToolSpec:
     function = _mapping(tool.get("function", tool))
     name, description = function.get("name"), function.get("description", "")
     parameters = function.get("parameters", _NO_PARAMETERS)

@@ -36,7 +36,7 @@ async def perform(
         snapshot = await here.execute(on_record=on_record)
         applied = await _applied(here, snapshot)
     directory = here.directory if request.given.listed else None
-    result = {**_result(run, snapshot, directory), **applied}
+    result = {**_run_result(run, snapshot, directory), **applied}
     if drawn is not None:
         files = RemainingFiles(directory.path, report=directory.report, listed=here.listed) if directory else None
         result = drawn(result, snapshot, files or RemainingFiles())
@@ -59,10 +59,10 @@ async def _applied(run: ForegroundRun, ended: RunState) -> dict[str, Any]:
     if application is None:
         return {}
     files = [path_text(change.path) for change in application.changes]
-    conflicts = [_refused(one) for one in application.refused]
+    conflicts = [_refused_path(one) for one in application.refused]
     fields: dict[str, Any] = {"status": application.state, "files": files, "conflicts": conflicts}
     if application.left_out:
-        fields["left_out"] = [_refused(one) for one in application.left_out]
+        fields["left_out"] = [_refused_path(one) for one in application.left_out]
     notes = [application.note] if application.note else []
     if application.state == "clean":
         notes.append(f"{unproven[:1].upper()}{unproven[1:]}, so nothing was applied.")
@@ -71,11 +71,11 @@ async def _applied(run: ForegroundRun, ended: RunState) -> dict[str, Any]:
     return {"applied": fields}
 
 
-def _refused(one: Obstacle) -> dict[str, str]:
+def _refused_path(one: Obstacle) -> dict[str, str]:
     return {"path": path_text(os.fsencode(one.path)), "reason": one.reason}
 
 
-def _result(prepared: PreparedRequest, run: RunState, directory: RunFiles | None) -> dict[str, Any]:
+def _run_result(prepared: PreparedRequest, run: RunState, directory: RunFiles | None) -> dict[str, Any]:
     """Agents under their public names; paths only of what is kept."""
     firm = firmness(run)
     result: dict[str, Any] = {

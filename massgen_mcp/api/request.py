@@ -108,9 +108,9 @@ async def prepared(
     `MassgenError`.
     """
     cwd = cwd or Path.cwd()
-    _known(given)
+    _check_names(given)
     check_types({"question": question, **given})
-    team, keeps = _named(given), bool(given.get("enable_logging"))
+    team, keeps = _named_team(given), bool(given.get("enable_logging"))
     session_id, history = _session(given, keep_logs=keeps)
     request = await build_request(
         CallerRequest(
@@ -137,14 +137,14 @@ async def prepared(
     logger.info("%s", request.describe_start(cwd))
     if request.team.note:
         logger.warning("%s", request.team.note)
-    return PreparedRequest(request, _name(request.team, team.models))
+    return PreparedRequest(request, _team_name(request.team, team.models))
 
 
 def _output(path: str | Path | None) -> OutputFile | None:
     return None if path is None else OutputFile(Path(path).absolute(), "output_file")
 
 
-def _known(given: Mapping[str, object]) -> None:
+def _check_names(given: Mapping[str, object]) -> None:
     known = RunOptions.__optional_keys__
     for name in given:
         if name not in RunArguments.__optional_keys__:
@@ -156,7 +156,7 @@ def _known(given: Mapping[str, object]) -> None:
 # -- the team ---------------------------------------------------------------------------------------------------------
 
 
-def _named(given: RunArguments) -> NamedTeam:
+def _named_team(given: RunArguments) -> NamedTeam:
     """How the caller names the team. Raises `MassgenError` invalid_arguments."""
     config, model, models = given.get("config"), given.get("model"), given.get("models") or None
     named = {"config": config, "config_dict": given.get("config_dict"), "model": model, "models": models}
@@ -177,7 +177,7 @@ def _named(given: RunArguments) -> NamedTeam:
     )
 
 
-def _name(team: Team, models: Sequence[str]) -> str:
+def _team_name(team: Team, models: Sequence[str]) -> str:
     """The team's name in results."""
     agents = len(team.config.agents)
     if models:

@@ -174,9 +174,9 @@ def _contents(messages: Sequence[Message]) -> Iterator[JsonObject]:
             case UserMessage():
                 yield {"role": "user", "parts": [{"text": message.text}]}
             case ToolResultMessage():
-                results = [*results, _result(message, sent.get(message.call_id))]
+                results = [*results, _function_response(message, sent.get(message.call_id))]
             case AssistantMessage():
-                parts: list[JsonValue] = [*message.replay] or [*_parts(message)]
+                parts: list[JsonValue] = [*message.replay] or [*_message_parts(message)]
                 sent |= _calls_in(message.tool_calls, parts)
                 if parts:
                     yield {"role": "model", "parts": parts}
@@ -184,7 +184,7 @@ def _contents(messages: Sequence[Message]) -> Iterator[JsonObject]:
         yield {"role": "user", "parts": results}
 
 
-def _parts(message: AssistantMessage) -> Iterator[JsonValue]:
+def _message_parts(message: AssistantMessage) -> Iterator[JsonValue]:
     if message.text.strip():
         yield {"text": message.text}
     for place, call in enumerate(message.tool_calls):
@@ -205,7 +205,7 @@ def _calls_in(calls: Sequence[ToolCall], parts: Sequence[JsonValue]) -> dict[str
     }
 
 
-def _result(message: ToolResultMessage, sent: _Sent | None) -> JsonValue:
+def _function_response(message: ToolResultMessage, sent: _Sent | None) -> JsonValue:
     sent = sent or _Sent(tool_name(message.name), message.call_id)
     response: JsonObject = {"error" if message.is_error else "output": message.text}
     fields: JsonObject = {"name": sent.name, "response": response}
@@ -271,7 +271,7 @@ class GeminiReply(WireReply):
 
     def _part(self, part: Fields) -> Iterator[Part]:
         if (call := part.get("functionCall")) is not None:
-            yield from self._call(part, fields_of(call, "functionCall"))
+            yield from self._function_call(part, fields_of(call, "functionCall"))
         elif "text" in part:
             yield from self._text(part)
         else:
@@ -295,7 +295,7 @@ class GeminiReply(WireReply):
         elif text:
             self._parts.append({"text": text, "thought": True} if thought else {"text": text})
 
-    def _call(self, part: Fields, call: Fields) -> Iterator[Part]:
+    def _function_call(self, part: Fields, call: Fields) -> Iterator[Part]:
         self._signed = True
         given, name, args = text_in(call, "id"), clean(needed_text(call, "name")), call.get("args")
         arguments = clean(json.dumps({} if args is None else args, ensure_ascii=False))

@@ -152,7 +152,7 @@ class ProviderLimiter:
             yield
         finally:
             self._limits.remove(limits)
-            self._tell()
+            self._wake_first()
 
     def abilities(self, model: str, own_tools: tuple[str, ...] = ()) -> Abilities:
         """What this model was found not to take here, with these tools of its provider, whichever run found it."""
@@ -188,7 +188,7 @@ class ProviderLimiter:
         if place.announced:
             on_wait(None)
         try:
-            yield self._answered
+            yield self._after_answer
         except BackendError as error:
             self._failed(error, entered)
             raise
@@ -197,12 +197,12 @@ class ProviderLimiter:
             self._circuit.leave(entered)
             if (share := self._share("concurrency")) is not None and self._under_way >= share:
                 self._want()  # somebody else may have its place
-            self._tell()
+            self._wake_first()
 
-    def _answered(self) -> None:
+    def _after_answer(self) -> None:
         if self._circuit.troubled:
             self._circuit.close()
-            self._tell()
+            self._wake_first()
 
     # -- what is in the way -----------------------------------------------------------------------------------------
 
@@ -295,7 +295,7 @@ class ProviderLimiter:
         self._lease = Lease(limits, granted.shares, ends, anyio.current_time() + granted.pause, is_enough=is_enough)
         if any(share is not None and (need.share is None or share < need.share) for need, share in shares):
             self._want()  # others wait to hear that it has been given back
-        self._tell()
+        self._wake_first()
 
     # -- the line -----------------------------------------------------------------------------------------------------
 
@@ -308,9 +308,9 @@ class ProviderLimiter:
             yield place
         finally:
             self._line.remove(place)
-            self._tell()
+            self._wake_first()
 
-    def _tell(self) -> None:
+    def _wake_first(self) -> None:
         """Something may have changed for the first one in the line."""
         if self._line:
             self._line[0].wake()

@@ -72,7 +72,7 @@ class LocalServerBackend:
             async with listing_client(self._endpoint.api_key) as client:
                 if (loaded := await loaded_context(client, self._type, self._base_url)) is not None:
                     return loaded
-            models = await self._models()
+            models = await self._listed_models()
             named = next((model for model in models if model.name == asked.model), None)
             found = named or meant_model(asked.model, models)
             return found and found.context
@@ -95,14 +95,14 @@ class LocalServerBackend:
             raise BackendError("tools_unsupported", message, refused="tools")
         missing = None
         try:
-            async for part in _parts(asked, request):
+            async for part in _stream_parts(asked, request):
                 yield part
         except BackendError as error:
             if error.reason != "model_not_found":
                 raise
             missing = error
         if missing is not None:
-            async for part in _parts(await self._meant(asked, missing), request):
+            async for part in _stream_parts(await self._meant(asked, missing), request):
                 yield part
 
     async def aclose(self) -> None:
@@ -111,7 +111,7 @@ class LocalServerBackend:
 
     async def _auto(self) -> Endpoint:
         """The largest chat model that fits, else the first one. Raises `BackendError` if there is none."""
-        models = [model for model in await self._models() if model.chats]
+        models = [model for model in await self._listed_models() if model.chats]
         if not models:
             with translated(self._endpoint, self._base_url):
                 raise await self._why_nothing()
@@ -123,7 +123,7 @@ class LocalServerBackend:
         async with self._lock:
             if self._asked is not asked and self._asked is not None:
                 return self._asked
-            models = await self._models()
+            models = await self._listed_models()
             found = meant_model(asked.model, models)
             if found is None or found.name == asked.model:
                 raise _unknown(error, asked.model, models)
@@ -131,7 +131,7 @@ class LocalServerBackend:
             self._asked = self._wire(replace(self._endpoint, model=found.name))
             return self._asked
 
-    async def _models(self) -> list[ListedModel]:
+    async def _listed_models(self) -> list[ListedModel]:
         async with listing_client(self._endpoint.api_key) as client:
             return await listed_models(client, self._type, self._base_url)
 
@@ -181,7 +181,7 @@ def _unknown(error: BackendError, name: str, models: Sequence[ListedModel]) -> B
     return BackendError("model_not_found", f"{error}; {has}")
 
 
-async def _parts(backend: Backend, request: ModelRequest) -> AsyncGenerator[Part]:
+async def _stream_parts(backend: Backend, request: ModelRequest) -> AsyncGenerator[Part]:
     parts = backend.stream(request)
     try:
         async for part in parts:

@@ -79,7 +79,7 @@ def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
     if not endpoint.model.startswith(_DO_NOT_REASON):
         body["include"] = ["reasoning.encrypted_content"]
     native = _XAI_TOOLS if endpoint.of_xai else _NATIVE_TOOLS
-    tools: list[JsonValue] = [*map(_tool, request.tools), *(native[tool] for tool in endpoint.native_tools)]
+    tools: list[JsonValue] = [*map(_function_tool, request.tools), *(native[tool] for tool in endpoint.native_tools)]
     if tools:
         body["tools"] = tools
     if request.tools:
@@ -95,7 +95,7 @@ def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
     return clean_object({**body, **endpoint.extra_body})
 
 
-def _tool(tool: ToolSpec) -> JsonObject:
+def _function_tool(tool: ToolSpec) -> JsonObject:
     return {
         "type": "function",
         "name": tool.name,
@@ -219,7 +219,7 @@ class _Reply(WireReply):
     def _item(self, item: Fields) -> Iterator[Part]:
         match item.get("type"):
             case "function_call":
-                call = self._call(item)
+                call = self._item_call(item)
                 self._items.append(_call_item(call))
                 yield ToolCallPart(call)
             case "message":
@@ -233,7 +233,7 @@ class _Reply(WireReply):
             case _:
                 pass
 
-    def _call(self, item: Fields) -> ToolCall:
+    def _item_call(self, item: Fields) -> ToolCall:
         name, arguments = needed_text(item, "name"), needed_text(item, "arguments")
         self._called.append(arguments)
         return ToolCall(self._ids.take(text_in(item, "call_id")), clean(name), clean(arguments))

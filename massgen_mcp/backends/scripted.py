@@ -76,7 +76,7 @@ class ScriptedBackend:
         if step.answer is not None and self._config.chunk_delay_seconds:
             async for piece in self._paced(step.answer):
                 yield DraftPart(piece)
-        call = self._call(step, request)
+        call = self._step_call(step, request)
         if call is not None:
             reply = call.arguments
             yield ToolCallPart(call)
@@ -124,7 +124,7 @@ class ScriptedBackend:
             return ScriptStep(vote=min(entry.text for entry in _ballot(request)))
         return ScriptStep(answer=default)
 
-    def _call(self, step: ScriptStep, request: ModelRequest) -> ToolCall | None:
+    def _step_call(self, step: ScriptStep, request: ModelRequest) -> ToolCall | None:
         if step.answer is not None:
             self._answer = step.answer
             return self._tool_call("new_answer", {"content": step.answer})

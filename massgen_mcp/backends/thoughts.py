@@ -45,7 +45,7 @@ class ThoughtsApart:
             if self._speaks:
                 yield TextPart(self._take(len(self._held)))
             elif self._end is None:
-                if not self._begin():
+                if not self._is_clear():
                     return
             else:
                 found = re.search(re.escape(self._end), self._held, re.IGNORECASE)
@@ -63,7 +63,7 @@ class ThoughtsApart:
             held = self._take(len(self._held))
             yield TextPart(held) if self._end is None else ReasoningPart(held)
 
-    def _begin(self) -> bool:
+    def _is_clear(self) -> bool:
         """Whether it is clear how the text goes on."""
         start = self._held.lstrip()
         for opening, closing in _CLOSED_BY.items():

@@ -187,17 +187,17 @@ TICKS = 10_000_000_000
 
 def count(value: object) -> int | None:
     """A number of tokens, a broken one rounded up; None for everything else."""
-    number = _number(value, MAX_TOKENS)
+    number = _number_up_to(value, MAX_TOKENS)
     return None if number is None else math.ceil(number)
 
 
 def money(value: object, *, unit: float = 1.0) -> float | None:
     """A sum in US dollars, told in units of so many to the dollar; None for what can be no such sum."""
-    number = _number(value, MAX_USD * unit)
+    number = _number_up_to(value, MAX_USD * unit)
     return None if number is None else number / unit
 
 
-def _number(value: object, most: float) -> float | None:
+def _number_up_to(value: object, most: float) -> float | None:
     """A number between 0 and `most`. Compared before it is converted: an integer may be too large for a float."""
     if isinstance(value, str) and _DIGITS.fullmatch(value):
         value = int(value)  # some servers quote their numbers

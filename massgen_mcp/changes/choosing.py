@@ -150,7 +150,7 @@ def _self_running(repository: PrivateRepository, patch: Patch, changes: Sequence
     for change in changes:
         for path in filter(None, (change.path, change.earlier_path)):
             link = LINK in (file.mode for file in (change.before, change.after) if file is not None)
-            names = _names(os.fsdecode(path), links)
+            names = _all_names(os.fsdecode(path), links)
             if tool := next(filter(None, (run_by(name, link=link) for name in names)), None):
                 found[change.path] = tool
     return found
@@ -170,7 +170,7 @@ def _links(repository: PrivateRepository, patch: Patch) -> dict[str, str]:
     return links
 
 
-def _names(path: str, links: dict[str, str]) -> set[str]:
+def _all_names(path: str, links: dict[str, str]) -> set[str]:
     """All names by which a file can be reached: its own, and those through links that lead to it or above it."""
     names = {path}
     for _ in range(MOST_LINKS):

@@ -176,7 +176,7 @@ class _Reader:
         if status is None:
             return None
         if stat.S_ISLNK(status.st_mode):
-            target = os.readlink(_name(path), dir_fd=self._parent_fd)
+            target = os.readlink(_base_name(path), dir_fd=self._parent_fd)
             return self._counted(Found(path, TreeFile(LINK, blob_id(target)), target), len(target))
         if stat.S_ISDIR(status.st_mode):
             if self._status(path + b"/.git") is not None:
@@ -195,7 +195,7 @@ class _Reader:
     def _read_content(self, path: bytes) -> Found | None:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         try:
-            fd = os.open(_name(path), flags, dir_fd=self._parent_fd)
+            fd = os.open(_base_name(path), flags, dir_fd=self._parent_fd)
         except OSError:
             self._left_out.unreadable.append(path)
             return None
@@ -240,7 +240,7 @@ class _Reader:
         """What is there, without following links; None if nothing is, or if that cannot be seen."""
         try:
             self._enter(path.rpartition(b"/")[0])
-            return os.stat(_name(path), dir_fd=self._parent_fd, follow_symlinks=False)
+            return os.stat(_base_name(path), dir_fd=self._parent_fd, follow_symlinks=False)
         except OSError as error:
             if error.errno not in NOTHING_THERE:
                 self._left_out.unreadable.append(path)
@@ -286,7 +286,7 @@ def is_git_name(name: str) -> bool:
     return plain.split(":")[0] in (".git", "git~1")
 
 
-def _name(path: bytes) -> bytes:
+def _base_name(path: bytes) -> bytes:
     return path.rpartition(b"/")[2]
 
 

@@ -120,12 +120,12 @@ class Git:
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise GitFailed(f"git {_named(arguments)} took longer than {MAX_SECONDS:g} s") from error
+            raise GitFailed(f"git {_subcommand(arguments)} took longer than {MAX_SECONDS:g} s") from error
         except OSError as error:
-            raise GitFailed(f"git {_named(arguments)} could not be started: {error.strerror}") from error
+            raise GitFailed(f"git {_subcommand(arguments)} could not be started: {error.strerror}") from error
         if done.returncode not in accepted:
             why = last_line(done.stderr) or f"exit code {done.returncode}"
-            raise GitFailed(f"git {_named(arguments)} failed: {why}")
+            raise GitFailed(f"git {_subcommand(arguments)} failed: {why}")
         return done.returncode, done.stdout
 
     def write(self, *arguments: str, into: Path) -> int:
@@ -143,9 +143,9 @@ class Git:
                     check=True,
                 )
             except subprocess.TimeoutExpired as error:
-                raise GitFailed(f"git {_named(arguments)} took longer than {MAX_SECONDS:g} s") from error
+                raise GitFailed(f"git {_subcommand(arguments)} took longer than {MAX_SECONDS:g} s") from error
             except subprocess.CalledProcessError as error:
-                raise GitFailed(f"git {_named(arguments)} failed: {last_line(error.stderr)}") from error
+                raise GitFailed(f"git {_subcommand(arguments)} failed: {last_line(error.stderr)}") from error
             return file.tell()
 
     def command(self, *arguments: str | bytes | Path) -> list[str | bytes | Path]:
@@ -227,7 +227,7 @@ def last_line(stderr: bytes) -> str:
     return ascii(" ".join(stderr.decode(errors="replace").split())[:300])[1:-1]
 
 
-def _named(arguments: Iterable[str | bytes | Path]) -> str:
+def _subcommand(arguments: Iterable[str | bytes | Path]) -> str:
     return next((one for one in arguments if isinstance(one, str) and not one.startswith("-")), "")
 
 

@@ -251,7 +251,7 @@ class NotKept(OSError):
 def privileges(source: int) -> bool:
     """Whether programs run with the rights of others from an open file."""
     setting = os.fstat(source).st_mode & (stat.S_ISUID | stat.S_ISGID)
-    return bool(setting) or CAPABILITIES in _names(source)
+    return bool(setting) or CAPABILITIES in _attribute_names(source)
 
 
 def take_over(source: int, target: int, path: str) -> None:
@@ -263,7 +263,7 @@ def take_over(source: int, target: int, path: str) -> None:
         raise NotKept(errno.EPERM, "belongs to another user, and a changed file would be yours", path)
     if new.st_gid != old.st_gid:
         raise NotKept(errno.EPERM, "belongs to a group that you are not in, and a changed file would not", path)
-    for name in _names(source):
+    for name in _attribute_names(source):
         value = None if name in _OF_CONTENT else _value(source, name)
         if value is None or _is_same(name, value, _value(target, name)):
             continue
@@ -325,7 +325,7 @@ def _is_same(name: str, old: bytes, new: bytes | None) -> bool:
     return old == new
 
 
-def _names(fd: int) -> list[str]:
+def _attribute_names(fd: int) -> list[str]:
     if sys.platform != "linux":
         return []
     try:

@@ -76,7 +76,7 @@ class RunChanges:
         if base is not None:
             self.lay_out(base, workspaces)
             if earlier is not None:
-                begun = self._with(base, RunChanges(earlier[0]), TreeId(earlier[1]))
+                begun = self._with_earlier(base, RunChanges(earlier[0]), TreeId(earlier[1]))
                 for workspace in workspaces:
                     self.restore(base, workspace, begun)
             write_durably(self.directory / "base.json", base.model_dump_json(indent=1).encode())
@@ -104,7 +104,7 @@ class RunChanges:
         for workspace in workspaces:
             self._known[workspace] = copies.lay_out(workspace)
 
-    def _with(self, base: Base, earlier: "RunChanges", theirs: TreeId) -> TreeId:
+    def _with_earlier(self, base: Base, earlier: "RunChanges", theirs: TreeId) -> TreeId:
         """The base with what an earlier run's tree changed."""
         repository = self.repository
         if (old := earlier.base()) is None:

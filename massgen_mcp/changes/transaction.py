@@ -216,7 +216,7 @@ def _stage(part: IntentPart, directory: HeldDirectory, contents: Contents) -> No
         if step.new is None:
             continue
         permissions, like = _looks(part, directory, step)
-        with _named(part, step.path):
+        with _naming(part, step.path):
             if step.new.mode == LINK:
                 directory.make_link(part.new(number), contents(step.new), like)
                 continue
@@ -297,14 +297,14 @@ def _leave(part: IntentPart, directory: HeldDirectory, number: int, path: str) -
 def _meanwhile(part: IntentPart, path: str) -> Generator[None]:
     """What was there has gone, or something has come, since the change was planned."""
     try:
-        with _named(part, path):
+        with _naming(part, path):
             yield
     except (FileExistsError, FileNotFoundError, NotADirectoryError) as error:
         raise _changed(part, path) from error
 
 
 @contextmanager
-def _named(part: IntentPart, path: str) -> Generator[None]:
+def _naming(part: IntentPart, path: str) -> Generator[None]:
     """An error names the person's file, not where it is laid meanwhile."""
     try:
         yield

@@ -106,7 +106,7 @@ class _Walk:
         found: list[tuple[bytes, bool]] = []
         for directory in directories:
             try:
-                with self._opened(directory) as fd:
+                with self._directory_fd(directory) as fd:
                     entries = list(_entries(fd, directory + b"/" if directory else b""))
                     rules = _rules(fd)
             except OSError as error:
@@ -135,13 +135,13 @@ class _Walk:
         return frozenset(path.removeprefix(b"./") for path in listed.split(b"\0"))
 
     def _is_repository(self, directory: bytes) -> bool:
-        with suppress(OSError), self._opened(directory) as fd:
+        with suppress(OSError), self._directory_fd(directory) as fd:
             os.stat(_OWN, dir_fd=fd, follow_symlinks=False)
             return True
         return False
 
     @contextmanager
-    def _opened(self, directory: bytes) -> Generator[int]:
+    def _directory_fd(self, directory: bytes) -> Generator[int]:
         opened = openat.best_opener()(self._root, os.fsdecode(directory) or ".", openat.DIRECTORY_FLAGS)
         with openat.closing(opened) as fd:
             yield fd

@@ -72,7 +72,7 @@ class UserRepository:
                 if stat.S_ISREG(shared.lstat().st_mode):
                     shutil.copyfile(shared, place / shared.name)
             listed = git.run("ls-files", "-z", "--stage", "-t")
-        prefix = b"".join(part.encode("utf-8", "surrogateescape") + b"/" for part in self._parts(directory))
+        prefix = b"".join(part.encode("utf-8", "surrogateescape") + b"/" for part in self._path_parts(directory))
         files: dict[bytes, None] = {}
         submodules: dict[bytes, None] = {}
         absent: list[bytes] = []
@@ -91,13 +91,13 @@ class UserRepository:
 
     def ignored_below(self, directory: Path) -> bytes:
         """What the repository ignores below a directory, apart from the `.gitignore` files in it, as lines of one."""
-        parts = self._parts(directory)
+        parts = self._path_parts(directory)
         lines = [*_rerooted(self.common_dir / "info" / "exclude", parts)]
         for depth in range(len(parts)):
             lines += _rerooted(self.top.joinpath(*parts[:depth], ".gitignore"), parts[depth:])
         return b"".join(line + b"\n" for line in lines)
 
-    def _parts(self, directory: Path) -> tuple[str, ...]:
+    def _path_parts(self, directory: Path) -> tuple[str, ...]:
         return directory.relative_to(self.top).parts
 
     def _object_format(self) -> str:

@@ -261,7 +261,7 @@ class FileJudge:
     def subject(self, tree: str) -> Subject:
         """The files of an answer, whose own tree this is, as they are judged."""
         repository, own = self._repository, TreeId(tree)
-        base, answer = _parts(repository.files(self._base.id)), _parts(repository.files(own))
+        base, answer = _by_top_directory(repository.files(self._base.id)), _by_top_directory(repository.files(own))
         judged, restored = dict[bytes, TreeFile](), list[bytes]()
         with repository.reading() as content:
             for name in {*base, *answer}:
@@ -330,7 +330,7 @@ def _made_room(files: Path, shown: VisiblePath) -> bool:
     return place is not None
 
 
-def _parts(files: TreeFiles) -> dict[bytes, TreeFiles]:
+def _by_top_directory(files: TreeFiles) -> dict[bytes, TreeFiles]:
     """The files of each directory at the top, by their paths in it."""
     parts: dict[bytes, TreeFiles] = {}
     for path, file in files.items():

@@ -114,7 +114,7 @@ class Protection:
             return None if file is None else content(file)[:MAX_READ_BYTES].decode(errors="replace")
 
         run = followed(self.commands, read)
-        kept = self._kept(base, run, links)
+        kept = self._restored(base, run, links)
         left_out = self._left_out([*base], run, kept, {*sys.stdlib_module_names, *RUNNING, *installed})
         files = {path: file for path, file in answer.items() if path in base or not left_out(_path_text(path))}
         directories = {parent for path in files for parent in parents(path)}
@@ -124,7 +124,7 @@ class Protection:
             files[path] = base[path]
         return files, sorted(path for path in {*answer, *files} if answer.get(path) != files.get(path))
 
-    def _kept(self, base: Iterable[bytes], run: Followed, links: Mapping[str, str]) -> list[bytes]:
+    def _restored(self, base: Iterable[bytes], run: Followed, links: Mapping[str, str]) -> list[bytes]:
         """What is put back, with the links on the way to it."""
         patterns, judging = self.patterns, set(run.scripts)
         if patterns is None:

@@ -60,24 +60,26 @@ def run_by(call: ProgramCall, read: Read) -> Iterator[tuple[str, str]]:
     match call.program:
         case program if program in MAKES:
             place, texts = _makefiles(call, read)
-            yield from _chosen(_of_makefile("\n".join(texts.values())), _names(arguments), place)
+            yield from _chosen(_of_makefile("\n".join(texts.values())), _target_names(arguments), place)
         case "just":
-            place = _directory(call, "-d", "--working-directory")
+            place = _call_directory(call, "-d", "--working-directory")
             text = _project_text(place, _value(arguments, "-f", "--justfile") or _first(place, JUSTFILES, read), read)
-            yield from _chosen(_of_justfile(text), _names(arguments), place)
+            yield from _chosen(_of_justfile(text), _target_names(arguments), place)
         case "task":
-            place = _directory(call, "-d", "--dir")
+            place = _call_directory(call, "-d", "--dir")
             text = _project_text(place, _value(arguments, "-t", "--taskfile") or _first(place, TASKFILES, read), read)
-            yield from _chosen(_of_taskfile(text), _names(arguments) or ["default"], place)
+            yield from _chosen(_of_taskfile(text), _target_names(arguments) or ["default"], place)
         case program if program in PACKAGE_RUNNERS or program in SEVERAL_SCRIPTS:
-            place = _directory(call, "-C", "--prefix", "--cwd", "--dir")
-            names = [{"t": "test", "tst": "test"}.get(name, name) for name in _names(arguments)]
+            place = _call_directory(call, "-C", "--prefix", "--cwd", "--dir")
+            names = [{"t": "test", "tst": "test"}.get(name, name) for name in _target_names(arguments)]
             recipes = _of_package(_project_text(place, "package.json", read))
             wanted = [kind + name for name in names for kind in ("pre", "", "post") if name in recipes]
             yield from _chosen(recipes, [name for name in wanted if name in recipes], place, default=False)
         case "composer":
-            recipes = _of_composer(_project_text(_directory(call, "-d", "--working-dir"), "composer.json", read))
-            yield from _chosen(recipes, _names(arguments), _directory(call, "-d", "--working-dir"), default=False)
+            recipes = _of_composer(_project_text(_call_directory(call, "-d", "--working-dir"), "composer.json", read))
+            yield from _chosen(
+                recipes, _target_names(arguments), _call_directory(call, "-d", "--working-dir"), default=False
+            )
         case "tox":
             text = _project_text(call.directory, _value(arguments, "-c", "--conf") or "tox.ini", read)
             yield from ((call.directory, command) for command in _of_tox(text))
@@ -100,7 +102,7 @@ def made_by(call: ProgramCall, read: Read) -> Iterator[str]:
     if call.program in MAKES:
         place, texts = _makefiles(call, read)
         recipes = _of_makefile("\n".join(texts.values()))
-        targets = {*_wanted(recipes, _names(call.words[1:]))} - {*recipes.get(PHONY, Recipe(())).needs}
+        targets = {*_wanted(recipes, _target_names(call.words[1:]))} - {*recipes.get(PHONY, Recipe(())).needs}
         yield from (normpath(join(place, target)) for target in targets)
 
 
@@ -129,7 +131,7 @@ def _wanted(recipes: Mapping[str, Recipe], names: Iterable[str], *, default: boo
 # -- where, and what of it --------------------------------------------------------------------------------------------
 
 
-def _directory(call: ProgramCall, *options: str) -> str:
+def _call_directory(call: ProgramCall, *options: str) -> str:
     return normpath(join(call.directory, _value(call.words[1:], *options) or "."))
 
 
@@ -143,7 +145,7 @@ def _value(arguments: Iterable[str], *options: str) -> str | None:
     return None
 
 
-def _names(arguments: Iterable[str]) -> list[str]:
+def _target_names(arguments: Iterable[str]) -> list[str]:
     return [word for word in arguments if not word.startswith("-") and "=" not in word]
 
 
@@ -157,7 +159,7 @@ def _project_text(place: str, name: str, read: Read) -> str:
 
 def _makefiles(call: ProgramCall, read: Read) -> tuple[str, dict[str, str]]:
     """Where a call of `make` begins, and by name the makefile with those that it includes, as far as they are named."""
-    place = _directory(call, "-C", "--directory")
+    place = _call_directory(call, "-C", "--directory")
     pending = [_value(call.words[1:], "-f", "--file", "--makefile") or _first(place, MAKEFILES, read)]
     texts: dict[str, str] = {}
     while pending and len(texts) < MAX_INCLUDED:

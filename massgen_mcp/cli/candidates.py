@@ -26,7 +26,7 @@ class Candidates(BaseCompleter):
                 return [name.removeprefix(EXAMPLE_PREFIX) for name in _quietly(_examples)]
             case "model" | "models":
                 head, comma, last = prefix.rpartition(",")
-                return [f"{head}{comma}{name}" for name in _models() if name.startswith(last)]
+                return [f"{head}{comma}{name}" for name in _model_candidates() if name.startswith(last)]
             case "backend":
                 return provider_names()
             case "run_id" | "run_ids" | "resume":
@@ -49,7 +49,7 @@ def _examples() -> Iterable[str]:
     return (f"{EXAMPLE_PREFIX}{example.name}" for example in list_examples())
 
 
-def _models() -> Iterable[str]:
+def _model_candidates() -> Iterable[str]:
     strong = [f"{row.type}/{row.strong_model}" for row in PROVIDERS if row.strong_model]
     return [*strong, *(f"{row.type}/" for row in PROVIDERS)]
 

@@ -37,7 +37,7 @@ VERBS: Mapping[str, str] = MappingProxyType(
         "hook": "for the hooks of the Claude Code plugin",
     }
 )
-SAID_ELSEWHERE: Mapping[str, str] = MappingProxyType(
+WORDS_FROM_ELSEWHERE: Mapping[str, str] = MappingProxyType(
     {
         "batch": "massgen batch QUESTIONS.jsonl asks all questions of a file",
         "chat": "`massgen` alone begins a conversation",

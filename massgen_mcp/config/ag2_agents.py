@@ -39,7 +39,7 @@ def shape(backend: Mapping[str, Plain], place: Place) -> tuple[dict[str, Plain],
     plain, problems = dict(backend), list[Problem]()
     if "agent_config" not in plain and "group_config" not in plain and "model" in plain:
         plain["agent_config"] = {"llm_config": {key: plain.pop(key) for key in _OF_THE_MODEL if key in plain}}
-    for key, shaped in (("agent_config", _agent), ("group_config", _group)):
+    for key, shaped in (("agent_config", _plain_agent), ("group_config", _group)):
         if isinstance(part := plain.get(key), dict):
             plain[key] = shaped(part, (*place, key), problems)
     return plain, problems
@@ -51,12 +51,12 @@ def _group(given: Mapping[str, Plain], place: Place, problems: list[Problem]) ->
     usual = {"llm_config": group["llm_config"]} if "llm_config" in group else {}
     if isinstance(agents := group.get("agents"), list):
         group["agents"] = [
-            _agent({**usual, **agent}, (*place, "agents", number), problems) if isinstance(agent, dict) else agent
+            _plain_agent({**usual, **agent}, (*place, "agents", number), problems) if isinstance(agent, dict) else agent
             for number, agent in enumerate(agents)
         ]
     if isinstance(user := group.get("user_agent", {"system_message": _USER_MESSAGE}), dict):
         named = {"name": AG2_USER, **usual, **user}
-        group["user_agent"] = _agent(named, (*place, "user_agent"), problems)
+        group["user_agent"] = _plain_agent(named, (*place, "user_agent"), problems)
     if isinstance(pattern := group.get("pattern"), dict):
         kept = {key: value for key, value in pattern.items() if key not in _NEEDLESS_OF_PATTERN}
         if isinstance(manager := kept.get("group_manager_args", {}), dict):
@@ -67,7 +67,7 @@ def _group(given: Mapping[str, Plain], place: Place, problems: list[Problem]) ->
     return group
 
 
-def _agent(given: Mapping[str, Plain], place: Place, problems: list[Problem]) -> dict[str, Plain]:
+def _plain_agent(given: Mapping[str, Plain], place: Place, problems: list[Problem]) -> dict[str, Plain]:
     agent = dict(given)
     _one_model(agent, place, problems)
     if "code_execution_config" in agent:

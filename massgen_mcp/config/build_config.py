@@ -44,8 +44,10 @@ def build_config(
     """
     if num_agents is None:
         num_agents = max(len(models or ()), len(backends or ())) or DEFAULT_AGENTS
-    team = _team(num_agents, _one_or_many("model", model, models), _one_or_many("backend", backend, backends))
-    agents = [_agent(provider, name, place, use_docker) for place, (provider, name) in enumerate(team, start=1)]
+    team = _provider_models(
+        num_agents, _one_or_many("model", model, models), _one_or_many("backend", backend, backends)
+    )
+    agents = [_agent_section(provider, name, place, use_docker) for place, (provider, name) in enumerate(team, start=1)]
     orchestrator: dict[str, Any] = {
         "snapshot_storage": "snapshots",
         "agent_temporary_workspace": "temp_workspaces",
@@ -82,7 +84,7 @@ def _one_or_many(name: str, one: str | None, many: Sequence[str] | None) -> list
     return [one] if one is not None else list(many or ())
 
 
-def _team(num_agents: int, models: list[str], backends: list[str]) -> list[tuple[str, str]]:
+def _provider_models(num_agents: int, models: list[str], backends: list[str]) -> list[tuple[str, str]]:
     """Provider and model of every agent."""
     named = max(len(models), len(backends))
     if not 1 <= num_agents <= MAX_AGENTS:
@@ -109,7 +111,7 @@ def _choice(models: list[str], backends: list[str], place: int) -> tuple[str, st
     return row.type, rest if slash and prefix in (row.type, *row.aliases) else model
 
 
-def _agent(provider: str, model: str, place: int, use_docker: bool) -> dict[str, Any]:
+def _agent_section(provider: str, model: str, place: int, use_docker: bool) -> dict[str, Any]:
     asked = {"model": model}
     backend: dict[str, Any] = {"type": provider, **OWN.get(provider, HTTP).named(model, asked)}
     if provider not in _OWN_ADDRESS:

@@ -240,7 +240,9 @@ def config_from_models(models: Sequence[str], *, num_agents: int | None, base_ur
         raise MassgenError("config_invalid", f"{len(models)} models are too many for {count} agents; name fewer models")
     dealt = [detect_backend(models[place % len(models)]) for place in range(count)]
     return Config(
-        agents=tuple(_agent(name, model, place, base_url) for place, (name, model) in enumerate(dealt, start=1)),
+        agents=tuple(
+            _agent_settings(name, model, place, base_url) for place, (name, model) in enumerate(dealt, start=1)
+        ),
         orchestrator=OrchestratorConfig(effort="auto"),
     )
 
@@ -260,7 +262,7 @@ def backend_of(provider: str, model: str, *, base_url: str | None = None) -> Bac
         raise MassgenError("config_invalid", wrong or f"{provider} at {base_url!a}: not a usable address") from error
 
 
-def _agent(provider: str, model: str, place: int, base_url: str | None) -> AgentSettings:
+def _agent_settings(provider: str, model: str, place: int, base_url: str | None) -> AgentSettings:
     return AgentSettings(id=agent_id(provider, model, place), backend=backend_of(provider, model, base_url=base_url))
 
 

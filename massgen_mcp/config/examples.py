@@ -25,7 +25,7 @@ class Example:
 
 def list_examples() -> list[Example]:
     """All packaged configs, by name. Empty when they are not installed."""
-    directory = _directory()
+    directory = _examples_directory()
     if directory is None:
         return []
     files = sorted(directory.rglob(f"*{_SUFFIX}"))
@@ -70,7 +70,7 @@ def example_name(path: Path) -> str | None:
     return next((example.name for example in list_examples() if example.path == path), None)
 
 
-def _directory() -> Path | None:
+def _examples_directory() -> Path | None:
     """Beside the package's modules in a wheel, at the root of the repository in a checkout."""
     package = Path(__file__).parent.parent
     candidates = (package / "configs", package.parent / "configs")

@@ -65,7 +65,7 @@ def parse_text(
     text: str | bytes, source_name: str, environ: Mapping[str, str], *, base_dir: Path | None = None
 ) -> ParsedConfig:
     """`parse_config` with what of the text was ignored."""
-    return _parsed(read_yaml(text, source_name), environ, base_dir)
+    return _parsed_config(read_yaml(text, source_name), environ, base_dir)
 
 
 def config_from_data(
@@ -92,7 +92,7 @@ def parse_data(
         plain = plain_data(data)
     except NotPlainError as error:
         raise _invalid([error.problem], located) from None
-    return _parsed(replace(located, data=plain), environ, base_dir)
+    return _parsed_config(replace(located, data=plain), environ, base_dir)
 
 
 def config_places(cwd: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
@@ -167,7 +167,7 @@ def load_notify(own: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
     if (notice := _only_notice(located)) is not None:
         anybody: Plain = {"backend": {"type": "scripted"}}
         located = replace(located, data={"agent": anybody, "notify": notice[0]})
-    return _parsed(located, environ, None).config.notify
+    return _parsed_config(located, environ, None).config.notify
 
 
 def missing_keys(config: Config, environ: Mapping[str, str]) -> list[str]:
@@ -229,7 +229,7 @@ def _without_key(config: Config, environ: Mapping[str, str]) -> list[tuple[Agent
     return [(agent, names) for agent in config.agents for names in members.missing(agent.backend, environ)]
 
 
-def _parsed(located: Located, environ: Mapping[str, str], base_dir: Path | None) -> ParsedConfig:
+def _parsed_config(located: Located, environ: Mapping[str, str], base_dir: Path | None) -> ParsedConfig:
     shaped = shape(located.data, environ=environ, base_dir=base_dir or Path.cwd())
     if not shaped.data and shaped.problems:
         raise _invalid(shaped.problems, located)

@@ -39,7 +39,7 @@ class _Copying:
             case None | bool():
                 return value
             case int() | float():
-                return _number(value, place)
+                return _plain_number(value, place)
             case str():
                 return self._text(value, place)
             case PathLike():
@@ -75,7 +75,7 @@ class _Copying:
         return str(text)
 
 
-def _number(value: float, place: Place) -> int | float:
+def _plain_number(value: float, place: Place) -> int | float:
     if isinstance(value, int):
         if abs(value) >= 10**MAX_DIGITS:
             raise NotPlainError(place, f"a number has at most {MAX_DIGITS} digits")

@@ -67,15 +67,15 @@ def next_asked(state: Coordination) -> DueStep:
     if not any(one.kind == "answer" for one in state.stages):
         return _first(state)
     if lost := _lost(state):
-        return _ask(state, lost, "dropped")
+        return _stage_for_next(state, lost, "dropped")
     if (state.unanswered and not state.stragglers_given_up) or state.checking:
         return None
     if state.telling and state.answered:
         return _one_by_one(state)
     if len(state.answered) < 2:
         pending = None if state.unanswered else "enough"
-        return _ask(state, 1, "disagreement") if _left(state) else pending
-    return _by_reading(state) if _votes(state) or state.rules.decide not in BY_SUBSTANCE else _by_files(state)
+        return _stage_for_next(state, 1, "disagreement") if _left(state) else pending
+    return _by_reading(state) if _votes_decide(state) or state.rules.decide not in BY_SUBSTANCE else _by_files(state)
 
 
 def _first(state: Coordination) -> DueStep:
@@ -97,7 +97,7 @@ def _one_by_one(state: Coordination) -> DueStep:
         among = tuple(passing) if len(passing) > 1 else ()
         return won(state, state.author(drawn(state.rules.seed, passing)), "checked", drawn_among=among)
     if not passing and _left(state):
-        return _ask(state, 1, "none_passes")
+        return _stage_for_next(state, 1, "none_passes")
     return _decide(state, "disagreement" if passing else "none_passes", passing or state.standing)
 
 
@@ -118,7 +118,7 @@ def _by_reading(state: Coordination) -> DueStep:
         if reader in able:
             return None
         if not able:
-            return _ask(state, 1, "dropped") if _left(state) else "enough"
+            return _stage_for_next(state, 1, "dropped") if _left(state) else "enough"
         agents = (drawn(f"{state.rules.seed}/{len(state.stages)}", able),)
         return StageOpened(kind="vote", subjects=state.standing, agents=agents, because="compare", left=_left(state))
     same = len({seat.vote, *(seat.same_as or ())})
@@ -128,7 +128,7 @@ def _by_reading(state: Coordination) -> DueStep:
     return _grown(state, lead, rival)
 
 
-def _votes(state: Coordination) -> bool:
+def _votes_decide(state: Coordination) -> bool:
     """Whether votes decide: tests may, of answers that change files."""
     changed = any(_tree(state, label) not in (label, state.base) for label in state.standing)
     return state.rules.decide == "vote" or (state.rules.decide == "auto" and not changed)
@@ -137,7 +137,7 @@ def _votes(state: Coordination) -> bool:
 def _grown(state: Coordination, lead: int, rival: int) -> DueStep:
     left = _left(state)
     if left and not enough(lead, rival, left):
-        return _ask(state, batch(lead, rival, left), "disagreement", lead, rival)
+        return _stage_for_next(state, batch(lead, rival, left), "disagreement", lead, rival)
     return _decide(state, "disagreement", state.standing, lead, rival)
 
 
@@ -146,7 +146,7 @@ def _decide(
 ) -> DueStep:
     """By what is due, or by a vote of all who answered."""
     voters = tuple(agent for agent in state.live if agent in state.answered)
-    if not _votes(state) or len(state.answered) < 2 or not voters:
+    if not _votes_decide(state) or len(state.answered) < 2 or not voters:
         return "enough"
     subjects, left = tuple(subjects), _left(state)
     return StageOpened(
@@ -154,7 +154,9 @@ def _decide(
     )
 
 
-def _ask(state: Coordination, count: int, because: StageReason, lead: int = 0, rival: int = 0) -> StageOpened:
+def _stage_for_next(
+    state: Coordination, count: int, because: StageReason, lead: int = 0, rival: int = 0
+) -> StageOpened:
     """The next `count` agents that were not asked yet."""
     agents = tuple(_waiting(state, _unasked(state))[:count])
     left = _left(state) - len(agents)

@@ -40,15 +40,15 @@ def _ask_for_test(state: Coordination, because: StageReason) -> StageOpened | Li
     able = [agent for agent in state.live if agent not in writers]
     if len(writers) == CHECK_WRITERS or not able or len(state.live) <= CONFIRM:
         return "enough"
-    return _opened("check", (drawn(state.rules.seed, able),), because)
+    return _stage_opened("check", (drawn(state.rules.seed, able),), because)
 
 
 def _confirm(state: Coordination, author: str) -> StageOpened | Literal["enough"]:
     others, agents = [agent for agent in state.live if agent != author], list[str]()
     while len(agents) < CONFIRM and (left := [agent for agent in others if agent not in agents]):
         agents.append(drawn(state.rules.seed, left))
-    return _opened("confirm", tuple(agents), "fails_before") if len(agents) == CONFIRM else "enough"
+    return _stage_opened("confirm", tuple(agents), "fails_before") if len(agents) == CONFIRM else "enough"
 
 
-def _opened(kind: StageKind, agents: tuple[str, ...], because: StageReason) -> StageOpened:
+def _stage_opened(kind: StageKind, agents: tuple[str, ...], because: StageReason) -> StageOpened:
     return StageOpened(kind=kind, subjects=(), agents=agents, because=because)

@@ -679,7 +679,7 @@ class Coordination:
         match event:
             case RoundStarted() | BallotChanged():
                 shown = Ballot(event.agent, event.revision, event.ballot)
-                return self._with(event.agent, replace(self.seats[event.agent], shown=shown))
+                return self._with_seat(event.agent, replace(self.seats[event.agent], shown=shown))
             case AnswerSubmitted():
                 voided = self.stage is None
                 seats = {agent: _without_votes(seat) if voided else seat for agent, seat in self.seats.items()}
@@ -689,10 +689,10 @@ class Coordination:
             case VoteCast() if self.stage is not None and self.stage.kind == "compare":
                 return replace(self, verdicts={**self.verdicts, self.stage.subjects: event.label})
             case VoteCast(run_off=True):
-                return self._with(event.agent, replace(self.seats[event.agent], run_off_vote=event.label))
+                return self._with_seat(event.agent, replace(self.seats[event.agent], run_off_vote=event.label))
             case VoteCast():
                 seat = replace(self.seats[event.agent], vote=event.label, same_as=event.same_as)
-                return self._with(event.agent, seat)
+                return self._with_seat(event.agent, seat)
             case StageOpened():
                 given_up = self.stragglers_given_up and event.kind != "answer"
                 return replace(self, stages=(*self.stages, event), stragglers_given_up=given_up)
@@ -702,7 +702,7 @@ class Coordination:
                 submitted = {**self.submitted, (len(self.stages), event.agent): event.tests}
                 return replace(self, submitted=submitted)
             case WrittenTestsSubmitted():
-                return self._with(event.agent, replace(self.seats[event.agent], tests=event.tests))
+                return self._with_seat(event.agent, replace(self.seats[event.agent], tests=event.tests))
             case CheckFinished(outcome=CheckOutcome(expected=str(expected)) as outcome):
                 key = (event.tree, outcome.command, expected)
                 return replace(self, test_outcomes={**self.test_outcomes, key: outcome})
@@ -713,7 +713,7 @@ class Coordination:
             case FilesChecked(subject="answer", label=str(label)):
                 return replace(self, evidence={**self.evidence, label: event})
             case AgentDropped():
-                return self._with(event.agent, replace(_without_votes(self.seats[event.agent]), dropped=event))
+                return self._with_seat(event.agent, replace(_without_votes(self.seats[event.agent]), dropped=event))
             case FirstAnswersClosed():
                 return replace(self, stragglers_given_up=True)
             case AttemptStarted():
@@ -771,7 +771,7 @@ class Coordination:
             case _:
                 assert_never(event)
 
-    def _with(self, agent: str, seat: Seat) -> "Coordination":
+    def _with_seat(self, agent: str, seat: Seat) -> "Coordination":
         return replace(self, seats={**self.seats, agent: seat})
 
 

@@ -99,7 +99,7 @@ class EditorAgent(JsonRpcConnection):
         if method == "initialize":  # before whatever else is said, and although nothing more may be
             await self.reply(number, {"result": ABOUT})
         else:
-            self._tasks.start_soon(self._answered, number, method, params)
+            self._tasks.start_soon(self._answer_request, number, method, params)
 
     def _notified(self, method: str, params: Mapping[str, Any]) -> None:
         session = self._sessions.get(str(params.get("sessionId")))
@@ -110,7 +110,7 @@ class EditorAgent(JsonRpcConnection):
     async def misheard(self) -> None:
         await self.reply(None, {"error": {"code": NOT_JSON, "message": "a line is not JSON"}})
 
-    async def _answered(self, number: object, method: str, params: Mapping[str, Any]) -> None:
+    async def _answer_request(self, number: object, method: str, params: Mapping[str, Any]) -> None:
         try:
             reply: dict[str, Any] = {"result": await self._done(method, params)}
         except RefusedRequest as refused:
@@ -147,7 +147,7 @@ class EditorAgent(JsonRpcConnection):
     async def _done(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         match method, params:
             case "session/new", {"cwd": str(cwd)}:
-                session = await self._opened(f"{SESSION_PREFIX}{secrets.token_hex(8)}", cwd)
+                session = await self._opened_session(f"{SESSION_PREFIX}{secrets.token_hex(8)}", cwd)
                 return {"sessionId": session.id, **session.options}
             case "session/load", {"sessionId": str(session_id), "cwd": str(cwd)}:
                 return await self._loaded(session_id, cwd, tells=True)
@@ -173,7 +173,7 @@ class EditorAgent(JsonRpcConnection):
             return self._sessions[session_id]
         raise RefusedRequest(INVALID_PARAMS, f"there is no session {preview(session_id, TITLE_CHARACTERS)!r} here")
 
-    async def _opened(self, session_id: str, cwd: str) -> EditorSession:
+    async def _opened_session(self, session_id: str, cwd: str) -> EditorSession:
         path = Path(cwd)
         if not path.is_absolute() or not await anyio.to_thread.run_sync(path.is_dir):
             raise RefusedRequest(
@@ -206,7 +206,7 @@ class EditorAgent(JsonRpcConnection):
         runs = await self._service.turns(session_id)
         if not runs and session_id not in self._sessions:
             raise RefusedRequest(INVALID_PARAMS, f"there is no session {preview(session_id, TITLE_CHARACTERS)!r}")
-        session = await self._opened(session_id, cwd)
+        session = await self._opened_session(session_id, cwd)
         for listed in runs:
             turn = self._turn(session)
             try:

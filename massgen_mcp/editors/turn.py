@@ -101,9 +101,9 @@ class Turn:
         await self.say("\n\n".join(["\n\n---", *lines] if run.best_answer else lines))
 
     async def say(self, text: str, kind: str = "agent_message_chunk") -> None:
-        await self._tell({"sessionUpdate": kind, "content": {"type": "text", "text": text}})
+        await self._send_update({"sessionUpdate": kind, "content": {"type": "text", "text": text}})
 
-    async def _tell(self, update: dict[str, Any]) -> None:
+    async def _send_update(self, update: dict[str, Any]) -> None:
         await self._connection.tell("session/update", {"sessionId": self._session_id, "update": update})
 
     async def _followed(self, run_id: str) -> RunView:
@@ -128,7 +128,7 @@ class Turn:
         ]
         if plan != self._plan:
             self._plan = plan
-            await self._tell({"sessionUpdate": "plan", "entries": plan})
+            await self._send_update({"sessionUpdate": "plan", "entries": plan})
 
     # -- what the person is asked -------------------------------------------------------------------------------------
 
@@ -168,13 +168,13 @@ class Turn:
             "title": f"Apply {counted(len(planned.changes), 'changed file')}{although}",
             "kind": "edit",
             "status": "pending",
-            "content": [*differences, _block(_applied_text(run_id, planned))],
+            "content": [*differences, _text_block(_applied_text(run_id, planned))],
             "locations": [{"path": str(one.path)} for one in files],
         }
-        await self._tell({"sessionUpdate": "tool_call", **call})
+        await self._send_update({"sessionUpdate": "tool_call", **call})
         status, text = await self._decided(run_id, await self._ask(call, OFFERS))
-        update = {"toolCallId": call["toolCallId"], "status": status, "content": [*differences, _block(text)]}
-        await self._tell({"sessionUpdate": "tool_call_update", **update})
+        update = {"toolCallId": call["toolCallId"], "status": status, "content": [*differences, _text_block(text)]}
+        await self._send_update({"sessionUpdate": "tool_call_update", **update})
 
     async def _decided(self, run_id: str, chosen: str | None) -> tuple[str, str]:
         self.goes_on = chosen == GO_ON
@@ -207,7 +207,7 @@ def _applied_text(run_id: str, application: Application) -> str:
     return applied(run_id, application, WAYS).text()
 
 
-def _block(text: str) -> dict[str, Any]:
+def _text_block(text: str) -> dict[str, Any]:
     return {"type": "content", "content": {"type": "text", "text": text}}
 
 

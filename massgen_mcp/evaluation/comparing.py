@@ -83,7 +83,7 @@ class Evaluation:
 
     async def run(self) -> None:
         """Raises `MassgenError` as `Batch.ask`, and invalid_arguments for results of something else."""
-        known = [(item, self._line(who, item)) for item in self.items for who in (*self.teams, ONE)]
+        known = [(item, self._kept_result(who, item)) for item in self.items for who in (*self.teams, ONE)]
         ours = all("measured" in line for line in self.results.all)
         if not ours or any(line and line["question"] != item.question for item, line in known):
             raise MassgenError("invalid_arguments", "the results file holds results of something else; name another")
@@ -117,7 +117,7 @@ class Evaluation:
 
         async def further(question: BatchQuestion, view: RunView) -> ResultLine:
             who, item = by_id[question.id]
-            return {**await _scored(self.scorer, who, item, view), "measured": [self._measured[who], *_with()]}
+            return {**await _scored(self.scorer, who, item, view), "measured": [self._measured[who], *_versions_here()]}
 
         batch = Batch(asked, self.results, self.show, further)
         await batch.ask(request_of, self.service, self.concurrency, self.max_usd)
@@ -128,7 +128,7 @@ class Evaluation:
 
     # -- the one model, for a team's money ----------------------------------------------------------------------------
 
-    def _line(self, who: str, item: Item, time: int = 1) -> ResultLine | None:
+    def _kept_result(self, who: str, item: Item, time: int = 1) -> ResultLine | None:
         return self.results.last.get(_id(who, item, time))
 
     def _samples(self, item: Item) -> int:
@@ -136,7 +136,7 @@ class Evaluation:
 
     def _of_one(self, item: Item) -> Iterator[ResultLine]:
         for time in range(1, self.samples + 1):
-            if (line := self._line(ONE, item, time)) is None:
+            if (line := self._kept_result(ONE, item, time)) is None:
                 return
             yield line
 
@@ -151,7 +151,7 @@ class Evaluation:
             return 1
         samples = [*self._of_one(item)]
         passed = next((at for at, one in enumerate(samples, start=1) if one["passes_example"]), self.samples)
-        line = self._line(team, item)
+        line = self._kept_result(team, item)
         assert line is not None  # noqa: S101 - the team is asked first
         price = "usd" if all(one["priced"] and one["usd"] for one in (line, samples[0])) else "tokens"
         times = int(line[price] / samples[0][price] + 1e-9) if samples[0][price] else 1
@@ -168,14 +168,14 @@ class Evaluation:
         return [
             item
             for item in self.items
-            if all(self._line(who, item) for who in (*self.teams, ONE)) and not self._wants_more(item)
+            if all(self._kept_result(who, item) for who in (*self.teams, ONE)) and not self._wants_more(item)
         ]
 
     def rows(self) -> list[Row]:
         """Each team, and below it who it is compared with; the one model last."""
         items, rows = self.whole, list[Row]()
         for team in self.teams:
-            lines = {item.id: self._line(team, item) or {} for item in items}
+            lines = {item.id: self._kept_result(team, item) or {} for item in items}
             rows.append(_row(team, lines))
             rows += _best_member(team, lines)
             bought = {item.id: self._bought(team, item) for item in items}
@@ -187,7 +187,7 @@ class Evaluation:
                     f"asked {times:.1f} times",
                 )
             )
-        return [*rows, _row("one model", {item.id: self._line(ONE, item) or {} for item in items})]
+        return [*rows, _row("one model", {item.id: self._kept_result(ONE, item) or {} for item in items})]
 
     def comparisons(self) -> list[Comparison]:
         """Each team with one model, with the same money on one model, and with the best of its members."""
@@ -207,7 +207,7 @@ class Evaluation:
         return len(measured) > len({who for who, *_ in measured})
 
 
-def _with() -> tuple[str, str]:
+def _versions_here() -> tuple[str, str]:
     here = surroundings()
     return here["prompts"], ", ".join(f"{name} {version}" for name, version in here["versions"].items())
 

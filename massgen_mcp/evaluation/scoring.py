@@ -17,7 +17,7 @@ from massgen_mcp.home import known_levels
 from massgen_mcp.sandbox import Policy, ResourceLimits, SandboxChoice, SandboxFailed, Wishes, choose, spawn
 from massgen_mcp.sandbox.process import Output, take
 
-_SAID = re.compile(r"^\W*answer\W*:(.*)$", re.IGNORECASE | re.MULTILINE)
+_ANSWER_LINE = re.compile(r"^\W*answer\W*:(.*)$", re.IGNORECASE | re.MULTILINE)
 _THOUSANDS = re.compile(r"-?\d{1,3}(,\d{3})+(\.\d+)?")
 _NUMBER = re.compile(r"-?\d{1,40}(\.\d{1,40}|/\d{1,40})?")
 _BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -39,7 +39,7 @@ for call in open("/workspace/calls.txt").read().splitlines():
 
 def short_answer(answer: str | None) -> str | None:
     """What the last line with `ANSWER:` says, in one form for all that are the same; None without such a line."""
-    found = _SAID.findall(answer or "")
+    found = _ANSWER_LINE.findall(answer or "")
     return _plain(found[-1]) if found else None
 
 

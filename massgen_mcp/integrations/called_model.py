@@ -61,7 +61,7 @@ async def request_of(
     texts = [text for text in (system, options.get("system_message")) if text]
     given: RunArguments = {
         **options,
-        **_team(model, api_base, parameters),
+        **_team_arguments(model, api_base, parameters),
         "conversation_history": earlier or None,
         "system_message": "\n\n".join(texts) or None,
     }
@@ -94,7 +94,7 @@ def _sampling(parameters: dict[str, Any], *, drop: bool) -> dict[str, Any]:
     return tuned
 
 
-def _team(model: str, api_base: str | None, parameters: dict[str, Any]) -> RunArguments:
+def _team_arguments(model: str, api_base: str | None, parameters: dict[str, Any]) -> RunArguments:
     """How `run` would be told the team that the model string means."""
     use_docker = parameters.pop("use_docker", False)
     if model == "build":

@@ -74,7 +74,7 @@ class MassgenProvider(CustomLLM):
         try:
             result = await perform(await _request(call))
         except (MassgenError, BackendError) as error:
-            raise self._translated(error, call) from error
+            raise self._litellm_error(error, call) from error
         response: ModelResponse = call["model_response"]
         # LiteLLM types a choice as one that may be a stream's, which has no message.
         response.choices[0].message.content = result["final_answer"]  # pyright: ignore[reportAttributeAccessIssue]
@@ -92,9 +92,9 @@ class MassgenProvider(CustomLLM):
                 async for piece in source:
                     yield piece
         except (MassgenError, BackendError) as error:
-            raise self._translated(error, call) from error
+            raise self._litellm_error(error, call) from error
 
-    def _translated(self, error: MassgenError | BackendError, call: dict[str, Any]) -> Exception:
+    def _litellm_error(self, error: MassgenError | BackendError, call: dict[str, Any]) -> Exception:
         kind = _kind(error)
         return kind(message=str(error), llm_provider=self._provider, model=str(call["model"]))
 

@@ -131,7 +131,7 @@ def _limits_in(extra_body: Mapping[str, object]) -> list[int]:
 
 
 def _by_config(price: Price, usage: Usage) -> Decimal:
-    cached, written = _parts(usage)
+    cached, written = _cached_tokens(usage)
     plain = price.input_usd_per_million
     rows = (
         (usage.input_tokens - cached - written, plain),
@@ -143,7 +143,7 @@ def _by_config(price: Price, usage: Usage) -> Decimal:
     return sum((tokens * Decimal(str(usd)) for tokens, usd in rows), Decimal(0)) / _MILLION
 
 
-def _parts(usage: Usage) -> tuple[int, int]:
+def _cached_tokens(usage: Usage) -> tuple[int, int]:
     """Cached and cache-written tokens, within the input whatever the provider says."""
     cached = min(usage.cached_input_tokens, usage.input_tokens)
     return cached, min(usage.cache_write_tokens, usage.input_tokens - cached)
@@ -175,7 +175,7 @@ def _look_up(model: str, usage: Usage, url: str | None, *, provider: str | None 
     from genai_prices import Usage as ListUsage
     from genai_prices import calc_price
 
-    cached, written = _parts(usage)
+    cached, written = _cached_tokens(usage)
     listed = ListUsage(
         input_tokens=usage.input_tokens,
         cache_read_tokens=cached,

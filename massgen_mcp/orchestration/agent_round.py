@@ -299,7 +299,7 @@ class Round:
             return False
         knows_how_to_vote = self._reminded or self._writes or reply.tools_as_text
         if text and self._ballot.entries and self._form.votes and knows_how_to_vote:
-            vote = read_vote(text, self._names, shown_texts(self._talk.messages, of_caller=True))
+            vote = read_vote(text, self._ballot_names, shown_texts(self._talk.messages, of_caller=True))
             if vote == "unclear":
                 self._violated("unclear_vote", prompts.unclear_vote(self._choices))
                 return False
@@ -318,7 +318,7 @@ class Round:
         return False
 
     @property
-    def _names(self) -> list[str]:
+    def _ballot_names(self) -> list[str]:
         """The names on the ballot."""
         return [entry.name for entry in self._ballot.entries]
 
@@ -342,7 +342,7 @@ class Round:
         try:
             action = parse_action(call)
         except ToolRefused as error:
-            return self._refused(call, "bad_arguments", str(error))
+            return self._refuse(call, "bad_arguments", str(error))
         form: ActionForm = next(record.form for record in reply.tool_calls if record.id == call.id)
         match action:
             case NewAnswer():
@@ -359,7 +359,7 @@ class Round:
                 named = [_claim(one) for one in action.claims]
                 claims = self._live_run.coordination.sourced(self._member.name, named, refused_before=refused_before)
                 if isinstance(claims, Violation):
-                    return self._refused(call, claims.code, prompts.refusal(claims))
+                    return self._refuse(call, claims.code, prompts.refusal(claims))
                 return await self._submit(call, action.content, reply.citations, form, claims)
             case _:
                 assert_never(action)
@@ -368,7 +368,7 @@ class Round:
         state, name = self._live_run.coordination, self._member.name
         vote = state.vote(name, action.agent_id, action.reason, action.same_as)
         if isinstance(vote, Violation):
-            return self._refused(call, vote.code, prompts.refusal(vote), counts=vote.counts)
+            return self._refuse(call, vote.code, prompts.refusal(vote), counts=vote.counts)
         self._live_run.record(vote.model_copy(update={"form": form}))
         return True
 
@@ -378,7 +378,7 @@ class Round:
 
     def _record_tests(self, call: ToolCall, submitted: WrittenTestsSubmitted | Violation, form: ActionForm) -> bool:
         if isinstance(submitted, Violation):
-            return self._refused(call, submitted.code, prompts.refusal(submitted))
+            return self._refuse(call, submitted.code, prompts.refusal(submitted))
         self._live_run.record(submitted.model_copy(update={"form": form}))
         return True
 
@@ -398,7 +398,7 @@ class Round:
         try:
             content = formed(content, citations, self._run_spec.policy, claims)
         except ToolRefused as refused:
-            return self._refused(call, "wrong_format", str(refused))
+            return self._refuse(call, "wrong_format", str(refused))
         verdict = self._live_run.coordination.answer(name, content, claims)
         kept, fault = None, None
         if not isinstance(verdict, Violation):
@@ -412,14 +412,14 @@ class Round:
         if isinstance(verdict, Violation) and verdict.code == "too_late":
             raise BackendError("timeout", prompts.refusal(verdict))
         if isinstance(verdict, Violation):
-            return self._refused(call, verdict.code, prompts.refusal(verdict), counts=verdict.counts)
+            return self._refuse(call, verdict.code, prompts.refusal(verdict), counts=verdict.counts)
         where = {"path": kept.path, "changes": kept.changes} if kept is not None else {}
         self._live_run.record(verdict.model_copy(update={**where, "form": form}))
         if fault is not None:
             raise fault
         return True
 
-    def _refused(self, call: ToolCall | None, code: str, message: str, *, counts: bool = True) -> bool:
+    def _refuse(self, call: ToolCall | None, code: str, message: str, *, counts: bool = True) -> bool:
         self._violated(code, message, (call.id,) if call else (), counts=counts)
         return False
 

@@ -104,7 +104,7 @@ def _arguments(
 ) -> tuple[dict[str, object], int] | None:
     """All in one JSON object, or one by one in `form`, of which `read` gives name and value."""
     if text[at : at + 1] == "{":
-        return _object(text, at)
+        return _object_at(text, at)
     arguments: dict[str, object] = {}
     while one := form.match(text, at):
         name, value = read(one)
@@ -148,7 +148,7 @@ def _json_calls(text: str, at: int) -> _Read | None:
     return (calls, end) if calls else None
 
 
-def _object(text: str, at: int) -> tuple[dict[str, object], int] | None:
+def _object_at(text: str, at: int) -> tuple[dict[str, object], int] | None:
     try:
         value, end = cast("tuple[object, int]", _JSON.raw_decode(text, at))
     except (ValueError, RecursionError):

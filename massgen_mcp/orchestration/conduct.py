@@ -194,7 +194,7 @@ class Conductor:
 
     async def _completed(self, final: Final) -> RunCompleted:
         """The end of a run whose final answer is kept, and whose files are checked once more."""
-        completed = await self._kept(final)
+        completed = await self._completed_run(final)
         if self._checks is None or not self._checks.commands or completed.unkept:
             return completed
         checked = await self._checks.final(final.agent, completed.changes)
@@ -206,7 +206,7 @@ class Conductor:
         if self._run_spec.nested_runs is not None:
             await self._run_spec.nested_runs.end_all()
 
-    async def _kept(self, final: Final) -> RunCompleted:
+    async def _completed_run(self, final: Final) -> RunCompleted:
         """The end of the run, once the final answer is kept with its files; or with why they cannot be. The answer
         itself is in the journal.
         """

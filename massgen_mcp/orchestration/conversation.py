@@ -143,14 +143,14 @@ class Conversation:
 
     def reply_to(self, call: ToolCall, text: str, *, is_error: bool) -> None:
         """Tell what came of a call of the last reply: as its result, or in words where it was only written."""
-        self._transcript.add(_result(call, text, is_error=is_error, native=call.id in self._native))
+        self._transcript.add(_result_message(call, text, is_error=is_error, native=call.id in self._native))
 
     def _add_result(self, event: ToolFinished) -> None:
         call, native = ToolCall(event.call_id, event.name, ""), event.call_id in self._native
 
         def result(characters: int | None = None) -> Message:
             text = prompts.result_block(event.name, within(event.result, characters), event.nonce)
-            return _result(call, text, is_error=event.is_error, native=native)
+            return _result_message(call, text, is_error=event.is_error, native=native)
 
         self._transcript.add(result(), shortened=result)
 
@@ -302,7 +302,7 @@ class Conversation:
             self.tell(prompts.caller_block(new, nonce), "lasting")
 
 
-def _result(call: ToolCall, text: str, *, is_error: bool, native: bool) -> Message:
+def _result_message(call: ToolCall, text: str, *, is_error: bool, native: bool) -> Message:
     if native:
         return ToolResultMessage(call.id, call.name, text, is_error)
     return UserMessage(prompts.written_result(call.name, text))

@@ -57,7 +57,7 @@ def delegation_tools(nested: NestedRuns, agent: str, workspace: Workspace | None
         return _status(await nested.look(wanted.run_id, wanted.wait_seconds))
 
     async def result(wanted: GetResult) -> ToolResult:
-        return _result(await nested.look(wanted.run_id, 0))
+        return _tool_result(await nested.look(wanted.run_id, 0))
 
     return (
         DelegateTool(nested, agent, workspace),
@@ -130,7 +130,7 @@ def _status(state: RunState) -> ToolResult:
     return ToolResult("\n".join(status_lines(state, state.now(time.monotonic(), time.time()))), foreign=True)
 
 
-def _result(state: RunState) -> ToolResult:
+def _tool_result(state: RunState) -> ToolResult:
     if state.state not in TERMINAL_STATES:
         message = f"{state.run_id} is {state.state}; get_status with wait_seconds waits for its end"
         return ToolResult(message, is_error=True)

@@ -38,7 +38,7 @@ def _evidence_lines(checked: FilesChecked, before: Mapping[str, CheckOutcome], l
     for outcome in checked.outcomes:
         known = before.get(outcome.command)
         notes = [_fails_before(outcome)] if outcome.command in checked.fails_before else []
-        yield from _outcome(outcome, limit, [*notes, *_tests(outcome, known)])
+        yield from _outcome_lines(outcome, limit, [*notes, *_tests(outcome, known)])
         if known is not None and outcome.result == known.result == "passed" and known.excerpt != outcome.excerpt:
             yield "  On the unchanged files it ended so:"
             yield _indented(known.excerpt or "(nothing printed)", limit)
@@ -47,7 +47,7 @@ def _evidence_lines(checked: FilesChecked, before: Mapping[str, CheckOutcome], l
         yield f"Protected files that the answer changed were checked as they were before: {names}"
         yield "With the answer's own versions of them:"
         for outcome in checked.own:
-            yield from _outcome(outcome, limit, [])
+            yield from _outcome_lines(outcome, limit, [])
 
 
 def _fails_before(outcome: CheckOutcome) -> str:
@@ -64,7 +64,7 @@ def _tests(outcome: CheckOutcome, before: CheckOutcome | None) -> Iterator[str]:
         yield f"Tests: {outcome.tests}{on_base}."
 
 
-def _outcome(outcome: CheckOutcome, limit: int, notes: Iterable[str]) -> Iterator[str]:
+def _outcome_lines(outcome: CheckOutcome, limit: int, notes: Iterable[str]) -> Iterator[str]:
     result = FLAKY if outcome.flaky else f"{outcome.result} twice" if outcome.runs > 1 else outcome.result
     line = f"{result.replace('_', ' ')}: {outcome.command} ({outcome.how}, {outcome.seconds:.1f} s)."
     yield " ".join([line, *notes])
@@ -110,7 +110,8 @@ def results_of(state: Coordination) -> dict[str, list[str]]:
     """By label of an answer, how each test came out, by number."""
     tests = list(enumerate(judged_tests(state), start=1))
     return {
-        label: [_result(state, tree, number, one) for number, one in tests] for label, tree in files_of(state).items()
+        label: [_test_line(state, tree, number, one) for number, one in tests]
+        for label, tree in files_of(state).items()
     }
 
 
@@ -121,7 +122,7 @@ def _test(number: int, one: JudgedTest) -> Iterator[str]:
     yield f"  It should print: {one.test.expected}"
 
 
-def _result(state: Coordination, tree: str, number: int, one: JudgedTest) -> str:
+def _test_line(state: Coordination, tree: str, number: int, one: JudgedTest) -> str:
     outcome = state.test_outcomes[key(tree, one.test)]
     printed = " ".join(outcome.excerpt.split())[:200]
     if outcome.result == "passed":

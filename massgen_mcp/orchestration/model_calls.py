@@ -336,7 +336,7 @@ def _in_text(request: ModelRequest) -> ModelRequest:
     return replace(
         request,
         system=system,
-        messages=tuple(_joined(request.messages)),
+        messages=tuple(_plain_turns(request.messages)),
         tools=(),
         must_call_tool=False,
         reply_schema=_call_schema(request.tools) if request.must_call_tool else None,
@@ -357,7 +357,7 @@ def _call_schema(tools: Iterable[ToolSpec]) -> JsonObject:
     return {"anyOf": calls}
 
 
-def _joined(messages: Iterable[Message]) -> Iterator[Message]:
+def _plain_turns(messages: Iterable[Message]) -> Iterator[Message]:
     """Without calls and results, and with turns that alternate: templates of small models refuse anything else."""
     pending: str | None = None
     for message in messages:

@@ -270,10 +270,10 @@ def shown_changes(live_run: LiveRun, entries: Iterable[BallotEntry], store: Answ
     changes = {entry.name: found for entry in entries if (found := by_label.get(entry.label)) is not None}
     changing = sum(1 for one in changes.values() if one.patch is not None)
     part = MAX_SHOWN_BYTES // max(1, changing)
-    return {name: _shown(name, one, store.patch(one, part)) for name, one in changes.items()}
+    return {name: _changes_text(name, one, store.patch(one, part)) for name, one in changes.items()}
 
 
-def _shown(name: str, changes: Changes, patch: str) -> str:
+def _changes_text(name: str, changes: Changes, patch: str) -> str:
     notes = [f"({note})" for note in changes.notes]
     if not changes.count:
         return "\n".join(["No file is changed.", *notes])

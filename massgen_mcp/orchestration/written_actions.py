@@ -64,7 +64,7 @@ def read_calls(text: str, names: Collection[str], shown: Sequence[str] = ()) -> 
         line = body.rfind("\n", 0, start) + 1
         if sum(fence < line for fence in fences) % 2:
             continue  # within a block of something else
-        if calls := _block(body, start, names):
+        if calls := _calls_only(body, start, names):
             return Writing() if _quoted(calls, shown) else Writing(calls)
         up_to_the_end = body[-1] in "}>)]`" or not body[:start].strip()
         attempted = attempted or (up_to_the_end and _is_attempt(body[start : start + _ATTEMPT_CHARACTERS], names))
@@ -88,7 +88,7 @@ def _without_end_tokens(text: str) -> str:
 # -- one block --------------------------------------------------------------------------------------------------------
 
 
-def _block(text: str, start: int, names: Collection[str]) -> tuple[WrittenCall, ...]:
+def _calls_only(text: str, start: int, names: Collection[str]) -> tuple[WrittenCall, ...]:
     """The calls that `text` consists of from `start` to its end; none if it does not."""
     found: list[WrittenCall] = []
     at = start
@@ -128,7 +128,7 @@ def _quoted(calls: Iterable[WrittenCall], shown: Iterable[str]) -> bool:
     """Whether one of the calls, name and words, stands in a text that was shown."""
     texts = [(_flat(text), _flat(text.replace("\\n", " "))) for text in shown]
     return any(
-        call.name in text[0] and (words := _words(call)) and all(_stands(word, text) for word in words)
+        call.name in text[0] and (words := _argument_texts(call)) and all(_stands(word, text) for word in words)
         for call in calls
         for text in texts
     )
@@ -143,7 +143,7 @@ def _stands(word: str, texts: Iterable[str]) -> bool:
     return any(_flat(form) in text for text in texts for form in (word, escaped, escaped.replace("\\n", " ")))
 
 
-def _words(call: WrittenCall) -> list[str]:
+def _argument_texts(call: WrittenCall) -> list[str]:
     """The texts among the arguments."""
     arguments = cast("dict[str, object]", json.loads(call.arguments))
     return [value for value in arguments.values() if isinstance(value, str)]
@@ -231,7 +231,7 @@ class _Reader:
 
     def __init__(self, names: Collection[str]) -> None:
         self._names = {_key(name): name for name in names}
-        spaced = (r"[ \t_-]?".join(map(re.escape, _parts(name))) for name in sorted(names, key=len, reverse=True))
+        spaced = (r"[ \t_-]?".join(map(re.escape, _name_parts(name))) for name in sorted(names, key=len, reverse=True))
         name = rf"(?:answer[ \t]+(?:of[ \t]+)?)?({'|'.join(spaced)})(?!\w)"
         self._vote = re.compile(
             rf" {{0,3}}(?:(?:my|final)[ \t]+)*vote(?:[ \t]+(?:for|is|goes[ \t]+to))?[ \t]*[:=]?[ \t]*{name}[ \t]*[.!]?",
@@ -299,7 +299,7 @@ def _numbered_lines(text: str) -> Iterator[tuple[int, str, bool]]:
             yield place, line, bool(fence) or line.startswith(("    ", "\t"))
 
 
-def _parts(name: str) -> list[str]:
+def _name_parts(name: str) -> list[str]:
     """The parts of a name, between which a writer may put a space."""
     return re.findall(r"[^\W\d_]+|\d+", name) or [name]
 

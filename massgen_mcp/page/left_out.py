@@ -137,18 +137,20 @@ class Nameless:
             case NestedRunStarted():
                 return event.model_copy(update={"source": "config left out"})
             case RunCompleted(failing_checks=failing) if failing:
-                return event.model_copy(update={"failing_checks": tuple(map(self._number, failing))})
+                return event.model_copy(update={"failing_checks": tuple(map(self._numbered, failing))})
             case SetupFinished():
                 directories = tuple(f"directory {place}" for place, _ in enumerate(event.directories, 1))
-                return event.model_copy(update={"outcome": self._outcome(event.outcome), "directories": directories})
+                return event.model_copy(
+                    update={"outcome": self._redacted_outcome(event.outcome), "directories": directories}
+                )
             case CheckFinished():
-                return event.model_copy(update={"outcome": self._outcome(event.outcome)})
+                return event.model_copy(update={"outcome": self._redacted_outcome(event.outcome)})
             case FilesChecked():
                 return event.model_copy(
                     update={
-                        "outcomes": tuple(map(self._outcome, event.outcomes)),
-                        "own": tuple(map(self._outcome, event.own)),
-                        "fails_before": tuple(map(self._number, event.fails_before)),
+                        "outcomes": tuple(map(self._redacted_outcome, event.outcomes)),
+                        "own": tuple(map(self._redacted_outcome, event.own)),
+                        "fails_before": tuple(map(self._numbered, event.fails_before)),
                         "restored": tuple(f"file {place}" for place, _ in enumerate(event.restored, 1)),
                         "problem": "(reason left out)" if event.problem else "",
                     }
@@ -204,10 +206,10 @@ class Nameless:
             case _:
                 assert_never(event)
 
-    def _outcome(self, outcome: CheckOutcome) -> CheckOutcome:
+    def _redacted_outcome(self, outcome: CheckOutcome) -> CheckOutcome:
         how = "did not run" if outcome.result == "not_run" else outcome.how  # the rest of it may name files
-        command = self._number(outcome.command)
+        command = self._numbered(outcome.command)
         return outcome.model_copy(update={"command": command, "how": how, "cure": "", "excerpt": ""})
 
-    def _number(self, command: str) -> str:
+    def _numbered(self, command: str) -> str:
         return self._numbers.setdefault(command, f"check {len(self._numbers) + 1}")

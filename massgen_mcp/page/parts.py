@@ -98,7 +98,7 @@ def checks_of(run: RunState, policy: ChecksPolicy, past: Sequence[PastChecked], 
     return Checks(
         policy=_POLICIES[policy],
         decided=tuple(_decided(run, policy)),
-        checked=tuple(_checked(one, room) for one in sorted(past, key=lambda one: one.event.subject != "base")),
+        checked=tuple(_past_checks(one, room) for one in sorted(past, key=lambda one: one.event.subject != "base")),
     )
 
 
@@ -124,7 +124,7 @@ def tests_of(run: RunState, room: TextRoom) -> Tests | None:
     return Tests(say=say, tests=tests) if tests else None
 
 
-def _checked(past: PastChecked, room: TextRoom) -> Checked:
+def _past_checks(past: PastChecked, room: TextRoom) -> Checked:
     event = past.event
     own: dict[str, CheckResult] = {outcome.command: outcome.result for outcome in event.own}
     return Checked(
@@ -208,7 +208,7 @@ SHORTEST_IDLE = 2.0
 
 def time_line(work: Iterable[tuple[float, float]], end: float) -> TimeLine:
     """`work`: from when to when somebody worked, or something happened; `end`: of the run, or now."""
-    spans = _joined([(0.0, 0.0), *work, (end, end)])
+    spans = _merged_spans([(0.0, 0.0), *work, (end, end)])
     worked = sum(until - since for since, until in spans)
     longest = max(SHORTEST_IDLE, LONGEST_IDLE * worked)
     idle = [(before, after) for (_, before), (after, _) in pairwise(spans)]
@@ -228,7 +228,7 @@ def time_line(work: Iterable[tuple[float, float]], end: float) -> TimeLine:
     )
 
 
-def _joined(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+def _merged_spans(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     joined: list[tuple[float, float]] = []
     for since, until in sorted(spans):
         if joined and since <= joined[-1][1]:

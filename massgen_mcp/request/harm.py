@@ -68,7 +68,7 @@ def harmful(
     """What a config that nobody vouches for asks for and may not have unasked, in the words of `Reach.demands`.
     `readable`: the directories that it may read besides those that are granted.
     """
-    harmless = {*_known(config, reach, environ)}
+    harmless = {*_known_hosts(config, reach, environ)}
     harmless |= {f"{READS}{on_one_line(one)}" for one in reach.reads if _within(one, (*readable, *granted.readable))}
     harmless |= {f"{WRITES}{on_one_line(one)}" for one in reach.writes if _within(one, granted.writable)}
     harmless |= {f"starts: {check_in(command)}" for command in granted.checks}
@@ -116,7 +116,7 @@ def _within(path: Path, directories: Sequence[Path]) -> bool:
     return any(path.is_relative_to(one) for one in directories)
 
 
-def _known(config: Config, reach: Reach, environ: Mapping[str, str]) -> set[str]:
+def _known_hosts(config: Config, reach: Reach, environ: Mapping[str, str]) -> set[str]:
     """The hosts that may be asked, and their own keys: a host only if that holds for every address there is at it."""
     known: defaultdict[str, list[str]] = defaultdict(list)
     for url in addresses((agent.backend for agent in config.agents), environ):

@@ -179,7 +179,7 @@ def require_trust(
     except MassgenError as error:
         if not needed:
             return Trusted(environ, without)
-        raise _refusal(file, origin, demands, known, f"It cannot be accepted as it is: {error}") from error
+        raise _trust_error(file, origin, demands, known, f"It cannot be accepted as it is: {error}") from error
     accepted = set(known.demands) if known is not None and known.digest == digest else set[str]()
     if accepted.issuperset(demands):
         return Trusted(environ)
@@ -192,7 +192,7 @@ def require_trust(
     ways = _ways(file, digest, demands, consent)
     if consent.digest is not None:
         ways = f"Its digest is {digest}, not the one that --trust names."
-    raise _refusal(file, origin, demands, known, ways)
+    raise _trust_error(file, origin, demands, known, ways)
 
 
 def _consented(
@@ -281,7 +281,7 @@ def _quoted(path: Path) -> str:
     return on_one_line(shlex.quote(str(path)))
 
 
-def _refusal(
+def _trust_error(
     file: ConfigFile, origin: Origin, demands: Sequence[str], known: Acceptance | None, ways: str
 ) -> MassgenError:
     code: ErrorCode = "config_untrusted"

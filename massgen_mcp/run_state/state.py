@@ -152,7 +152,7 @@ class RunState(RunFacts):
             case RoundStarted():
                 self._new_round(event)
             case ModelCallStarted():
-                self._call(event)
+                self._begin_call(event)
             case ModelReplied():
                 self.budget.spending.add_reply(event)
                 self.agents[event.agent].note(event)
@@ -189,7 +189,7 @@ class RunState(RunFacts):
                 if event.outcome.expected is None:  # the rules have folded in the others
                     self.check_outcomes[event.tree, event.outcome.command] = event.outcome
             case FilesChecked():
-                self._checked(event)
+                self._files_checked(event)
             case NestedRunStarted():
                 self.nested_runs[event.run_id] = event
                 self.budget.apply(event)
@@ -246,7 +246,7 @@ class RunState(RunFacts):
         agent = self.agents[event.agent]
         agent.rounds, agent.round, agent.opening = agent.rounds + 1, event.round, event.opening
 
-    def _call(self, event: ModelCallStarted) -> None:
+    def _begin_call(self, event: ModelCallStarted) -> None:
         if event.purpose == "evaluate":
             self.phase = "evaluating"
         self.agents[event.agent].status = "streaming"
@@ -270,7 +270,7 @@ class RunState(RunFacts):
         self.phase, self.agents[event.agent].status = "voting", "voted"
         self.agents[event.agent].acted_in = event.form
 
-    def _checked(self, event: FilesChecked) -> None:
+    def _files_checked(self, event: FilesChecked) -> None:
         match event.subject:
             case "final":
                 self.checked_final = event

@@ -179,7 +179,7 @@ class Batch:
             if view.stands_still:
                 raise MassgenError("not_finished", f"run {view.row.run_id}: {view.held_up_by or view.state}")
             view = await service.wait(view.row.run_id, until="terminal", seconds=WAIT_SECONDS, cursor=None)
-        result = _result(question, view)
+        result = _result_line(question, view)
         if self._further is not None:
             result = {**result, **await self._further(question, view)}
         self._results.append(result)
@@ -244,7 +244,7 @@ class ResultsFile:
         self.last[result["id"]] = result
 
 
-def _result(question: BatchQuestion, view: RunView) -> ResultLine:
+def _result_line(question: BatchQuestion, view: RunView) -> ResultLine:
     run = view.snapshot
     return {
         "id": question.id,

@@ -23,7 +23,7 @@ from massgen_mcp.sandbox.process import spawn
 PROGRAMS = ("skopeo", "umoci")
 BOUNDS = ResourceLimits(seconds=1800, disk_bytes=32 * GIB, files=1_000_000)
 """Of unpacking, while which an image is there twice: packed, and its files."""
-MAX_SAID_BYTES = 4 * 1024**2
+MAX_OUTPUT_BYTES = 4 * 1024**2
 DAY = 86_400.0
 USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _NOT_TAKEN_OVER = frozenset({"HOME", "TMPDIR", "USER"})
@@ -87,7 +87,7 @@ async def _run(script: str, source: Path, place: Path) -> bytes:
     output = b""
     async with spawn(["/bin/sh", "-c", script], policy, "bubblewrap") as process:
         async for chunk in process.stdout:
-            output = (output + chunk)[:MAX_SAID_BYTES]
+            output = (output + chunk)[:MAX_OUTPUT_BYTES]
         ended = await process.wait()
     if ended.reason != "exited" or ended.code != 0:
         why = output.decode(errors="replace").strip()[-300:] or ended.message or f"ended by its bound of {ended.reason}"

@@ -64,7 +64,7 @@ async def report_on(level: LevelName, cache: Path | None, *, image: str | None =
         key = _fingerprint(level, await levels.image_id(level, image))
     except ImageRefused as refused:
         return LevelReport(level, False, str(refused))
-    known = await anyio.to_thread.run_sync(_kept, cache, key)
+    known = await anyio.to_thread.run_sync(_cached_report, cache, key)
     if known is not None:
         return known
     report = await try_level(level, image=image)
@@ -145,7 +145,7 @@ def _stamp(path: Path) -> str:
     return ""
 
 
-def _kept(cache: Path | None, key: str) -> LevelReport | None:
+def _cached_report(cache: Path | None, key: str) -> LevelReport | None:
     with suppress(OSError, ValueError, TypeError, KeyError):
         if cache is not None:
             return _REPORT.validate_json(json.dumps(json.loads(cache.read_bytes())[key]))

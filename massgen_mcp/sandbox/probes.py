@@ -444,7 +444,7 @@ def _libc() -> Any:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def _outcome(attempt: Callable[[], Any]) -> str:
+def _open_or_closed(attempt: Callable[[], Any]) -> str:
     try:
         found = attempt()
     except (OSError, AttributeError, ValueError) as error:
@@ -458,7 +458,7 @@ def main() -> None:
     plan.update(json.loads(sys.stdin.buffer.readline()))
     os.chdir(plan["workspace"])
     wanted = plan.get("only")
-    outcomes = {name: _outcome(each) for name, each in ATTEMPTS.items() if wanted is None or name in wanted}
+    outcomes = {name: _open_or_closed(each) for name, each in ATTEMPTS.items() if wanted is None or name in wanted}
     sys.stdout.write(json.dumps(outcomes) + "\n")
     sys.stdout.flush()
 

@@ -117,7 +117,7 @@ async def spawn(
             except OSError as error:
                 raise SandboxFailed(f"{level}: {error}") from error
         try:
-            await _tell(ours, start.specification)
+            await _send_specification(ours, start.specification)
             yield SandboxedProcess(process, ours)
         finally:
             with suppress(OSError):
@@ -126,7 +126,7 @@ async def spawn(
                 await _over(process)
 
 
-async def _tell(control: socket.socket, specification: bytes) -> None:
+async def _send_specification(control: socket.socket, specification: bytes) -> None:
     """A supervisor that is gone already says so by its end."""
     with suppress(BrokenPipeError, ConnectionResetError):
         await anyio.to_thread.run_sync(control.sendall, specification)

@@ -252,7 +252,7 @@ def project_tools(projects: Iterable[Path], environ: Mapping[str, str]) -> Proje
     for chain in chains:
         variables |= chain.variables
         for place in (*_USER_PROGRAMS, *chain.places):
-            if (directory := _directory(place, environ, home)) is None:
+            if (directory := _tool_directory(place, environ, home)) is None:
                 continue
             found = [one for name in place.shown if os.access(one := directory / name, os.R_OK)]
             (layered if place.written else readable).extend(found)
@@ -290,7 +290,7 @@ def _made_by_poetry(projects: Iterable[Path], environments: Path) -> Path | None
     return None
 
 
-def _directory(place: ToolPlace, environ: Mapping[str, str], home: Path) -> Path | None:
+def _tool_directory(place: ToolPlace, environ: Mapping[str, str], home: Path) -> Path | None:
     """Where it lies, if it can be read. A variable that names the home, or a directory above it, shows nothing."""
     named = environ.get(place.variable, "") if place.variable else ""
     directory = Path(named) if named.startswith("/") and ".." not in Path(named).parts else home / place.usual

@@ -62,7 +62,7 @@ def main() -> None:
         fact = supervision.supervise()
     finally:
         supervision.clear()
-    _tell(control, fact)
+    _send_fact(control, fact)
 
 
 def _guarded(control: int) -> int:
@@ -131,7 +131,7 @@ class Supervision:
         bounded = bool(self._groups and self._groups.memory)
         self.clear()
         reports_text = begun.decode() + _everything(reports)
-        outcome = _outcome(status, reason, reports_text, seconds, own_word=self._specification["own_word"])
+        outcome = _command_end(status, reason, reports_text, seconds, own_word=self._specification["own_word"])
         return {**outcome, "in_group": bounded}
 
     def _admit(self, reports: int, opening: int) -> bytes:
@@ -493,7 +493,7 @@ def _exactly(control: int, count: int) -> bytes:
     return data
 
 
-def _tell(control: int, fact: dict[str, Any]) -> None:
+def _send_fact(control: int, fact: dict[str, Any]) -> None:
     with suppress(OSError):
         os.write(control, json.dumps(fact).encode() + b"\n")
 
@@ -506,7 +506,7 @@ def _everything(descriptor: int) -> str:
     return b"".join(parts).decode(errors="replace")
 
 
-def _outcome(status: int, reason: str, reports: str, seconds: float, *, own_word: bool) -> dict[str, Any]:
+def _command_end(status: int, reason: str, reports: str, seconds: float, *, own_word: bool) -> dict[str, Any]:
     """How the command ended. With `own_word` its level has to tell it, so that a level that could not start it is never
     taken for a command that failed.
     """

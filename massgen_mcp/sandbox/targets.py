@@ -74,7 +74,7 @@ class Targets:
         self._stack.callback(self._end_victim)
         self._settings = _settings(self._victim.pid)
         self._listen()
-        self._before = {file: _state(file) for file in self._files}
+        self._before = {file: _file_state(file) for file in self._files}
         self.policy = Policy(
             workspace=places["workspace"],
             scratch=places["scratch"],
@@ -161,7 +161,7 @@ class Targets:
     def look(self) -> dict[str, str]:
         """What the host sees of the attempts; each of these is open or closed."""
         found = {
-            "host_files_changed": any(_state(file) != before for file, before in self._before.items()),
+            "host_files_changed": any(_file_state(file) != before for file, before in self._before.items()),
             "host_files_appeared": {path.name for path in self._outside.iterdir()} != {"secret.txt", "socket"}
             or {path.name for path in self._shown.iterdir()} != {"shown.txt", "hidden.txt", "hidden", "socket"}
             or {path.name for path in self._layered.rglob("*")} != {"old.txt", "in", "secret.txt"}
@@ -198,7 +198,7 @@ def _strays(nonce: str) -> Iterable[Path]:
     return (Path("/massgen-probe"), Path("/dev/shm", f"{nonce}-new"))  # noqa: S108 - looked for, not made
 
 
-def _state(path: Path) -> tuple[object, ...]:
+def _file_state(path: Path) -> tuple[object, ...]:
     try:
         found = path.stat(follow_symlinks=False)
         return (found.st_mode, found.st_mtime_ns, found.st_uid, found.st_nlink, path.read_bytes(), *os.listxattr(path))

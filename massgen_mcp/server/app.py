@@ -274,7 +274,7 @@ class MassgenServer(SurfaceServer):
         except Exception as error:  # noqa: BLE001 - the boundary of every call
             if isinstance(asked := error.__cause__, ClientAsked):
                 return asked.result
-            refusal = _refusal(error) or _fault(name, error)
+            refusal = _caller_error(error) or _fault(name, error)
             hint = f" {keys_of_client(context)}" if refusal.code in ABOUT_KEYS else ""
             return _error(refusal.code, f"{refusal}{hint}")
 
@@ -318,7 +318,7 @@ def keys_of_client(context: Context[Any, Any] | None) -> str:
     return where_keys_go(params.client_info.name if params is not None else None)
 
 
-def _refusal(error: BaseException | None) -> MassgenError | None:
+def _caller_error(error: BaseException | None) -> MassgenError | None:
     """What the caller is told of a failure, groups of them included; None where one of them is a fault of ours."""
     match error:
         case MassgenError():
@@ -326,11 +326,11 @@ def _refusal(error: BaseException | None) -> MassgenError | None:
         case OSError():
             return storage_error("the operating system refused", error)
         case UnexpectedToolError():
-            return _refusal(error.__cause__)
+            return _caller_error(error.__cause__)
         case ToolError(__cause__=ValidationError() as wrong):
             return MassgenError("invalid_arguments", _problems_text(wrong))
         case BaseExceptionGroup():
-            refusals = [_refusal(each) for each in error.exceptions]
+            refusals = [_caller_error(each) for each in error.exceptions]
             return None if None in refusals else refusals[0]
         case _:
             return None

@@ -128,7 +128,7 @@ class Front:
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             request = _parsed(line)
-            if request is None or not self._answered(request):
+            if request is None or not self._sends_result(request):
                 self.unread += line + b"\n"
                 self._needed = self._needed or request is None or "id" in request
         if len(self._rest) > MOST_BYTES:
@@ -138,8 +138,8 @@ class Front:
                 os._exit(self.exit_code)
             self._reading, self._needed = False, True
 
-    def _answered(self, request: dict[str, object]) -> bool:
-        result = self._result(request)
+    def _sends_result(self, request: dict[str, object]) -> bool:
+        result = self._known_answer(request)
         if result is None:
             return False
         identity = cast("int | str", request["id"])
@@ -148,7 +148,7 @@ class Front:
                 about = {"_meta": {SUBSCRIPTION_ID: identity}, "notifications": result}
                 _send({"jsonrpc": "2.0", "method": ACKNOWLEDGED, "params": about})
                 self.acknowledged.add(identity)
-                self.unread += _line(request)
+                self.unread += _encoded(request)
             else:
                 _send({"jsonrpc": "2.0", "id": identity, "result": result})
         except UnicodeEncodeError:  # half a character as an id
@@ -156,7 +156,7 @@ class Front:
         self._needed = self._needed or str(request["method"]).endswith("/list")
         return True
 
-    def _result(self, request: dict[str, object]) -> dict[str, object] | None:
+    def _known_answer(self, request: dict[str, object]) -> dict[str, object] | None:
         method, identity, params = request.get("method"), request.get("id"), request.get("params", {})
         if request.keys() - {"jsonrpc", "id", "method", "params"} or request.get("jsonrpc") != "2.0":
             return None
@@ -180,7 +180,7 @@ class Front:
         if known is None or self._version is not None or not _usual(params):
             return None
         self._version, self.handshake_id = str(params["protocolVersion"]), identity
-        self.unread += _line({"jsonrpc": "2.0", "id": identity, "method": "initialize", "params": params})
+        self.unread += _encoded({"jsonrpc": "2.0", "id": identity, "method": "initialize", "params": params})
         return known
 
 
@@ -232,12 +232,12 @@ def _parsed(line: bytes) -> dict[str, object] | None:
     return cast("dict[str, object]", message) if isinstance(message, dict) else None
 
 
-def _line(message: dict[str, object]) -> bytes:
+def _encoded(message: dict[str, object]) -> bytes:
     """As the SDK writes it."""
     return json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
 
 
 def _send(message: dict[str, object]) -> None:
-    data = _line(message)
+    data = _encoded(message)
     while data:
         data = data[os.write(sys.stdout.fileno(), data) :]

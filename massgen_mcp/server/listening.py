@@ -95,7 +95,11 @@ class Subscriber:
         self._uris.pop(uri, None)
         if run := run_in(uri):
             run_id = run[0]
-            if run_id not in self._tasks and not self._shown(run_id) and (scope := self._followed.pop(run_id, None)):
+            if (
+                run_id not in self._tasks
+                and not self._wanted_views(run_id)
+                and (scope := self._followed.pop(run_id, None))
+            ):
                 scope.cancel()
 
     def want_task(self, task_id: str) -> None:
@@ -122,7 +126,7 @@ class Subscriber:
             self._group = None
             forget()
 
-    def _shown(self, run_id: str) -> list[tuple[str, RunResource]]:
+    def _wanted_views(self, run_id: str) -> list[tuple[str, RunResource]]:
         """What is wanted of a run: the address, and what it shows."""
         return [(uri, found[1]) for uri in self._uris if (found := run_in(uri)) and found[0] == run_id]
 
@@ -166,7 +170,7 @@ class Subscriber:
                 if before != milestone and run_id in self._tasks:
                     self.tell(TaskChanged(run_id))
                 if seq is not None and (seq, before) != (view.snapshot.seq, milestone):
-                    for uri, shown in self._shown(run_id):
+                    for uri, shown in self._wanted_views(run_id):
                         if shown not in AT_MILESTONES or before != milestone:
                             self.tell(ResourceUpdated(uri))
                 seq = view.snapshot.seq

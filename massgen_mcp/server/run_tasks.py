@@ -62,7 +62,7 @@ class RunTasks:
 
     async def get(self, task_id: str, client: ClientCapabilities | None) -> McpTask:
         view = await self._service.look(task_id)
-        state = await self._state(view, client)
+        state = await self._task_state(view, client)
         status = None if view.damage else results.status(view)
         return McpTask(
             task_id,
@@ -85,7 +85,7 @@ class RunTasks:
         if not view.ended:
             await self._service.control(task_id, "cancel")
 
-    async def _state(self, view: RunView, client: ClientCapabilities | None) -> TaskState:
+    async def _task_state(self, view: RunView, client: ClientCapabilities | None) -> TaskState:
         """A run that cannot go on before its caller does something, and whose person cannot be asked here, is over as a
         task: only so the caller hears of it.
         """

@@ -146,7 +146,7 @@ async def _answer_what_is_no_message(
                 await to_server.send(item)
             else:
                 half = answer_to_half_characters((_input_of(item) or "").encode(errors="surrogatepass"))
-                error = JSONRPCError(jsonrpc="2.0", id=_request_of(item), error=_refusal(item))
+                error = JSONRPCError(jsonrpc="2.0", id=_request_of(item), error=_error_data(item))
                 await outgoing.send(SessionMessage(half or error))
 
 
@@ -163,7 +163,7 @@ def _input_of(problem: Exception) -> str | None:
     return line if isinstance(line, str) else None
 
 
-def _refusal(problem: Exception) -> ErrorData:
+def _error_data(problem: Exception) -> ErrorData:
     if isinstance(problem, ValidationError):
         detail = problem.errors(include_url=False)[0]
         if (_input_of(problem) or "").startswith(_TOO_LONG):

@@ -170,7 +170,7 @@ class Tasks(Extension):
         try:
             task = await with_source.get(params.task_id, ctx.session.client_capabilities)
         except MassgenError as error:
-            raise _refusal(error) from error
+            raise _mcp_error(error) from error
         return {"resultType": "complete", **detailed(task)}
 
     async def _update(self, ctx: ServerRequestContext[Any, Any], params: UpdateParams) -> dict[str, Any]:
@@ -182,7 +182,7 @@ class Tasks(Extension):
         try:
             await self._source(params.task_id).update(params.task_id, answers)
         except MassgenError as error:
-            raise _refusal(error) from error
+            raise _mcp_error(error) from error
         return {"resultType": "complete"}
 
     async def _cancel(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> dict[str, Any]:
@@ -190,7 +190,7 @@ class Tasks(Extension):
         try:
             await self._source(params.task_id).cancel(params.task_id)
         except MassgenError as error:
-            raise _refusal(error) from error
+            raise _mcp_error(error) from error
         return {"resultType": "complete"}
 
     def _source(self, task_id: str) -> TaskSource:
@@ -264,6 +264,6 @@ def _iso(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _refusal(error: MassgenError) -> MCPError:
+def _mcp_error(error: MassgenError) -> MCPError:
     asked_wrongly = error.code in ("unknown_run", "expired", "invalid_arguments", "invalid_action")
     return MCPError(INVALID_PARAMS if asked_wrongly else INTERNAL_ERROR, f"{error.code}: {error}")

@@ -134,7 +134,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         commands = await sandbox_note(asked.config, service.environ)
         if dry_run:
             begins = await service.start_note(request)
-            aside = _joined(begins, commands, _proposal(asked.config))
+            aside = _sentences(begins, commands, _proposal(asked.config))
             expected = await estimate(asked.config, request.question, service.environ)
             tried = await _tried(asked.config, service.environ, run_them=True)
             return results.planned(asked, reach, expected, service.environ, keys_of_client(context), aside, tried)
@@ -146,7 +146,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
             view = await wait_with_progress(context, service, view.row.run_id, "terminal", wait_seconds, None)
         usual_time = await service.usual_time(view.row.run_id)
         expected = replace(await estimate(asked.config, request.question, service.environ), usual_time=usual_time)
-        aside, tried = _joined(noticed, commands), await _tried(asked.config, service.environ, run_them=False)
+        aside, tried = _sentences(noticed, commands), await _tried(asked.config, service.environ, run_them=False)
         return results.started(view, asked, reach, expected, reused=reused, note=note, aside=aside, checks=tried)
 
     @server.tool(title="Wait for a run", annotations=READ_ONLY)
@@ -238,7 +238,7 @@ def _add_lists(server: MassgenServer, service: RunService) -> None:
         return await results.config_list(name, service.environ)
 
 
-def _joined(*sentences: str | None) -> str:
+def _sentences(*sentences: str | None) -> str:
     return " ".join(filter(None, sentences))
 
 

@@ -111,7 +111,7 @@ def digest_of(run: RunState) -> RunDigest | None:
         seconds=round(run.elapsed(run.updated_at or run.started_at), 3),
         attempts=run.attempt,
         outcome=run.outcome,
-        agents=tuple(_agent(run, name, camps, votes.get(name)) for name in run.agents),
+        agents=tuple(_agent_digest(run, name, camps, votes.get(name)) for name in run.agents),
         winner=run.author if run.answered_by else None,
         camp=None if winner is None else camps.get(winner.label, winner.label),
         first_answer=run.attempt == 1 and winner is not None and winner.label in firsts,
@@ -121,7 +121,7 @@ def digest_of(run: RunState) -> RunDigest | None:
     )
 
 
-def _agent(run: RunState, name: str, camps: Mapping[str, str], voted: str | None) -> AgentDigest:
+def _agent_digest(run: RunState, name: str, camps: Mapping[str, str], voted: str | None) -> AgentDigest:
     agent = run.agents[name]
     wrote = agent.latest_label
     return AgentDigest(

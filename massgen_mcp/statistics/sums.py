@@ -229,16 +229,16 @@ def statistics_of(runs: Sequence[CountedRun], *, filters: Sequence[str] = (), un
         unread=unread,
         days=tuple(_days(runs)),
         teams=tuple(
-            TeamFigures(models=team, name=_name(team), figures=_figures(of_team))
+            TeamFigures(models=team, name=_counted_models(team), figures=_figures(of_team))
             for team, of_team in sorted(teams.items(), key=lambda item: (-len(item[1]), item[0]))
         ),
-        models=_models(models, runs),
+        models=_model_figures(models, runs),
         agreement=_agreement(runs),
         marked=_marked(runs),
     )
 
 
-def _name(models: Sequence[str]) -> str:
+def _counted_models(models: Sequence[str]) -> str:
     return ", ".join(f"{many} x {model}" if many > 1 else model for model, many in Counter(models).items())
 
 
@@ -291,7 +291,7 @@ def _days(runs: Iterable[CountedRun]) -> Iterable[DayFigures]:
 # -- models -----------------------------------------------------------------------------------------------------------
 
 
-def _models(models: Sequence[str], runs: Sequence[CountedRun]) -> tuple[ModelFigures, ...]:
+def _model_figures(models: Sequence[str], runs: Sequence[CountedRun]) -> tuple[ModelFigures, ...]:
     took_part: dict[str, list[CountedRun]] = {model: [] for model in models}
     for run in runs:
         for model in {agent.model for agent in run.digest.agents}:
@@ -365,7 +365,7 @@ def _marked(runs: Sequence[CountedRun]) -> Marked:
         alone=tuple(_alone(answers)),
         ways=(
             *_ways("procedure", answers, lambda run: run.digest.decide if len(run.digest.agents) > 1 else ""),
-            *_ways("team", answers, lambda run: _name(sorted(agent.model for agent in run.digest.agents))),
+            *_ways("team", answers, lambda run: _counted_models(sorted(agent.model for agent in run.digest.agents))),
         ),
     )
 

@@ -34,7 +34,7 @@ def statistics_lines(statistics: Statistics) -> Iterator[str]:
         yield f"the winner's first answer won in {share_text(figures.first_answer, 'votes')}"
         yield f"the first vote decided {share_text(figures.first_ballot, 'votes')}"
     yield from _teams(statistics)
-    yield from _models(statistics)
+    yield from _model_table(statistics)
     yield from _agreement(statistics)
     yield from _marked(statistics)
 
@@ -55,7 +55,7 @@ def _teams(statistics: Statistics) -> Iterator[str]:
     yield from table("TEAM", ("RUNS", "ENDED", "COST", "TIME", "AGREEMENT"), rows)
 
 
-def _models(statistics: Statistics) -> Iterator[str]:
+def _model_table(statistics: Statistics) -> Iterator[str]:
     rows = [
         (
             one.model,

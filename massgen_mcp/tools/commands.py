@@ -156,7 +156,7 @@ class AgentCommands:
     async def run_script(self, script: str, mark: str) -> ToolResult:
         """Run Python, and return the JSON text that it prints between two `mark`s; without them, all that it prints."""
         await self._policy(0)  # makes the scratch directory
-        name = await anyio.to_thread.run_sync(_kept, self._scratch, script)
+        name = await anyio.to_thread.run_sync(_saved_output, self._scratch, script)
         try:
             return await self._run(f"exec python3 {SCRATCH}/{name}", 0, mark)
         finally:
@@ -216,14 +216,14 @@ class AgentCommands:
     async def read(self, wanted: ReadCommand) -> ToolResult:
         if not wanted.name:
             return ToolResult("\n".join(map(_state_of, self._background.values())) or "nothing runs in the background")
-        one = self._known(wanted.name)
+        one = self._command_named(wanted.name)
         with anyio.move_on_after(wanted.wait_seconds):
             while one.ended is None and not one.output.total:
                 await one.news.wait()
         return await anyio.to_thread.run_sync(self._output_so_far, one)
 
     async def stop(self, wanted: StopCommand) -> ToolResult:
-        one = self._known(wanted.name)
+        one = self._command_named(wanted.name)
         one.stop.set()
         while one.ended is None:
             await one.news.wait()
@@ -242,7 +242,7 @@ class AgentCommands:
             return text
         left_out = f"{len(text) - SHOWN_HEAD - SHOWN_TAIL:,} characters are left out here"
         try:
-            name = _kept(self._scratch, text)
+            name = _saved_output(self._scratch, text)
         except OSError:  # the scratch directory is full, or the agent has made something else of it
             where = "; print less to see them"
         else:
@@ -252,7 +252,7 @@ class AgentCommands:
     def _free_name(self) -> str:
         return next(name for at in count(1) if (name := f"c{at}") not in self._background)
 
-    def _known(self, name: str) -> Background:
+    def _command_named(self, name: str) -> Background:
         if one := self._background.get(name):
             return one
         known = ", ".join(self._background) or "none"
@@ -304,7 +304,7 @@ _READ = tool_spec(
 _STOP = tool_spec("stop_command", "End a command in the background.", StopCommand)
 
 
-def _kept(directory: Path, text: str) -> str:
+def _saved_output(directory: Path, text: str) -> str:
     """The name of a new file that holds it. Commands write to the directory, so no link in it is followed."""
     name = f"output-{secrets.token_hex(4)}.txt"
     with openat.closing(os.open(directory, openat.DIRECTORY_FLAGS)) as place:

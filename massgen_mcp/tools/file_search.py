@@ -120,7 +120,7 @@ class _Search:
                 if len(self.matches) == MAX_MATCHES:
                     self._stopped = f"cut at {MAX_MATCHES} matches"
                     return False
-                self.matches.append(f"{path}:{number}: {_shown(line, *place)}")
+                self.matches.append(f"{path}:{number}: {_shown_match(line, *place)}")
         except TookTooLong:
             self._stopped = (
                 f"stopped at {path}:{number}, it took too long: simplify the pattern, narrow `path` or `glob`"
@@ -236,7 +236,7 @@ def _left_out(found: DirectoryListing) -> Iterator[str]:
         yield f"[{found.ignored} more left out: .git, and what .gitignore names; include_ignored shows them]"
 
 
-def _shown(line: str, begin: int, end: int) -> str:
+def _shown_match(line: str, begin: int, end: int) -> str:
     """A line, or as much of a long one as shows the match."""
     if end <= MAX_LINE_SHOWN:
         return line[:MAX_LINE_SHOWN]

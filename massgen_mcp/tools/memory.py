@@ -73,7 +73,7 @@ class MemoryBoard:
     def save(self, agent: str, workspace: Workspace, wanted: SaveMemory) -> str:
         """Keep a memory, or put it in place of the agent's earlier one. Raises `ToolRefused` or `PathRefused`."""
         with self._changing:
-            memory = self._checked(agent, wanted)
+            memory = self._wished_memory(agent, wanted)
             _write_memory(workspace, memory)
             earlier = self._memories.get(memory.name)
             if earlier is not None and earlier.tier != memory.tier:
@@ -123,7 +123,7 @@ class MemoryBoard:
         blocks: dict[str, str] = {}
         room = MAX_TEXT - _ROOM_FOR_NOTES
         for memory in reversed(memories.values()):
-            block = _block(memory, nonce)
+            block = _marked_memory(memory, nonce)
             room -= len(block) + 2
             if room < 0:
                 break
@@ -147,9 +147,9 @@ class MemoryBoard:
         text = workspace.root.read_bytes(path, _MAX_FILE_BYTES).decode(errors="replace")
         header = cast("re.Match[str]", _HEADER.match(text))
         found = SaveMemory(name=name, tier=tier, description=header[1] or "", content=text[header.end() :])
-        self._keep(self._checked(agent, found))
+        self._keep(self._wished_memory(agent, found))
 
-    def _checked(self, agent: str, wanted: SaveMemory) -> Memory:
+    def _wished_memory(self, agent: str, wanted: SaveMemory) -> Memory:
         """The memory that the wish amounts to. Raises `ToolRefused`."""
         try:
             name = safe_id(wanted.name, "the name")
@@ -194,7 +194,7 @@ def memory_tools(workspace: Workspace, board: MemoryBoard, *, agent: str) -> tup
     )
 
 
-def _block(memory: Memory, nonce: str) -> str:
+def _marked_memory(memory: Memory, nonce: str) -> str:
     if memory.tier == "long_term":
         return f"- {memory.name}: {memory.description}" if memory.description else f"- {memory.name}"
     return marked("memory", memory.content, nonce, name=memory.name)

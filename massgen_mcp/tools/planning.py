@@ -86,7 +86,7 @@ class TaskPlan:
             PlannedTask(task_id, _described(task.description), tuple(dict.fromkeys(task.depends_on)))
             for task_id, task in zip(ids, wanted, strict=True)
         ]
-        return replace(self, tasks=_checked((*self.tasks, *made)))
+        return replace(self, tasks=_reachable((*self.tasks, *made)))
 
     def updated(self, wanted: UpdateTask) -> "TaskPlan":
         """This plan with another status or description of one task; "" leaves it."""
@@ -205,7 +205,7 @@ def _ids(existing: Sequence[str], wanted: Sequence[str]) -> list[str]:
     return made
 
 
-def _checked(tasks: tuple[PlannedTask, ...]) -> tuple[PlannedTask, ...]:
+def _reachable(tasks: tuple[PlannedTask, ...]) -> tuple[PlannedTask, ...]:
     """These tasks, if each can be reached through its dependencies."""
     graph = {task.id: task.depends_on for task in tasks}
     if strange := [(task.id, name) for task in tasks for name in task.depends_on if name not in graph]:

@@ -52,7 +52,7 @@ def discover_skills(directories: Sequence[Path], *, notes: list[str] | None = No
     for directory in directories:
         try:
             base = directory.resolve(strict=True)
-            root = _opened(base, directory.name)
+            root = _skills_root(base, directory.name)
         except (OSError, PathRefused) as error:
             remarks.append(f"{shown(directory.name)}: cannot be opened ({type(error).__name__})")
             continue
@@ -105,7 +105,7 @@ def _chosen_text(skills: Sequence[Skill], wanted: ReadSkill) -> str:
         near = nearest(wanted.name, names)
         raise ToolRefused(f"no skill {wanted.name[:64]!a}; there is {near or ', '.join(names[:20])}")
     rel = "/".join(parts_of(wanted.file))
-    with _opened(skill.base, "skills") as root:
+    with _skills_root(skill.base, "skills") as root:
         try:
             return _skill_text(root, f"{skill.folder}/{rel}")
         except PathMissing:
@@ -114,7 +114,7 @@ def _chosen_text(skills: Sequence[Skill], wanted: ReadSkill) -> str:
     raise ToolRefused(f"{skill.name} has no file {shown(wanted.file)}; there is {', '.join(files) or 'none'}")
 
 
-def _opened(base: Path, name: str) -> Root:
+def _skills_root(base: Path, name: str) -> Root:
     """A directory of skills; wherever the package is installed, its own ones are no secret."""
     return Root.open(base, name, above=() if base == _BUILTIN.resolve() else base.parts)
 

@@ -95,13 +95,13 @@ def checks(run: RunState) -> dict[str, Any]:
     """
     record: dict[str, Any] = {} if run.checks_verdict is None else {"verdict": run.checks_verdict}
     if run.checked_base is not None:
-        record["base"] = _checked(run.checked_base)
+        record["base"] = _checked_fields(run.checked_base)
     if answers := run.coordination.evidence:
-        record["answers"] = {label: _checked(checked) for label, checked in answers.items()}
+        record["answers"] = {label: _checked_fields(checked) for label, checked in answers.items()}
     if left := run.checked_unfinished:
-        record["unfinished"] = {agent: _checked(checked) for agent, checked in left.items()}
+        record["unfinished"] = {agent: _checked_fields(checked) for agent, checked in left.items()}
     if run.checked_final is not None:
-        record["final"] = _checked(run.checked_final)
+        record["final"] = _checked_fields(run.checked_final)
     if tests := written_tests(run):
         record["tests"] = tests
     return record
@@ -125,16 +125,20 @@ def check_notes(run: RunState) -> list[str]:
 
 def checks_state(run: RunState) -> str:
     """How the final checks stand, for whoever is about to apply the files; empty where there was nothing to check."""
-    return "" if run.checked_final is None else _state(run, run.checked_final, "final files")
+    return "" if run.checked_final is None else _checks_state(run, run.checked_final, "final files")
 
 
 def state_of_unfinished(run: RunState, agent: str) -> str:
     """The same of what a dropped agent left."""
     checked = run.checked_unfinished.get(agent)
-    return "" if checked is None else _state(run, checked, f"files that {run.agents[agent].info.id} left unfinished")
+    return (
+        ""
+        if checked is None
+        else _checks_state(run, checked, f"files that {run.agents[agent].info.id} left unfinished")
+    )
 
 
-def _state(run: RunState, checked: FilesChecked, files: str) -> str:
+def _checks_state(run: RunState, checked: FilesChecked, files: str) -> str:
     match run.verdict_on(checked):
         case None:
             return ""
@@ -165,15 +169,15 @@ HINDRANCES: dict[CheckObstacle, str] = {
 }
 
 
-def _checked(checked: FilesChecked) -> dict[str, Any]:
-    own = {"restored": list(checked.restored), "with_own_files": [*map(_outcome, checked.own)]}
+def _checked_fields(checked: FilesChecked) -> dict[str, Any]:
+    own = {"restored": list(checked.restored), "with_own_files": [*map(_outcome_fields, checked.own)]}
     return {
-        "outcomes": [*map(_outcome, checked.outcomes)],
+        "outcomes": [*map(_outcome_fields, checked.outcomes)],
         **({"not_passed_before": list(checked.fails_before)} if checked.fails_before else {}),
         **(own if checked.restored else {}),
         **({"problem": checked.problem} if checked.problem else {}),
     }
 
 
-def _outcome(outcome: CheckOutcome) -> dict[str, Any]:
+def _outcome_fields(outcome: CheckOutcome) -> dict[str, Any]:
     return outcome.model_dump(mode="json", exclude={"excerpt"})

@@ -89,7 +89,7 @@ def live_view(
     if len(rows) > room:
         rows = [*rows[: room - 1], line(Span(f"… and {len(rows) - room + 1} more agents", "dim"))]
     table = [_head(run, inner), *rows] if rows else []
-    body = [*head, *table, *_words(run, doing, controls, inner, room - len(rows), rendering)]
+    body = [*head, *table, *_growing_text(run, doing, controls, inner, room - len(rows), rendering)]
     return box(_title(run, now, width - 6, usual_time), body, _foot(run, controls, width - 6), width)
 
 
@@ -154,11 +154,11 @@ def _foot(run: RunState, controls: Controls, width: int) -> Line:
         return (Span(controls.question, "accent"),)
     keys = _keys(run, controls)
     for between in (" · ", "  "):
-        spans = [*_joined([(Span(key, "strong"), Span(f" {what}", "dim")) for key, what in keys], between)]
+        spans = [*_joined_lines([(Span(key, "strong"), Span(f" {what}", "dim")) for key, what in keys], between)]
         if width_of(text_of(tuple(spans))) <= width:
             return tuple(spans)
     meanings = {"?": (Span(" keys", "dim"),)}  # which tells the rest
-    return tuple(_joined([(Span(key, "strong"), *meanings.get(key, ())) for key, _ in keys], " "))
+    return tuple(_joined_lines([(Span(key, "strong"), *meanings.get(key, ())) for key, _ in keys], " "))
 
 
 def _keys(run: RunState, controls: Controls) -> list[tuple[str, str]]:
@@ -188,7 +188,7 @@ def keys_help(run: RunState, *, leaves: bool) -> list[Line]:
     return [(Span(f"{key:>7}  ", "strong"), Span(meanings[what], "dim")) for key, what in keys]
 
 
-def _joined(parts: Sequence[Line], between: str) -> list[Span]:
+def _joined_lines(parts: Sequence[Line], between: str) -> list[Span]:
     spans: list[Span] = []
     for place, part in enumerate(parts):
         spans += [*([Span(between, "dim")] if place else []), *part]
@@ -312,7 +312,7 @@ def _ending(text: str, width: int) -> str:
 # -- one agent at length ----------------------------------------------------------------------------------------------
 
 
-def _words(
+def _growing_text(
     run: RunState, doing: Activities, controls: Controls, width: int, room: int, rendering: Rendering
 ) -> list[Line]:
     """The end of what the followed agent writes; of the final answer while it is written, where nobody is followed."""

@@ -77,7 +77,9 @@ def rendered(text: str, width: int) -> list[Line]:
     console = Console(file=StringIO(), width=room, theme=_THEME, color_system="standard", force_terminal=True)
     segments = console.render(_Answer(safe), console.options)
     rows = [list(row) for row in Segment.split_lines(segments)]
-    lines = [_line(row) for row in rows if not row or "".join(part.text for part in row).strip()]  # no edges of tables
+    lines = [
+        _stripped(row) for row in rows if not row or "".join(part.text for part in row).strip()
+    ]  # no edges of tables
     while lines and not lines[-1]:
         lines.pop()
     return lines
@@ -130,7 +132,7 @@ def _with_line_ends(tokens: Iterable[MarkdownToken]) -> Iterator[MarkdownToken]:
         yield token
 
 
-def _line(segments: Iterable[Segment]) -> Line:
+def _stripped(segments: Iterable[Segment]) -> Line:
     """Without the spaces at its end."""
     spans = [Span(segment.text, _meaning(segment.style)) for segment in segments if segment.text]
     while spans and not spans[-1].text.rstrip():

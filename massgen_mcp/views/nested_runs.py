@@ -27,7 +27,7 @@ def status_lines(run: RunState, now: float) -> list[str]:
     """`now`: seconds since the epoch."""
     doing = f" ({run.phase}, {run.progress} %)" if run.state == "running" else ""
     head = f"{run.run_id}: {run.state}{doing}, {run.elapsed(now):.1f} s, {spent_text(run.spent)}"
-    return [head, *(_agent(name, agent) for name, agent in run.agents.items()), *_why(run)]
+    return [head, *(_agent_words(name, agent) for name, agent in run.agents.items()), *_why(run)]
 
 
 def result_lines(run: RunState, now: float) -> list[str]:
@@ -39,7 +39,7 @@ def result_lines(run: RunState, now: float) -> list[str]:
     return [head, *winner, *lost, *run.server_losses, *_why(run)]
 
 
-def _agent(name: str, agent: AgentState) -> str:
+def _agent_words(name: str, agent: AgentState) -> str:
     dropped = f", {agent.dropped.reason}" if agent.dropped else ""
     return f"{name}: {agent.status}, {counted(len(agent.answers), 'answer')}{dropped}"
 

@@ -88,7 +88,7 @@ class NlipMessage:
 def nlip_line(sent: NlipMessage, record: LogRecord, run: RunState) -> str:
     """The message on one line: the run is its conversation, and `route` says who says it to whom, and when."""
     moment = datetime.fromtimestamp(record.time, UTC).isoformat(timespec="milliseconds")
-    route = {"from": _named(sent.sender, run), "to": _named(sent.to, run), "time": moment}
+    route = {"from": _agent_id(sent.sender, run), "to": _agent_id(sent.to, run), "time": moment}
     parts = [
         {"format": "token", "subformat": "conversation", "content": run.run_id},
         {**_json(route), "label": "route"},
@@ -109,7 +109,9 @@ def nlip_messages(record: LogRecord) -> Iterator[NlipMessage]:  # noqa: C901 - o
         case InputGiven():
             yield _text_message(CALLER, TEAM, event.text)
         case ModelReplied():
-            yield from (_call(event.agent, call) for call in event.tool_calls if call.name not in WORKFLOW_TOOLS)
+            yield from (
+                _call_message(event.agent, call) for call in event.tool_calls if call.name not in WORKFLOW_TOOLS
+            )
         case ToolFinished():
             kind = {"format": "error", "subformat": "text"} if event.is_error else TEXT
             result = {**kind, "content": event.result, "label": event.call_id}
@@ -177,7 +179,7 @@ def _json(content: object) -> dict[str, object]:
     return {"format": "structured", "subformat": "JSON", "content": content}
 
 
-def _call(agent: str, call: ToolCallRecord) -> NlipMessage:
+def _call_message(agent: str, call: ToolCallRecord) -> NlipMessage:
     try:
         arguments: object = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError):
@@ -186,5 +188,5 @@ def _call(agent: str, call: ToolCallRecord) -> NlipMessage:
     return NlipMessage(agent, f"tool:{call.name}", {**asked, "label": call.id})
 
 
-def _named(side: str, run: RunState) -> str:
+def _agent_id(side: str, run: RunState) -> str:
     return run.agents[side].info.id if side in run.agents else side

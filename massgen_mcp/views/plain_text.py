@@ -41,14 +41,14 @@ _UNCLOSED = re.compile(r"\*{2,}|`+|(?<!\S)\*(?=[^\s.*][^*]*$)")
 
 def unmarked(text: str) -> str:
     """All of `text` as one line without marks; what only divides lines is left out."""
-    return " ".join(filter(None, (_line(row) for row in text.splitlines())))
+    return " ".join(filter(None, (_row_in_words(row) for row in text.splitlines())))
 
 
 def end_of(text: str, characters: int) -> str:
     """The end of what `text` says, without marks: at least so many characters, if there are as many."""
     rows: list[str] = []
     for row in reversed(text.splitlines()):
-        if words := _line(row):
+        if words := _row_in_words(row):
             rows.append(words)
         if sum(map(len, rows)) >= characters:
             break
@@ -60,7 +60,7 @@ def newest_line(text: str) -> str:
     return end_of(text, 1)
 
 
-def _line(row: str) -> str:
+def _row_in_words(row: str) -> str:
     words = _BULLET.sub("• ", _BLOCK.sub("", row))
     words = _EMPHASIS.sub(r"\2", _CODE.sub(r"\1", _LINK.sub(r"\1", words)))
     return " ".join(plain(_UNCLOSED.sub("", words)).replace("|", " ").split())

@@ -132,7 +132,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
         case TimeReturned():
             return Sentence(f"its process stood still for {event.seconds:.0f} s, which count for no limit of the run")
         case RunCompleted():
-            text = f"completed with the answer of {event.winner} ({_words(event.outcome)}){_changing(event.changes)}"
+            text = f"completed with the answer of {event.winner} ({_spaced(event.outcome)}){_changing(event.changes)}"
             if event.failing_checks:
                 text = f"{text}; its files fail {_commands(event.failing_checks)}"
             if event.unkept:
@@ -152,10 +152,10 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
         case CallerMessage():
             return Sentence("message to the team", event.message, record="asker_message", live="notice")
         case InputRequired():
-            text = f"needs a decision ({_words(event.kind)})"
+            text = f"needs a decision ({_spaced(event.kind)})"
             return Sentence(text, event.text, "WARNING", record="input_required", live="notice", mark="?")
         case InputGiven():
-            text = f"decision given ({_words(event.kind)})"
+            text = f"decision given ({_spaced(event.kind)})"
             return Sentence(text, event.text, record="input_given", live="notice")
         case NestedRunStarted():
             caps = _sum(event.max_usd, event.max_tokens)
@@ -165,7 +165,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             spent = event.spent
             used = _sum(None if spent.unpriced_calls and not spent.usd else spent.usd, spent.tokens)
             return Sentence(
-                f"the nested run {event.run_id} is {_words(event.state)}; it spent {used}",
+                f"the nested run {event.run_id} is {_spaced(event.state)}; it spent {used}",
                 record="nested_run_ended",
                 live="busy",
             )
@@ -185,7 +185,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             return Sentence(f"model call {event.call_id} starts{repeated}", level="DEBUG", doing="thinking")
         case ModelCallWaiting():
             where = "waits in our own queue" if event.obstacle in OWN_QUEUE else "waits"
-            why = _words(event.obstacle)
+            why = _spaced(event.obstacle)
             return Sentence(f"model call {event.call_id} {where} ({why})", level="DEBUG", doing=f"{where}: {why}")
         case ModelCallAdmitted():
             queued = f" after {event.queued_seconds:.1f} s in our own queue" if event.queued_seconds else ""
@@ -247,7 +247,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             return Sentence(text, level="WARNING", record="first_answers_closed", live="busy")
         case StageOpened():
             record = "run_off_started" if event.because == "tied" else "stage_opened"
-            return Sentence(_opened(event), record=record, live="busy")
+            return Sentence(_stage_words(event), record=record, live="busy")
         case WrittenTestsSubmitted():
             text = f"writes {_tests(len(event.tests))}{_in_form(event.form)}"
             body = "\n\n".join(f"{one.title}\n{one.script}\nprints: {one.expected}" for one in event.tests)
@@ -260,10 +260,10 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
         case SetupFinished():
             outcome, made = event.outcome, ", ".join(event.directories)
             level, live = ("INFO", "plain") if outcome.result == "passed" else ("WARNING", "bad")
-            text = f"setup {_words(outcome.result)} after {outcome.seconds:.1f} s: {outcome.command} ({outcome.how})"
+            text = f"setup {_spaced(outcome.result)} after {outcome.seconds:.1f} s: {outcome.command} ({outcome.how})"
             return Sentence(text + (f"; made {made}" if made else ""), outcome.excerpt, level, "setup_finished", live)
         case FilesChecked():
-            return _checked(event)
+            return _checks_sentence(event)
         case AgentDropped():
             record = "agent_timeout" if event.reason == "timeout" else "agent_error"
             unfinished = f"; left unfinished: {event.changes}" if event.changes is not None else ""
@@ -271,8 +271,8 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             return Sentence(text, event.message, "ERROR", record=record, live="bad", mark="✗", doing="")
         case WinnerChosen():
             early = ", decided early" if event.early else ""
-            early += "" if event.challenge is None else f", challenge: {_words(event.challenge)}"
-            text = f"wins with {event.label} ({_words(event.outcome)}{early}); votes: {counted(event)}"
+            early += "" if event.challenge is None else f", challenge: {_spaced(event.challenge)}"
+            text = f"wins with {event.label} ({_spaced(event.outcome)}{early}); votes: {counted(event)}"
             return Sentence(text, record="final_agent_selected", live="headline", mark="★")
         case PresentationStarted():
             return Sentence("writes the final answer", record="final_round_start", live="plain")
@@ -332,7 +332,7 @@ _DOES: Mapping[StageKind, str] = {
 }
 
 
-def _opened(event: StageOpened) -> str:
+def _stage_words(event: StageOpened) -> str:
     agents, answers = ", ".join(event.agents), " or ".join(event.subjects)
     known = f" ({event.lead} against {event.rival})" if event.lead else ""
     match event.kind:
@@ -350,7 +350,7 @@ def _tests(count: int) -> str:
     return "no tests" if not count else "one test" if count == 1 else f"{count} tests"
 
 
-def _checked(event: FilesChecked) -> Sentence:
+def _checks_sentence(event: FilesChecked) -> Sentence:
     whose = {"base": "the unchanged files", "answer": f"the files of {event.label}", "final": "the final files"}
     whose["unfinished"] = "the files that it left unfinished"
     if event.problem:
@@ -382,7 +382,7 @@ def _came_out(outcome: CheckOutcome) -> str:
     if outcome.flaky:
         return "flaky (passed and failed on the same files)"
     times = " twice" if outcome.runs > 1 else ""
-    return f"{_words(outcome.result)}{times}{f' ({_words(outcome.obstacle)})' if outcome.obstacle else ''}"
+    return f"{_spaced(outcome.result)}{times}{f' ({_spaced(outcome.obstacle)})' if outcome.obstacle else ''}"
 
 
 def _commands(commands: Sequence[str]) -> str:
@@ -432,7 +432,7 @@ def _in_form(form: ActionForm) -> str:
         case "tool_call":
             return ""
         case "json" | "fenced_json" | "tool_call_tag" | "function_tag" | "python_tag" | "function_call":
-            return f" by a call written as text ({_words(form)})"
+            return f" by a call written as text ({_spaced(form)})"
         case "text":
             return " in plain text"
         case "vote_line":
@@ -447,7 +447,7 @@ def _best(winner: str | None) -> str:
     return f"best answer so far: {winner}" if winner else "no answer yet"
 
 
-def _words(name: str) -> str:
+def _spaced(name: str) -> str:
     return name.replace("_", " ")
 
 

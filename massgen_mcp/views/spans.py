@@ -113,7 +113,7 @@ class Spans:
             case ModelCallRetried():
                 self._note_retry(event, now)
             case ToolFinished():
-                self._tool(event, run, now)
+                self._tool_span(event, run, now)
             case AnswerSubmitted() | VoteCast() | AgentDropped() | AnswerPresented() | PresentationFailed():
                 self._close_round(event, now)
             case RunCompleted() | RunFailed() | RunCancelled() | RunTimedOut():
@@ -250,7 +250,7 @@ class Spans:
             attributes: Attributes = {"error.type": event.reason, "massgen.attempt": event.attempt}
             span.add_event("massgen.retry", {**attributes, **_bill(event.usage, event.cost)}, now)
 
-    def _tool(self, event: ToolFinished, run: Span, now: int) -> None:
+    def _tool_span(self, event: ToolFinished, run: Span, now: int) -> None:
         attributes: Attributes = {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": event.name,

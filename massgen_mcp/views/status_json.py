@@ -43,7 +43,7 @@ def status_json(run: RunState, *, log_dir: str, session_id: str, now: float) -> 
             "completion_percentage": run.progress,
             "is_final_presentation": run.phase == "presenting" or run.state == "completed",
         },
-        "agents": {name: _agent(run, view) for name, view in run.agents.items()},
+        "agents": {name: _agent_status(run, view) for name, view in run.agents.items()},
         "results": {
             "votes": run.tally if run.winner is None else run.winner.votes,
             "winner": run.answered_by,
@@ -66,7 +66,7 @@ def _active_agent(run: RunState) -> str | None:
     return streaming[0] if len(streaming) == 1 else None
 
 
-def _agent(run: RunState, view: AgentState) -> dict[str, Any]:
+def _agent_status(run: RunState, view: AgentState) -> dict[str, Any]:
     vote = run.votes.get(view.info.name)
     error = view.dropped and {
         "type": "timeout" if view.dropped.reason == "timeout" else "error",

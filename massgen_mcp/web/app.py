@@ -325,7 +325,7 @@ def _api(service: RunService, client: Client, feeds: Feeds, redactor: Redactor, 
 
     async def tool(request: Request) -> Response:
         reply = await client.call_tool(request.path_params["name"], await _arguments(request))
-        return _json(reply.structured_content or {}) if not reply.is_error else _refused(_text_of(reply))
+        return _json(reply.structured_content or {}) if not reply.is_error else _error_response(_text_of(reply))
 
     return Starlette(
         routes=[
@@ -338,7 +338,7 @@ def _api(service: RunService, client: Client, feeds: Feeds, redactor: Redactor, 
             Route(f"{API}/statistics", statistics, methods=["GET"]),
             Route(f"{API}/tools/{{name}}", tool, methods=["POST"]),
         ],
-        exception_handlers={MassgenError: _refusal, ValidationError: _refusal, MCPError: _refusal},
+        exception_handlers={MassgenError: _bad_request, ValidationError: _bad_request, MCPError: _bad_request},
     )
 
 
@@ -360,21 +360,21 @@ async def _arguments(request: Request) -> dict[str, Any]:
     return cast("dict[str, Any]", arguments)
 
 
-async def _refusal(_: Request, error: Exception) -> Response:
+async def _bad_request(_: Request, error: Exception) -> Response:
     if isinstance(error, MassgenError):
         status = 404 if error.code in ("unknown_run", "expired") else 503 if error.code == "store_unavailable" else 400
-        return _refused(f"ERROR {error.code}: {error}", status)
+        return _error_response(f"ERROR {error.code}: {error}", status)
     if isinstance(error, ValidationError):
         wrong = error.errors()[0]
-        return _refused(f"ERROR invalid_arguments: {'.'.join(map(str, wrong['loc']))}: {wrong['msg']}")
-    return _refused(f"ERROR invalid_arguments: {error}")
+        return _error_response(f"ERROR invalid_arguments: {'.'.join(map(str, wrong['loc']))}: {wrong['msg']}")
+    return _error_response(f"ERROR invalid_arguments: {error}")
 
 
 def _text_of(reply: CallToolResult) -> str:
     return "\n".join(block.text for block in reply.content if isinstance(block, TextContent))
 
 
-def _refused(message: str, status: int = 400) -> Response:
+def _error_response(message: str, status: int = 400) -> Response:
     return _json({"error": message}, status)
 
 
@@ -429,7 +429,7 @@ async def request_of(view: RunView, cwd: Path, environ: Mapping[str, str]) -> di
     changes = view.snapshot.best_changes
     return {
         "question": request.question,
-        **await _team(view.row.config, request.config, cwd, environ),
+        **await _team_fields(view.row.config, request.config, cwd, environ),
         "context_paths": [{"path": one.path, "permission": one.permission} for one in settings.context_paths],
         "checks": list(settings.checks),
         **{name: value for name, (value, usual) in limits.items() if value != usual},
@@ -438,7 +438,7 @@ async def request_of(view: RunView, cwd: Path, environ: Mapping[str, str]) -> di
     }
 
 
-async def _team(source: str, config: Config, cwd: Path, environ: Mapping[str, str]) -> dict[str, Any]:
+async def _team_fields(source: str, config: Config, cwd: Path, environ: Mapping[str, str]) -> dict[str, Any]:
     """How a call names the team from there: not at all, by its config, or else by its models alone."""
     with suppress(MassgenError):
         unnamed = NamedTeam()
@@ -460,7 +460,7 @@ def rows(views: Sequence[RunView], digests: Mapping[str, RunDigest], limit: int)
     lines = [
         {
             **line.model_dump(exclude_none=True),
-            **_known(digests.get(view.row.run_id)),
+            **_digest_fields(digests.get(view.row.run_id)),
             "applied": applied_at(view.directory.changes),
         }
         for line, view in zip(page.runs, views, strict=True)
@@ -468,7 +468,7 @@ def rows(views: Sequence[RunView], digests: Mapping[str, RunDigest], limit: int)
     return {**page.structured(), "runs": lines}
 
 
-def _known(digest: RunDigest | None) -> dict[str, Any]:
+def _digest_fields(digest: RunDigest | None) -> dict[str, Any]:
     """`dissent` of `voted`: agents that voted for something else than what won."""
     if digest is None:
         return {}

@@ -123,7 +123,7 @@ class IgnoreRules:
                 continue  # git passes over what it cannot read, too
             if len(self._rules) == MAX_RULES:
                 break
-        self._any = [Pattern(part) for part in _joined(rule.pattern.text for rule in self._rules)]
+        self._any = [Pattern(part) for part in _alternatives(rule.pattern.text for rule in self._rules)]
         """Whether any of the rules fits at all; most files are done with then."""
 
     def decide(self, path: str, deadline: Deadline, *, directory: bool) -> bool | None:
@@ -196,13 +196,13 @@ class Ignored:
     def __call__(self, directory: str, found: DirectoryListing) -> DirectoryListing:
         """The listing of this directory, without what is ignored. Raises `TookTooLong`."""
         scopes = self._above if directory == self._start else self._known[directory.rpartition("/")[0]]
-        if any(_name(entry.path) == FILE_NAME for entry in found.entries):
+        if any(_base_name(entry.path) == FILE_NAME for entry in found.entries):
             scopes = (*self._of(directory), *scopes)
         self._known[directory] = scopes
         kept = tuple(
             entry
             for entry in found.entries
-            if _name(entry.path) != ".git" and not self._ignores(scopes, entry.path, entry.kind == "directory")
+            if _base_name(entry.path) != ".git" and not self._ignores(scopes, entry.path, entry.kind == "directory")
         )
         self.left_out += len(found.entries) - len(kept)
         return replace(found, entries=kept)
@@ -241,11 +241,11 @@ class _Scope(NamedTuple):
     rules: IgnoreRules
 
 
-def _name(path: str) -> str:
+def _base_name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _joined(expressions: Iterable[str]) -> Iterator[str]:
+def _alternatives(expressions: Iterable[str]) -> Iterator[str]:
     """Regular expressions that fit where one of these does."""
     parts: list[str] = []
     for expression in expressions:

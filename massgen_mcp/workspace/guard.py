@@ -145,14 +145,14 @@ class Root:
                     raise self._refused_as_hidden(parts)
                 return file
             os.close(fd)
-        raise self._refused(rel, "is a directory" if stat.S_ISDIR(mode) else "is not a regular file")
+        raise self._path_refused(rel, "is a directory" if stat.S_ISDIR(mode) else "is not a regular file")
 
     def read_bytes(self, rel: str, max_bytes: int) -> bytes:
         """The whole of a regular file, which is refused when it holds more than `max_bytes`."""
         with self.open_file(rel) as file, self._translated(rel), io.BufferedReader(file) as reader:
             data = reader.read(max_bytes + 1)
         if len(data) > max_bytes:
-            raise self._refused(rel, f"is larger than {max_bytes} bytes")
+            raise self._path_refused(rel, f"is larger than {max_bytes} bytes")
         return data
 
     def write_bytes(self, rel: str, data: bytes, *, executable: bool = False) -> None:
@@ -172,7 +172,7 @@ class Root:
             with suppress(FileNotFoundError):
                 old = _entry(directory, name, rel)
                 if old.kind != "file":
-                    raise self._refused(rel, _WHY_NOT_WRITABLE[old.kind])
+                    raise self._path_refused(rel, _WHY_NOT_WRITABLE[old.kind])
                 mode = 0o700 if executable or old.executable else 0o600
             temporary = f".{secrets.token_hex(8)}.partial"
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -270,13 +270,13 @@ class Root:
         self._check_all([*parents, name])
         self._check([*new_parents, new_name])
         if [*new_parents, new_name][: len(parents) + 1] == [*parents, name]:
-            raise self._refused(to, f"lies in {shown(self._known_as(rel))} itself")
+            raise self._path_refused(to, f"lies in {shown(self._known_as(rel))} itself")
         with self._translated(rel), self._borrowed() as root, self._directory(parents) as old:
             _entry(old, name, rel)
             with openat.closing(openat.make_dirs(root, new_parents)) as new:
                 with suppress(FileNotFoundError):
                     _entry(new, new_name, to)
-                    raise self._refused(to, "exists already")
+                    raise self._path_refused(to, "exists already")
                 os.rename(name, new_name, src_dir_fd=old, dst_dir_fd=new)
 
     def _check(self, parts: Sequence[str], *, content: bool = False) -> None:
@@ -299,7 +299,7 @@ class Root:
     def _split(self, rel: str) -> tuple[list[str], str]:
         parts = parts_of(rel)
         if not parts:
-            raise self._refused(rel, "is the directory itself")
+            raise self._path_refused(rel, "is the directory itself")
         return parts[:-1], parts[-1]
 
     @contextmanager
@@ -326,7 +326,7 @@ class Root:
         except OSError as error:
             raise refusal(self._known_as(rel), error) from error
 
-    def _refused(self, rel: str, why: str) -> PathRefused:
+    def _path_refused(self, rel: str, why: str) -> PathRefused:
         return PathRefused(f"{shown(self._known_as(rel))}: {why}")
 
     def _known_as(self, rel: str) -> str:

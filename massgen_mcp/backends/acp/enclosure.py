@@ -110,7 +110,7 @@ def _plan(
         if (value := environ.get(name)) and Path(value).exists():
             variables[name] = value
             shown.append(VisiblePath(Path(value), value))
-    directories = tuple(dict.fromkeys(_directory(Path(one), environ) for one in programs))
+    directories = tuple(dict.fromkeys(_program_directory(Path(one), environ) for one in programs))
     policy = Policy(place.work, place.home, tuple(shown), environ=variables, toolchains=directories, bounds=_BOUNDS)
     return _Plan(command, variables, policy)
 
@@ -128,7 +128,7 @@ def _settings(
         yield preset.servers_file, place.servers, False
 
 
-def _directory(program: Path, environ: Mapping[str, str]) -> Path:
+def _program_directory(program: Path, environ: Mapping[str, str]) -> Path:
     """What has to be readable for a program: the packages of Node that it is one of, or the directory that it lies in.
     The program alone, where that would be somebody's home.
     """

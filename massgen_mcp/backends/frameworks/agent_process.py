@@ -181,7 +181,7 @@ def of_server(message: Mapping[str, Any], tools: Sequence[ToolSpec]) -> JsonObje
             able: JsonObject = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": server}
             return {**reply, "result": able}
         case {"id": _, "method": "tools/list"}:
-            return {**reply, "result": {"tools": [_tool(tool) for tool in tools]}}
+            return {**reply, "result": {"tools": [_tool_schema(tool) for tool in tools]}}
         case {"id": _, "method": "ping"} | {"method": "notifications/initialized"}:
             return {**reply, "result": {}}
         case _:
@@ -193,7 +193,7 @@ def tool_result(result: ToolResultMessage) -> JsonObject:
     return {"content": [{"type": "text", "text": clean(result.text)}], "isError": result.is_error}
 
 
-def _tool(tool: ToolSpec) -> JsonObject:
+def _tool_schema(tool: ToolSpec) -> JsonObject:
     """As it stays for a whole conversation: what can be chosen on a ballot changes, and is told in words."""
     parameters = clean_object(tool.parameters)
     if tool.name == VOTE:

@@ -321,14 +321,14 @@ class ClaudeCodeLines(JsonLines):
     def _stop_of(self, result: Mapping[str, Any]) -> StopPart:
         """By the model's own end. A CLI that tells none has said by the kind of its result that it came to one."""
         if result.get("is_error"):
-            raise self._refused(result)
+            raise self._refused_reply(result)
         reason = result.get("stop_reason") or ("end_turn" if result.get("subtype") == "success" else None)
         stop = stop_of(MESSAGES, reason, ())
         if stop is None:
             raise self._failed("provider_error", f"broke off: stop_reason {reason}", retryable=True)
         return StopPart(stop, provider_word=str(reason))
 
-    def _refused(self, result: Mapping[str, Any]) -> BackendError:
+    def _refused_reply(self, result: Mapping[str, Any]) -> BackendError:
         if result.get("subtype") == "error_max_turns":
             return self._failed("bad_reply", "came to no end in as many turns as it has (max_turns)")
         status = result.get("api_error_status")

@@ -129,7 +129,7 @@ class Keys:
         handlers = {
             **dict.fromkeys(KEYS, self._follow),
             "r": self._tell_history,
-            "v": self._votes,
+            "v": self._show_votes,
             "c": self._compare,
             "d": self._let_go,
             "s": self.words.begin,
@@ -160,7 +160,7 @@ class Keys:
     def _tell_history(self, _: KeyPressEvent) -> None:
         self._show(self._history())
 
-    def _votes(self, _: KeyPressEvent) -> None:
+    def _show_votes(self, _: KeyPressEvent) -> None:
         lines = votes_lines(self._state, self._width())
         self._show([(Span("Votes so far", "title"),), *(lines or [(Span("Nobody has voted yet.", "dim"),)])])
 

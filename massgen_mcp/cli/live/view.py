@@ -69,7 +69,7 @@ class LiveView(Display):
         open_question = run.state.input_required
         for record in self.records:
             if record.event is open_question and (sentence := event_line(record, run.state)):
-                self._waiting += self._kept(record, sentence)
+                self._waiting += self._record_lines(record, sentence)
         self._keys.started(run)
 
     def record(self, record: LogRecord) -> None:
@@ -78,10 +78,10 @@ class LiveView(Display):
             return
         self.records.append(record)
         if sentence := event_line(record, self._run.state):
-            self._waiting += self._kept(record, sentence)
+            self._waiting += self._record_lines(record, sentence)
         self._keys.words.record(record)
 
-    def _kept(self, record: LogRecord, sentence: Line) -> list[Line]:
+    def _record_lines(self, record: LogRecord, sentence: Line) -> list[Line]:
         """A question is kept whole, because somebody has to answer it; everything else in one line."""
         width = self._terminal.width
         if not isinstance(record.event, InputRequired):
@@ -93,7 +93,7 @@ class LiveView(Display):
 
     async def refresh(self) -> None:
         app = self._application()
-        self._place()
+        self._wait_for_place()
         running = anyio.Event()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._show, app, running.set)
@@ -189,9 +189,9 @@ class LiveView(Display):
             await anyio.sleep(SETTLE_SECONDS / 4)
             self._notice_size(app)
         self._changed_at = None
-        self._place()
+        self._wait_for_place()
 
-    def _place(self) -> None:
+    def _wait_for_place(self) -> None:
         """From now on the frame waits until it is known to be away from the edge, or for so long."""
         self._kept_from_edge = not self._terminal.in_tmux
         self._placed_by = anyio.current_time() + PLACE_SECONDS

@@ -59,14 +59,14 @@ async def left_here(cwd: Path) -> list[str]:
             line, over = None, True
             with suppress(MassgenError):
                 view = await service.look(note.name)
-                line, over = _line(view), view.ended or view.state == "interrupted"
+                line, over = _run_sentence(view), view.ended or view.state == "interrupted"
             lines += [line] if line else []
             if over:
                 note.unlink()
     return lines
 
 
-def _line(view: RunView) -> str | None:
+def _run_sentence(view: RunView) -> str | None:
     question, run_id = f'"{preview(view.snapshot.question, QUESTION_CHARACTERS)}"', view.row.run_id
     if view.ended:
         how = f"{view.state}; {spent_text(view.snapshot.spent)}"

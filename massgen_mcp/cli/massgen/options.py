@@ -23,7 +23,7 @@ from massgen_mcp.cli.command_line import (
     whole_number,
 )
 from massgen_mcp.cli.exits import EXIT_CONFIG
-from massgen_mcp.cli.verbs import SAID_ELSEWHERE, VERBS
+from massgen_mcp.cli.verbs import VERBS, WORDS_FROM_ELSEWHERE
 from massgen_mcp.config.given import GivenDecide
 
 AS_IT_IS = "as it is"
@@ -162,8 +162,8 @@ class _Parser(Parser):
             return f"{first} is a verb of massgen-mcp: {' '.join(['massgen-mcp', first, *rest])}"
         if first in ("help", "version"):
             return f"{first} is an option: {self.prog} --{first}"
-        if first in SAID_ELSEWHERE and len(rest) < 2:
-            return f"{first} alone is no question; {SAID_ELSEWHERE[first]}"
+        if first in WORDS_FROM_ELSEWHERE and len(rest) < 2:
+            return f"{first} alone is no question; {WORDS_FROM_ELSEWHERE[first]}"
         if rest and given.models and _is_model(first):
             return f"the models go together, with commas: --models {','.join([*given.models, first])}"
         if first in ("ask", "run", "start"):
@@ -336,7 +336,7 @@ def make_parser() -> Parser:
     output.add_argument(
         "--notify",
         metavar="COMMAND",
-        type=_words,
+        type=_split_words,
         default=(),
         help="start this when the run has ended, without a shell; MASSGEN_RUN_ID, _STATE, _OUTCOME, _COST tell of it",
     )
@@ -380,7 +380,7 @@ def dollars(text: str) -> float:
     raise argparse.ArgumentTypeError("expected an amount in US dollars, such as 2.50")
 
 
-def _words(text: str) -> tuple[str, ...]:
+def _split_words(text: str) -> tuple[str, ...]:
     try:
         words = tuple(shlex.split(text))
     except ValueError as error:

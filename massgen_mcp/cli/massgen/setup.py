@@ -64,9 +64,9 @@ def set_up(*, cwd: Path, environ: Mapping[str, str]) -> Path:
         print_line(f"With one of {', '.join(keys_of_default_teams())}, or with Ollama or another model server running,")
         print_line("a team needs no set-up: leave with Ctrl-C, set the key or start the server, and ask again.")
     print_line()
-    text = _team(models, servers, ready, environ)
+    text = _team_text(models, servers, ready, environ)
     config = parse_config(text, "the new config", environ, base_dir=cwd)
-    target = _place(cwd, environ)
+    target = _file_to_save(cwd, environ)
     _save(target, text)
     saved = read_file(target, environ, cwd)
     remember(saved, saved.digest(), environ)
@@ -84,7 +84,7 @@ def _strong_models(keys: Container[str]) -> list[str]:
     return [f"{row.type}/{row.strong_model}" for row in rows]
 
 
-def _team(
+def _team_text(
     models: Sequence[str], servers: Sequence[LocalServer], clis: Sequence[OwnCli], environ: Mapping[str, str]
 ) -> str:
     """The text of the config that a person wants."""
@@ -145,7 +145,7 @@ def _config_text(config: Config) -> str:
     return HEADER + yaml.safe_dump(config.model_dump(mode="json", exclude_defaults=True), sort_keys=False)
 
 
-def _place(cwd: Path, environ: Mapping[str, str]) -> Path:
+def _file_to_save(cwd: Path, environ: Mapping[str, str]) -> Path:
     """Where to save; a file that is there is only replaced when the person says so."""
     project, own = config_places(cwd, environ)
     while True:

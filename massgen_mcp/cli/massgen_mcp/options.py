@@ -21,7 +21,7 @@ from massgen_mcp.cli.command_line import (
 )
 from massgen_mcp.cli.exits import EXIT_USAGE
 from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS, SCOPES
-from massgen_mcp.cli.verbs import SAID_ELSEWHERE, VERBS
+from massgen_mcp.cli.verbs import VERBS, WORDS_FROM_ELSEWHERE
 from massgen_mcp.run_state.status import RunStatus
 
 MANUAL = """
@@ -102,7 +102,7 @@ class _Parser(Parser):
         if action.dest == "verb" and (" " in str(value) or value in ASKING):
             question = '"QUESTION"' if value in ASKING else shlex.quote(str(value)[:80])
             self.error(f"there is no such verb; {how_to_ask(question)}")
-        if action.dest == "verb" and (meant := SAID_ELSEWHERE.get(str(value))):
+        if action.dest == "verb" and (meant := WORDS_FROM_ELSEWHERE.get(str(value))):
             self.error(f"there is no such verb; {meant}")
         super()._check_value(action, value)
 
@@ -207,7 +207,7 @@ def make_parser() -> Parser:
     meant = "upload this directory: agents change copies, and massgen-mcp apply brings changes back here"
     start.add_argument("--context", metavar="DIR", type=Path, action="append", default=[], help=meant)
     start.add_argument("--check", metavar="COMMAND", action="append", default=[], help="a command that tests changes")
-    start.add_argument("--max-usd", metavar="USD", type=_number, help="budget, in US dollars")
+    start.add_argument("--max-usd", metavar="USD", type=_float_argument, help="budget, in US dollars")
     start.add_argument("--idempotency-key", metavar="KEY", help="same key and request: same run")
     runs = verb("runs")
     runs.add_argument("--state", choices=get_args(RunStatus), help="only runs in this state")
@@ -216,7 +216,9 @@ def make_parser() -> Parser:
     runs.add_argument("--limit", type=counting_number, default=20, metavar="N", help="at most so many (20)")
     about_run("status")
     wait = about_run("wait")
-    wait.add_argument("--timeout", type=_number, metavar="SECONDS", help="wait no longer than this; default: no limit")
+    wait.add_argument(
+        "--timeout", type=_float_argument, metavar="SECONDS", help="wait no longer than this; default: no limit"
+    )
     watch = about_run("watch")
     watch.add_argument("--plain", action="store_true", help="sentences instead of the live view, for screen readers")
     result = about_run("result")
@@ -254,12 +256,12 @@ def make_parser() -> Parser:
     answer = about_run("answer")
     answer.add_argument("text", metavar="TEXT", help="the answer")
     more = about_run("raise-budget")
-    more.add_argument("usd", metavar="USD", type=_number, help="the new max_usd, in US dollars")
+    more.add_argument("usd", metavar="USD", type=_float_argument, help="the new max_usd, in US dollars")
     about_run("resume")
     about_run("cancel")
     stats = verb("stats")
     stats.add_argument("--since", type=_moment, metavar="WHEN", help="only runs started since: 2026-11-21, 36h, 7d")
-    stats.add_argument("--team", type=_models, metavar="MODELS", help="only runs of exactly these models: a,b")
+    stats.add_argument("--team", type=_model_names, metavar="MODELS", help="only runs of exactly these models: a,b")
     stats.add_argument("--config", metavar="NAME", help="only runs of this config, in the words of `runs --json`")
     stats.add_argument("--model", metavar="MODEL", help="only runs in which this model took part")
     meant = "write them as a page, to FILE or into the state directory, and name it"
@@ -284,10 +286,12 @@ def make_parser() -> Parser:
     prune = verb("prune")
     prune.add_argument("run_ids", metavar="ID", nargs="*", help="delete these runs, wherever they lie")
     prune.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
-    prune.add_argument("--older-than", type=_number, metavar="DAYS", help="in place of both limits; not with ID")
+    prune.add_argument(
+        "--older-than", type=_float_argument, metavar="DAYS", help="in place of both limits; not with ID"
+    )
     worker = plain_verb("worker")
     worker.add_argument(
-        "--pools", metavar="NAMES", type=_names, default=("default",), help="serve these: a,b (default)"
+        "--pools", metavar="NAMES", type=_names_argument, default=("default",), help="serve these: a,b (default)"
     )
     worker.add_argument("--concurrency", metavar="N", type=counting_number, default=50, help="runs at once (50)")
     store = plain_verb("store")
@@ -336,11 +340,11 @@ def _variable(text: str) -> str:
     return text
 
 
-def _models(text: str) -> frozenset[str]:
+def _model_names(text: str) -> frozenset[str]:
     return frozenset(filter(None, (name.strip() for name in text.split(","))))
 
 
-def _names(text: str) -> tuple[str, ...]:
+def _names_argument(text: str) -> tuple[str, ...]:
     names = tuple(filter(None, text.split(",")))
     if not names or not all(re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name) for name in names):
         raise argparse.ArgumentTypeError("expected names of small letters, digits, - and _, with commas between them")
@@ -357,7 +361,7 @@ def _moment(text: str) -> float:
         raise argparse.ArgumentTypeError("expected a day such as 2026-11-21, or a time ago such as 36h or 7d") from None
 
 
-def _number(text: str) -> float:
+def _float_argument(text: str) -> float:
     try:
         number = float(text)
     except ValueError:

@@ -74,7 +74,7 @@ def accepted_pairs(environ: Mapping[str, str]) -> frozenset[Pair]:
 def acceptances(environ: Mapping[str, str]) -> list[Acceptance]:
     """All of them, by path."""
     found: list[Acceptance] = []
-    for file in _directory(environ).glob("*.json"):
+    for file in _trust_directory(environ).glob("*.json"):
         with suppress(OSError, ValidationError):
             found.append(Acceptance.model_validate_json(file.read_bytes()))
     return sorted(found, key=lambda one: one.path)
@@ -117,13 +117,13 @@ def forget(path: Path, environ: Mapping[str, str]) -> bool:
     return True
 
 
-def _directory(environ: Mapping[str, str]) -> Path:
+def _trust_directory(environ: Mapping[str, str]) -> Path:
     return find_home(environ).path / "trust"
 
 
 def _file(path: Path, environ: Mapping[str, str]) -> Path:
     """One file per config, so that two commands that accept at once lose nothing."""
-    return _directory(environ) / f"{hashlib.sha256(os.fsencode(path)).hexdigest()[:32]}.json"
+    return _trust_directory(environ) / f"{hashlib.sha256(os.fsencode(path)).hexdigest()[:32]}.json"
 
 
 def _accepted_pairs(file: Path) -> tuple[Pair, ...]:

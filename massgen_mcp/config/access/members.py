@@ -207,7 +207,7 @@ def member_of(config: BackendConfig) -> tuple[MemberKind[Any], Any]:
     return OWN.get(config.type, HTTP), config
 
 
-def _known(config: BackendConfig) -> tuple[MemberKind[Any], Any]:
+def _member_kind(config: BackendConfig) -> tuple[MemberKind[Any], Any]:
     """`member_of`; where an adapter is not there, that is what it lacks."""
     try:
         return member_of(config)
@@ -217,7 +217,7 @@ def _known(config: BackendConfig) -> tuple[MemberKind[Any], Any]:
 
 
 def known(config: BackendConfig) -> MemberKind[Any]:
-    return _known(config)[0]
+    return _member_kind(config)[0]
 
 
 def faults(config: Config) -> Iterator[tuple[Place, str]]:
@@ -236,18 +236,18 @@ def faults(config: Config) -> Iterator[tuple[Place, str]]:
 
 def asked_by(backends: Iterable[BackendConfig]) -> tuple[AnyHttpBackend, ...]:
     """The models that these ask by our own wires: their own, those behind them, or none."""
-    return tuple(one for backend in backends for member, own in [_known(backend)] for one in member.asked(own))
+    return tuple(one for backend in backends for member, own in [_member_kind(backend)] for one in member.asked(own))
 
 
 def lack(config: BackendConfig, environ: Environ) -> str | None:
     """What has to be installed, or said otherwise, before it can work here; None: nothing."""
-    member, own = _known(config)
+    member, own = _member_kind(config)
     return member.lack(own, environ)
 
 
 def missing(config: BackendConfig, environ: Environ) -> list[tuple[str, ...]]:
     """What keeps a run with it from starting: groups of variables, of each of which one has to be set."""
-    member, own = _known(config)
+    member, own = _member_kind(config)
     found = [names for one in member.asked(own) for names in key_hosts.missing_variables(one, environ)]
     if member.missing is not None:
         found += member.missing(own, environ)
@@ -257,7 +257,7 @@ def missing(config: BackendConfig, environ: Environ) -> list[tuple[str, ...]]:
 
 
 def or_else(config: BackendConfig) -> str:
-    member, own = _known(config)
+    member, own = _member_kind(config)
     return member.or_else(own)
 
 
@@ -265,7 +265,7 @@ def check_credentials(config: BackendConfig, environ: Environ) -> None:
     """Raises `MassgenError("config_invalid")` naming the variable of a key that cannot be one (see `keys.read_key`), or
     of an address with credentials in it.
     """
-    member, own = _known(config)
+    member, own = _member_kind(config)
     for one in member.asked(own):
         key_hosts.check_credentials(one, environ)
     member.check(own, environ)
@@ -274,7 +274,7 @@ def check_credentials(config: BackendConfig, environ: Environ) -> None:
 def refused_keys(backends: Iterable[BackendConfig], environ: Environ) -> tuple[Pair, ...]:
     """The keys that these want to send to hosts that may not have them."""
     found: list[Pair] = []
-    for member, own in map(_known, backends):
+    for member, own in map(_member_kind, backends):
         found += [pair for one in member.asked(own) for pair in key_hosts.refused(one, environ)]
         found += member.refused(own, environ)
     return tuple(dict.fromkeys(found))
@@ -283,14 +283,14 @@ def refused_keys(backends: Iterable[BackendConfig], environ: Environ) -> tuple[P
 def addresses(backends: Iterable[BackendConfig], environ: Environ) -> list[str]:
     """Where models are asked, as far as that is not an adapter's or an agent CLI's own matter."""
     found: list[str] = []
-    for member, own in map(_known, backends):
+    for member, own in map(_member_kind, backends):
         found += [url for one in member.asked(own) if (url := key_hosts.provider_for(one, environ).base_url)]
         found += member.addresses(own, environ)
     return found
 
 
 def hosts(config: BackendConfig, environ: Environ) -> list[str]:
-    member, own = _known(config)
+    member, own = _member_kind(config)
     return [*map(key_hosts.host_of, addresses([config], environ)), *member.hosts(own, environ)]
 
 
@@ -298,7 +298,7 @@ def keys(config: BackendConfig, environ: Environ) -> Iterator[Pair]:
     """The variables whose values it is given, and the hosts that they are sent to. Of those that may hold a key, the
     first that is set.
     """
-    member, own = _known(config)
+    member, own = _member_kind(config)
     for one in member.asked(own):
         if url := key_hosts.provider_for(one, environ).base_url:
             yield from _first(key_hosts.key_variables(one, environ), [key_hosts.host_of(url)], environ)
@@ -317,14 +317,14 @@ def _first(names: tuple[str, ...], asked: Iterable[str], environ: Environ) -> It
 
 def variables(config: BackendConfig) -> Iterator[str]:
     """Names of the variables that this config names itself, and that decide who pays."""
-    member, own = _known(config)
+    member, own = _member_kind(config)
     yield from (one.api_key_env for one in member.asked(own) if one.api_key_env)
     yield from member.key_variables(own) if member.variables is None else member.variables(own)
 
 
 def secrets(config: BackendConfig, environ: Environ) -> Iterator[tuple[str, str]]:
     """What is to be kept out of everything that is said: names to call it by, and values."""
-    member, own = _known(config)
+    member, own = _member_kind(config)
     names = [*(one.api_key_env or "" for one in member.asked(own)), *member.key_variables(own)]
     yield from ((name, environ[name]) for name in names if name in environ)
     yield from member.secrets(own, environ)
@@ -332,32 +332,32 @@ def secrets(config: BackendConfig, environ: Environ) -> Iterator[tuple[str, str]
 
 def starts(config: BackendConfig) -> tuple[str, ...]:
     """What runs for it on this machine, in words, as a person accepts it."""
-    member, own = _known(config)
+    member, own = _member_kind(config)
     return tuple(member.starts(own))
 
 
 def destination(config: BackendConfig, environ: Environ) -> tuple[str, str] | None:
     """Whom calls go to, and with whose key; None if it calls nobody."""
-    member, own = _known(config)
+    member, own = _member_kind(config)
     if member.destination is not None:
         return member.destination(own, environ)
     for one in member.asked(own):
         return key_hosts.provider_for(one, environ).base_url.rstrip("/"), key_hosts.find_key(one, environ) or ""
-    return _name(config), "\0".join(environ.get(name, "") for name in variables(config))
+    return _type_name(config), "\0".join(environ.get(name, "") for name in variables(config))
 
 
 def concurrency(config: BackendConfig, environ: Environ) -> int:
     """How many calls at once whoever is asked stands."""
-    member, own = _known(config)
+    member, own = _member_kind(config)
     first = next(iter(member.asked(own)), None)
     return LOCAL_CONCURRENCY if first and key_hosts.serves_here(first, environ) else member.concurrency
 
 
 def vendor_of(config: BackendConfig) -> str:
     """Who makes its model, as far as the provider tells; a scripted agent's is the name of its model."""
-    member, own = _known(config)
-    return _name(config) if member.vendor is None else member.vendor(own)
+    member, own = _member_kind(config)
+    return _type_name(config) if member.vendor is None else member.vendor(own)
 
 
-def _name(config: BackendConfig) -> str:
+def _type_name(config: BackendConfig) -> str:
     return config.adapter if isinstance(config, InstalledBackendConfig) else config.type

@@ -49,29 +49,29 @@ def compatible_models(body: bytes) -> list[ListedModel]:
     models: list[ListedModel] = []
     for entry in _objects(_parsed(body), "data"):
         meta = _object(entry, "meta")  # llama.cpp's
-        name, counted = _text_field(entry, "id"), _number(meta, "n_params")
+        name, counted = _text_field(entry, "id"), _positive_int(meta, "n_params")
         model = ListedModel(
             name,
             counted / 1e9 if counted else billions_in(name.replace(".gguf", "")),
-            _number(meta, "size"),
-            _number(entry, "max_model_len") or _number(meta, "n_ctx"),
+            _positive_int(meta, "size"),
+            _positive_int(entry, "max_model_len") or _positive_int(meta, "n_ctx"),
             chats=not _NO_CHAT.search(name),
             loaded=_loaded_by_llama_cpp(entry),
             owner=_text_field(entry, "owned_by"),
         )
         models.append(model)
-    return _named(models)
+    return _well_named(models)
 
 
 def context_of_llama_cpp(body: bytes) -> int | None:
     """`GET /props` of llama.cpp: the context of one of its slots."""
-    return _number(_object(fields_in(body), "default_generation_settings"), "n_ctx")
+    return _positive_int(_object(fields_in(body), "default_generation_settings"), "n_ctx")
 
 
 def gemini_models(body: bytes) -> list[ListedModel]:
     """`GET /v1beta/models` of Gemini."""
     named = (_text_field(entry, "name").removeprefix("models/") for entry in _objects(_parsed(body), "models"))
-    return _named([ListedModel(name) for name in named])
+    return _well_named([ListedModel(name) for name in named])
 
 
 def lm_studio_models(body: bytes) -> list[ListedModel]:
@@ -84,8 +84,8 @@ def lm_studio_models(body: bytes) -> list[ListedModel]:
         model = ListedModel(
             _text_field(entry, "key"),
             billions_in(_text_field(entry, "params_string")) or billions_in(_text_field(entry, "key")),
-            _number(entry, "size_bytes"),
-            _least_context(entry) or _number(entry, "max_context_length"),
+            _positive_int(entry, "size_bytes"),
+            _least_context(entry) or _positive_int(entry, "max_context_length"),
             chats=entry.get("type") == "llm",
             tools=tools if isinstance(tools, bool) else None,
             loaded=bool(entry.get("loaded_instances")),
@@ -98,19 +98,19 @@ def lm_studio_models(body: bytes) -> list[ListedModel]:
         model = ListedModel(
             _text_field(entry, "id"),
             billions_in(_text_field(entry, "id")),
-            context=_number(entry, "loaded_context_length") or _number(entry, "max_context_length"),
+            context=_positive_int(entry, "loaded_context_length") or _positive_int(entry, "max_context_length"),
             chats=entry.get("type") in ("llm", "vlm"),
             tools="tool_use" in cast("list[object]", abilities) if isinstance(abilities, list) else None,
             loaded=entry.get("state") == "loaded",
         )
         models.append(model)
-    return _named(models)
+    return _well_named(models)
 
 
 def _least_context(entry: Mapping[str, object]) -> int | None:
     """Of the times that LM Studio has loaded the model."""
     loaded = (
-        _number(_object(instance, "config"), "context_length") for instance in _objects(entry, "loaded_instances")
+        _positive_int(_object(instance, "config"), "context_length") for instance in _objects(entry, "loaded_instances")
     )
     return min(filter(None, loaded), default=None)
 
@@ -128,12 +128,12 @@ def ollama_models(tags: bytes) -> list[ListedModel]:
         model = ListedModel(
             name,
             billions_in(_text_field(details, "parameter_size")) or billions_in(name),
-            _number(entry, "size"),
-            _number(details, "context_length"),
+            _positive_int(entry, "size"),
+            _positive_int(details, "context_length"),
             chats=not _NO_CHAT.search(name),
         )
         models.append(_able(model, entry.get("capabilities")))
-    return _named(models)
+    return _well_named(models)
 
 
 def shown_by_ollama(model: ListedModel, body: bytes) -> ListedModel:
@@ -141,14 +141,14 @@ def shown_by_ollama(model: ListedModel, body: bytes) -> ListedModel:
     shown = fields_in(body)
     able = _able(model, shown.get("capabilities"))
     facts = _object(shown, "model_info")
-    context = next((_number(facts, name) for name in facts if name.endswith(_OLLAMA_CONTEXT)), None)
+    context = next((_positive_int(facts, name) for name in facts if name.endswith(_OLLAMA_CONTEXT)), None)
     return replace(able, context=context or able.context)
 
 
 def loaded_by_ollama(body: bytes) -> dict[str, int]:
     """`GET /api/ps` of Ollama: the models in its memory, each with its context in tokens; 0 where it does not say."""
     entries = _objects(_parsed(body), "models")
-    return {_text_field(entry, "model"): _number(entry, "context_length") or 0 for entry in entries}
+    return {_text_field(entry, "model"): _positive_int(entry, "context_length") or 0 for entry in entries}
 
 
 def fields_in(body: bytes) -> Mapping[str, object]:
@@ -179,7 +179,7 @@ def _loaded_by_llama_cpp(entry: Mapping[str, object]) -> bool:
     return not isinstance(status, dict) or cast("Mapping[str, object]", status).get("value") == "loaded"
 
 
-def _named(models: list[ListedModel]) -> list[ListedModel]:
+def _well_named(models: list[ListedModel]) -> list[ListedModel]:
     return [model for model in models if 0 < len(model.name) <= MAX_MODEL_NAME and model.name.isprintable()]
 
 
@@ -207,6 +207,6 @@ def _text_field(fields: Mapping[str, object], name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _number(fields: Mapping[str, object], name: str) -> int | None:
+def _positive_int(fields: Mapping[str, object], name: str) -> int | None:
     value = fields.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

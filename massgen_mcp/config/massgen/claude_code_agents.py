@@ -55,12 +55,12 @@ def _commands(allowed: list[str] | None, disallowed: list[str]) -> bool | None:
     if BASH in disallowed:
         return False
     if allowed is not None:
-        return any(_name(pattern) == BASH for pattern in allowed)
-    return True if any(_name(pattern) == BASH for pattern in disallowed) else None
+        return any(_tool_name(pattern) == BASH for pattern in allowed)
+    return True if any(_tool_name(pattern) == BASH for pattern in disallowed) else None
 
 
 def _disallowed(patterns: list[str]) -> str | None:
-    if own := sorted({_name(pattern) for pattern in patterns}.intersection(FILES)):
+    if own := sorted({_tool_name(pattern) for pattern in patterns}.intersection(FILES)):
         return (
             f"{', '.join(own)}: {_COME_TOGETHER}. To go without files set orchestrator.enable_filesystem to false in "
             "the config"
@@ -69,7 +69,7 @@ def _disallowed(patterns: list[str]) -> str | None:
 
 
 def _allowed(patterns: list[str]) -> str | None:
-    names = {_name(pattern) for pattern in patterns}
+    names = {_tool_name(pattern) for pattern in patterns}
     offered = f"Claude Code has {', '.join(FILES)} and {BASH} here, as the team's tools"
     if beyond := sorted(names.difference(FILES, WITHOUT, (BASH,))):
         return f"{', '.join(beyond)}: not available. {offered}"
@@ -85,6 +85,6 @@ def _patterns(given: object) -> list[str] | None:
     return [str(pattern).strip() for pattern in cast("list[object]", given)]
 
 
-def _name(pattern: str) -> str:
+def _tool_name(pattern: str) -> str:
     """`Bash` of `Bash(rm*)`."""
     return pattern.partition("(")[0].strip()

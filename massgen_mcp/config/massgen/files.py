@@ -77,7 +77,7 @@ def take(data: Mapping[str, Plain]) -> Taken:
             _sift(part, section, place, taken)
     agents = taken.data.get("agents")
     if isinstance(agents, list):
-        taken.data["agents"] = [_agent(agent, ("agents", number), taken) for number, agent in enumerate(agents)]
+        taken.data["agents"] = [_agent_in_file(agent, ("agents", number), taken) for number, agent in enumerate(agents)]
     _take_timeouts(taken)
     _take_orchestrator(taken)
     order = {place: number for number, place in enumerate(_places(dict(data), ()))}
@@ -155,7 +155,7 @@ def _take_memory(part: dict[str, Plain], place: Place, taken: Taken) -> None:
 # -- what is taken over -----------------------------------------------------------------------------------------------
 
 
-def _agent(agent: Plain, place: Place, taken: Taken) -> Plain:
+def _agent_in_file(agent: Plain, place: Place, taken: Taken) -> Plain:
     if not isinstance(agent, dict):
         return agent
     plain = dict(agent)

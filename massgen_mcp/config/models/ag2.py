@@ -156,7 +156,7 @@ class Ag2BackendConfig(ListedBackendConfig, frozen=True):
 
     @property
     def model(self) -> str:
-        return self._models[0].model
+        return self._model_configs[0].model
 
     @property
     def runs_code(self) -> bool:
@@ -172,7 +172,7 @@ class Ag2BackendConfig(ListedBackendConfig, frozen=True):
         and prices.
         """
         asked: list[ProviderBackendConfig] = []
-        for model in self._models:
+        for model in self._model_configs:
             if (one := self.asked_for(model)) not in asked:
                 asked.append(one)
         return tuple(asked)
@@ -184,7 +184,7 @@ class Ag2BackendConfig(ListedBackendConfig, frozen=True):
         return (*group.agents, group.user_agent) if group else (self.agent_config,) if self.agent_config else ()
 
     @property
-    def _models(self) -> tuple[Ag2ModelConfig, ...]:
+    def _model_configs(self) -> tuple[Ag2ModelConfig, ...]:
         group = self.group_config
         managing = (group.llm_config, group.pattern.group_manager_args.llm_config) if group else ()
         return (*managing, *(agent.llm_config for agent in self.agents))

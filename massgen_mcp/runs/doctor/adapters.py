@@ -68,11 +68,11 @@ async def check_adapter(adapter: Adapter[BaseModel], environ: Mapping[str, str])
     found = [await _play(adapter, situation, says, environ) for situation, says in _SHOWS.items()]
     if (config := adapter.rehearse("answers")) is not None:
         again = await _try(adapter, config, "answers", environ, _TALK)
-        found.append(_line("resumed", "goes on from a conversation that it did not have itself", again))
+        found.append(_doctor_check("resumed", "goes on from a conversation that it did not have itself", again))
     return found
 
 
-def _line(name: str, says: str, fault: str | None) -> DoctorCheck:
+def _doctor_check(name: str, says: str, fault: str | None) -> DoctorCheck:
     level: CheckLevel = "ok" if fault is None else "fail"
     return DoctorCheck(name, level, says if fault is None else f"it {says}? No: {fault}"[:500])
 
@@ -82,7 +82,7 @@ async def _play(
 ) -> DoctorCheck:
     if (config := adapter.rehearse(situation)) is None:
         return DoctorCheck(situation, "warn", f"not shown that it {says}; `rehearse` has nothing for it")
-    return _line(situation, says, await _try(adapter, config, situation, environ, (_QUESTION,)))
+    return _doctor_check(situation, says, await _try(adapter, config, situation, environ, (_QUESTION,)))
 
 
 async def _try(

@@ -185,7 +185,7 @@ def _runs(engine: Engine) -> list[DoctorCheck]:
     checks: list[DoctorCheck] = []
     if interrupted := [row.run_id for row in rows if row.state == "interrupted" and row.kept != "moved"]:
         advice = "with the keys it was started with `massgen-mcp resume ID` goes on; `massgen-mcp cancel ID` ends it"
-        checks.append(DoctorCheck("runs", "warn", f"interrupted: {_named(interrupted)}", advice))
+        checks.append(DoctorCheck("runs", "warn", f"interrupted: {_run_list(interrupted)}", advice))
     now = time.time()
     long = [row.run_id for row in rows if row.state == "running" and row.started < now - LONG_RUN_SECONDS]
     if long:
@@ -193,17 +193,17 @@ def _runs(engine: Engine) -> list[DoctorCheck]:
             DoctorCheck(
                 "runs",
                 "warn",
-                f"running for more than a day: {_named(long)}",
+                f"running for more than a day: {_run_list(long)}",
                 "look at `massgen-mcp status ID`, or cancel it",
             )
         )
     missing = [row.run_id for row in rows if row.kept in ("all", "results") and not engine.files.of(row).path.is_dir()]
     if missing:
         advice = "nothing brings their files back; they are dropped when they expire"
-        checks.append(DoctorCheck("runs", "warn", f"without a directory: {_named(missing)}", advice))
+        checks.append(DoctorCheck("runs", "warn", f"without a directory: {_run_list(missing)}", advice))
     known = {row.run_id for row in rows}
     if unknown := [run_id for run_id in engine.files.with_events() if run_id not in known]:
-        checks.append(DoctorCheck("runs", "warn", f"in no list: {_named(unknown)}", AGAIN))
+        checks.append(DoctorCheck("runs", "warn", f"in no list: {_run_list(unknown)}", AGAIN))
     return checks or [DoctorCheck("runs", "ok", f"{len(rows)} known")]
 
 
@@ -226,6 +226,6 @@ def _runners(engine: LocalEngine) -> list[DoctorCheck]:
     return checks or [DoctorCheck("runner", "ok", "none is needed now")]
 
 
-def _named(runs: list[str]) -> str:
+def _run_list(runs: list[str]) -> str:
     shown = ", ".join(runs[:5])
     return shown if len(runs) <= 5 else f"{shown} and {len(runs) - 5} more"

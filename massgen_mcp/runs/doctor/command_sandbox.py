@@ -19,10 +19,10 @@ from massgen_mcp.sandbox import HOW_TO_GET_ONE, UNFIT_FOR_CODE, LevelReport, San
 
 def sandbox_names(choices: Iterable[SandboxChoice]) -> str:
     """In words, for the record of a run and for whoever starts it; empty where there are no commands."""
-    return ", ".join(dict.fromkeys(_name(choice) for choice in choices))
+    return ", ".join(dict.fromkeys(_level_name(choice) for choice in choices))
 
 
-def _name(choice: SandboxChoice) -> str:
+def _level_name(choice: SandboxChoice) -> str:
     if choice.level is None:
         return f"none: {choice.why}"
     return f"{choice.level}, with the programs of an image" if choice.image else choice.level

@@ -33,7 +33,7 @@ async def check_members(cwd: Path, environ: Mapping[str, str]) -> list[DoctorChe
     servers, clis = await find_local_servers(environ), await installed_clis(environ)
     return [
         *_servers(servers, environ),
-        _team(servers, clis, environ),
+        _team_check(servers, clis, environ),
         *_config(cwd, environ),
         *await _clis(clis, environ),
         _ag2(),
@@ -105,7 +105,7 @@ def _servers(servers: list[LocalServer], environ: Mapping[str, str]) -> list[Doc
     return checks or [DoctorCheck("model server", "ok", f"none answers; looked for {places}")]
 
 
-def _team(servers: list[LocalServer], clis: list[OwnCli], environ: Mapping[str, str]) -> DoctorCheck:
+def _team_check(servers: list[LocalServer], clis: list[OwnCli], environ: Mapping[str, str]) -> DoctorCheck:
     try:
         team = team_of(environ, servers, local_places(environ), clis=clis)
     except MassgenError as error:

@@ -124,7 +124,7 @@ async def execute_run(
     backends_of = [agent.backend for agent in config.agents]
     redactor = redactor_for(environ, backends_of, config.server_variables)
     async with AsyncExitStack() as cleanup:
-        past, journal = await anyio.to_thread.run_sync(_opened, run, redactor)
+        past, journal = await anyio.to_thread.run_sync(_opened_log, run, redactor)
         cleanup.callback(journal.close)
         log = cleanup.enter_context(RunLog.open(run.log, redactor))
         if past and isinstance(past[-1].event, TERMINAL):
@@ -138,7 +138,7 @@ async def execute_run(
         ]
         for backend in backends:
             cleanup.push_async_callback(_quietly, backend.aclose, log)
-        models = _models(config, backends, environ, limiters or ProviderLimiters(), cleanup)
+        models = _model_access(config, backends, environ, limiters or ProviderLimiters(), cleanup)
         choices = await chosen_sandboxes(config, environ)
         tools = await anyio.to_thread.run_sync(_project_tools, config, environ)
         access = await _command_access(run, choices, environ, tools, cleanup)
@@ -196,7 +196,7 @@ async def execute_run(
     return state
 
 
-def _opened(run: RunFiles, redactor: Redactor) -> tuple[list[LogRecord], EventWriter]:
+def _opened_log(run: RunFiles, redactor: Redactor) -> tuple[list[LogRecord], EventWriter]:
     return run.event_log.read_to_continue(), run.event_log.append(redactor=redactor)
 
 
@@ -330,7 +330,7 @@ async def _command_access(
     return CommandAccess(host, choices, (find_home(environ).path, run.path), tools=tools)
 
 
-def _models(
+def _model_access(
     config: Config,
     backends: Iterable[Backend],
     environ: Mapping[str, str],

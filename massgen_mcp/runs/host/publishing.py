@@ -146,7 +146,7 @@ class Publisher:
             written = await self._drained()  # first, so that the run itself goes on meanwhile
             self._try_to_write()
             if written:
-                self._tell()
+                self._announce()
             longest = self._heartbeat if written else min(self._heartbeat, AGAIN_SECONDS)
             await anyio.sleep(INTERVAL)
 
@@ -157,7 +157,7 @@ class Publisher:
             return False
         return True
 
-    def _tell(self) -> None:
+    def _announce(self) -> None:
         now = (self._state.state, self._state.phase)
         self._on_news(now != self._published)
         self._published = now

@@ -254,7 +254,7 @@ class NestedRunHost:
     def prepare(self, wanted: NestedRunRequest, caps: Caps, seconds: float, key: str) -> PreparedNestedRun:
         """Its row is there from now on, not admitted: it is found again by its key, and pruning leaves it alone."""
         check_question(wanted.question)
-        own, source = self._named(wanted)
+        own, source = self._nested_config(wanted)
         bounds = NestedRunLimits(caps.usd, caps.tokens, min(seconds, wanted.max_seconds or seconds))
         config = nested_config(self._request.config, own, bounds, self._environ)
         require_keys(config, self._environ)
@@ -278,7 +278,7 @@ class NestedRunHost:
             files.publish(run.run_id)
             return self._prepared(self._engine.store.add(run).row)
 
-    def _named(self, wanted: NestedRunRequest) -> tuple[Config | None, str]:
+    def _nested_config(self, wanted: NestedRunRequest) -> tuple[Config | None, str]:
         """The config that is asked for, and in words where it came from. Its own paths are not for others to give."""
         if wanted.written is not None:
             text, source, environ = wanted.written, "a config of the agent's own", dict[str, str]()

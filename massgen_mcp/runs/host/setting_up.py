@@ -50,7 +50,7 @@ async def set_up_copies(
     command = config.orchestrator.setup
     if command is None or copies is None:
         return copies, None
-    kept = await anyio.to_thread.run_sync(_kept, copies.kept.setup / _KEPT)
+    kept = await anyio.to_thread.run_sync(_earlier_setup, copies.kept.setup / _KEPT)
     if kept is not None:
         return copies, kept
     choice = await sandbox_of_checks(config, environ)
@@ -87,7 +87,7 @@ def failed_setup(finished: SetupFinished | None) -> str:
 def hand_on_setup(run: RunFiles, home: Path) -> None:
     """What it made is kept for who needs the same next, as long as an outcome of a check stands. Blocking."""
     kept = RunChanges(run.changes)
-    finished = _kept(kept.setup / _KEPT)
+    finished = _earlier_setup(kept.setup / _KEPT)
     if finished is not None and finished.outcome.result == "passed":
         with suppress(OSError):
             place = _handed_on(home) / (kept.setup / _KEY).read_text()
@@ -119,7 +119,7 @@ def _taken_up(copies: WorkingCopies, home: Path, key: str) -> SetupFinished | No
             made = one / copies.kept.made.name  # its time is not changed where it is moved
             if made.stat().st_mtime < time.time() - USED_SECONDS:
                 remove_tree(one)
-    finished = _kept(place / _KEPT)
+    finished = _earlier_setup(place / _KEPT)
     if finished is not None:
         with suppress(OSError):
             (place / _KEPT).unlink()  # it is written again once the copies have what was made
@@ -128,7 +128,7 @@ def _taken_up(copies: WorkingCopies, home: Path, key: str) -> SetupFinished | No
     return None
 
 
-def _kept(place: Path) -> SetupFinished | None:
+def _earlier_setup(place: Path) -> SetupFinished | None:
     try:
         return SetupFinished.model_validate_json(place.read_bytes())
     except (OSError, ValidationError):

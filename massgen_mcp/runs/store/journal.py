@@ -50,14 +50,14 @@ class JournalLog(ReadableLog):
 
     def make(self) -> None:
         """An empty log, so that whoever begins it need not make it durable; the directory is synced by the caller."""
-        os.close(_opened(self._path)[0])
+        os.close(_open_file(self._path)[0])
 
 
 class JournalWriter(LogWriter):
     """Appends to the file. See `LogWriter`."""
 
     def __init__(self, path: Path, redactor: Redactor = NO_KEYS) -> None:
-        self._fd, made = _opened(path)
+        self._fd, made = _open_file(path)
         try:
             if made:
                 sync_directory(path.parent)
@@ -112,7 +112,7 @@ class JournalWriter(LogWriter):
         return whole, count
 
 
-def _opened(path: Path) -> tuple[int, bool]:
+def _open_file(path: Path) -> tuple[int, bool]:
     """The file's descriptor, and whether it had to be made."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
     try:

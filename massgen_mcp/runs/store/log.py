@@ -38,7 +38,7 @@ def unsealed(line: bytes) -> LogRecord | None:
 
     What only a newer version knows is named in the record's `unread`, or is an `UnknownEvent`.
     """
-    if (record := _checked(line)) is None:
+    if (record := _record_json(line)) is None:
         return None
     try:
         return LogRecord.model_validate_json(record)
@@ -51,10 +51,10 @@ def seq_of_text(line: bytes) -> int | None:
     it without taking the text out, at a fifth of the cost.
     """
     found = _TEXT.match(line)
-    return None if found is None or _checked(line) is None else int(found[1])
+    return None if found is None or _record_json(line) is None else int(found[1])
 
 
-def _checked(line: bytes) -> bytes | None:
+def _record_json(line: bytes) -> bytes | None:
     """The record's JSON text, if the line is what was written."""
     record, seal = line[:-SEAL_BYTES] + b"}", line[-SEAL_BYTES:]
     return record if seal == b',"crc":"%08x"}' % crc32(record) else None

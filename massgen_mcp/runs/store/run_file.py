@@ -76,7 +76,7 @@ def write_run_file(target: Path, runs: Sequence[tuple[MovedRun, RunFiles]]) -> N
                     with own.open("wb") as lines:
                         lines.writelines(line + b"\n" for line in files.event_log.follow().lines())
                     sums.append(_added(archive, f"{moved.run.run_id}/{EVENTS}", own))
-                    for place in _kept(files.path):
+                    for place in _file_places(files.path):
                         with suppress(FileNotFoundError):  # what is written for people is replaced now and then
                             sums.append(_added(archive, f"{moved.run.run_id}/{place}", files.path / place))
                 own.write_bytes("".join(sums).encode("utf-8", "surrogateescape"))
@@ -91,7 +91,7 @@ def write_run_file(target: Path, runs: Sequence[tuple[MovedRun, RunFiles]]) -> N
         fresh.unlink(missing_ok=True)
 
 
-def _kept(root: Path) -> Iterator[str]:
+def _file_places(root: Path) -> Iterator[str]:
     for place, _ in places(root, everything=True):
         if place != EVENTS and not place.startswith(".") and _travels(place, link=(root / place).is_symlink()):
             yield place
@@ -127,19 +127,19 @@ def unpack(file: Path, into: Path) -> Manifest:
         with _Bounded(file) as plain, tarfile.TarFile(fileobj=plain) as archive:
             archive.extractall(into, filter=_Filter(into))  # noqa: S202 - that is what the filter is for
             if plain.read(_AT_ONCE).strip(b"\0"):
-                raise _refused("something follows its end")
+                raise _not_importable("something follows its end")
         if not (into / _SUMS).is_file():
-            raise _refused("it was cut short: its end is missing")
+            raise _not_importable("it was cut short: its end is missing")
         if sorted((into / _SUMS).read_bytes().splitlines()) != sorted(b"".join(_sums(into)).splitlines()):
-            raise _refused("it was changed: its checksums are others")
+            raise _not_importable("it was changed: its checksums are others")
         os.sync()
         return _manifest((into / _MANIFEST).read_bytes())
     except (EOFError, zlib.error, gzip.BadGzipFile, tarfile.TarError, RecursionError, ValueError) as error:
-        raise _refused(f"it was cut short or changed ({str(error) or type(error).__name__})") from error
+        raise _not_importable(f"it was cut short or changed ({str(error) or type(error).__name__})") from error
     except OSError as error:
         if (fault := storage_fault(error)) is not None:
             raise fault from error
-        raise _refused(error.strerror or str(error)) from error
+        raise _not_importable(error.strerror or str(error)) from error
 
 
 class _Bounded(gzip.GzipFile):
@@ -147,7 +147,7 @@ class _Bounded(gzip.GzipFile):
 
     def read(self, size: int | None = -1) -> bytes:
         if size is None or not 0 <= size <= _AT_ONCE:
-            raise _refused("a header in it is too long")
+            raise _not_importable("a header in it is too long")
         return super().read(size)
 
 
@@ -170,13 +170,13 @@ class _Filter:
         through = any("/".join((top, *parts[:depth])) in self._links for depth in range(1, len(parts) + 1))
         again = member.name in self._seen and not member.isdir()
         if through or again or not (own or (plain and within and _travels(place, link=member.issym()))):
-            raise _refused(f"{member.name[:80]!r} in it is no file of a run")
+            raise _not_importable(f"{member.name[:80]!r} in it is no file of a run")
         self._seen.add(member.name)
         if member.issym():
             self._links.add(member.name)
         self._bytes += member.size
         if self._bytes > MOST_BYTES or len(self._seen) > MOST_FILES or member.size > _IN_MEMORY.get(place, MOST_BYTES):
-            raise _refused(f"it holds more than {MOST_BYTES} bytes or {MOST_FILES} files, or too long records")
+            raise _not_importable(f"it holds more than {MOST_BYTES} bytes or {MOST_FILES} files, or too long records")
         if shutil.disk_usage(self._into).free < member.size + _ROOM:
             raise MassgenError("disk_full", "there is no room here for what the file holds; free some space")
         mode = member.mode & 0o777 | (0o500 if member.isdir() else 0o400)
@@ -200,8 +200,8 @@ def _manifest(text: bytes) -> Manifest:
             raise MassgenError("journal_newer", message)
         return Manifest.model_validate_json(text)
     except (ValidationError, KeyError, TypeError) as error:
-        raise _refused("its manifest says what cannot be") from error
+        raise _not_importable("its manifest says what cannot be") from error
 
 
-def _refused(why: str) -> MassgenError:
+def _not_importable(why: str) -> MassgenError:
     return MassgenError("invalid_arguments", f"this file cannot be imported: {why}")

@@ -89,7 +89,7 @@ class Gate:
         self._turn = anyio.Lock()
         self._tokens = tokens
         self._public = public or _public(tokens, beside.pages if beside else ())
-        room = _Room(self._answered, strangers, self._wrong, tokens)
+        room = _Room(self._answer_admitted, strangers, self._wrong, tokens)
         self._guarded = _guarded(room, tokens)
         self._by_cookie = _guarded(room, tokens.with_sessions(beside.sessions if beside else None))
 
@@ -104,7 +104,7 @@ class Gate:
 
         return await self._let_in(scope, receive, counted)
 
-    async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answer_admitted(self, scope: Scope, receive: Receive, send: Send) -> None:
         """What is asked by somebody whose token is right."""
         app = self._app
         if self._operating is not None and scope["path"].rstrip("/") == METRICS:

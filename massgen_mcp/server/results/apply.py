@@ -182,13 +182,13 @@ def applied(run_id: str, application: Application, ways: Ways = TOOL, *, most_by
     if most_bytes is not None:
         count = min(MOST_FILES, count)
     while True:
-        reply = _with(run_id, application, count, ways)
+        reply = _applied_with(run_id, application, count, ways)
         if most_bytes is None or count == 0 or reply.size <= most_bytes:
             return reply
         count = count * 3 // 4
 
 
-def _with(run_id: str, application: Application, count: int, ways: Ways) -> Applied:
+def _applied_with(run_id: str, application: Application, count: int, ways: Ways) -> Applied:
     """With so many files of each kind."""
     changes, refused, left_out = application.changes, application.refused, application.left_out
     return Applied(
@@ -199,16 +199,16 @@ def _with(run_id: str, application: Application, count: int, ways: Ways) -> Appl
         commit=application.commit,
         files=[FileLine.of(changed_file(change)) for change in changes[:count]],
         more_files=_more(changes, count),
-        conflicts=[_refused(one.path, one.reason) for one in refused[:count]] or None,
+        conflicts=[_refused_file(one.path, one.reason) for one in refused[:count]] or None,
         more_conflicts=_more(refused, count),
-        left_out=[_refused(one.path, one.reason) for one in left_out[:count]] or None,
+        left_out=[_refused_file(one.path, one.reason) for one in left_out[:count]] or None,
         more_left_out=_more(left_out, count),
         note=application.note,
         next_step=_next_step(run_id, application, ways),
     )
 
 
-def _refused(path: str, reason: str) -> RefusedFile:
+def _refused_file(path: str, reason: str) -> RefusedFile:
     return RefusedFile(path=path_text(os.fsencode(path)), reason=path_text(os.fsencode(reason)))
 
 

@@ -57,7 +57,7 @@ async def config_list(name: str | None, environ: Mapping[str, str]) -> ConfigLis
         return await _one(name, environ)
     examples = list_examples()
     teams = [example for example in examples if not example.name.startswith(TO_COPY_FROM)]
-    teams_found = {example.name: await _line(_loaded(example, environ), environ) for example in teams}
+    teams_found = {example.name: await _config_line(_loaded(example, environ), environ) for example in teams}
     return ConfigList(
         configs=dict(sorted(teams_found.items(), key=lambda item: bool(item[1].missing))),
         copy_from=[example.name for example in examples if example not in teams],
@@ -69,9 +69,9 @@ async def _one(name: str, environ: Mapping[str, str]) -> ConfigList:
     path = example_path(name)
     example = next(example for example in list_examples() if example.path == path)
     config = _loaded(example, environ)
-    line = await _line(config, environ)
+    line = await _config_line(config, environ)
     return ConfigList(
-        configs={example.name: line.model_copy(update={"models": _models(config)})},
+        configs={example.name: line.model_copy(update={"models": _counted_models(config)})},
         description=example.description,
         team=team_of(config),
         yaml=path.read_text(encoding="utf-8"),
@@ -83,17 +83,17 @@ def _loaded(example: Example, environ: Mapping[str, str]) -> Config:
     return load_config(example.path, environ=environ)
 
 
-async def _line(config: Config, environ: Mapping[str, str]) -> ConfigLine:
+async def _config_line(config: Config, environ: Mapping[str, str]) -> ConfigLine:
     missing = missing_parts(config, environ)
     usd = (await estimate(config, "", environ)).usd
     return ConfigLine(
-        models=None if missing else _models(config),
+        models=None if missing else _counted_models(config),
         missing=missing or None,
         usd=f"{usd[0]:.2g}-{usd[1]:.2g}" if usd is not None else None,
     )
 
 
-def _models(config: Config) -> str:
+def _counted_models(config: Config) -> str:
     models = [agent.backend.model for agent in config.agents]
     counts = {model: models.count(model) for model in models}
     return listed(*(model if count == 1 else f"{count} {model}" for model, count in counts.items()))

@@ -174,20 +174,22 @@ def result(view: RunView, what: ResultView, agent: str | None, offset: int, limi
     unknown or named with another view, run_damaged where the record is damaged; one agent's answer is shown if it came
     before the damage.
     """
-    return _result(view, what, agent, offset, limit or sys.maxsize, MAX_BYTES)
+    return _paged_result(view, what, agent, offset, limit or sys.maxsize, MAX_BYTES)
 
 
 def whole_result(view: RunView, what: ResultView, agent: str | None) -> Result:
     """The same in one piece, however large it is."""
-    return _result(view, what, agent, 0, sys.maxsize, sys.maxsize)
+    return _paged_result(view, what, agent, 0, sys.maxsize, sys.maxsize)
 
 
 def first_page(view: RunView, *, spare: int) -> Result:
     """The first page that `get_result` gives of a run that has ended, `spare` bytes smaller. Raises as `result`."""
-    return _result(view, "summary", None, 0, sys.maxsize, MAX_BYTES - spare)
+    return _paged_result(view, "summary", None, 0, sys.maxsize, MAX_BYTES - spare)
 
 
-def _result(view: RunView, what: ResultView, asked: str | None, offset: int, limit: int, most_bytes: int) -> Result:
+def _paged_result(
+    view: RunView, what: ResultView, asked: str | None, offset: int, limit: int, most_bytes: int
+) -> Result:
     if asked is not None and what not in ("agent", "diff"):
         raise MassgenError("invalid_arguments", "`agent` needs view=agent or view=diff")
     if view.damage is not None and what != "agent":
@@ -262,16 +264,16 @@ class _Pages:
 
     def page(self, detail: Detail) -> Result:
         if self.text is None:
-            return self._with(None, None, detail)
+            return self._page_with(None, None, detail)
         room = max(LEAST_BYTES, self.most_bytes - self._around(detail).size)
         page, next_offset = page_of(self.text, self.offset, self.limit, room)
-        return self._with(page, next_offset, detail)
+        return self._page_with(page, next_offset, detail)
 
     def _around(self, detail: Detail) -> Result:
         """The longest that there can be around a text."""
-        return self._with(None if self.text is None else "", None if self.text is None else len(self.text), detail)
+        return self._page_with(None if self.text is None else "", None if self.text is None else len(self.text), detail)
 
-    def _with(self, page: str | None, next_offset: int | None, detail: Detail) -> Result:
+    def _page_with(self, page: str | None, next_offset: int | None, detail: Detail) -> Result:
         view, run = self.view, self.view.snapshot
         if self.offset > 0 or self.what == "diff":
             return Result(

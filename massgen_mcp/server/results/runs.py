@@ -60,7 +60,7 @@ class RunList(ToolReply):
 
 def run_list(views: Sequence[RunView], limit: int, most_bytes: int | None = MAX_BYTES) -> RunList:
     """A page of at most `limit` runs, which is full if there are so many, and of at most so many bytes."""
-    rows = [_line(view) for view in views]
+    rows = [_run_line(view) for view in views]
     more = len(views) == limit
     for count in range(len(rows), 0, -1):
         cursor = views[count - 1].row.number if more or count < len(rows) else None
@@ -70,7 +70,7 @@ def run_list(views: Sequence[RunView], limit: int, most_bytes: int | None = MAX_
     return RunList(runs=[])
 
 
-def _line(view: RunView) -> RunLine:
+def _run_line(view: RunView) -> RunLine:
     return RunLine(
         run_id=view.row.run_id,
         status=view.state,

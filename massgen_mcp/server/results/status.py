@@ -92,7 +92,7 @@ def status(view: RunView) -> Status:
         spent_usd=run.spent.rounded_usd,
         max_usd=view.max_usd,
         agents=[
-            _line(agent, run.votes.get(name), queued=run.end is None and name in run.resume_point.queued)
+            _agent_line(agent, run.votes.get(name), queued=run.end is None and name in run.resume_point.queued)
             for name, agent in run.agents.items()
         ],
         nesting=_nesting(view),
@@ -111,7 +111,7 @@ def _nesting(view: RunView) -> str | None:
     return "; ".join(filter(None, (f"nested in {parent}" if parent else None, inside))) or None
 
 
-def _line(agent: AgentState, vote: Vote | None, *, queued: bool) -> str:
+def _agent_line(agent: AgentState, vote: Vote | None, *, queued: bool) -> str:
     """One agent in one short line: what it does or did last, and its answers as long as it has not voted."""
     if vote is not None and agent.dropped is None:
         return f"{with_model(agent.info)}: voted for {vote.label}"

@@ -187,7 +187,9 @@ def _mended(message: SessionMessage | Exception) -> SessionMessage | Exception:
         return message
     found = message.message.result
     if isinstance(tools := found.get("tools"), list):
-        changed: dict[str, Any] = {"tools": [tool for one in cast("list[object]", tools) if (tool := _tool(one))]}
+        changed: dict[str, Any] = {
+            "tools": [tool for one in cast("list[object]", tools) if (tool := _listed_tool(one))]
+        }
     elif found.keys() & {"content", "structuredContent"}:
         changed = {"content": [*_blocks(found.get("content"))], "isError": found.get("isError") not in (False, None)}
         structured = found.get("structuredContent")
@@ -226,7 +228,7 @@ def _as_text(part: object) -> str:
     return f"[a part of unknown kind{f' {kind}' if isinstance(kind, str) else ''}: {shown}]"
 
 
-def _tool(found: object) -> dict[str, Any] | None:
+def _listed_tool(found: object) -> dict[str, Any] | None:
     """What is read of one tool. None if it has no name."""
     tool = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
     name, about, schema, hints = (tool.get(key) for key in ("name", "description", "inputSchema", "annotations"))

@@ -104,7 +104,7 @@ class Server:
             if self._connection is None:
                 self._settled.set()  # otherwise it was up, and whoever calls it again waits for the next start
             self._connection = None
-            self._tell(report)
+            self._report_loss(report)
         self._why = f"{self._why}; it was started {MAX_STARTS} times and is not started again"
 
     @property
@@ -167,7 +167,7 @@ class Server:
             raise ServerFailed(f"The MCP server {self.name} is not there: {self._why}.")
         return self._connection
 
-    def _tell(self, report: ServerReport) -> None:
+    def _report_loss(self, report: ServerReport) -> None:
         """At once when it is lost, so that who calls it learns of it later than the record."""
         if not self._announced:
             self._announced = True
@@ -180,7 +180,7 @@ class Server:
 
         def ended(why: str) -> None:
             self._why = self._ended = why
-            self._tell(report)
+            self._report_loss(report)
 
         self._ended = ""
         async with connected(launch, ended) as connection:
@@ -292,10 +292,10 @@ def own_files(server: StdioServer) -> tuple[Path, ...]:
     """The command and the scripts that its arguments name; of one in a virtual environment or in `node_modules` the
     whole of that.
     """
-    return tuple(dict.fromkeys(_around(path) for path in _named(server)))
+    return tuple(dict.fromkeys(_around(path) for path in _script_paths(server)))
 
 
-def _named(server: StdioServer) -> Iterator[Path]:
+def _script_paths(server: StdioServer) -> Iterator[Path]:
     if found := shutil.which(server.command):
         yield from _led_to(Path(found).absolute())
     for argument in server.args:

@@ -73,10 +73,10 @@ class Toolbox:
         offered = [
             (server, tool) for server in self.servers for tool in server.tools if self._offers(server, tool.name)
         ]
-        self._name([(server.name, tool.name) for server, tool in offered])
+        self._assign_names([(server.name, tool.name) for server, tool in offered])
         room = {server.name: MAX_SPECS_CHARACTERS for server in self.servers}
         for server, found in offered:
-            tool = self._tool(server, found)
+            tool = self._server_tool(server, found)
             room[server.name] -= len(json.dumps([tool.spec.description, tool.spec.parameters]))
             if room[server.name] >= 0:
                 yield tool
@@ -91,7 +91,7 @@ class Toolbox:
         excluded = (*server.config.exclude_tools, *self.excluded)
         return allowed and tool not in excluded and f"{server.name}__{tool}" not in excluded
 
-    def _name(self, offered: Iterable[tuple[str, str]]) -> None:
+    def _assign_names(self, offered: Iterable[tuple[str, str]]) -> None:
         new = [key for key in dict.fromkeys(offered) if key not in self._names]
         wanted = [plain_name(tool) for _, tool in new]
         for (server, tool), name in zip(new, wanted, strict=True):
@@ -99,7 +99,7 @@ class Toolbox:
             collides = name in taken or wanted.count(name) > 1
             self._names[server, tool] = _free(plain_name(f"{server}__{tool}"), taken) if collides else name
 
-    def _tool(self, server: Server, tool: "mcp_types.Tool") -> "ServerTool":
+    def _server_tool(self, server: Server, tool: "mcp_types.Tool") -> "ServerTool":
         name = self._names[server.name, tool.name]
         about = plain_text(tool.description or tool.title or "", MAX_DESCRIPTION)
         spec = ToolSpec(name, about or f"{tool.name[:MAX_NAME]} of {server.name}", plain_schema(tool.input_schema))
@@ -204,7 +204,7 @@ class _Maker:
             return {} if reference in within else self.make(self._resolved(reference), depth, (*within, reference))
         made = _scalars(part, self._described)
         if made.get("type") == "object" or "properties" in part:
-            made |= self._object(part, depth, within)
+            made |= self._plain_object(part, depth, within)
         if made.get("type") == "array":
             made["items"] = self.make(part.get("items"), depth + 1, within)
         for key in _ALTERNATIVES:
@@ -214,7 +214,7 @@ class _Maker:
                 made[key] = [self.make(option, depth + 1, within) for option in listed]
         return made
 
-    def _object(self, part: Mapping[str, object], depth: int, within: tuple[str, ...]) -> JsonObject:
+    def _plain_object(self, part: Mapping[str, object], depth: int, within: tuple[str, ...]) -> JsonObject:
         found = part.get("properties")
         given = cast("dict[str, object]", found) if isinstance(found, dict) else {}
         names = [name for name in given if _fit_for_property(name)][:MAX_VALUES]

@@ -120,7 +120,7 @@ def merged(first: Sequence[Reviewed], each: Mapping[str, Sequence[Finding]]) -> 
             if place is None:
                 found.append(Reviewed(finding, (agent,)))
             elif agent not in found[place].found_by:
-                found[place] = _joined(found[place], finding, agent, keep_words=place < len(first))
+                found[place] = _merged(found[place], finding, agent, keep_words=place < len(first))
     return tuple(sorted(found, key=lambda one: SEVERITIES.index(one.finding.severity)))
 
 
@@ -129,21 +129,21 @@ def _away(one: Finding, other: Finding) -> int | None:
     if one.file != other.file:
         return None
     if one.line is None or other.line is None:
-        return 0 if one.line == other.line and _words(one.title) == _words(other.title) else None
+        return 0 if one.line == other.line and _lower_words(one.title) == _lower_words(other.title) else None
     return away if (away := abs(one.line - other.line)) <= NEAR else None
 
 
-def _joined(known: Reviewed, other: Finding, agent: str, *, keep_words: bool) -> Reviewed:
+def _merged(known: Reviewed, other: Finding, agent: str, *, keep_words: bool) -> Reviewed:
     """`keep_words`: whoever put `known` together has read the other one's words."""
     one = known.finding
     if not keep_words:
         worse = min(one.severity, other.severity, key=SEVERITIES.index)
-        further = "" if _words(one.title) == _words(other.title) else f"\n\n{other.title}: {other.detail}"
+        further = "" if _lower_words(one.title) == _lower_words(other.title) else f"\n\n{other.title}: {other.detail}"
         one = one.model_copy(update={"severity": worse, "detail": f"{one.detail}{further}"})
     return replace(known, finding=one, found_by=(*known.found_by, agent))
 
 
-def _words(text: str) -> list[str]:
+def _lower_words(text: str) -> list[str]:
     return text.casefold().split()
 
 
@@ -170,7 +170,7 @@ def refuter_of(one: Reviewed, vendors: Mapping[str, str], load: Mapping[str, int
 def anchor(change: ReviewedChange, finding: Finding) -> str:
     near = [text for _, text in _near(change, finding)]
     if not near:  # it is about the whole file, or about a line that the change does not show
-        return TITLE + _anchor(finding.file, " ".join(_words(finding.title)))
+        return TITLE + _anchor(finding.file, " ".join(_lower_words(finding.title)))
     return _anchor(finding.file, near[0])
 
 

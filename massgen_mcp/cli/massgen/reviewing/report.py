@@ -65,17 +65,17 @@ def _markdown(review: Review, fail_on: FailOn) -> Iterator[str]:
     for one in found:
         if not one.known_before:
             yield from _full(one)
-    yield from _listed("Said before, and still there", [_line(one) for one in found if one.known_before])
+    yield from _listed("Said before, and still there", [_finding_line(one) for one in found if one.known_before])
     yield from _listed("Said before; its line is there, and nobody found it again", map(_earlier, review.still))
     yield from _listed("Gone: its line is not in the change any more", map(_earlier, review.gone))
-    yield from _listed("Refuted", [f"{_line(one)}: {words(one.reason)}" for one in refuted])
+    yield from _listed("Refuted", [f"{_finding_line(one)}: {words(one.reason)}" for one in refuted])
     yield ""
     yield marker(review)
 
 
 def _full(one: Reviewed) -> Iterator[str]:
     yield f"\n### {words(one.finding.title)}\n"
-    yield f"{_place(one.finding.file, one.finding.line)}, {one.finding.severity}, **{one.status}**\n"
+    yield f"{_finding_place(one.finding.file, one.finding.line)}, {one.finding.severity}, **{one.status}**\n"
     yield f"Why: {words(one.finding.detail)}\n"
     if one.finding.fix:
         yield f"Fix: {words(one.finding.fix)}\n"
@@ -96,15 +96,15 @@ def _listed(title: str, lines: Iterable[str]) -> Iterator[str]:
         yield from (f"- {line}" for line in lines)
 
 
-def _line(one: Reviewed) -> str:
-    return f"{_place(one.finding.file, one.finding.line)}: {words(one.finding.title)} ({one.status})"
+def _finding_line(one: Reviewed) -> str:
+    return f"{_finding_place(one.finding.file, one.finding.line)}: {words(one.finding.title)} ({one.status})"
 
 
 def _earlier(one: Earlier) -> str:
-    return f"{_place(one.file, None)}: {words(one.title)} ({one.severity}, {words(one.status)})"
+    return f"{_finding_place(one.file, None)}: {words(one.title)} ({one.severity}, {words(one.status)})"
 
 
-def _place(file: str, line: int | None) -> str:
+def _finding_place(file: str, line: int | None) -> str:
     return f"`{plain(file).replace('`', chr(39))}{'' if line is None else f':{line}'}`"
 
 
@@ -176,13 +176,13 @@ def _sarif(review: Review) -> dict[str, Any]:
                     {"executionSuccessful": not review.unclear, "toolExecutionNotifications": notes},
                 ],
                 "columnKind": "unicodeCodePoints",
-                "results": [_result(review, one) for one in review.findings if one.status != "refuted"],
+                "results": [_finding_fields(review, one) for one in review.findings if one.status != "refuted"],
             }
         ],
     }
 
 
-def _result(review: Review, one: Reviewed) -> dict[str, Any]:
+def _finding_fields(review: Review, one: Reviewed) -> dict[str, Any]:
     finding = one.finding
     text = f"{finding.title} ({one.status})\n\n{finding.detail}" + (f"\n\n{finding.fix}" if finding.fix else "")
     result: dict[str, Any] = {

@@ -248,7 +248,7 @@ class _Refuting:
             for agent, places in dealt.items():
                 for number, place in enumerate(places, start=1):
                     if verdict := verdicts[agent].get(number):
-                        found[place] = _with(found[place], agent, verdict)
+                        found[place] = _with_verdict(found[place], agent, verdict)
                 if any(found[place].tried_by is None for place in places):
                     del vendors[agent]
 
@@ -272,7 +272,7 @@ class _Refuting:
         verdicts[agent] = _verdicts(ended.best_answer or "")
 
 
-def _with(one: Reviewed, agent: str, verdict: _Verdict) -> Reviewed:
+def _with_verdict(one: Reviewed, agent: str, verdict: _Verdict) -> Reviewed:
     return replace(one, tried_by=agent, refuted=verdict.verdict == "refuted", reason=verdict.reason)
 
 

@@ -86,10 +86,10 @@ def _found(client: Client, cwd: Path, environ: Mapping[str, str]) -> tuple[list[
     for scope in SCOPES:
         file = client.file(scope, home, cwd, environ)
         text = _settings_text(file) if file else ""
-        document = _parsed(file, text) if file and SERVER in text else None
+        document = _parsed_or_none(file, text) if file and SERVER in text else None
         if file is None or SERVER not in (text if document is None else json.dumps(document, default=str)):
             continue  # also where it is only in a comment
-        shown = _shown(file, home, cwd)
+        shown = _short_path(file, home, cwd)
         knowing.append(shown)
         for entry in _entries(document, client.section):
             command, *arguments = started_by(entry)
@@ -139,7 +139,7 @@ def _is_own(found: str, entry: _Entry, environ: Mapping[str, str]) -> bool:
     return Path(found).resolve() == Path(own.path).resolve() and entry.arguments == tuple(own.arguments)
 
 
-def _shown(file: Path, home: Path, cwd: Path) -> str:
+def _short_path(file: Path, home: Path, cwd: Path) -> str:
     if file.is_relative_to(cwd):
         return str(file.relative_to(cwd))
     return f"~/{file.relative_to(home)}" if file.is_relative_to(home) else str(file)
@@ -153,7 +153,7 @@ def _settings_text(file: Path) -> str:
         return ""
 
 
-def _parsed(file: Path, text: str) -> object:
+def _parsed_or_none(file: Path, text: str) -> object:
     try:
         return read(file, text)
     except ValueError:

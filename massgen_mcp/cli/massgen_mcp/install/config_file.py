@@ -73,9 +73,9 @@ def _changed(link: Path, section: str, name: str, entry: ServerEntry | None) -> 
                 return Change(link, True)
         return Change(link, True, _written(file, before, text))
     except RuntimeError as error:
-        raise _refusal(link, "its links lead in a circle") from error
+        raise _left_as_it_was(link, "its links lead in a circle") from error
     except OSError as error:
-        raise _refusal(link, error.strerror or type(error).__name__) from error
+        raise _left_as_it_was(link, error.strerror or type(error).__name__) from error
 
 
 def _earlier(file: Path, now: str, section: str, name: str) -> str | None:
@@ -92,10 +92,10 @@ def _earlier(file: Path, now: str, section: str, name: str) -> str | None:
 def _edited(file: Path, before: str, section: str, name: str, entry: ServerEntry | None) -> str:
     document = _understood(file, before)
     if not isinstance(entries := document.get(section, {}), dict):
-        raise _refusal(file, f"{section} is no table of servers")
+        raise _left_as_it_was(file, f"{section} is no table of servers")
     old = cast("dict[str, ServerEntry]", entries).get(name)
     if old is not None and not is_ours(old):
-        raise _refusal(file, f"it has a server {name!r} that is not this one; choose another with --name")
+        raise _left_as_it_was(file, f"it has a server {name!r} that is not this one; choose another with --name")
     if entry is not None and old is not None:
         entry = _renewed(old, entry)
     if old == entry:
@@ -109,7 +109,7 @@ def _edited(file: Path, before: str, section: str, name: str, entry: ServerEntry
     if before.startswith(_BOM):
         text = _BOM + text
     if not _says(file, text, wanted, section):
-        raise _refusal(file, "its servers are written in a way that cannot be changed safely")
+        raise _left_as_it_was(file, "its servers are written in a way that cannot be changed safely")
     return text
 
 
@@ -151,9 +151,9 @@ def _understood(file: Path, text: str) -> dict[str, Any]:
     try:
         document = read(file, text)
     except ValueError as error:
-        raise _refusal(file, str(error)) from error
+        raise _left_as_it_was(file, str(error)) from error
     if not isinstance(document, dict):
-        raise _refusal(file, "it is not an object")
+        raise _left_as_it_was(file, "it is not an object")
     return cast("dict[str, Any]", document)
 
 
@@ -161,13 +161,13 @@ def _present_text(file: Path) -> str:
     if not file.exists():
         return ""
     if not file.is_file():
-        raise _refusal(file, "it is no file")
+        raise _left_as_it_was(file, "it is no file")
     if file.stat().st_size > MAX_BYTES:
-        raise _refusal(file, f"it has more than {MAX_BYTES} bytes")
+        raise _left_as_it_was(file, f"it has more than {MAX_BYTES} bytes")
     try:
         return file.read_bytes().decode()
     except UnicodeDecodeError as error:
-        raise _refusal(file, "it is not UTF-8") from error
+        raise _left_as_it_was(file, "it is not UTF-8") from error
 
 
 def _written(file: Path, before: str, text: str) -> Path | None:
@@ -178,12 +178,12 @@ def _written(file: Path, before: str, text: str) -> Path | None:
         return None
     mode = file.stat().st_mode & 0o777
     if not mode & 0o222:
-        raise _refusal(file, "it is read-only")
+        raise _left_as_it_was(file, "it is read-only")
     copy = _copy_of(file)
     if kept := not copy.exists():
         _replace(copy, before, mode)
     if _present_text(file) != before:
-        raise _refusal(file, "somebody changed it in this moment; run the command again")
+        raise _left_as_it_was(file, "somebody changed it in this moment; run the command again")
     _replace(file, text, mode)
     return copy if kept else None
 
@@ -207,5 +207,5 @@ def _replace(file: Path, text: str, mode: int) -> None:
     sync_directory(file.parent)
 
 
-def _refusal(file: Path, why: str) -> MassgenError:
+def _left_as_it_was(file: Path, why: str) -> MassgenError:
     return MassgenError("invalid_arguments", f"{file} was left as it is: {why}")

@@ -58,7 +58,7 @@ def with_member(text: str, outer: str, key: str, value: object) -> str:
     inside = _object(text, plain, found.value, outer)
     if (old := inside.member(key)) is None:
         return _added(text, inside, key, value)
-    shown = _shown(text, value, _indent_at(text, old.start))
+    shown = _indented_json(text, value, _indent_at(text, old.start))
     return f"{text[: old.value]}{shown}{text[old.stop :]}"
 
 
@@ -88,7 +88,7 @@ def _added(text: str, node: _Object, key: str, value: object) -> str:
     inside = _indent_at(text, node.members[0].start) if node.members else ""
     if len(inside) <= len(outside):
         inside = outside + unit
-    member = f"{newline}{inside}{json.dumps(key)}: {_shown(text, value, inside)}"
+    member = f"{newline}{inside}{json.dumps(key)}: {_indented_json(text, value, inside)}"
     brace = node.end - 1
     if not node.members:
         gap = text[node.start + 1 : brace].rstrip()
@@ -99,7 +99,7 @@ def _added(text: str, node: _Object, key: str, value: object) -> str:
     return f"{text[: last.stop]}{before}{gap}{member}{behind}{newline}{outside}{text[brace:]}"
 
 
-def _shown(text: str, value: object, indent: str) -> str:
+def _indented_json(text: str, value: object, indent: str) -> str:
     unit = found[1] if (found := _INDENTED.search(text)) else "  "
     newline = "\r\n" if "\r\n" in text else "\n"
     return json.dumps(value, indent=unit, ensure_ascii=False).replace("\n", f"{newline}{indent}")

@@ -35,15 +35,15 @@ def with_member(text: str, outer: str, key: str, value: Mapping[str, object]) ->
     if text and not text.endswith("\n"):
         text += newline
     lines = re.sub(rf"(?m)^{outer}:[ \t]*\{{\}}[ \t]*(?=\r?$)", f"{outer}:", text).splitlines(keepends=True)
-    at = _place(lines, f"{outer}:", 0, len(lines))
+    at = _key_line(lines, f"{outer}:", 0, len(lines))
     if at is None:
         lines.append(f"{outer}:{newline}")
         at = len(lines) - 1
-    end = _end(lines, at)
+    end = _block_end(lines, at)
     within = [_indent(line) for line in lines[at + 1 : end] if not _EMPTY.fullmatch(line)]
     indent = within[0] if within else "  "
-    old = _place(lines, f"{indent}{key}:", at + 1, end)
-    start, stop = (end, end) if old is None else (old, _end(lines, old))
+    old = _key_line(lines, f"{indent}{key}:", at + 1, end)
+    start, stop = (end, end) if old is None else (old, _block_end(lines, old))
     shown = yaml.safe_dump({key: dict(value)}, sort_keys=False, allow_unicode=True, width=10_000)
     lines[start:stop] = [f"{indent}{line}{newline}" for line in shown.splitlines()]
     return "".join(lines)
@@ -52,23 +52,23 @@ def with_member(text: str, outer: str, key: str, value: Mapping[str, object]) ->
 def without_member(text: str, outer: str, key: str) -> str:
     """`text` without `key` in the mapping `outer`, but with what stands before the next one."""
     lines = text.splitlines(keepends=True)
-    at = _place(lines, f"{outer}:", 0, len(lines))
+    at = _key_line(lines, f"{outer}:", 0, len(lines))
     if at is None:
         return text
-    within = [_indent(line) for line in lines[at + 1 : _end(lines, at)] if not _EMPTY.fullmatch(line)]
-    old = _place(lines, f"{within[0]}{key}:", at + 1, _end(lines, at)) if within else None
+    within = [_indent(line) for line in lines[at + 1 : _block_end(lines, at)] if not _EMPTY.fullmatch(line)]
+    old = _key_line(lines, f"{within[0]}{key}:", at + 1, _block_end(lines, at)) if within else None
     if old is not None:
-        del lines[old : _end(lines, old)]
+        del lines[old : _block_end(lines, old)]
     return "".join(lines)
 
 
-def _place(lines: list[str], beginning: str, start: int, end: int) -> int | None:
+def _key_line(lines: list[str], beginning: str, start: int, end: int) -> int | None:
     """The line in which a key is that stands alone in it."""
     alone = re.compile(rf"{re.escape(beginning)}\s*(#.*)?")
     return next((at for at in range(start, end) if alone.fullmatch(lines[at].rstrip())), None)
 
 
-def _end(lines: list[str], at: int) -> int:
+def _block_end(lines: list[str], at: int) -> int:
     """Behind the last line of what a key holds. Comments and empty lines behind that belong to what follows."""
     indent = len(_indent(lines[at]))
     held = [*takewhile(lambda line: _EMPTY.fullmatch(line.rstrip()) or len(_indent(line)) > indent, lines[at + 1 :])]

@@ -51,7 +51,7 @@ async def run(options: argparse.Namespace) -> int:  # noqa: ARG001 - every verb 
             print_line(f"  agent {agent} ({model})")
         await _follow(client, run_id)
         result = await _call(client, "get_result", run_id=run_id)
-    return _tell(result)
+    return _print_result(result)
 
 
 async def _follow(client: Client, run_id: str) -> None:
@@ -71,7 +71,7 @@ async def _follow(client: Client, run_id: str) -> None:
             return
 
 
-def _tell(result: dict[str, Any]) -> int:
+def _print_result(result: dict[str, Any]) -> int:
     votes = (f"{vote['voter']} for {vote['voted_for']} ({vote['label']}): {vote['reason']}" for vote in result["votes"])
     dissent = (f"dissent of {one['agent']} ({one['label']}): {one['preview']}" for one in result["dissent"])
     print_line()

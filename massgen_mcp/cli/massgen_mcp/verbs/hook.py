@@ -106,11 +106,13 @@ OVER = ("completed", "failed", "cancelled", "timed_out")
 async def run(options: argparse.Namespace) -> int:
     client = os.getppid()  # before anything that takes time, in which it could be gone
     try:
-        event = _object(sys.stdin.buffer.read())
+        event = _json_object(sys.stdin.buffer.read())
         awaited = AwaitedRuns(Path(options.directory), str(event.get("session_id")))
         match event.get("hook_event_name"):
             case "PostToolUse":
-                _note(awaited, str(event.get("tool_name")).rpartition("__")[2], _object(event.get("tool_response")))
+                _note(
+                    awaited, str(event.get("tool_name")).rpartition("__")[2], _json_object(event.get("tool_response"))
+                )
                 return EXIT_OK
             case "SessionStart" if os.environ.get(ATTENDED) == "0":
                 return EXIT_OK  # nobody is idle: the prompt comes with the start, and would wait for us
@@ -121,7 +123,7 @@ async def run(options: argparse.Namespace) -> int:
         return EXIT_FAILED
 
 
-def _object(given: object) -> dict[str, object]:
+def _json_object(given: object) -> dict[str, object]:
     """The JSON object in a text, or the object itself; empty for anything else. Raises ValueError for broken JSON."""
     found: object = json.loads(given) if isinstance(given, str | bytes) and given.lstrip()[:1] in ("{", b"{") else given
     return cast("dict[str, object]", found) if isinstance(found, dict) else {}

@@ -48,7 +48,7 @@ async def run(options: argparse.Namespace) -> int:
         print_text(entry.text())
         print_error(f"for {file}, which was not touched")
     else:
-        _tell(entry, change)
+        _print_change(entry, change)
     return EXIT_OK
 
 
@@ -63,7 +63,7 @@ def _file(client: Client, options: argparse.Namespace) -> Path:
     return file
 
 
-def _tell(entry: _Entry, change: Change) -> None:
+def _print_change(entry: _Entry, change: Change) -> None:
     title = entry.client.title
     if not change.changed:
         print_line(f"{title} has this entry already: {change.file}")

@@ -134,14 +134,14 @@ def _token(file: Path | None, environ: Mapping[str, str]) -> OwnToken | None:
     if file is not None:
         try:
             with file.open("rb") as opened:
-                return _checked(opened.read(64 * 1024), str(file))
+                return _own_token(opened.read(64 * 1024), str(file))
         except OSError as error:
             raise MassgenError("invalid_arguments", f"--token-file {file}: {error.strerror}") from error
     given = environ.get(HTTP_TOKEN_VARIABLE, "")
-    return _checked(given.encode(), HTTP_TOKEN_VARIABLE) if given.strip() else None
+    return _own_token(given.encode(), HTTP_TOKEN_VARIABLE) if given.strip() else None
 
 
-def _checked(value: bytes, source: str) -> OwnToken:
+def _own_token(value: bytes, source: str) -> OwnToken:
     token = value.strip()
     if len(token) < LEAST_TOKEN or not _TOKEN.fullmatch(token):
         message = f"{source} holds no usable token: at least {LEAST_TOKEN} letters, digits and ._~+/=-, on one line"

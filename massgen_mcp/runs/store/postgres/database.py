@@ -42,7 +42,7 @@ class TranslatingConnection:
 
     def execute(self, query: str, values: Sequence[object] = (), /) -> psycopg.Cursor[tuple[Any, ...]]:
         places = {f"p{place}": value for place, value in enumerate(values, 1)}
-        return self._connection.execute(_translated(query), places)
+        return self._connection.execute(_postgres_query(query), places)
 
     def executemany(self, query: str, rows: Iterable[Sequence[object]], /) -> None:
         for row in rows:
@@ -50,7 +50,7 @@ class TranslatingConnection:
 
 
 @cache
-def _translated(query: str) -> bytes:
+def _postgres_query(query: str) -> bytes:
     places = iter(range(1, query.count("?") + 1))
     named = re.sub(r"\?(\d*)", lambda found: f"%(p{found[1] or next(places)})s", query.replace("%", "%%"))
     return named.replace("json_each(", "json_array_elements_text(").encode()

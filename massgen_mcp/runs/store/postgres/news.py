@@ -86,7 +86,7 @@ class NewsListener:
             try:
                 with connect(self._url) as connection:
                     connection.execute(f"LISTEN {CHANNEL}".encode())
-                    self._tell(lambda _: True)
+                    self._wake(lambda _: True)
                     while not self._closed:
                         for notification in connection.notifies(timeout=LISTEN_SECONDS):
                             self._heard(notification.payload)
@@ -95,9 +95,9 @@ class NewsListener:
 
     def _heard(self, payload: str) -> None:
         news = [(one[:-1], one[-1]) for one in payload.split()]
-        self._tell(lambda subscription: any(subscription.wants(run_id, mark) for run_id, mark in news))
+        self._wake(lambda subscription: any(subscription.wants(run_id, mark) for run_id, mark in news))
 
-    def _tell(self, chosen: Callable[[Subscription], bool]) -> None:
+    def _wake(self, chosen: Callable[[Subscription], bool]) -> None:
         with self._lock:
             for subscription in filter(chosen, self._subscriptions):
                 subscription.hear()

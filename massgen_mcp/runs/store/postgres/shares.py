@@ -65,7 +65,7 @@ class SharedLimits:
         return await anyio.to_thread.run_sync(self._renew, asked)
 
     def _renew(self, asked: Mapping[Destination, Asked]) -> Mapping[Destination, GrantedShares]:
-        places = {_place(to.address, to.key): to for to in asked}
+        places = {_key_digest(to.address, to.key): to for to in asked}
         with translated():
             connection = self._line.ready(patience=0.0)
             with connection.transaction():
@@ -109,7 +109,7 @@ class SharedLimits:
 
 
 @cache
-def _place(address: str, key: str) -> str:
+def _key_digest(address: str, key: str) -> str:
     """Dear to compute, so that no key is guessed from it. What is on a machine is another one on each of them."""
     salt = f"{address} {platform.node() if is_loopback(address) else ''}".encode()
     return hashlib.scrypt(key.encode("utf-8", "surrogateescape"), salt=salt, n=2**14, r=8, p=1, dklen=16).hex()

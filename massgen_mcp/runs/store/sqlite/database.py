@@ -143,19 +143,19 @@ class Database:
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection]:
         with self._lock, self._translated():
-            yield self._opened()
+            yield self._open_connection()
 
     @contextmanager
     def transaction(self) -> Generator[sqlite3.Connection]:
         """All of it is on disk when the block has been left, or nothing of it has happened."""
-        with self._lock, self._translated(), _atomically(self._opened()) as db:
+        with self._lock, self._translated(), _atomically(self._open_connection()) as db:
             yield db
 
     @contextmanager
     def hasty_transaction(self) -> Generator[sqlite3.Connection]:
         """All of it or nothing, for every process; but a power cut soon after may undo it."""
         with self._lock, self._translated():
-            db = self._opened()
+            db = self._open_connection()
             try:
                 db.execute("PRAGMA synchronous=NORMAL")
                 with _atomically(db):
@@ -195,7 +195,7 @@ class Database:
         except sqlite3.Error as error:
             raise MassgenError("store_unavailable", str(error)) from error
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open_connection(self) -> sqlite3.Connection:
         if self._connection is not None and self._moved():
             self._forget()
         if self._connection is None:
@@ -230,7 +230,7 @@ class Database:
             yield
         except sqlite3.Error as error:
             newer = self._newer()
-            if _name(error).startswith(_REOPEN):
+            if _error_name(error).startswith(_REOPEN):
                 self._forget()
             raise newer or _translation(error) from error
         except OSError as error:
@@ -263,7 +263,7 @@ def _log_ahead(db: sqlite3.Connection) -> None:
         try:
             db.execute("PRAGMA journal_mode=WAL")
         except sqlite3.OperationalError as error:
-            if _name(error) != "SQLITE_BUSY" or time.monotonic() >= deadline:
+            if _error_name(error) != "SQLITE_BUSY" or time.monotonic() >= deadline:
                 raise
         else:
             return
@@ -320,13 +320,13 @@ def newer_schema(version: int) -> str:
     )
 
 
-def _name(error: sqlite3.Error) -> str:
+def _error_name(error: sqlite3.Error) -> str:
     return getattr(error, "sqlite_errorname", "")
 
 
 def _translation(error: sqlite3.Error) -> MassgenError:
     message = f"the run store failed: {error}"
-    match _name(error):
+    match _error_name(error):
         case "SQLITE_FULL":
             return MassgenError("disk_full", f"{message}; free some space (`massgen-mcp prune` removes old runs)")
         case "SQLITE_BUSY" | "SQLITE_LOCKED":
