@@ -90,7 +90,8 @@ class Turn:
             who = name_of(view.snapshot, asked.agent) if asked.agent else "The team"
             await self.say(f"{who} asks: {asked.text}\n\nYour next message answers.")
         else:
-            await self.say(f"The run stands still: {reason_of(view)}. `massgen-mcp resume {run_id}` continues it.")
+            advice = "" if view.row.moved else f" `massgen-mcp resume {run_id}` continues it."
+            await self.say(f"The run stands still: {reason_of(view)}.{advice}")
 
     async def ended(self, view: RunView) -> None:
         """The answer, and how it came about."""

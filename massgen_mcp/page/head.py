@@ -14,6 +14,8 @@ from massgen_mcp.views.votes_text import votes_won
 
 
 def headline(run: RunState) -> str:
+    if run.moved:
+        return "moved"
     weak = shortly(firmness(run).weak) if run.state == "completed" else ""
     outcome = run.outcome if run.state == "completed" and run.outcome != "single" else None
     return weak or (outcome or run.state).replace("_", " ")
@@ -43,6 +45,8 @@ def actions(run: RunState) -> Iterator[CallerAction]:
         writable = run.base is not None and any(one.writable for one in run.base.directories)
         if writable and any(one is not None and one.count for one in made):
             yield "apply"
+        return
+    if run.moved:
         return
     if run.state == "interrupted":
         yield from ("resume", "cancel")

@@ -128,6 +128,8 @@ class RunFacts:
     """Id of the run that it is nested in."""
     store_state: RunStatus | None = None
     """What the run store says where it knows better than the events: nobody has begun the run, or nobody goes on."""
+    moved: str | None = None
+    """Where to, in words, if the run goes on in another store: also that only the run store says."""
 
     # -- the run --------------------------------------------------------------------------------------------------
 

@@ -528,6 +528,6 @@ class RunService:
 
 
 def _noted(page: "RunPage", view: RunView) -> "RunPage":
-    """With what is wrong with the run's record, or why the run does not go on."""
-    trouble = view.damage or view.held_up_by
+    """With what is wrong with the run's record, or why the run does not go on, unless its story says that."""
+    trouble = view.damage or (view.held_up_by if not view.row.moved else None)
     return page if trouble is None else page.model_copy(update={"notes": (*page.notes, str(trouble))})

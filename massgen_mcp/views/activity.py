@@ -106,6 +106,8 @@ def _sentences(run: RunState, doing: Activities) -> str:
     match run.state:
         case "queued":
             return "The run waits for a free place"
+        case "interrupted" if run.moved:
+            return f"The run was {run.moved}"
         case "interrupted":
             return "The run was interrupted; it continues when somebody resumes it"
         case _:

@@ -61,7 +61,8 @@ class RunView:
     @property
     def held_back_by(self) -> str | None:
         """Why its runner leaves a run that could go on in the queue; None if it does not."""
-        return self.row.held_back_by if self.row.state in ("queued", "interrupted") else None
+        waits = self.row.state in ("queued", "interrupted") and not self.row.moved
+        return self.row.held_back_by if waits else None
 
     @property
     def stands_still(self) -> bool:
@@ -146,6 +147,7 @@ class RunWatch:
             self._files.fetch(row)
         self._over = damage is not None or self._folded.end is not None or row.state in TERMINAL_STATES
         snapshot.run_id, snapshot.question = row.run_id, snapshot.question or row.question
+        snapshot.moved = row.moved
         ahead = self._store.ahead(row) if row.state == "queued" else 0
         return RunView(row, snapshot, directory, held_up_by, damage, ahead, newer=newer)
 

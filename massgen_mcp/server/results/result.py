@@ -218,8 +218,9 @@ def _paged_text(view: RunView, what: ResultView, agent: str | None) -> str | Non
             return patch_text(view, run.agents[agent].latest_changes)
         case "summary" | "full" | "diff":
             if not view.ended:
-                message = f"run {view.row.run_id} is {view.state} ({run.phase}); {meanwhile(view)}"
-                raise MassgenError("not_finished", message)
+                moved = f"was {view.row.moved}" if view.row.moved else None
+                stands = moved or f"is {view.state} ({run.phase}); {meanwhile(view)}"
+                raise MassgenError("not_finished", f"run {view.row.run_id} {stands}")
             if what == "diff":
                 return patch_text(view, run.best_changes)
             return run.best_answer if what == "summary" else _everything(view)

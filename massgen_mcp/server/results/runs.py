@@ -25,7 +25,7 @@ class RunLine(ResultPart):
     started: float
     """Seconds since the epoch."""
     reason: str | None = None
-    """Of a queued run that a provider's limit holds back."""
+    """Of a queued run that a provider's limit holds back, or of one that was moved to another store."""
     winner: str | None = None
     """Id of the agent that won."""
     outcome: str | None = None
@@ -77,7 +77,7 @@ def _run_line(view: RunView) -> RunLine:
         question=preview(view.row.question, QUESTION_CHARACTERS),
         source=preview(view.row.config, QUESTION_CHARACTERS),
         started=math.floor(view.row.created * 1000) / 1000,  # so that `since` of it includes it
-        reason=reason_of(view, QUESTION_CHARACTERS) if view.state == "queued" else None,
+        reason=reason_of(view, QUESTION_CHARACTERS) if view.state == "queued" or view.row.moved else None,
         winner=_winner(view),
         outcome=view.row.outcome if view.state == "completed" else None,
         weak=shortly(view.row.weak.split()) or None if view.state == "completed" else None,

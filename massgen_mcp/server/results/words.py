@@ -189,7 +189,7 @@ def reason_of(view: RunView, limit: int | None = REASON_CHARACTERS) -> str | Non
             if asked := view.snapshot.input_required:
                 return f"{asked.kind}: {shortened(asked.text, limit)}"
             if view.row.moved:
-                return view.row.moved
+                return shortened(view.row.moved, limit)
             if view.held_back_by is not None:
                 return f"provider_limit: {shortened(view.held_back_by, limit)}"
             if _waits_for_worker(view):

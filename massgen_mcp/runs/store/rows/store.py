@@ -428,7 +428,7 @@ class Store:
         """How many runs there are in each state in which there is one."""
         query = (
             "SELECT state, count(*), min(created), coalesce(sum(usd), 0) FROM runs"
-            " WHERE parent IS NULL AND (?1 IS NULL OR owner = ?1) GROUP BY state ORDER BY state"
+            " WHERE parent IS NULL AND kept != 'moved' AND (?1 IS NULL OR owner = ?1) GROUP BY state ORDER BY state"
         )
         with self._database.reading() as db:
             return [StateFigures(*row) for row in db.execute(query, (owner_asking(),))]
