@@ -20,6 +20,7 @@ from massgen_mcp.config.access import members
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.adjusted import with_places
 from massgen_mcp.config.models.backends import BackendConfig
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.home import enclosing_run
@@ -31,7 +32,6 @@ from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.checks import check_action, check_mark, checked_raise
 from massgen_mcp.runs.engine import (
     Action,
-    Added,
     AuditEntry,
     DamagedJournal,
     Engine,
@@ -45,7 +45,7 @@ from massgen_mcp.runs.patches.application import Application
 from massgen_mcp.runs.patches.applying import ChangedText, RunPatch, apply_run
 from massgen_mcp.runs.patches.earlier_changes import LaidOut, laid_out, with_earlier_changes
 from massgen_mcp.runs.patches.given import UPLOADED
-from massgen_mcp.runs.sessions.turns import SessionHistory, SessionTurns, start_note
+from massgen_mcp.runs.sessions.turns import SessionTurns, start_note
 from massgen_mcp.runs.starting import Dispatch, ask_to_admit, enclosing, enqueue, frozen_request
 from massgen_mcp.runs.store.counting import counted_runs
 from massgen_mcp.runs.store.finding import find_run
@@ -138,7 +138,7 @@ class RunService:
         if request.given.session_id is not None:
             safe_id(request.given.session_id, "session id")
 
-        def begun() -> tuple[Added, SessionHistory, bool]:
+        def begun() -> tuple[RunView, bool]:
             outer = enclosing(self._engine, self.environ)
             frozen = frozen_request(request, outer, self.environ)
             if request.given.uploads:
@@ -146,16 +146,16 @@ class RunService:
             added, history = enqueue(self._engine, self.sessions, request, frozen, self._dispatch.identity)
             if outer is not None and not added.row.admitted:
                 ask_to_admit(self._engine, self.environ, outer, added.row.run_id)
-            return added, history, self._liveness.wake(added.row.fingerprint)  # at once: the run waits for it
+            woken = self._liveness.wake(added.row.fingerprint)  # at once: the run waits for it
+            view = self._looked(added.row.run_id)
+            if not woken:
+                self._dispatch.see_to(view)
+            if added.replaced is not None:
+                self._liveness.wake(added.replaced.fingerprint)
+                self._liveness.announce(added.replaced, self._files.of(added.replaced))
+            return replace(view, note=history.note), added.reused
 
-        added, history, woken = await anyio.to_thread.run_sync(begun)
-        view = await self.look(added.row.run_id)
-        if not woken:
-            await anyio.to_thread.run_sync(self._dispatch.see_to, view)
-        if added.replaced is not None:
-            await anyio.to_thread.run_sync(self._liveness.wake, added.replaced.fingerprint)
-            await anyio.to_thread.run_sync(self._liveness.announce, added.replaced, self._files.of(added.replaced))
-        return replace(view, note=history.note), added.reused
+        return await anyio.to_thread.run_sync(begun)
 
     @in_thread
     def start_note(self, request: RunRequest) -> str:
@@ -169,6 +169,9 @@ class RunService:
         """The run as it is now; if its runner was lost, another one is started. Raises `MassgenError` unknown_run,
         expired, store_unavailable.
         """
+        return self._looked(run_id)
+
+    def _looked(self, run_id: str) -> RunView:
         view = self._watches.of(run_id).look()
         self._dispatch.care_for(view)
         return view
@@ -390,11 +393,14 @@ class RunService:
         return found | {run_id: digest for run_id, digest in going if digest is not None}
 
     @in_thread
-    def usual_time(self, run_id: str) -> str:
-        """What runs of this one's team usually take, in words; empty where too few have ended, or none can be read."""
+    def usual_time(self, run_id: str, config: Config | None = None) -> str:
+        """What runs of this one's team usually take, in words; empty where too few have ended, or none can be read.
+        `config`: the run's, if the caller has it already.
+        """
         with suppress(MassgenError):
             row = self._store.get(run_id)
-            models = [agent.backend.model for agent in self._files.of(row).read_request().config.agents]
+            agents = (config or self._files.of(row).read_request().config).agents
+            models = [agent.backend.model for agent in agents]
             return usual_time(counted_runs(self._engine, config=row.config, newest=NEWEST)[0], models)
         return ""
 

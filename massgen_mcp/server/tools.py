@@ -144,7 +144,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         await server.tell_resources_changed(unless=reused)
         if wait_seconds:
             view = await wait_with_progress(context, service, view.row.run_id, "terminal", wait_seconds, None)
-        usual_time = await service.usual_time(view.row.run_id)
+        usual_time = await service.usual_time(view.row.run_id, asked.config)
         expected = replace(await estimate(asked.config, request.question, service.environ), usual_time=usual_time)
         aside, tried = _sentences(noticed, commands), await _tried(asked.config, service.environ, run_them=False)
         return results.started(view, asked, reach, expected, reused=reused, note=note, aside=aside, checks=tried)

@@ -6,6 +6,7 @@ Nothing that anybody wrote is in a digest, so it may be kept when the run's resu
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from pydantic import BaseModel, TypeAdapter
@@ -93,6 +94,7 @@ def as_kept(digest: RunDigest) -> str:
     return _DIGESTS.dump_json(digest).decode()
 
 
+@lru_cache(maxsize=256)  # every start of a run reads the newest ones
 def from_kept(text: str) -> RunDigest:
     """Raises `ValueError` for what `as_kept` did not write."""
     return _DIGESTS.validate_json(text)

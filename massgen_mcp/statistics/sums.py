@@ -428,7 +428,7 @@ def _is_right(run: CountedRun, agent: AgentDigest) -> bool:
 
 FEWEST = 5
 """From fewer runs nothing is said."""
-NEWEST = 50
+NEWEST = 20
 """Older runs say nothing of how long it takes now, and to read them takes time at every start."""
 IN_SECONDS = 90
 """Up to here seconds are told, and then minutes."""

@@ -602,10 +602,12 @@ def ended_rows(
     run_ids: Collection[str] | None,
     newest: int | None,
 ) -> list[EndedRow]:
-    """See `RunStore.ended`."""
+    """See `RunStore.ended`. Rows are read from the last one on until there are enough: an index of states would have
+    all ended runs sorted first, with their digests.
+    """
     digest = f"(SELECT digest FROM digests WHERE number = runs.number AND version = {DIGEST_VERSION:d})"
     query = (
-        f"SELECT {sql.COLUMNS}, {digest} FROM runs WHERE {sql.among('state', sql.ENDED)}"
+        f"SELECT {sql.COLUMNS}, {digest} FROM runs WHERE CASE WHEN {sql.among('state', sql.ENDED)} THEN TRUE END"
         " AND CASE WHEN ? IS NULL THEN parent IS NULL ELSE run_id IN (SELECT value FROM json_each(?)) END"
         " AND (? IS NULL OR created >= ?) AND (? IS NULL OR config = ?) AND (? IS NULL OR owner = ?)"
         " ORDER BY number DESC LIMIT ?"
