@@ -71,14 +71,16 @@ async def estimate(config: Config, question: str, environ: Mapping[str, str]) ->
     asked = len(question) // CHARACTERS_PER_TOKEN
     brief, long = _plan(_BRIEF, config, asked, few=True), _plan(_LONG, config, asked, few=False)
     cap, limit = config.budget.max_usd, config.timeout_settings.orchestrator_timeout_seconds
-    low, high = (_usd(plan, tariffs) for plan in (brief, long))
+    nothing = [tariff.cost(Usage()) for tariff in tariffs]
+    priced = [tariff for tariff, cost in zip(tariffs, nothing, strict=True) if cost.usd is not None]
+    low, high = (_usd(plan, priced, len(tariffs)) for plan in (brief, long))
     return Estimate(
         calls=(brief.calls, long.calls),
         seconds=(min(limit, _seconds(_BRIEF, brief)), min(limit, _seconds(_LONG, long))),
         usd=None if low is None or high is None else (min(cap, low), min(cap, high)),
-        unpriced=sum(tariff.cost(Usage()).usd is None for tariff in tariffs),
+        unpriced=len(tariffs) - len(priced),
         max_usd=cap,
-        guessed=any(tariff.cost(Usage()).source == "estimate" for tariff in tariffs),
+        guessed=any(cost.source == "estimate" for cost in nothing),
         nested_usd=cap * config.nested.share_of_budget if config.nested else None,
     )
 
@@ -162,16 +164,15 @@ def _round(reads: int, writes: int, tools: int) -> list[Usage]:
     ]
 
 
-def _usd(plan: _Plan, tariffs: Sequence[Tariff]) -> float | None:
-    """Of the agents whose price is known; the final answer at the mean of their prices."""
-    each = [_sum(plan.each, tariff) for tariff in tariffs]
-    known = [usd for usd in each if usd is not None]
-    final = [usd for tariff in tariffs if (usd := _sum(plan.final, tariff)) is not None]
-    return sum(known) * plan.agents / len(tariffs) + sum(final) / len(final) if known and final else None
+def _usd(plan: _Plan, priced: Sequence[Tariff], agents: int) -> float | None:
+    """Of the agents whose price is known, of so many; the final answer at the mean of their prices."""
+    each, final = ([_sum(calls, tariff) for tariff in priced] for calls in (plan.each, plan.final))
+    known, finals = ([usd for usd in costs if usd is not None] for costs in (each, final))
+    return sum(known) * plan.agents / agents + sum(finals) / len(finals) if known and finals else None
 
 
 def _sum(calls: Sequence[Usage], tariff: Tariff) -> float | None:
-    costs = [tariff.cost(usage).usd for usage in (*calls, Usage())]
+    costs = [tariff.cost(usage).usd for usage in calls]
     known = [usd for usd in costs if usd is not None]
     return sum(known) if len(known) == len(costs) else None
 
