@@ -243,6 +243,9 @@ def _everything(view: RunView) -> str:
     return "\n\n".join(parts)
 
 
+_Frame = tuple[Result, bool]
+
+
 @dataclass(frozen=True, slots=True)
 class _Pages:
     """The pages of a text, and what stands around it on the first one."""
@@ -258,41 +261,46 @@ class _Pages:
     def best(self, details: tuple[Detail, ...]) -> Result:
         """The page with as much around its text as there is room for."""
         wanted = min(ANSWER_BYTES, json_bytes((self.text or "")[: self.limit]))
-        for detail in details:
-            if self.most_bytes - self._around(detail).size >= wanted:
-                return self.page(detail)
-        return self.page(details[-1])
+        frame = self._frame(details[0])
+        for detail in details[1:]:
+            if self.most_bytes - self._around(frame).size >= wanted:
+                break
+            frame = self._frame(detail)
+        return self._page(frame)
 
     def page(self, detail: Detail) -> Result:
+        return self._page(self._frame(detail))
+
+    def _page(self, frame: _Frame) -> Result:
         if self.text is None:
-            return self._page_with(None, None, detail)
-        room = max(LEAST_BYTES, self.most_bytes - self._around(detail).size)
+            return self._page_with(None, None, frame)
+        room = max(LEAST_BYTES, self.most_bytes - self._around(frame).size)
         page, next_offset = page_of(self.text, self.offset, self.limit, room)
-        return self._page_with(page, next_offset, detail)
+        return self._page_with(page, next_offset, frame)
 
-    def _around(self, detail: Detail) -> Result:
+    def _around(self, frame: _Frame) -> Result:
         """The longest that there can be around a text."""
-        return self._page_with(None if self.text is None else "", None if self.text is None else len(self.text), detail)
+        return self._page_with(None if self.text is None else "", None if self.text is None else len(self.text), frame)
 
-    def _page_with(self, page: str | None, next_offset: int | None, detail: Detail) -> Result:
+    def _page_with(self, page: str | None, next_offset: int | None, frame: _Frame) -> Result:
+        result, short = frame
+        following = self._next_step(page, next_offset, shortened=short)
+        truncated = result.truncated or next_offset is not None
+        changed = {"answer": page, "truncated": truncated, "next_offset": next_offset, "next_step": following}
+        return result.model_copy(update=changed)
+
+    def _frame(self, detail: Detail) -> _Frame:
+        """A page without its text and what depends on that, and whether what led to the answer is shortened on it."""
         view, run = self.view, self.view.snapshot
         if self.offset > 0 or self.what == "diff":
-            return Result(
-                answer=page,
-                truncated=next_offset is not None,
-                next_offset=next_offset,
-                run_id=view.row.run_id,
-                status=view.state,
-                files=files_of(self._changes(), DETAILS[0].files) if self.agent and not self.offset else None,
-                next_step=self._next_step(page, next_offset, shortened=False),
-            )
+            files = files_of(self._changes(), DETAILS[0].files) if self.agent and not self.offset else None
+            rest = Result(truncated=False, run_id=view.row.run_id, status=view.state, files=files, next_step="")
+            return rest, False
         led, firm = led_to_it(view, detail), firmness(run)
         files = files_of(self._changes(), detail.files)
         short = led != led_to_it(view, ALL)
-        return Result(
-            answer=page,
-            truncated=next_offset is not None or short or (files is not None and files.of_files > len(files.listed)),
-            next_offset=next_offset,
+        first = Result(
+            truncated=short or (files is not None and files.of_files > len(files.listed)),
             run_id=view.row.run_id,
             status=view.state,
             outcome=run.outcome or (run.winner.outcome if run.winner else None),
@@ -317,8 +325,9 @@ class _Pages:
             resumed=run.resumed or None,
             seconds=round(view.elapsed, 3),
             paths=_paths(view, self.agent) if detail.paths else None,
-            next_step=self._next_step(page, next_offset, shortened=short),
+            next_step="",
         )
+        return first, short
 
     def _changes(self) -> Changes | None:
         """Of the answer that is shown."""
