@@ -147,6 +147,7 @@ async def wait_with_progress(
     declined = await heed_answers(context, service, run_id) if repeatable else set[str]()
     until_then = anyio.current_time() + seconds
     question: ClientAsked | None = None
+    ended: RunView | None = None
     async with anyio.create_task_group() as tasks:
         if "progress_token" in (context.request_context.meta or {}):
             tasks.start_soon(_report, context, service, run_id)
@@ -159,13 +160,14 @@ async def wait_with_progress(
                 view = await service.wait(run_id, until=until, seconds=left, cursor=cursor)
         except ClientAsked as asked:
             question = asked
+        ended = view if view.ended else None
         if view.stands_still:
             with anyio.move_on_after(LOG_SECONDS):
                 await logged.wait()
         tasks.cancel_scope.cancel()
     if question is not None:
         raise question
-    return await service.look(run_id)
+    return ended or await service.look(run_id)
 
 
 async def _log(
