@@ -195,8 +195,8 @@ def test_a_run_that_has_not_begun_moves_with_the_directories_that_it_was_given(
     assert busy.told("status", run_id)["status"] == "interrupted", "it does not begin here any more"
 
 
-def test_runs_that_are_nested_come_along(homes: tuple[Stored, Stored]) -> None:
-    here, there = homes
+def test_runs_that_are_nested_come_along(two: tuple[Stored, Stored]) -> None:
+    here, there = two
     gate, file = here.home.work / "gate", here.home.work / "run.tar.gz"
     team = {"agents": [agent("inner", {"answer": "so", **after(gate)})]}
     steps: list[dict[str, Any]] = [
@@ -207,6 +207,7 @@ def test_runs_that_are_nested_come_along(homes: tuple[Stored, Stored]) -> None:
         {"answer": "done"},
     ]
     nested = {"max_depth": 1, "max_runs": 1, "share_of_budget": 0.5}
+    here.work()
     run_id = here.start(here.home.config("outer", agent("solo", *steps), nested=nested))
     poll_until(lambda: len(here.told("runs")["runs"]) == 2)
     (inner,) = [one["run_id"] for one in here.told("runs")["runs"] if one["run_id"] != run_id]
@@ -214,6 +215,7 @@ def test_runs_that_are_nested_come_along(homes: tuple[Stored, Stored]) -> None:
     assert f"is nested in {run_id}" in here.verb("export", inner, "--to", file, code=1)
     here.verb("export", run_id, "--to", file)
     assert here.told("status", inner)["status"] == "interrupted"
+    there.work()
     there.verb("import", file)
     gate.touch()
     there.verb("wait", run_id)
