@@ -1,5 +1,6 @@
 """`massgen-mcp`: the server, and the verbs that operate runs."""
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -74,10 +75,19 @@ def _front() -> "Front":
         code = exit_of_error(error.code)
     front = Front(first_answers(), exit_code=code)
     try:
-        front.answer_until(lambda: (import_module(f"{VERBS}.serve"), import_module("massgen_mcp.server.stdio")))
+        front.answer_until(_load)
     except Exception as error:  # noqa: BLE001 - a client that already talks to us has to hear why it ends
         front.refuse("internal", f"the server cannot be loaded: {type(error).__name__}: {error}", EXIT_BROKEN)
     return front
+
+
+def _load() -> None:
+    """The garbage collector would look through modules again and again of which nothing ever goes."""
+    gc.disable()
+    import_module(f"{VERBS}.serve")
+    import_module("massgen_mcp.server.stdio")
+    gc.freeze()
+    gc.enable()
 
 
 if __name__ == "__main__":
