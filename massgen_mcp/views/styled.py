@@ -8,8 +8,6 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate, takewhile
 from typing import Literal, NamedTuple
 
-from wcwidth import wcwidth
-
 from massgen_mcp.views.plain_text import plain
 
 Style = Literal[
@@ -40,7 +38,13 @@ def line(*spans: Span | str) -> Line:
 
 def width_of(text: str) -> int:
     """Columns that `text` takes. Its characters are printable."""
-    return sum(max(0, wcwidth(character)) for character in text)
+    return sum(_widths(text))
+
+
+def _widths(text: Iterable[str]) -> Iterable[int]:
+    from wcwidth import wcwidth  # whoever draws nothing needs none of its tables
+
+    return (max(0, wcwidth(character)) for character in text)
 
 
 def text_of(styled: Line) -> str:
@@ -61,8 +65,7 @@ def clip_start(text: str, width: int) -> str:
 
 def _fitting(text: Iterable[str], width: int) -> int:
     """How many characters fit into so many columns."""
-    widths = accumulate(max(0, wcwidth(character)) for character in text)
-    return sum(1 for _ in takewhile(lambda taken: taken <= width, widths))
+    return sum(1 for _ in takewhile(lambda taken: taken <= width, accumulate(_widths(text))))
 
 
 def fit(text: str, width: int) -> str:
