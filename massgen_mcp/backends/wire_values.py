@@ -11,6 +11,8 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import cast
 
+from pydantic_core import PydanticSerializationError, to_json
+
 from massgen_mcp.backends.base import AssistantMessage, Citation, JsonObject, JsonValue, Message, UsagePart
 from massgen_mcp.config.providers.catalog import CostField
 
@@ -38,7 +40,12 @@ def clean_json(value: JsonValue) -> JsonValue:
 
 
 def clean_object(value: JsonObject) -> JsonObject:
-    return {clean(key): clean_json(item) for key, item in value.items()}
+    """`value` with every string in it cleaned; the same object where there is nothing to clean, as nearly always."""
+    try:
+        to_json(value, fallback=str)  # several times as fast as a look at every string
+    except PydanticSerializationError:
+        return {clean(key): clean_json(item) for key, item in value.items()}
+    return value
 
 
 def citation(url: object, title: object) -> Citation | None:

@@ -36,7 +36,9 @@ class Guess:
     """
 
     def allows(self, model: str) -> bool:
-        return self.anywhere or any(re.fullmatch(row.plain_models or "(?!)", _bare(row, model)) for row in PROVIDERS)
+        return self.anywhere or any(
+            row.plain_models and re.fullmatch(row.plain_models, _bare(row, model)) for row in PROVIDERS
+        )
 
 
 def operators_price_as(environ: Mapping[str, str]) -> str | None:
