@@ -16,7 +16,6 @@ from massgen_mcp.backends.base import (
     ToolSpec,
     UserMessage,
 )
-from massgen_mcp.backends.metering import request_tokens
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events.agent_work import (
     BallotChanged,
@@ -190,7 +189,7 @@ class Conversation:
         return self._live_run.state.resume_point.in_flight.get(self._member.name) == self._call_id(purpose)
 
     async def _ask(self, request: ModelRequest, purpose: CallPurpose) -> ModelReplied:
-        reply = await ask(
+        return await ask(
             self._member,
             request,
             call_id=self._call_id(purpose),
@@ -198,8 +197,6 @@ class Conversation:
             live_run=self._live_run,
             limits=self._limits,
         )
-        self._abilities.measure(request_tokens(request), reply.usage)
-        return reply
 
     async def _make_room(self, empty: ModelRequest, most: float) -> bool:
         """If the conversation takes a larger part of the window than `most`, leave out what is oldest, until it takes

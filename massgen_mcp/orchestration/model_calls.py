@@ -116,6 +116,7 @@ class _ModelCall(CallHooks):
             as_text = self._asked is not None and self._asked.tools != request.tools
             replied = _with_written_calls(replied, request, as_text=as_text)
         event = _record_bill(self._live_run, replied)
+        self._abilities.measure(self._meter.input_tokens, event.usage)
         await self._live_run.settle()
         return event
 
