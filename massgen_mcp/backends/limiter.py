@@ -156,7 +156,10 @@ class ProviderLimiter:
 
     def abilities(self, model: str, own_tools: tuple[str, ...] = ()) -> Abilities:
         """What this model was found not to take here, with these tools of its provider, whichever run found it."""
-        return self._abilities.setdefault((self._address, model, own_tools), Abilities())
+        asked = (self._address, model, own_tools)
+        if asked not in self._abilities:
+            self._abilities[asked] = Abilities()
+        return self._abilities[asked]
 
     @property
     def forgettable(self) -> bool:

@@ -58,10 +58,9 @@ def opinions(
         for choice in choices
         if choice.same_as is not None
     ]
+    naming = {label: frozenset([voter for voter, named in groups if label in named]) for label in labels}
     for one, other in combinations(labels, 2):
-        same = frozenset(voter for voter, named in groups if one in named and other in named)
-        apart = sum((one in named) != (other in named) for _, named in groups)
-        yield one, other, Opinion(same, apart)
+        yield one, other, Opinion(naming[one] & naming[other], len(naming[one] ^ naming[other]))
 
 
 def camps(

@@ -248,8 +248,8 @@ class Coordination:
     def asked(self) -> tuple[str, ...]:
         """Agents that were asked for an answer in this attempt: all but a judge, unless stages say who."""
         named = [stage.agents for stage in self.stages if stage.kind == "answer"]
-        able = (agent for agent in self.seats if agent != self.rules.judge)
-        return tuple(agent for agent in able if not named or any(agent in agents for agents in named))
+        able = [agent for agent in self.seats if agent != self.rules.judge]
+        return tuple(agent for agent in able if any(agent in agents for agents in named)) if named else tuple(able)
 
     @property
     def live(self) -> tuple[str, ...]:
@@ -416,7 +416,7 @@ class Coordination:
     def answer_of(self, agent: str) -> AnswerSubmitted:
         """The agent's standing answer: its latest, but for one in which it mended the winner."""
         answers = self.seats[agent].answers
-        return answers[-2] if self.mended is answers[-1] else answers[-1]
+        return answers[-2] if len(answers) != 1 and self.mended is answers[-1] else answers[-1]
 
     def changed_tree(self, label: str) -> str | None:
         """The files of an answer; None: it changes none."""

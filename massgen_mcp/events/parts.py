@@ -361,8 +361,7 @@ class Spent(Event):
         return None if self.known_usd is None else round(self.known_usd, 9)
 
     def __add__(self, other: Self) -> Self:
-        names = type(self).model_fields
-        return self.model_construct(**{name: getattr(self, name) + getattr(other, name) for name in names})
+        return self.model_copy(update={name: getattr(self, name) + getattr(other, name) for name in self.__dict__})
 
 
 class ToolCallRecord(Event):

@@ -23,10 +23,10 @@ def evidence_of(ballot: Ballot, state: Coordination, base: FilesChecked | None) 
     limit = max(LEAST_CHARACTERS, BALLOT_CHARACTERS // max(1, printed))
     before = {outcome.command: outcome for outcome in (base.outcomes if base is not None else ())}
     lines = {name: [*_evidence_lines(checked, before, limit)] for name, checked in found.items()}
-    tested = results_of(state)
+    tested, goal = results_of(state), state.goal
     for entry in ballot.entries:
-        goal = [] if state.goal is None else [f"failing test: {'passed' if state.passes(entry.label) else 'failed'}"]
-        lines.setdefault(entry.name, []).extend((*tested.get(entry.label, ()), *goal))
+        passed = [] if goal is None else [f"failing test: {'passed' if state.passes(entry.label) else 'failed'}"]
+        lines.setdefault(entry.name, []).extend((*tested.get(entry.label, ()), *passed))
     return {name: "\n".join(those) for name, those in lines.items() if those}
 
 

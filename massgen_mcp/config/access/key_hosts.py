@@ -121,6 +121,8 @@ def refused_pair(variable: str | None, url: str, environ: Mapping[str, str]) -> 
 
 def refused(backend: AnyHttpBackend, environ: Mapping[str, str]) -> list[Pair]:
     """The pair that this backend wants and nobody accepted, if there is one."""
+    if backend.api_key_env is None:
+        return []
     pair = refused_pair(backend.api_key_env, provider_for(backend, environ).base_url, environ)
     return [pair] if pair else []
 

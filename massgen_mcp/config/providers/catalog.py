@@ -287,9 +287,9 @@ def provider_names() -> list[str]:
 
 def owner_of(url: str) -> Provider | None:
     """The provider whose host this is, asked over an encrypted connection."""
-    host = host_in(url)
     if not url.lower().startswith("https://"):
         return None
+    host = host_in(url)
     for row in PROVIDERS:
         if any(host == known or host.endswith(f".{known}") for known in row.hosts):
             return row
