@@ -27,7 +27,6 @@ from massgen_mcp.home import write_durably
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.sandbox import (
     NO_TOOLS,
-    UNFIT_FOR_CODE,
     WORKSPACE,
     Image,
     LevelName,
@@ -37,6 +36,7 @@ from massgen_mcp.sandbox import (
     SandboxFailed,
     VisiblePath,
     spawn,
+    unfit_for_code,
 )
 from massgen_mcp.sandbox.process import Output, how_ended, take
 from massgen_mcp.threads import in_thread
@@ -171,7 +171,7 @@ class FileJudge:
     @property
     def doubt(self) -> str:
         """What is to be said of a check that fails on the base, as the sandbox may be the cause; mostly empty."""
-        return UNFIT_FOR_CODE.get(self._rules.level, "")
+        return unfit_for_code(self._rules.level)
 
     @property
     def base(self) -> str:

@@ -18,7 +18,7 @@ from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.config import Config, HttpMcpServer, McpServer, StdioServer
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import find_home, known_levels
-from massgen_mcp.sandbox import SandboxChoice, Wishes, choose
+from massgen_mcp.sandbox import SandboxChoice, Wishes, choose, how_to_get_bubblewrap
 
 _RUNS_MASSGEN = re.compile(r"(?:^|[\s`'\"(])massgen(?:-mcp)?\s+(?:-|@|[\"']|run\b|ask\b)", re.MULTILINE)
 
@@ -36,7 +36,9 @@ def unusable(server: StdioServer, choice: SandboxChoice) -> str | None:
         return f"{choice.why}; or set `sandbox: false` for this server"
     if choice.has_no_real_paths and any(_ASKS_FOR_REAL_PATHS in Path(argument).parts for argument in server.args):
         message = f"it needs the real paths of its files, and {choice.level} tells no program of any"
-        return f"{message}; install bubblewrap, or set `sandbox: false` for this server, with `.` as its directory"
+        return (
+            f"{message}; {how_to_get_bubblewrap()}, or set `sandbox: false` for this server, with `.` as its directory"
+        )
     return None
 
 

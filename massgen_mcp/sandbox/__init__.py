@@ -13,7 +13,7 @@ a few plain variables, never our own. When the block is left, by a cancellation 
 process of the command is gone, whatever it has done to get away.
 """
 
-from massgen_mcp.sandbox.levels import UNFIT_FOR_CODE, interpreter
+from massgen_mcp.sandbox.levels import how_to_get_bubblewrap, interpreter, present, unfit_for_code
 from massgen_mcp.sandbox.policy import (
     INSTALLED,
     SCRATCH,
@@ -24,17 +24,15 @@ from massgen_mcp.sandbox.policy import (
     ResourceLimits,
     VisiblePath,
 )
-from massgen_mcp.sandbox.probe import HOW_TO_GET_ONE, LevelReport, SandboxChoice, Wanted, Wishes, choose, survey
+from massgen_mcp.sandbox.probe import LevelReport, SandboxChoice, Wanted, Wishes, choose, how_to_get_one, survey
 from massgen_mcp.sandbox.process import Ended, EndReason, SandboxedProcess, SandboxFailed, spawn
 from massgen_mcp.sandbox.project_tools import NO_TOOLS, OFFLINE, ProjectTools, project_tools
 
 __all__ = [
-    "HOW_TO_GET_ONE",
     "INSTALLED",
     "NO_TOOLS",
     "OFFLINE",
     "SCRATCH",
-    "UNFIT_FOR_CODE",
     "WORKSPACE",
     "EndReason",
     "Ended",
@@ -51,8 +49,12 @@ __all__ = [
     "Wanted",
     "Wishes",
     "choose",
+    "how_to_get_bubblewrap",
+    "how_to_get_one",
     "interpreter",
+    "present",
     "project_tools",
     "spawn",
     "survey",
+    "unfit_for_code",
 ]

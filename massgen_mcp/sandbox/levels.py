@@ -51,11 +51,28 @@ UNUSUAL = {
 }
 """What is said of a level in which one of these, which commands are used to, does not work."""
 
-UNFIT_FOR_CODE: dict[LevelName, str] = {
-    "sandlock": "it may be the sandbox: in sandlock, what Python environments, Go and Rust need does not work. Install "
-    "bubblewrap (`apt install bubblewrap`)"
-}
-"""What is said where it is the best level of the machine, and of a check that fails in it on the unchanged files."""
+_INSTALL = "install bubblewrap (apt install bubblewrap, dnf install bubblewrap)"
+_ALLOW = (
+    "bubblewrap is installed: name no other `sandbox` under `commands`, and where it does not hold, allow it user "
+    "namespaces (`sysctl kernel.apparmor_restrict_unprivileged_userns=0` on Ubuntu, else `user.max_user_namespaces`; "
+    "in a container its seccomp profile)"
+)
+
+
+def how_to_get_bubblewrap() -> str:
+    """In words, for whoever does without it."""
+    return _INSTALL if bubblewrap.program() is None else _ALLOW
+
+
+def unfit_for_code(level: LevelName) -> str:
+    """What is said where it is the best level of the machine, and of a check that fails in it on the unchanged files.
+    Mostly empty.
+    """
+    if level != "sandlock":
+        return ""
+    why = "it may be the sandbox: in sandlock, what Python environments, Go and Rust need does not work"
+    return f"{why}; {how_to_get_bubblewrap()}"
+
 
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
 _PLAIN: dict[str, object] = {

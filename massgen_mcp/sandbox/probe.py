@@ -175,15 +175,17 @@ _REPORT = TypeAdapter(LevelReport)
 
 
 Wanted = Literal["auto"] | LevelName
-HOW_TO_GET_ONE = (
-    "on Linux install bubblewrap (apt install bubblewrap, dnf install bubblewrap) or "
-    "`pip install 'massgen-mcp[sandbox]'`; macOS has one; elsewhere set `sandbox: docker` under `commands`"
-)
 HOW_TO_GET_AN_IMAGE = (
     "start Docker or Podman; or install bubblewrap, skopeo and umoci, and name an image on this machine as "
     "`image_archive`; or leave out docker and images, and commands have this machine's programs"
 )
+_ELSE = "or `pip install 'massgen-mcp[sandbox]'`; macOS has one; elsewhere set `sandbox: docker` under `commands`"
 _IN_IMAGE = "only what the image holds is there; the programs of this machine are not"
+
+
+def how_to_get_one() -> str:
+    """In words, where no level holds."""
+    return f"on Linux {levels.how_to_get_bubblewrap()}, {_ELSE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +243,7 @@ async def choose(wishes: Wishes, cache: Path | None) -> SandboxChoice:
             except (ImageRefused, SandboxFailed) as error:
                 refused.append(f"{level} with the image {wishes.archive}: {error}")
     wants_image = wishes.archive is not None or wishes.level in levels.CONTAINERS
-    how = HOW_TO_GET_AN_IMAGE if wants_image else HOW_TO_GET_ONE
+    how = HOW_TO_GET_AN_IMAGE if wants_image else how_to_get_one()
     return SandboxChoice(None, f"no sandbox holds here ({'; '.join(refused)}); {how}")
 
 

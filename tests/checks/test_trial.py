@@ -98,7 +98,9 @@ async def test_where_the_sandbox_may_be_why_a_check_fails_the_trial_says_so_and_
     config = team_on(project, TELLS, checks=checks, commands={"sandbox": level})
     tried = await try_checks(config, environ, seconds=60)
     assert [one.state for one in tried] == ["failed", "void", "passed"]
-    named = [f"{level}, what Python environments" in one.cure and "apt install bubblewrap" in one.cure for one in tried]
+    named = [
+        f"{level}, what Python environments" in one.cure and "bubblewrap is installed" in one.cure for one in tried
+    ]
     assert named == ([True, True, False] if level == "sandlock" else [False] * 3)
 
 
@@ -116,6 +118,13 @@ def test_the_doctor_says_what_to_install_where_the_best_sandbox_is_one_in_which_
     assert advice() == [""], "bubblewrap is there"
     (told,) = advice(PATH=str(tmp_path))
     assert "apt install bubblewrap" in told
+    forbidden = tmp_path / "bwrap"
+    forbidden.write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2; exit 1\n")
+    forbidden.chmod(0o755)
+    (told,) = advice(PATH=f"{tmp_path}:/bin")
+    assert "apt install bubblewrap" not in told
+    assert "bubblewrap is installed" in told
+    assert "kernel.apparmor_restrict_unprivileged_userns=0" in told
 
 
 async def test_checks_that_take_longer_than_a_trial_may_are_told_as_unfinished(

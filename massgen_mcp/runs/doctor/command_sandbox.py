@@ -14,7 +14,7 @@ from massgen_mcp.request.runnable import (
     server_places,
 )
 from massgen_mcp.runs.doctor.result import DoctorCheck
-from massgen_mcp.sandbox import HOW_TO_GET_ONE, UNFIT_FOR_CODE, LevelReport, SandboxChoice, survey
+from massgen_mcp.sandbox import LevelReport, SandboxChoice, how_to_get_one, present, survey, unfit_for_code
 
 
 def sandbox_names(choices: Iterable[SandboxChoice]) -> str:
@@ -62,9 +62,9 @@ async def sandbox_checks() -> list[DoctorCheck]:
     reports = await survey(None)
     if not any(report.holds for report in reports):
         missing = "; ".join(f"{report.level}: {report.why}" for report in reports)
-        return [DoctorCheck("commands of agents", "warn", f"no sandbox holds here ({missing})", HOW_TO_GET_ONE)]
+        return [DoctorCheck("commands of agents", "warn", f"no sandbox holds here ({missing})", how_to_get_one())]
     best = next(report for report in reports if report.holds)
-    return [_check(report, best) for report in reports if report.holds or report.outcomes]
+    return [_check(report, best) for report in reports if report.outcomes or present(report.level) is None]
 
 
 def _check(report: LevelReport, best: LevelReport) -> DoctorCheck:
@@ -73,7 +73,7 @@ def _check(report: LevelReport, best: LevelReport) -> DoctorCheck:
     tried = len(report.outcomes)
     noted = f"; {'; '.join(report.notes)}" if report.notes else ""
     seen = f"; can be seen: {', '.join(report.seen)}" if report.seen else ""
-    unfit = UNFIT_FOR_CODE.get(report.level, "") if report is best else ""
+    unfit = unfit_for_code(report.level) if report is best else ""
     advice = f"if a check fails, {unfit}." if unfit else ""
     summary = f"{report.level} holds, {tried} attempts made{seen}{noted}"
     return DoctorCheck("commands of agents", "warn" if advice else "ok", summary, advice)
