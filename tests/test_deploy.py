@@ -18,6 +18,7 @@ import pytest
 import yaml
 from pathspec import GitIgnoreSpec
 
+from massgen_mcp.home import OAUTH_CLIENT_VARIABLE, OAUTH_SECRET_VARIABLE
 from massgen_mcp.server.http.gate import HEALTH
 from massgen_mcp.server.http.operating import READY
 from tests.cluster.stage import cluster
@@ -129,6 +130,7 @@ def test_the_compose_file_and_the_chart_start_server_worker_and_postgres() -> No
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert set(installed) <= set(extras)
     assert "cluster" in installed
+    assert {OAUTH_CLIENT_VARIABLE, OAUTH_SECRET_VARIABLE} <= {*containers()["compose server"]["variables"]}
 
 
 @pytest.mark.parametrize("name", [f"{file} {kind}" for file in ("compose", "helm") for kind in ("server", "worker")])
@@ -195,6 +197,14 @@ def test_the_wheel_holds_every_data_file_of_the_package() -> None:
         data
     )
     assert [name for name in data if ignored.match_file(name)] == []
+
+
+def test_where_there_is_no_store_a_copy_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    refused = subprocess.run(
+        [DEPLOY / "backup.sh", tmp_path, tmp_path / "copy"], capture_output=True, text=True, check=False
+    )
+    told = f"backup.sh: there is no runs.sqlite3 in {tmp_path}, so nothing was copied\n"
+    assert (refused.returncode, refused.stderr, [*tmp_path.iterdir()]) == (1, told, [])
 
 
 async def test_a_copy_of_the_state_directory_has_the_runs_and_their_answers(home: TempHome, tmp_path: Path) -> None:

@@ -490,6 +490,11 @@ class RunService:
         return self._store.figures()
 
     @in_thread
+    def limits_in_use(self) -> list[tuple[str, str, int, int, int]]:
+        """See `Engine.limits_in_use`."""
+        return self._engine.limits_in_use()
+
+    @in_thread
     def audit(self, *, person: str | None = None, run_id: str | None = None, limit: int = 100) -> list[AuditEntry]:
         """Who did what, newest first. Raises `MassgenError` store_unavailable."""
         return self._store.audit(person=person, run_id=run_id, limit=limit)

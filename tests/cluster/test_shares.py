@@ -32,6 +32,7 @@ from tests.cluster.stage import Cluster, cluster
 from tests.commands import run_command
 from tests.harness import SERVER_MODULE, TempHome, home, wait_until
 from tests.needs import needs
+from tests.people.test_over_http import OPERATOR, ask, bearer, serving
 from tests.postgres import PostgresServer, shared_server
 from tests.raw_double import reply
 from tests.run_requests import asked
@@ -130,6 +131,10 @@ async def test_all_workers_together_ask_no_more_at_once_than_the_limit(machines:
         shown = json.loads(run_command(machines.home, SERVER_MODULE, "doctor", "--json").stdout)
         (told,) = [check["message"] for check in shown["checks"] if check["name"] == "shared limits"]
         assert told == f"{model.url}/v1: concurrency 4 of 4, held by 3 workers"
+        async with serving(machines.home.with_variables(MASSGEN_MCP_HTTP_TOKEN=OPERATOR)) as url:
+            lines = (await ask(url, "GET", "/metrics", headers=bearer(OPERATOR))).text.splitlines()
+        for name in ("held", "most"):
+            assert f'massgen_limit_{name}{{address="{model.url}/v1",limit="concurrency"}} 4' in lines
         for _ in runs:
             await wait_until(lambda: model.held, PATIENCE)
             model.answer()

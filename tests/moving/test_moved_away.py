@@ -5,6 +5,7 @@ from typing import Any
 from tests.harness import agent, call, home, poll_until
 from tests.moving.stores import Stored
 from tests.moving.test_moving import homes
+from tests.people.test_over_http import OPERATOR, ask, bearer, serving
 from tests.web.test_access import visitor
 from tests.web.test_streams import streamed
 
@@ -35,6 +36,8 @@ async def test_everybody_who_shows_a_moved_run_says_where_it_is_and_offers_nothi
         assert (page["actions"], page["headline"], page["reason"]) == ([], "moved", None)
         assert page["story"].startswith(f"The run was moved to {file}")
         assert page["notes"] == []
+    async with serving(here.home.with_variables(MASSGEN_MCP_HTTP_TOKEN=OPERATOR)) as url:
+        assert "massgen_runs{" not in (await ask(url, "GET", "/metrics", headers=bearer(OPERATOR))).text
     async with here.home.client() as client:
         told = await call(client, "get_status", run_id=run_id)
         assert told["reason"].startswith(f"moved to {file}")

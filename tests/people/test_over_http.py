@@ -232,7 +232,8 @@ async def test_faults_are_told_as_json_with_who_asked(home: TempHome) -> None:
         async with client_of(url, TOKENS["ann"]) as ann:
             assert (await expect_error(ann, "get_status", run_id="run-x"))[0] == "internal"
         log = (home.work / "people.log").read_text().splitlines()
-        (told,) = [json.loads(line) for line in log if line.startswith("{")]
+        greeting, *_, told = map(json.loads, log)
+        assert (greeting["level"], url in greeting["message"]) == ("INFO", True)
         assert (told["level"], told["person"], "KeyError" in told["fault"]) == ("ERROR", "ann", True)
 
 

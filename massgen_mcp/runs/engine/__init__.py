@@ -80,5 +80,11 @@ class Engine:
     liveness: Liveness
     pool: str | None = None
 
+    def limits_in_use(self) -> list[tuple[str, str, int, int, int]]:
+        """Address and name of each limit of providers that processes share now; how much of it is held, of how much,
+        and by how many. Raises `MassgenError` store_unavailable.
+        """
+        return []
+
     def close(self) -> None:
         self.store.close()

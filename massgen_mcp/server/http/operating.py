@@ -1,5 +1,6 @@
 """What who operates the server asks it: whether it can serve, and how much there is to do, as Prometheus reads it."""
 
+import json
 import time
 from collections import Counter
 
@@ -37,6 +38,12 @@ class Operating:
         if not is_guest() and Request(scope).method == "GET":
             with asked_by(None):
                 figures = await self._service.figures()
+                limits = await self._service.limits_in_use()
+            held, most = Counter[str](), Counter[str]()
+            for address, name, part, whole, _ in limits:  # those of several keys together
+                labels = f"{{address={json.dumps(address)},limit={json.dumps(name)}}}"
+                held[labels] += part
+                most[labels] += whole
             waiting = [one.oldest for one in figures if one.state == "queued"]
             lines = [
                 "# HELP massgen_runs Runs by state, nested ones left out.",
@@ -48,6 +55,12 @@ class Operating:
                 "# HELP massgen_usd What runs of a state have cost, or may cost while they go on.",
                 "# TYPE massgen_usd gauge",
                 *(f'massgen_usd{{state="{one.state}"}} {one.usd:.6f}' for one in figures),
+                "# HELP massgen_limit_held How much workers hold of a provider's limit that they share.",
+                "# TYPE massgen_limit_held gauge",
+                *(f"massgen_limit_held{of} {count}" for of, count in held.items()),
+                "# HELP massgen_limit_most How much there is of it.",
+                "# TYPE massgen_limit_most gauge",
+                *(f"massgen_limit_most{of} {count}" for of, count in most.items()),
                 "# HELP massgen_http_replies_total Replies of this process by status.",
                 "# TYPE massgen_http_replies_total counter",
                 *(f'massgen_http_replies_total{{status="{code}"}} {n}' for code, n in sorted(self.replies.items())),

@@ -29,6 +29,7 @@ from massgen_mcp.server.http.gate import PATH, Gate, Pages
 from massgen_mcp.server.http.oauth import OAuthSettings, OAuthTokens
 from massgen_mcp.server.http.operating import METRICS, Operating
 from massgen_mcp.server.http.tokens import Tokens
+from massgen_mcp.server.log import JsonLog
 from massgen_mcp.server.transport import MAX_BODY_BYTES, leave
 
 logger = logging.getLogger(__name__)
@@ -66,6 +67,8 @@ class HttpSettings:
     public_url: str | None = None
     oauth: OAuthSettings | None = None
     people: People | None = None
+    as_json: bool = False
+    """What is told on standard error when it serves: as JSON, like the log."""
 
 
 async def serve_http(
@@ -119,7 +122,8 @@ async def serve_http(
 
         async def greet() -> None:
             for line in greeting:
-                print(f"massgen-mcp: {line}", file=sys.stderr, flush=True)  # noqa: T201 - where an operator looks
+                entry = JsonLog().format(logging.makeLogRecord({"name": __name__, "levelname": "INFO", "msg": line}))
+                print(entry if settings.as_json else f"massgen-mcp: {line}", file=sys.stderr, flush=True)  # noqa: T201 - where an operator looks
 
         serving = HttpServer(LimitedConfig(gate, strangers), on_ready=greet, on_leaving=on_leaving)
         await serving.serve_until_signal(listener)

@@ -56,7 +56,7 @@ async def run(options: argparse.Namespace, add: Callable[[MassgenServer], None] 
         from massgen_mcp.cli.massgen_mcp.http_options import http_settings
         from massgen_mcp.server.http.serving import serve_http
 
-        settings = replace(http_settings(options, os.environ), people=people)
+        settings = replace(http_settings(options, os.environ), people=people, as_json=options.log_format == "json")
         async with AsyncExitStack() as stack:
             stack.enter_context(asked_by(NOBODY if people else None))  # until a token says who it is
             beside = None

@@ -235,6 +235,10 @@ class ClusterEngine(Engine):
         with translated():
             return upgrade(self.url)
 
+    def limits_in_use(self) -> list[tuple[str, str, int, int, int]]:
+        with self.store.database.reading() as db:
+            return in_use(db)
+
     def checks(self) -> list[Check]:
         """What a person should know of the store, its workers and its files. Never raises."""
         where, version = conninfo_to_dict(self.url).get("host", "this machine"), self.store.described()
@@ -254,11 +258,8 @@ class ClusterEngine(Engine):
             found.append(("clock", "warn", message, "no run suffers, but times that are shown are wrong"))
         else:
             found.append(("clock", "ok", "as PostgreSQL's", ""))
-        with self.store.database.reading() as db:
-            for address, name, held, most, workers in in_use(db):
-                found.append(
-                    ("shared limits", "ok", f"{address}: {name} {held} of {most}, held by {workers} workers", "")
-                )
+        for address, name, held, most, workers in self.limits_in_use():
+            found.append(("shared limits", "ok", f"{address}: {name} {held} of {most}, held by {workers} workers", ""))
         return [*found, self._check_files()]
 
     def _check_files(self) -> Check:

@@ -115,8 +115,8 @@ def _key_digest(address: str, key: str) -> str:
     return hashlib.scrypt(key.encode("utf-8", "surrogateescape"), salt=salt, n=2**14, r=8, p=1, dklen=16).hex()
 
 
-def in_use(db: SqlConnection) -> list[tuple[str, LimitName, int, int, int]]:
-    """Address and name of each limit that is shared now; how much of it is held, of how much, and by how many."""
+def in_use(db: SqlConnection) -> list[tuple[str, str, int, int, int]]:
+    """See `Engine.limits_in_use`."""
     query = (
         "SELECT address, name, sum(coalesce(held, most)), min(most), count(*) FROM shares"
         " WHERE ends > extract(epoch FROM clock_timestamp()) AND most IS NOT NULL"
