@@ -443,8 +443,9 @@ async def test_a_server_that_cannot_work_in_the_sandbox_is_refused_by_name_with_
     path = accepted(home, home.config("c", one))
     async with home.with_variables(PATH=str(programs)).client() as client:
         planned = await mcp_call(client, "start_run", question="q", config=path, dry_run=True)
-    why = "it needs the real paths of its files, and sandlock tells no program of any; install bubblewrap, or set"
-    assert f"MCP servers: files of agent1 (not started: {why} `sandbox: false` for this server" in planned["note"]
+    why = "it needs the real paths of its files, and sandlock tells no program of any; install bubblewrap"
+    assert f"MCP servers: files of agent1 (not started: {why}" in planned["note"]
+    assert "or set `sandbox: false` for this server" in planned["note"]
     assert "web of agent1 (over HTTP)" in planned["note"]
     found = Path(path)
     (home.work / ".massgen").mkdir()

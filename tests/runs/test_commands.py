@@ -257,7 +257,7 @@ async def test_dry_run_and_the_start_say_where_commands_run_or_how_to_get_them(h
         for dry_run in (True, False):
             told = await call(client, "start_run", question="q", config=absent, dry_run=dry_run)
             assert "Agents cannot run commands: no sandbox holds here (sandbox-exec: " in told["note"]
-            assert "apt install bubblewrap" in told["note"]
+            assert "bubblewrap is installed: name no other `sandbox`" in told["note"]
             code, refused = await expect_error(client, "start_run", question="q", config=container, dry_run=dry_run)
             assert code == "config_invalid"
             assert "agents' commands have no container: no sandbox holds here (podman: " in refused
