@@ -2,10 +2,13 @@
 
 from typing import Any
 
-from tests.harness import agent, call, home, poll_until
+from tests.commands import run_command
+from tests.harness import COMMAND_MODULE, agent, call, home, poll_until
+from tests.interrupted import killed, the_only_run
 from tests.moving.stores import Stored
 from tests.moving.test_moving import homes
 from tests.people.test_over_http import OPERATOR, ask, bearer, serving
+from tests.terminal import terminal
 from tests.web.test_access import visitor
 from tests.web.test_streams import streamed
 
@@ -50,3 +53,16 @@ async def test_everybody_who_shows_a_moved_run_says_where_it_is_and_offers_nothi
     there.verb("answer", run_id, "Metres.")
     there.verb("wait", run_id)
     assert there.told("result", run_id)["answer"] == "42"
+
+
+def test_the_chat_offers_no_run_that_was_moved_and_says_where_it_is(homes: tuple[Stored, Stored]) -> None:
+    here, _ = homes
+    killed(here.home, "answer_submitted")
+    run_id, file = str(the_only_run(here.home)["run_id"]), here.home.work / "run.tar.gz"
+    here.verb("export", run_id, "--to", file)
+    with terminal(here.home, "--config", "@examples/scripted") as window:
+        window.say("/resume")
+        window.wait_for("no run of this directory is interrupted")
+        assert "was interrupted" not in window.everything
+    resumed = run_command(here.home, COMMAND_MODULE, "--resume", run_id)
+    assert (resumed.returncode, f"run {run_id} was moved to {file}" in resumed.stderr) == (1, True), resumed.stderr

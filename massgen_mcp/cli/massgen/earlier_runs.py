@@ -109,6 +109,8 @@ async def run_to_continue(beginning: str, cwd: Path) -> RunView:
     run_id = view.row.run_id
     if view.ended:
         raise MassgenError("invalid_action", f"run {run_id} is {view.state}; only an interrupted run can be continued")
+    if view.row.moved:
+        raise MassgenError("invalid_action", f"run {run_id} was {view.row.moved}")
     if view.row.directory is None:
         advice = f"`massgen-mcp resume {run_id}` lets it go on"
         raise MassgenError("invalid_action", f"run {run_id} was started in the background; {advice}")
