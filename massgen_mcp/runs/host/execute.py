@@ -48,7 +48,7 @@ from massgen_mcp.runs.host.publishing import Publisher, RunLog, guarded, logged_
 from massgen_mcp.runs.host.setting_up import failed_setup, hand_on_setup, set_up_copies
 from massgen_mcp.runs.host.tracing import trace_of
 from massgen_mcp.runs.host.working_copies import WorkingCopies, prepare_copies, with_originals
-from massgen_mcp.sandbox import ProjectTools, SandboxChoice, project_tools
+from massgen_mcp.sandbox import NO_TOOLS, ProjectTools, SandboxChoice, project_tools
 from massgen_mcp.tools.commands import CommandHost
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table, is_recorded
 
@@ -140,7 +140,8 @@ async def execute_run(
             cleanup.push_async_callback(_quietly, backend.aclose, log)
         models = _model_access(config, backends, environ, limiters or ProviderLimiters(), cleanup)
         choices = await chosen_sandboxes(config, environ)
-        tools = await anyio.to_thread.run_sync(_project_tools, config, environ)
+        contexts = [Path(one.path) for one in config.orchestrator.context_paths]
+        tools = await anyio.to_thread.run_sync(project_tools, contexts, environ) if contexts else NO_TOOLS
         access = await _command_access(run, choices, environ, tools, cleanup)
         losses = ServerLosses(log)
         servers = await opened_servers(config, inside_run(environ, run_id), redactor, losses.heard, cleanup)
@@ -148,8 +149,7 @@ async def execute_run(
         host = nested_host and nested_host(request)
         hidden = (find_home(environ).path,)
         prepare = partial(prepare_copies, run, request, environ, begun=bool(past), hidden=hidden)
-        copies, base_taken, moved = await anyio.to_thread.run_sync(_prepared, prepare)
-        request = await anyio.to_thread.run_sync(with_originals, run, request, copies)
+        copies, base_taken, moved, request = await anyio.to_thread.run_sync(_prepared, run, request, prepare)
         config = request.config
         copies, set_up = await set_up_copies(run, config, environ, copies, tools, on_setup)
         judging = await prepare_judging(run, config, environ, copies, tools, failed_setup(set_up))
@@ -157,15 +157,15 @@ async def execute_run(
         run_spec = replace(assemble(run, run_id, request, resources), report=log.report)
         _open_workspaces(run_spec, cleanup)
 
-        def begun() -> tuple[RunState, _Recorded]:
+        def begun() -> tuple[RunState, _Recorded, Callable[[LogRecord], None] | None]:
             with logged_in(log):
                 run.write_metadata(run_metadata(run_id, request, choices, where))
-            return run_spec.begin(past), _Recorded(past)
+            state = run_spec.begin(past)
+            return state, _Recorded(past), nlip_writer(run, config, state, cleanup)
 
-        state, recorded = await anyio.to_thread.run_sync(begun)
+        state, recorded, nlip = await anyio.to_thread.run_sync(begun)
         conductor = Conductor(run_spec, journal, past, state)
         journal.ends_with(state)
-        nlip = await anyio.to_thread.run_sync(nlip_writer, run, config, state, cleanup)
         for listener in filter(None, (log.heard, recorded.heard, nlip, on_record)):
             journal.listen(guarded(listener, log))
         await _trace(run_id, config, environ, journal, log, cleanup)
@@ -191,8 +191,7 @@ async def execute_run(
                 await journal.settle()
             tasks.cancel_scope.cancel()
         if state.end is not None:
-            await anyio.to_thread.run_sync(_write_records, run, state, recorded, log)
-            await anyio.to_thread.run_sync(hand_on_setup, run, find_home(environ).path)
+            await anyio.to_thread.run_sync(_leave, run, state, recorded, log, find_home(environ).path)
     return state
 
 
@@ -201,15 +200,18 @@ def _opened_log(run: RunFiles, redactor: Redactor) -> tuple[list[LogRecord], Eve
 
 
 def _prepared(
-    prepare: Callable[[], tuple[WorkingCopies | None, BaseTaken | None]],
-) -> tuple[WorkingCopies | None, BaseTaken | None, str | None]:
-    """The copies of a run and what is to be told of them, or why they cannot begin as they were to."""
+    run: RunFiles, request: FrozenRequest, prepare: Callable[[], tuple[WorkingCopies | None, BaseTaken | None]]
+) -> tuple[WorkingCopies | None, BaseTaken | None, str | None, FrozenRequest]:
+    """The copies of a run and what is to be told of them, or why they cannot begin as they were to; and the request as
+    `with_originals` has it.
+    """
     try:
-        return (*prepare(), None)
+        (copies, taken), moved = prepare(), None
     except MassgenError as error:
         if error.code != "invalid_action":
             raise
-        return None, None, str(error)
+        copies, taken, moved = None, None, str(error)
+    return copies, taken, moved, with_originals(run, request, copies)
 
 
 def _accompany(tasks: anyio.abc.TaskGroup, publisher: Publisher, run_spec: RunSpec) -> None:
@@ -301,6 +303,11 @@ def _write_records(run: RunFiles, state: RunState, recorded: "_Recorded", log: R
         write_status(run, state)
 
 
+def _leave(run: RunFiles, state: RunState, recorded: "_Recorded", log: RunLog, home: Path) -> None:
+    _write_records(run, state, recorded, log)
+    hand_on_setup(run, home)
+
+
 class _Recorded:
     """The events that the coordination's records tell of, `past` included."""
 
@@ -310,10 +317,6 @@ class _Recorded:
     def heard(self, record: LogRecord) -> None:
         if is_recorded(record):
             self.records.append(record)
-
-
-def _project_tools(config: Config, environ: Mapping[str, str]) -> ProjectTools:
-    return project_tools([Path(one.path) for one in config.orchestrator.context_paths], environ)
 
 
 async def _command_access(
