@@ -9,8 +9,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from textwrap import fill
 from types import MappingProxyType
-from typing import ClassVar, NoReturn, cast
+from typing import Any, ClassVar, NoReturn, cast
 
+from massgen_mcp import __version__
 from massgen_mcp.nearest import did_you_mean, nearest
 
 _PLAINER = (
@@ -50,11 +51,28 @@ _DASHES = ("\N{EM DASH}", "\N{EN DASH}", "\N{MINUS SIGN}")
 """What an editor makes of two hyphens."""
 
 
+Argument = tuple[tuple[str, ...], Mapping[str, Any]]
+ArgumentGroups = Mapping[str, Sequence[Argument]]
+"""By the heading that they have in the help; none: as argparse heads them."""
+
+
+def argument(*names: str, **how: Any) -> Argument:  # noqa: ANN401 - as argparse
+    """What `add_argument` of argparse takes, for a table."""
+    return names, how
+
+
 class Parser(argparse.ArgumentParser):
     exit_code: ClassVar[int]
     """Of a wrong command line."""
     quoted: ClassVar[str | None] = None
     """The argument that is a text of several words."""
+
+    def __init__(self, groups: ArgumentGroups, **how: Any) -> None:  # noqa: ANN401 - as argparse
+        super().__init__(formatter_class=Manual, allow_abbrev=False, **how)
+        for title, arguments in groups.items():
+            group = self.add_argument_group(title) if title else self
+            for names, settings in arguments:
+                group.add_argument(*names, **settings)
 
     def error(self, message: str) -> NoReturn:
         for theirs, ours in _PLAINER:
@@ -167,7 +185,6 @@ def _filled(text: str, width: int, indent: str) -> str:
     return fill(text, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
 
 
-SHELLS = ("bash", "zsh", "fish")
 ASKED = "_ARGCOMPLETE"
 """Set by the shell's part of argcomplete when it wants candidates instead of a run."""
 WORD_BREAKS = "_ARGCOMPLETE_COMP_WORDBREAKS"
@@ -188,6 +205,17 @@ class PrintCompletion(argparse.Action):
 
         sys.stdout.write(shellcode([parser.prog], shell=str(values)))
         parser.exit(0)
+
+
+OF_EVERY_PROGRAM = (
+    argument("--version", action="version", version=__version__),
+    argument(
+        "--completion",
+        action=PrintCompletion,
+        choices=("bash", "zsh", "fish"),
+        help="print completion code, to be evaluated by a shell",
+    ),
+)
 
 
 def answer_shell(parser: argparse.ArgumentParser) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from massgen_mcp.cli.command_line import Manual, Parser, answer_shell, counting_number, whole_number
+from massgen_mcp.cli.command_line import ArgumentGroups, Parser, answer_shell, argument, counting_number, whole_number
 from massgen_mcp.cli.exits import EXIT_CONFIG
 from massgen_mcp.cli.massgen.options import CONCURRENCY, dollars, model_names
 from massgen_mcp.evaluation.comparing import MOST_SAMPLES
@@ -71,39 +71,50 @@ def team_name(config: str) -> str:
     return Path(config).stem[:60]
 
 
+ARGUMENTS: ArgumentGroups = {
+    "": (
+        argument(
+            "tasks", metavar="TASKS", nargs="?", help="@questions, @reviews, @coding, or a file with input and target"
+        ),
+        argument(
+            "--teams",
+            metavar="CONFIG,...",
+            type=model_names,
+            required=True,
+            help="configs of the teams, comma-separated",
+        ),
+        argument("--against", metavar="MODEL|CONFIG", required=True, help="the one model, or a config with one agent"),
+        argument("--from", choices=("runs",), help="in place of TASKS: your own runs that proved right"),
+        argument("--budget", metavar="USD", type=dollars, help="for all: no run begins that could pass it"),
+        argument("--max-usd-each", metavar="USD", type=dollars, help="for each run, instead of its config's"),
+        argument("--items", metavar="N", type=whole_number, help="so many of them, drawn always alike"),
+        argument(
+            "--samples",
+            metavar="N",
+            type=counting_number,
+            default=MOST_SAMPLES,
+            help="ask the one model an item at most so often, whatever a team has cost (%(default)s)",
+        ),
+        argument(
+            "--concurrency",
+            metavar="N",
+            type=whole_number,
+            default=CONCURRENCY,
+            help="so many runs at once (%(default)s)",
+        ),
+        argument("--results", metavar="FILE", type=Path, help="every run as a line; default: TASKS.eval.jsonl"),
+        argument("--html", metavar="FILE", type=Path, help="also write a page, and its drawing as .svg"),
+        argument("--json", action="store_true", help="print one JSON document"),
+        argument("--debug", action="store_true", help=argparse.SUPPRESS),
+    ),
+}
+"""What may be given, by the headings of the help."""
+
+
 def make_parser() -> Parser:
-    parser = _Parser(
+    return _Parser(
+        ARGUMENTS,
         prog="massgen eval",
         description="Compare teams with one model, and with the same money on one model, on tasks with known answers.",
         epilog=MANUAL,
-        formatter_class=Manual,
-        allow_abbrev=False,
     )
-    parser.add_argument(
-        "tasks", metavar="TASKS", nargs="?", help="@questions, @reviews, @coding, or a file with input and target"
-    )
-    parser.add_argument(
-        "--teams", metavar="CONFIG,...", type=model_names, required=True, help="configs of the teams, comma-separated"
-    )
-    parser.add_argument(
-        "--against", metavar="MODEL|CONFIG", required=True, help="the one model, or a config with one agent"
-    )
-    parser.add_argument("--from", choices=("runs",), help="in place of TASKS: your own runs that proved right")
-    parser.add_argument("--budget", metavar="USD", type=dollars, help="for all: no run begins that could pass it")
-    parser.add_argument("--max-usd-each", metavar="USD", type=dollars, help="for each run, instead of its config's")
-    parser.add_argument("--items", metavar="N", type=whole_number, help="so many of them, drawn always alike")
-    parser.add_argument(
-        "--samples",
-        metavar="N",
-        type=counting_number,
-        default=MOST_SAMPLES,
-        help="ask the one model an item at most so often, whatever a team has cost (%(default)s)",
-    )
-    parser.add_argument(
-        "--concurrency", metavar="N", type=whole_number, default=CONCURRENCY, help="so many runs at once (%(default)s)"
-    )
-    parser.add_argument("--results", metavar="FILE", type=Path, help="every run as a line; default: TASKS.eval.jsonl")
-    parser.add_argument("--html", metavar="FILE", type=Path, help="also write a page, and its drawing as .svg")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.add_argument("--debug", action="store_true", help=argparse.SUPPRESS)
-    return parser

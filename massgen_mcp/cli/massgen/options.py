@@ -12,13 +12,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import get_args
 
-from massgen_mcp import __version__
 from massgen_mcp.cli.command_line import (
-    SHELLS,
-    Manual,
+    OF_EVERY_PROGRAM,
+    ArgumentGroups,
     Parser,
-    PrintCompletion,
     answer_shell,
+    argument,
     counting_number,
     whole_number,
 )
@@ -265,108 +264,6 @@ def _with_whole_trust(arguments: Sequence[str]) -> list[str]:
     ]
 
 
-def make_parser() -> Parser:
-    parser = _Parser(
-        prog="massgen",
-        description="Ask a team of LLM agents; they answer, read each other and vote.",
-        epilog=MANUAL,
-        formatter_class=Manual,
-        allow_abbrev=False,
-    )
-    parser.add_argument(
-        "question", metavar="QUESTION", nargs="?", help="what the team is to answer; - reads it from standard input"
-    )
-    team = parser.add_argument_group("the team")
-    team.add_argument("--config", metavar="PATH|@examples/NAME", help="the team; default: .massgen/config.yaml, ...")
-    team.add_argument(
-        "--trust",
-        metavar="=sha256:DIGEST",
-        nargs="?",  # for the help alone: see `_with_whole_trust`
-        type=_trust,
-        help="accept what the config asks for, and remember it; with =sha256:... only that version, for this call only",
-    )
-    team.add_argument("--select", action="store_true", help="choose the config from a list")
-    team.add_argument(
-        "--model", metavar="MODEL", type=_model_name, help="one agent with this model, such as gpt-5 or openrouter/NAME"
-    )
-    team.add_argument(
-        "--models",
-        metavar="MODEL,...",
-        type=model_names,
-        action="extend",
-        default=[],
-        help="one agent per model, comma-separated",
-    )
-    team.add_argument("--backend", metavar="TYPE", help="provider of --model; alone: its strongest model")
-    team.add_argument(
-        "--num-agents", metavar="N", type=whole_number, help="this many agents, which take the models in turn"
-    )
-    team.add_argument("--system-message", metavar="TEXT", help="system message of every agent")
-    team.add_argument(
-        "--check",
-        metavar="COMMAND",
-        dest="checks",
-        action="append",
-        default=[],
-        help="a command that tests what answers change in the context paths, such as 'make test'; may be repeated",
-    )
-    team.add_argument(
-        "--decide",
-        choices=get_args(GivenDecide),
-        help="how the winner is found: by votes, by tests that agents write, or one writes from all answers",
-    )
-    team.add_argument(
-        "--max-usd",
-        metavar="USD",
-        type=dollars,
-        help="what a run may cost; of batch: all together, and no run begins that could pass it",
-    )
-    output = parser.add_argument_group("output")
-    output.add_argument("--automation", action="store_true", help="few, stable lines for programs that read them")
-    output.add_argument("--output-file", metavar="FILE", type=Path, help="also write the final answer here")
-    output.add_argument("--quiet", action="store_true", help="print the answer, and errors, and nothing else")
-    output.add_argument(
-        "--json", action="store_true", help="print the result as one JSON document, as get_result gives it"
-    )
-    output.add_argument(
-        "--plain", action="store_true", help="sentences instead of the live view, as for screen readers"
-    )
-    output.add_argument("--no-display", action="store_true", help="show nothing until the result")
-    output.add_argument("--no-logs", action="store_true", help="leave nothing on disk but the output file")
-    output.add_argument(
-        "--notify",
-        metavar="COMMAND",
-        type=_split_words,
-        default=(),
-        help="start this when the run has ended, without a shell; MASSGEN_RUN_ID, _STATE, _OUTCOME, _COST tell of it",
-    )
-    output.add_argument("--debug", action="store_true", help="show every log line, with tracebacks")
-    sessions = parser.add_argument_group("sessions")
-    sessions.add_argument("--session-id", metavar="ID", help="go on with this session")
-    sessions.add_argument(
-        "--changes-of", metavar="winner|AGENT", help="begin with what it changed in the session and is not applied"
-    )
-    sessions.add_argument("--list-sessions", action="store_true", help="list the sessions of this directory")
-    sessions.add_argument(
-        "--background", action="store_true", help="start the run, print its id, and leave it to a process of its own"
-    )
-    sessions.add_argument("--resume", metavar="ID", help="go on with a run whose process was killed")
-    batch = parser.add_argument_group("many questions: massgen batch FILE")
-    batch.add_argument("--batch", action="store_true", help=argparse.SUPPRESS)
-    batch.add_argument(
-        "--concurrency", metavar="N", type=counting_number, help=f"so many runs at once; default: {CONCURRENCY}"
-    )
-    batch.add_argument("--max-usd-each", metavar="USD", type=dollars, help="for each run, instead of its config's")
-    setup = parser.add_argument_group("set-up")
-    setup.add_argument("--init", action="store_true", help="set up a config in a short dialogue")
-    setup.add_argument("--validate", metavar="FILE", help="check a config: show every error, run nothing")
-    setup.add_argument(
-        "--completion", action=PrintCompletion, choices=SHELLS, help="print completion code, to be evaluated by a shell"
-    )
-    setup.add_argument("--version", action="version", version=__version__)
-    return parser
-
-
 def _trust(text: str) -> str:
     if text != AS_IT_IS and not _DIGEST.fullmatch(text):
         raise argparse.ArgumentTypeError("expected sha256: and 64 hexadecimal digits, or no value")
@@ -410,3 +307,113 @@ def model_names(text: str) -> list[str]:
     if not all(names):
         raise argparse.ArgumentTypeError("expected model names, separated by commas")
     return names
+
+
+ARGUMENTS: ArgumentGroups = {
+    "": (
+        argument(
+            "question", metavar="QUESTION", nargs="?", help="what the team is to answer; - reads it from standard input"
+        ),
+    ),
+    "the team": (
+        argument("--config", metavar="PATH|@examples/NAME", help="the team; default: .massgen/config.yaml, ..."),
+        argument(
+            "--trust",
+            metavar="=sha256:DIGEST",
+            nargs="?",  # for the help alone: see `_with_whole_trust`
+            type=_trust,
+            help="accept what the config asks for, and remember it; with =sha256:... only that version, for this call only",
+        ),
+        argument("--select", action="store_true", help="choose the config from a list"),
+        argument(
+            "--model",
+            metavar="MODEL",
+            type=_model_name,
+            help="one agent with this model, such as gpt-5 or openrouter/NAME",
+        ),
+        argument(
+            "--models",
+            metavar="MODEL,...",
+            type=model_names,
+            action="extend",
+            default=[],
+            help="one agent per model, comma-separated",
+        ),
+        argument("--backend", metavar="TYPE", help="provider of --model; alone: its strongest model"),
+        argument(
+            "--num-agents", metavar="N", type=whole_number, help="this many agents, which take the models in turn"
+        ),
+        argument("--system-message", metavar="TEXT", help="system message of every agent"),
+        argument(
+            "--check",
+            metavar="COMMAND",
+            dest="checks",
+            action="append",
+            default=[],
+            help="a command that tests what answers change in the context paths, such as 'make test'; may be repeated",
+        ),
+        argument(
+            "--decide",
+            choices=get_args(GivenDecide),
+            help="how the winner is found: by votes, by tests that agents write, or one writes from all answers",
+        ),
+        argument(
+            "--max-usd",
+            metavar="USD",
+            type=dollars,
+            help="what a run may cost; of batch: all together, and no run begins that could pass it",
+        ),
+    ),
+    "output": (
+        argument("--automation", action="store_true", help="few, stable lines for programs that read them"),
+        argument("--output-file", metavar="FILE", type=Path, help="also write the final answer here"),
+        argument("--quiet", action="store_true", help="print the answer, and errors, and nothing else"),
+        argument("--json", action="store_true", help="print the result as one JSON document, as get_result gives it"),
+        argument("--plain", action="store_true", help="sentences instead of the live view, as for screen readers"),
+        argument("--no-display", action="store_true", help="show nothing until the result"),
+        argument("--no-logs", action="store_true", help="leave nothing on disk but the output file"),
+        argument(
+            "--notify",
+            metavar="COMMAND",
+            type=_split_words,
+            default=(),
+            help="start this when the run has ended, without a shell; MASSGEN_RUN_ID, _STATE, _OUTCOME, _COST tell of it",
+        ),
+        argument("--debug", action="store_true", help="show every log line, with tracebacks"),
+    ),
+    "sessions": (
+        argument("--session-id", metavar="ID", help="go on with this session"),
+        argument(
+            "--changes-of", metavar="winner|AGENT", help="begin with what it changed in the session and is not applied"
+        ),
+        argument("--list-sessions", action="store_true", help="list the sessions of this directory"),
+        argument(
+            "--background",
+            action="store_true",
+            help="start the run, print its id, and leave it to a process of its own",
+        ),
+        argument("--resume", metavar="ID", help="go on with a run whose process was killed"),
+    ),
+    "many questions: massgen batch FILE": (
+        argument("--batch", action="store_true", help=argparse.SUPPRESS),
+        argument(
+            "--concurrency", metavar="N", type=counting_number, help=f"so many runs at once; default: {CONCURRENCY}"
+        ),
+        argument("--max-usd-each", metavar="USD", type=dollars, help="for each run, instead of its config's"),
+    ),
+    "set-up": (
+        argument("--init", action="store_true", help="set up a config in a short dialogue"),
+        argument("--validate", metavar="FILE", help="check a config: show every error, run nothing"),
+        *OF_EVERY_PROGRAM,
+    ),
+}
+"""What may be given, by the headings of the help."""
+
+
+def make_parser() -> Parser:
+    return _Parser(
+        ARGUMENTS,
+        prog="massgen",
+        description="Ask a team of LLM agents; they answer, read each other and vote.",
+        epilog=MANUAL,
+    )

@@ -4,18 +4,18 @@ import argparse
 import re
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import get_args
 
-from massgen_mcp import __version__
 from massgen_mcp.cli.command_line import (
-    SHELLS,
-    Manual,
+    OF_EVERY_PROGRAM,
+    Argument,
+    ArgumentGroups,
     Parser,
-    PrintCompletion,
     answer_shell,
+    argument,
     counting_number,
     whole_number,
 )
@@ -74,20 +74,6 @@ files:
   runs.sqlite3                 in it, which runs there are
 """
 
-HTTP_OPTIONS = (
-    "host",
-    "port",
-    "token_file",
-    "people",
-    "pages",
-    "allowed_host",
-    "public_url",
-    "oauth_issuer",
-    "oauth_subject",
-    "oauth_scope",
-    "oauth_jwks_url",
-    "oauth_introspection_url",
-)
 ASKING = ("ask", "run")
 """What people try who want to ask something."""
 VIEWS = ("summary", "full", "votes", "diff")
@@ -119,9 +105,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     options = parser.parse(arguments)
     options.verb = options.verb or "serve"
     if options.verb == "serve" and options.transport == "stdio":
-        for option in HTTP_OPTIONS:
-            if getattr(options, option) not in (None, [], False):
-                parser.error(f"--{option.replace('_', '-')} goes with --transport http")
+        for (option, *_), _ in OF_THE_SERVER[OVER_HTTP]:
+            if getattr(options, option.removeprefix("--").replace("-", "_")) not in (None, [], False):
+                parser.error(f"{option} goes with --transport http")
     _check_together(parser.of_verb(options), options)
     options.host, options.port = options.host or "127.0.0.1", options.port or 0
     return options
@@ -146,186 +132,6 @@ def _check_together(parser: Parser, given: argparse.Namespace) -> None:
             parser.error("--json prints events, --plain sentences; leave one of them out")
         case _:
             pass
-
-
-def make_parser() -> Parser:
-    parser = _Parser(
-        prog="massgen-mcp",
-        description="Serve MCP tools that delegate a hard question to a team of LLM agents, and operate their runs.",
-        epilog=MANUAL,
-        formatter_class=Manual,
-        allow_abbrev=False,
-    )
-    parser.add_argument("--version", action="version", version=__version__)
-    parser.add_argument("--transport", choices=["stdio", "http"], default="stdio", help="how clients reach the server")
-    _add_http(parser)
-    parser.add_argument(
-        "--completion", action=PrintCompletion, choices=SHELLS, help="print completion code, to be evaluated by a shell"
-    )
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=_Parser)
-
-    def plain_verb(name: str) -> argparse.ArgumentParser:
-        return verbs.add_parser(name, help=VERBS[name], description=VERBS[name], allow_abbrev=False)
-
-    def verb(name: str) -> argparse.ArgumentParser:
-        made = plain_verb(name)
-        made.add_argument("--json", action="store_true", help="one JSON document on standard output")
-        return made
-
-    def about_run(name: str) -> argparse.ArgumentParser:
-        made = verb(name)
-        made.add_argument("run_id", metavar="ID", help="the run's id, or the beginning of it that no other run has")
-        return made
-
-    plain_verb("demo")
-    meant = "first make the list of runs again from their directories, after runs.sqlite3 was lost or damaged"
-    made = verb("doctor")
-    made.add_argument("--rebuild", action="store_true", help=meant)
-    made.add_argument("--config", metavar="FILE", help="try the checks of this config; else of the one that is found")
-    for name in ("install", "uninstall"):
-        made = verb(name)
-        made.add_argument("client", metavar="CLIENT", choices=CLIENTS, help=", ".join(CLIENTS))
-        made.add_argument("--scope", choices=SCOPES, default="user", help="for all your projects, or this one (user)")
-        made.add_argument("--name", metavar="ENTRY", type=_entry_name, default="massgen", help="of the entry (massgen)")
-        if name == "install":
-            meant = "pass this variable on, too; those of known providers that are set here always are"
-            made.add_argument("--key", metavar="VARIABLE", type=_variable, action="append", default=[], help=meant)
-            made.add_argument("--print", "--dry-run", action="store_true", help="print the entry, write nothing")
-    plain_verb("acp")
-    verb("check-adapter").add_argument("name", metavar="NAME", help="the adapter's, as `type` names it")
-    configs = verb("configs")
-    configs.add_argument("name", metavar="NAME", nargs="?", help="show this one in full")
-    configs.add_argument("--schema", action="store_true", help="print the JSON schema of a config, for editors")
-    trust = verb("trust")
-    trust.add_argument("path", metavar="PATH", nargs="?", help="the config, or the directory in whose .massgen it is")
-    trust.add_argument("--list", action="store_true", help="list what was accepted")
-    trust.add_argument("--forget", metavar="PATH", help="take back what was accepted, with its keys")
-    start = verb("start")
-    start.add_argument("question", metavar="QUESTION", help="the whole task")
-    start.add_argument("--config", metavar="FILE", help="the team, as massgen finds it")
-    start.add_argument("--model", metavar="MODEL", action="append", default=[], help="one agent each, as backend/model")
-    meant = "upload this directory: agents change copies, and massgen-mcp apply brings changes back here"
-    start.add_argument("--context", metavar="DIR", type=Path, action="append", default=[], help=meant)
-    start.add_argument("--check", metavar="COMMAND", action="append", default=[], help="a command that tests changes")
-    start.add_argument("--max-usd", metavar="USD", type=_float_argument, help="budget, in US dollars")
-    start.add_argument("--idempotency-key", metavar="KEY", help="same key and request: same run")
-    runs = verb("runs")
-    runs.add_argument("--state", choices=get_args(RunStatus), help="only runs in this state")
-    runs.add_argument("--session", metavar="NAME", help="only turns of this session")
-    runs.add_argument("--since", type=_moment, metavar="WHEN", help="only runs started since: 2026-11-21, 36h, 7d")
-    runs.add_argument("--limit", type=counting_number, default=20, metavar="N", help="at most so many (20)")
-    about_run("status")
-    wait = about_run("wait")
-    wait.add_argument(
-        "--timeout", type=_float_argument, metavar="SECONDS", help="wait no longer than this; default: no limit"
-    )
-    watch = about_run("watch")
-    watch.add_argument("--plain", action="store_true", help="sentences instead of the live view, for screen readers")
-    result = about_run("result")
-    result.add_argument(
-        "--view",
-        choices=VIEWS,
-        help="full: every answer; votes: no answer; diff: the patch (summary)",
-    )
-    result.add_argument(
-        "--agent",
-        metavar="NAME",
-        help="the latest answer of one agent, by the id of its config; with --view diff its patch",
-    )
-    report = about_run("report")
-    report.add_argument("--open", action="store_true", help="open it in the browser")
-    report.add_argument("--output", metavar="FILE", type=Path, help="write it to this file")
-    report.add_argument(
-        "--redact", action="store_true", help="leave out everything that people, models and tools wrote"
-    )
-    apply = about_run("apply")
-    apply.add_argument("--dry-run", action="store_true", help="only say what would be changed")
-    apply.add_argument("--agent", metavar="NAME", help="what this agent changed, instead of the winner")
-    only = "only what was changed at these paths; PATH#2 is the second hunk of a file in the shown diff"
-    apply.add_argument("--paths", metavar="PATH", nargs="+", default=[], help=only)
-    apply.add_argument("--branch", metavar="NAME", help="commit it to this new branch, and leave the files alone")
-    apply.add_argument("--all", action="store_true", help="with --branch: a branch NAME/AGENT for each agent's changes")
-    meant = "where on this machine the run's directory is, if it was another machine's or a clone"
-    apply.add_argument("--directory", metavar="DIR", type=Path, help=meant)
-    apply.add_argument("--undo", action="store_true", help="take back what was applied last")
-    mark = about_run("mark")
-    mark.add_argument("verdict", metavar="VERDICT", nargs="?", choices=["right", "wrong"], help="right or wrong")
-    mark.add_argument("--agent", metavar="NAME", help="what this agent said, by the id of its config")
-    mark.add_argument("--note", metavar="TEXT", help="why")
-    mark.add_argument("--undo", action="store_true", help="take back what was noted")
-    answer = about_run("answer")
-    answer.add_argument("text", metavar="TEXT", help="the answer")
-    more = about_run("raise-budget")
-    more.add_argument("usd", metavar="USD", type=_float_argument, help="the new max_usd, in US dollars")
-    about_run("resume")
-    about_run("cancel")
-    stats = verb("stats")
-    stats.add_argument("--since", type=_moment, metavar="WHEN", help="only runs started since: 2026-11-21, 36h, 7d")
-    stats.add_argument("--team", type=_model_names, metavar="MODELS", help="only runs of exactly these models: a,b")
-    stats.add_argument("--config", metavar="NAME", help="only runs of this config, in the words of `runs --json`")
-    stats.add_argument("--model", metavar="MODEL", help="only runs in which this model took part")
-    meant = "write them as a page, to FILE or into the state directory, and name it"
-    stats.add_argument("--html", metavar="FILE", type=Path, nargs="?", const=Path(), help=meant)
-    stats.add_argument("--open", action="store_true", help="write the page, and open it in the browser")
-    web = verb("web")
-    web.add_argument(
-        "--port", metavar="N", dest="web_port", type=whole_number, default=0, help="port to listen on; else a free one"
-    )
-    web.add_argument("--open", action="store_true", help="open it in the browser")
-    export = about_run("export")
-    export.add_argument("--to", metavar="FILE", type=Path, help="a new file (ID.tar.gz, here)")
-    taken = verb("import")
-    taken.add_argument("file", metavar="FILE", type=Path, help="what export has written")
-    meant = "also a run that left this store as this file, and was imported nowhere else"
-    taken.add_argument("--back", action="store_true", help=meant)
-    taken.add_argument("--owner", metavar="NAME", help="whose it is here, of the people on a server; '' for nobody's")
-    audit = verb("audit")
-    audit.add_argument("--person", metavar="NAME", help="only what this one did")
-    audit.add_argument("--run", metavar="ID", help="only what was done to this run")
-    audit.add_argument("--limit", type=counting_number, default=100, metavar="N", help="at most so many (100)")
-    prune = verb("prune")
-    prune.add_argument("run_ids", metavar="ID", nargs="*", help="delete these runs, wherever they lie")
-    prune.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
-    prune.add_argument(
-        "--older-than", type=_float_argument, metavar="DAYS", help="in place of both limits; not with ID"
-    )
-    worker = plain_verb("worker")
-    worker.add_argument(
-        "--pools", metavar="NAMES", type=_names_argument, default=("default",), help="serve these: a,b (default)"
-    )
-    worker.add_argument("--concurrency", metavar="N", type=counting_number, default=50, help="runs at once (50)")
-    store = plain_verb("store")
-    store.add_argument("action", metavar="ACTION", choices=["upgrade"], help="upgrade")
-    for made in (parser, start, apply, export, taken, worker, store):
-        meant = "where runs are kept: postgresql://...; without a password here, as everybody can see it (unset)"
-        made.add_argument("--store", metavar="URL", default=argparse.SUPPRESS, help=meant)
-    for made in (parser, worker):
-        meant = "how what is told on standard error looks (text)"
-        made.add_argument("--log-format", choices=["text", "json"], default="text", help=meant)
-    plain_verb("hook").add_argument("directory", metavar="DIRECTORY", help="where the plugin keeps its data")
-    return parser
-
-
-def _add_http(parser: argparse.ArgumentParser) -> None:
-    http = parser.add_argument_group("with --transport http", "one server for many clients")
-    http.add_argument("--host", metavar="ADDRESS", help="address to listen on (127.0.0.1); any other needs a token")
-    http.add_argument("--port", metavar="N", type=whole_number, help="port to listen on; without it, or 0, a free one")
-    http.add_argument("--token-file", type=Path, metavar="FILE", help="the bearer token; else MASSGEN_MCP_HTTP_TOKEN")
-    http.add_argument("--people", metavar="FILE", help="who may come, each with runs of his own (docs/serving.md)")
-    http.add_argument("--pages", action="store_true", help="show runs in browsers, too, to whoever has a token")
-    http.add_argument(
-        "--allowed-host", metavar="NAME", action="append", default=[], help="a name that clients call it by"
-    )
-    http.add_argument(
-        "--public-url", metavar="URL", help="what clients call it, with a proxy before it: https://HOST/mcp"
-    )
-    http.add_argument("--oauth-issuer", metavar="URL", help="take tokens of this authorization server for --public-url")
-    http.add_argument("--oauth-subject", metavar="SUB", action="append", default=[], help="who may come; acts as you")
-    http.add_argument(
-        "--oauth-scope", metavar="SCOPE", action="append", default=[], help="what a token must be good for"
-    )
-    http.add_argument("--oauth-jwks-url", metavar="URL", help="the issuer's keys, where it does not say that itself")
-    http.add_argument("--oauth-introspection-url", metavar="URL", help="ask there about tokens that are not signed")
 
 
 def _entry_name(text: str) -> str:
@@ -369,3 +175,253 @@ def _float_argument(text: str) -> float:
     if not 0 <= number < float("inf"):
         raise argparse.ArgumentTypeError("expected a number, 0 or more")
     return number
+
+
+JSON = argument("--json", action="store_true", help="one JSON document on standard output")
+RUN = argument("run_id", metavar="ID", help="the run's id, or the beginning of it that no other run has")
+OF_RUN = (JSON, RUN)
+SINCE = argument("--since", type=_moment, metavar="WHEN", help="only runs started since: 2026-11-21, 36h, 7d")
+STORE = argument(
+    "--store",
+    metavar="URL",
+    default=argparse.SUPPRESS,
+    help="where runs are kept: postgresql://...; without a password here, as everybody can see it (unset)",
+)
+LOG_FORMAT = argument(
+    "--log-format",
+    choices=["text", "json"],
+    default="text",
+    help="how what is told on standard error looks (text)",
+)
+OF_CLIENT = (
+    JSON,
+    argument("client", metavar="CLIENT", choices=CLIENTS, help=", ".join(CLIENTS)),
+    argument("--scope", choices=SCOPES, default="user", help="for all your projects, or this one (user)"),
+    argument("--name", metavar="ENTRY", type=_entry_name, default="massgen", help="of the entry (massgen)"),
+)
+
+OVER_HTTP = "with --transport http, one server for many clients"
+OF_THE_SERVER: ArgumentGroups = {
+    "": (
+        *OF_EVERY_PROGRAM,
+        argument("--transport", choices=["stdio", "http"], default="stdio", help="how clients reach the server"),
+        STORE,
+        LOG_FORMAT,
+    ),
+    OVER_HTTP: (
+        argument("--host", metavar="ADDRESS", help="address to listen on (127.0.0.1); any other needs a token"),
+        argument("--port", metavar="N", type=whole_number, help="port to listen on; without it, or 0, a free one"),
+        argument("--token-file", type=Path, metavar="FILE", help="the bearer token; else MASSGEN_MCP_HTTP_TOKEN"),
+        argument("--people", metavar="FILE", help="who may come, each with runs of his own (docs/serving.md)"),
+        argument("--pages", action="store_true", help="show runs in browsers, too, to whoever has a token"),
+        argument("--allowed-host", metavar="NAME", action="append", default=[], help="a name that clients call it by"),
+        argument("--public-url", metavar="URL", help="what clients call it, with a proxy before it: https://HOST/mcp"),
+        argument("--oauth-issuer", metavar="URL", help="take tokens of this authorization server for --public-url"),
+        argument("--oauth-subject", metavar="SUB", action="append", default=[], help="who may come; acts as you"),
+        argument("--oauth-scope", metavar="SCOPE", action="append", default=[], help="what a token must be good for"),
+        argument("--oauth-jwks-url", metavar="URL", help="the issuer's keys, where it does not say that itself"),
+        argument("--oauth-introspection-url", metavar="URL", help="ask there about tokens that are not signed"),
+    ),
+}
+
+OF_VERBS: Mapping[str, Sequence[Argument]] = {
+    "demo": (),
+    "doctor": (
+        JSON,
+        argument(
+            "--rebuild",
+            action="store_true",
+            help="first make the list of runs again from their directories, after runs.sqlite3 was lost or damaged",
+        ),
+        argument("--config", metavar="FILE", help="try the checks of this config; else of the one that is found"),
+    ),
+    "install": (
+        *OF_CLIENT,
+        argument(
+            "--key",
+            metavar="VARIABLE",
+            type=_variable,
+            action="append",
+            default=[],
+            help="pass this variable on, too; those of known providers that are set here always are",
+        ),
+        argument("--print", "--dry-run", action="store_true", help="print the entry, write nothing"),
+    ),
+    "uninstall": OF_CLIENT,
+    "acp": (),
+    "check-adapter": (JSON, argument("name", metavar="NAME", help="the adapter's, as `type` names it")),
+    "configs": (
+        JSON,
+        argument("name", metavar="NAME", nargs="?", help="show this one in full"),
+        argument("--schema", action="store_true", help="print the JSON schema of a config, for editors"),
+    ),
+    "trust": (
+        JSON,
+        argument("path", metavar="PATH", nargs="?", help="the config, or the directory in whose .massgen it is"),
+        argument("--list", action="store_true", help="list what was accepted"),
+        argument("--forget", metavar="PATH", help="take back what was accepted, with its keys"),
+    ),
+    "start": (
+        JSON,
+        argument("question", metavar="QUESTION", help="the whole task"),
+        argument("--config", metavar="FILE", help="the team, as massgen finds it"),
+        argument("--model", metavar="MODEL", action="append", default=[], help="one agent each, as backend/model"),
+        argument(
+            "--context",
+            metavar="DIR",
+            type=Path,
+            action="append",
+            default=[],
+            help="upload this directory: agents change copies, and massgen-mcp apply brings changes back here",
+        ),
+        argument("--check", metavar="COMMAND", action="append", default=[], help="a command that tests changes"),
+        argument("--max-usd", metavar="USD", type=_float_argument, help="budget, in US dollars"),
+        argument("--idempotency-key", metavar="KEY", help="same key and request: same run"),
+        STORE,
+    ),
+    "runs": (
+        JSON,
+        argument("--state", choices=get_args(RunStatus), help="only runs in this state"),
+        argument("--session", metavar="NAME", help="only turns of this session"),
+        SINCE,
+        argument("--limit", type=counting_number, default=20, metavar="N", help="at most so many (20)"),
+    ),
+    "status": OF_RUN,
+    "wait": (
+        *OF_RUN,
+        argument(
+            "--timeout", type=_float_argument, metavar="SECONDS", help="wait no longer than this; default: no limit"
+        ),
+    ),
+    "watch": (
+        *OF_RUN,
+        argument("--plain", action="store_true", help="sentences instead of the live view, for screen readers"),
+    ),
+    "result": (
+        *OF_RUN,
+        argument("--view", choices=VIEWS, help="full: every answer; votes: no answer; diff: the patch (summary)"),
+        argument(
+            "--agent",
+            metavar="NAME",
+            help="the latest answer of one agent, by the id of its config; with --view diff its patch",
+        ),
+    ),
+    "report": (
+        *OF_RUN,
+        argument("--open", action="store_true", help="open it in the browser"),
+        argument("--output", metavar="FILE", type=Path, help="write it to this file"),
+        argument("--redact", action="store_true", help="leave out everything that people, models and tools wrote"),
+    ),
+    "apply": (
+        *OF_RUN,
+        argument("--dry-run", action="store_true", help="only say what would be changed"),
+        argument("--agent", metavar="NAME", help="what this agent changed, instead of the winner"),
+        argument(
+            "--paths",
+            metavar="PATH",
+            nargs="+",
+            default=[],
+            help="only what was changed at these paths; PATH#2 is the second hunk of a file in the shown diff",
+        ),
+        argument("--branch", metavar="NAME", help="commit it to this new branch, and leave the files alone"),
+        argument("--all", action="store_true", help="with --branch: a branch NAME/AGENT for each agent's changes"),
+        argument(
+            "--directory",
+            metavar="DIR",
+            type=Path,
+            help="where on this machine the run's directory is, if it was another machine's or a clone",
+        ),
+        argument("--undo", action="store_true", help="take back what was applied last"),
+        STORE,
+    ),
+    "mark": (
+        *OF_RUN,
+        argument("verdict", metavar="VERDICT", nargs="?", choices=["right", "wrong"], help="right or wrong"),
+        argument("--agent", metavar="NAME", help="what this agent said, by the id of its config"),
+        argument("--note", metavar="TEXT", help="why"),
+        argument("--undo", action="store_true", help="take back what was noted"),
+    ),
+    "answer": (*OF_RUN, argument("text", metavar="TEXT", help="the answer")),
+    "raise-budget": (
+        *OF_RUN,
+        argument("usd", metavar="USD", type=_float_argument, help="the new max_usd, in US dollars"),
+    ),
+    "resume": OF_RUN,
+    "cancel": OF_RUN,
+    "stats": (
+        JSON,
+        SINCE,
+        argument("--team", type=_model_names, metavar="MODELS", help="only runs of exactly these models: a,b"),
+        argument("--config", metavar="NAME", help="only runs of this config, in the words of `runs --json`"),
+        argument("--model", metavar="MODEL", help="only runs in which this model took part"),
+        argument(
+            "--html",
+            metavar="FILE",
+            type=Path,
+            nargs="?",
+            const=Path(),
+            help="write them as a page, to FILE or into the state directory, and name it",
+        ),
+        argument("--open", action="store_true", help="write the page, and open it in the browser"),
+    ),
+    "web": (
+        JSON,
+        argument(
+            "--port",
+            metavar="N",
+            dest="web_port",
+            type=whole_number,
+            default=0,
+            help="port to listen on; else a free one",
+        ),
+        argument("--open", action="store_true", help="open it in the browser"),
+    ),
+    "export": (*OF_RUN, argument("--to", metavar="FILE", type=Path, help="a new file (ID.tar.gz, here)"), STORE),
+    "import": (
+        JSON,
+        argument("file", metavar="FILE", type=Path, help="what export has written"),
+        argument(
+            "--back",
+            action="store_true",
+            help="also a run that left this store as this file, and was imported nowhere else",
+        ),
+        argument("--owner", metavar="NAME", help="whose it is here, of the people on a server; '' for nobody's"),
+        STORE,
+    ),
+    "audit": (
+        JSON,
+        argument("--person", metavar="NAME", help="only what this one did"),
+        argument("--run", metavar="ID", help="only what was done to this run"),
+        argument("--limit", type=counting_number, default=100, metavar="N", help="at most so many (100)"),
+    ),
+    "prune": (
+        JSON,
+        argument("run_ids", metavar="ID", nargs="*", help="delete these runs, wherever they lie"),
+        argument("--dry-run", action="store_true", help="only say what would be deleted"),
+        argument("--older-than", type=_float_argument, metavar="DAYS", help="in place of both limits; not with ID"),
+    ),
+    "worker": (
+        argument(
+            "--pools", metavar="NAMES", type=_names_argument, default=("default",), help="serve these: a,b (default)"
+        ),
+        argument("--concurrency", metavar="N", type=counting_number, default=50, help="runs at once (50)"),
+        STORE,
+        LOG_FORMAT,
+    ),
+    "store": (argument("action", metavar="ACTION", choices=["upgrade"], help="upgrade"), STORE),
+    "hook": (argument("directory", metavar="DIRECTORY", help="where the plugin keeps its data"),),
+}
+"""Of each verb, in the order of the help."""
+
+
+def make_parser() -> Parser:
+    parser = _Parser(
+        OF_THE_SERVER,
+        prog="massgen-mcp",
+        description="Serve MCP tools that delegate a hard question to a team of LLM agents, and operate their runs.",
+        epilog=MANUAL,
+    )
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=_Parser)
+    for name, arguments in OF_VERBS.items():
+        verbs.add_parser(name, groups={"": arguments}, help=VERBS[name], description=VERBS[name])
+    return parser

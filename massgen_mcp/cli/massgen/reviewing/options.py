@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal, get_args
 
-from massgen_mcp.cli.command_line import Manual, Parser, answer_shell, whole_number
+from massgen_mcp.cli.command_line import ArgumentGroups, Parser, answer_shell, argument, whole_number
 from massgen_mcp.cli.exits import EXIT_EXECUTION
 from massgen_mcp.cli.massgen.options import Options, dollars, model_names
 
@@ -85,54 +85,66 @@ def parse(arguments: Sequence[str]) -> ReviewOptions:
     return ReviewOptions(team, **{one.name: getattr(given, one.name) for one in fields(ReviewOptions)[1:]})
 
 
+ARGUMENTS: ArgumentGroups = {
+    "the change": (
+        argument("--diff", metavar="FILE", help="a unified diff; - reads it from standard input"),
+        argument("--branch", metavar="BASE", help="this working tree since it left BASE; default: the main branch"),
+        argument("--pr", metavar="N", type=whole_number, help="pull request N of the remote `origin`"),
+        argument(
+            "--text-only",
+            action="store_true",
+            help="show agents no files, and run nothing; so it is with --diff and --pr",
+        ),
+        argument(
+            "--evidence",
+            metavar="FILE",
+            type=Path,
+            help="what was printed where the change was run, such as by its tests",
+        ),
+    ),
+    "the team": (
+        argument("--config", metavar="PATH|@examples/NAME", help="the team"),
+        argument(
+            "--models", metavar="MODEL,...", type=model_names, action="extend", default=[], help="one agent per model"
+        ),
+        argument("--num-agents", metavar="N", type=whole_number, help="this many, which take the models in turn"),
+        argument("--max-usd", metavar="USD", type=dollars, help="for all; default: budget.max_usd of the config"),
+    ),
+    "output": (
+        argument("--format", choices=get_args(Format), default="markdown", help="of standard output"),
+        argument(
+            "--output-file",
+            metavar="FILE",
+            dest="output_files",
+            type=Path,
+            action="append",
+            default=[],
+            help="also write it here, as .md, .json or .sarif says; may be repeated",
+        ),
+        argument(
+            "--fail-on",
+            choices=get_args(FailOn),
+            default="blocker",
+            help="exit with 1 for what is proven; or also for what is not refuted and as severe; default: blocker",
+        ),
+        argument(
+            "--previous",
+            metavar="FILE",
+            type=Path,
+            help="the last report of this change: what it says is not said again",
+        ),
+        argument("--dry-run", action="store_true", help="say what would be reviewed, and ask nobody"),
+        argument("--no-logs", action="store_true", help="leave nothing on disk but the output files"),
+        argument("--debug", action="store_true", help=argparse.SUPPRESS),
+    ),
+}
+"""What may be given, by the headings of the help."""
+
+
 def make_parser() -> Parser:
-    parser = _Parser(
+    return _Parser(
+        ARGUMENTS,
         prog="massgen review",
         description="Review a change by several models, and have what they find refuted or proven.",
         epilog=MANUAL,
-        formatter_class=Manual,
-        allow_abbrev=False,
     )
-    change = parser.add_argument_group("the change")
-    change.add_argument("--diff", metavar="FILE", help="a unified diff; - reads it from standard input")
-    change.add_argument(
-        "--branch", metavar="BASE", help="this working tree since it left BASE; default: the main branch"
-    )
-    change.add_argument("--pr", metavar="N", type=whole_number, help="pull request N of the remote `origin`")
-    change.add_argument(
-        "--text-only", action="store_true", help="show agents no files, and run nothing; so it is with --diff and --pr"
-    )
-    change.add_argument(
-        "--evidence", metavar="FILE", type=Path, help="what was printed where the change was run, such as by its tests"
-    )
-    team = parser.add_argument_group("the team")
-    team.add_argument("--config", metavar="PATH|@examples/NAME", help="the team")
-    team.add_argument(
-        "--models", metavar="MODEL,...", type=model_names, action="extend", default=[], help="one agent per model"
-    )
-    team.add_argument("--num-agents", metavar="N", type=whole_number, help="this many, which take the models in turn")
-    team.add_argument("--max-usd", metavar="USD", type=dollars, help="for all; default: budget.max_usd of the config")
-    output = parser.add_argument_group("output")
-    output.add_argument("--format", choices=get_args(Format), default="markdown", help="of standard output")
-    output.add_argument(
-        "--output-file",
-        metavar="FILE",
-        dest="output_files",
-        type=Path,
-        action="append",
-        default=[],
-        help="also write it here, as .md, .json or .sarif says; may be repeated",
-    )
-    output.add_argument(
-        "--fail-on",
-        choices=get_args(FailOn),
-        default="blocker",
-        help="exit with 1 for what is proven; or also for what is not refuted and as severe; default: blocker",
-    )
-    output.add_argument(
-        "--previous", metavar="FILE", type=Path, help="the last report of this change: what it says is not said again"
-    )
-    output.add_argument("--dry-run", action="store_true", help="say what would be reviewed, and ask nobody")
-    output.add_argument("--no-logs", action="store_true", help="leave nothing on disk but the output files")
-    output.add_argument("--debug", action="store_true", help=argparse.SUPPRESS)
-    return parser
