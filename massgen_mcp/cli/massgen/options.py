@@ -322,7 +322,8 @@ ARGUMENTS: ArgumentGroups = {
             metavar="=sha256:DIGEST",
             nargs="?",  # for the help alone: see `_with_whole_trust`
             type=_trust,
-            help="accept what the config asks for, and remember it; with =sha256:... only that version, for this call only",
+            help="accept what the config asks for, and remember it; with =sha256:... only that version, for this call "
+            "only",
         ),
         argument("--select", action="store_true", help="choose the config from a list"),
         argument(
@@ -377,7 +378,8 @@ ARGUMENTS: ArgumentGroups = {
             metavar="COMMAND",
             type=_split_words,
             default=(),
-            help="start this when the run has ended, without a shell; MASSGEN_RUN_ID, _STATE, _OUTCOME, _COST tell of it",
+            help="start this when the run has ended, without a shell; MASSGEN_RUN_ID, _STATE, _OUTCOME, _COST tell of "
+            "it",
         ),
         argument("--debug", action="store_true", help="show every log line, with tracebacks"),
     ),
