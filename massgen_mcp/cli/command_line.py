@@ -51,12 +51,12 @@ _DASHES = ("\N{EM DASH}", "\N{EN DASH}", "\N{MINUS SIGN}")
 """What an editor makes of two hyphens."""
 
 
-Argument = tuple[tuple[str, ...], Mapping[str, Any]]
-ArgumentGroups = Mapping[str, Sequence[Argument]]
+CommandArgument = tuple[tuple[str, ...], Mapping[str, Any]]
+ArgumentGroups = Mapping[str, Sequence[CommandArgument]]
 """By the heading that they have in the help; none: as argparse heads them."""
 
 
-def argument(*names: str, **how: Any) -> Argument:  # noqa: ANN401 - as argparse
+def argument(*names: str, **how: Any) -> CommandArgument:  # noqa: ANN401 - as argparse
     """What `add_argument` of argparse takes, for a table."""
     return names, how
 

@@ -11,7 +11,7 @@ from typing import get_args
 
 from massgen_mcp.cli.command_line import (
     OF_EVERY_PROGRAM,
-    Argument,
+    CommandArgument,
     ArgumentGroups,
     Parser,
     answer_shell,
@@ -224,7 +224,7 @@ OF_THE_SERVER: ArgumentGroups = {
     ),
 }
 
-OF_VERBS: Mapping[str, Sequence[Argument]] = {
+OF_VERBS: Mapping[str, Sequence[CommandArgument]] = {
     "demo": (),
     "doctor": (
         JSON,
