@@ -11,8 +11,8 @@ from typing import get_args
 
 from massgen_mcp.cli.command_line import (
     OF_EVERY_PROGRAM,
-    CommandArgument,
     ArgumentGroups,
+    CommandArgument,
     Parser,
     answer_shell,
     argument,
