@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -34,28 +34,10 @@ class ChangeStep:
     like: str | None = None
 
 
-StepRow: TypeAlias = tuple[str, TreeFile | None, TreeFile | None, int | None]
-"""A step for JSON."""
-
-
-def as_row(step: ChangeStep) -> StepRow:
-    return (step.path, step.old, step.new, step.permissions)
-
-
-def of_row(row: StepRow) -> ChangeStep:
-    path, old, new, permissions = row
-    return ChangeStep(path, old and TreeFile(*old), new and TreeFile(*new), permissions)
-
-
 def steps_between(before: Mapping[bytes, TreeFile], after: Mapping[bytes, TreeFile]) -> list[ChangeStep]:
     """What makes the files of one tree those of another."""
     paths = [path for path in {**before, **after} if before.get(path) != after.get(path)]
     return [ChangeStep(os.fsdecode(path), before.get(path), after.get(path)) for path in paths]
-
-
-def in_order(steps: Iterable[ChangeStep]) -> tuple[ChangeStep, ...]:
-    """As they can be done one after the other: what is removed makes room for what is made."""
-    return tuple(sorted(steps, key=lambda step: (step.new is not None, step.path)))
 
 
 def parents_of(path: str) -> list[str]:
@@ -122,7 +104,9 @@ class Intent:
 def planned(name: str, root: Path, steps: Iterable[ChangeStep]) -> IntentPart:
     """What has to be done in `root` for these steps. Raises `OSError` where it cannot be looked at."""
     with HeldDirectory.open(root) as held:
-        ordered = tuple(_as_it_is(held, step) for step in in_order(steps))
+        # As they can be done one after the other: what is removed makes room for what is made.
+        in_order = sorted(steps, key=lambda step: (step.new is not None, step.path))
+        ordered = tuple(_as_it_is(held, step) for step in in_order)
         removed = {step.path for step in ordered if step.new is None}
         above_made = {parent for step in ordered if step.new is not None for parent in parents_of(step.path)}
         emptied = tuple(sorted({parent for path in removed for parent in parents_of(path)} - above_made))
@@ -137,7 +121,10 @@ def _as_it_is(held: HeldDirectory, step: ChangeStep) -> ChangeStep:
 
 
 def write_intent(file: Path, intent: Intent) -> None:
-    parts = [{**asdict(part), "steps": [as_row(step) for step in part.steps]} for part in intent.parts]
+    parts = [
+        {**asdict(part), "steps": [(step.path, step.old, step.new, step.permissions) for step in part.steps]}
+        for part in intent.parts
+    ]
     document = {"v": INTENT_VERSION, "phase": intent.phase, "parts": parts, "told": intent.facts}
     write_durably(file, json.dumps(document).encode())
 
@@ -162,7 +149,10 @@ def _part(document: dict[str, Any]) -> IntentPart:
     return IntentPart(
         document["name"],
         document["root"],
-        tuple(map(of_row, document["steps"])),
+        tuple(
+            ChangeStep(path, old and TreeFile(*old), new and TreeFile(*new), permissions)
+            for path, old, new, permissions in document["steps"]
+        ),
         tuple(document["make"]),
         tuple(document["emptied"]),
         document["staging"],

@@ -189,7 +189,16 @@ class RunHistory:
             case ToolStarted():
                 self._shown_tools[event.call_id] = event.shown
             case ToolFinished():
-                self._add_tool(at, event)
+                self.tools.append(
+                    PageToolCall(
+                        agent=event.agent,
+                        start=self.since(at - event.seconds),
+                        end=self.since(at),
+                        name=event.name,
+                        shown=self._shown_tools.pop(event.call_id, ""),
+                        failed=event.is_error,
+                    )
+                )
             case BaseTaken(tree=str(tree)):
                 self.authors[tree] = None
             case CheckFinished():
@@ -265,18 +274,6 @@ class RunHistory:
         agent = getattr(event, "agent", None)
         say, detail = sentence.text, sentence.detail
         self.moments.append(PageMoment(at=self.since(at), agent=agent, say=say, detail=detail, kind=kind))
-
-    def _add_tool(self, at: float, event: ToolFinished) -> None:
-        self.tools.append(
-            PageToolCall(
-                agent=event.agent,
-                start=self.since(at - event.seconds),
-                end=self.since(at),
-                name=event.name,
-                shown=self._shown_tools.pop(event.call_id, ""),
-                failed=event.is_error,
-            )
-        )
 
     def _send(self, at: float, event: RoundStarted | BallotChanged | MessagesShown | PresentationStarted) -> None:
         self.sent.append(Past(at, self._attempt, event))

@@ -194,14 +194,9 @@ def _resource_error(error: ResourceError) -> ResourceError:
         case PathRefused():
             return ResourceNotFoundError(str(cause))
         case ValidationError():
-            return ResourceNotFoundError(f"invalid_arguments: {_first_fault(cause)}")
+            return ResourceNotFoundError(f"invalid_arguments: {_problems_text(cause)}")
         case _:
             return error
-
-
-def _first_fault(error: ValidationError) -> str:
-    fault = error.errors(include_url=False)[0]
-    return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
 
 
 logger = logging.getLogger(__name__)

@@ -33,14 +33,6 @@ def run_uri(run_id: str, view: RunResource, rest: str = "") -> str:
     return f"{SCHEME}runs/{run_id}/{view}{rest}"
 
 
-def artifact_uri(run_id: str, path: str) -> str:
-    return run_uri(run_id, "artifacts", f"/{quote(path)}")
-
-
-def config_uri(name: str) -> str:
-    return f"{SCHEME}configs/{quote(name)}"
-
-
 def run_in(uri: str) -> tuple[str, RunResource] | None:
     """The run that a resource shows, and what of it; None for anything else."""
     found = _OF_A_RUN.fullmatch(uri)
@@ -120,7 +112,7 @@ def _of_run(row: RunRow) -> Resource:
 
 def _of_config(example: Example) -> Resource:
     return Resource(
-        uri=config_uri(example.name),
+        uri=f"{SCHEME}configs/{quote(example.name)}",
         name=example.name,
         title=f"Team {example.name}",
         description=example.description,
@@ -216,7 +208,12 @@ def _entries(root: Root, name: str) -> DirectoryListing:
 
 def _listing_text(view: RunView, *listings: DirectoryListing) -> str:
     entries = [
-        {"path": entry.path, "kind": entry.kind, "bytes": entry.size, "uri": artifact_uri(view.row.run_id, entry.path)}
+        {
+            "path": entry.path,
+            "kind": entry.kind,
+            "bytes": entry.size,
+            "uri": run_uri(view.row.run_id, "artifacts", f"/{quote(entry.path)}"),
+        }
         for listing in listings
         for entry in listing.entries
     ]

@@ -45,10 +45,12 @@ class RunTasks:
         return task_id.startswith(RUN_ID_PREFIX)
 
     async def begin(
-        self, params: CallToolRequestParams, ctx: ServerRequestContext[Any, Any], call_next: CallNext
+        self,
+        params: CallToolRequestParams,  # noqa: ARG002 - there is one tool only
+        ctx: ServerRequestContext[Any, Any],
+        call_next: CallNext,
     ) -> McpTask | HandlerResult:
         """The tool does its work as ever; its reply becomes a task where it told of a run that goes on."""
-        del params  # there is one tool only
         reply = await call_next(ctx)
         if not isinstance(reply, CallToolResult) or reply.is_error:
             return reply

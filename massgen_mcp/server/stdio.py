@@ -121,8 +121,7 @@ class _Lines(io.TextIOWrapper):
         super().__init__(stream, encoding="utf-8", errors="replace")
         self._stream = stream
 
-    def readline(self, size: int = -1, /) -> str:
-        del size
+    def readline(self, size: int = -1, /) -> str:  # noqa: ARG002 - the file's signature
         line = self._stream.readline(MAX_LINE_BYTES + 1)
         if len(line) <= MAX_LINE_BYTES:
             return line.decode(errors="replace")

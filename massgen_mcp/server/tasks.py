@@ -112,11 +112,9 @@ class TaskSource(Protocol):
         """Take answers to `TaskInputRequired`; unknown names are passed over. Raises `MassgenError` as `get` does, and
         invalid_arguments.
         """
-        ...
 
     async def cancel(self, task_id: str) -> None:
         """What has ended stays as it is. Raises `MassgenError` as `get` does."""
-        ...
 
 
 class TaskParams(RequestParams):

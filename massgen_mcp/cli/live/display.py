@@ -33,7 +33,6 @@ class FollowedRun(Protocol):
 
     def do(self, action: Action, message: str = "", number: int = 0) -> None:
         """See `RunHandle.do`."""
-        ...
 
 
 class Display:

@@ -4,9 +4,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-import anyio
-
-from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK
+from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_OK
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.massgen.team import given_of, look_before
 from massgen_mcp.cli.output import print_error, print_line
@@ -17,16 +15,8 @@ from massgen_mcp.request.team import Team
 from massgen_mcp.runs.batch import Batch, BatchQuestion, ResultLine, ResultsFile, read_questions, summary
 
 
-def ask_batch(options: Options) -> int:
+async def ask_batch(options: Options) -> int:
     """Returns the exit code. Raises `MassgenError` for whatever keeps it from beginning."""
-    try:
-        return anyio.run(_ask, options)
-    except KeyboardInterrupt:
-        print_error("Stopped. Runs that were begun go on in the background; the same command goes on from here.")
-        return EXIT_INTERRUPTED
-
-
-async def _ask(options: Options) -> int:
     file = Path(options.question or "")
     path = options.output_file or file.with_suffix(".results.jsonl")
     questions = read_questions(file, path)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK
+from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_OK
 from massgen_mcp.cli.massgen.evaluate_options import EvalOptions, team_name
 from massgen_mcp.cli.massgen.options import Options, names_config
 from massgen_mcp.cli.massgen.team import given_of, look_before
@@ -136,8 +136,3 @@ async def _found(chosen: Options, options: EvalOptions) -> tuple[CallerRequest, 
     for note in await look_before(chosen, team):
         print_error(f"Note: {note}")
     return given, team
-
-
-def interrupted() -> int:
-    print_error("Stopped. Runs that were begun go on in the background; the same command goes on from here.")
-    return EXIT_INTERRUPTED

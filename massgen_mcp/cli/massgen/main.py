@@ -3,10 +3,12 @@
 import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from massgen_mcp.cli.exits import EXIT_CONFIG, EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK
 from massgen_mcp.cli.process import leave_on_interrupt, open_closed_streams
 
+T = TypeVar("T")
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -44,11 +46,9 @@ def _review(words: Sequence[str]) -> None:
     from massgen_mcp.cli.boundary import guarded
 
     def work() -> int:
-        import anyio
-
         from massgen_mcp.cli.massgen.reviewing.review import review
 
-        return anyio.run(review, options)
+        return _run(review, options)
 
     code = guarded(work, code_of=lambda _: EXIT_EXECUTION, interrupted=EXIT_INTERRUPTED, debug=options.team.debug)
     sys.exit(code)
@@ -62,14 +62,9 @@ def _evaluate(words: Sequence[str]) -> None:
     from massgen_mcp.cli.boundary import guarded
 
     def work() -> int:
-        import anyio
+        from massgen_mcp.cli.massgen.evaluate import evaluate
 
-        from massgen_mcp.cli.massgen.evaluate import evaluate, interrupted
-
-        try:
-            return anyio.run(evaluate, options)
-        except KeyboardInterrupt:
-            return interrupted()
+        return _run_many(evaluate, options)
 
     sys.exit(guarded(work, code_of=_code_of, interrupted=EXIT_INTERRUPTED, debug=options.debug))
 
@@ -106,7 +101,7 @@ def _do(options: "Options") -> int:
     if options.batch:
         from massgen_mcp.cli.massgen.batching import ask_batch
 
-        return ask_batch(options)
+        return _run_many(ask_batch, options)
     if options.question is not None:
         return _ask(options)
     if options.automation:
@@ -166,10 +161,21 @@ def _first_run(options: "Options") -> bool:
     return on_terminal() and not any(is_team(place) for place in config_places(Path.cwd(), os.environ))
 
 
-def _run(work: Callable[["Options"], Awaitable[int]], options: "Options") -> int:
+def _run(work: Callable[[T], Awaitable[int]], options: T) -> int:
     import anyio
 
     return anyio.run(work, options)
+
+
+def _run_many(work: Callable[[T], Awaitable[int]], options: T) -> int:
+    """Where Ctrl-C ends the asking, and no run."""
+    from massgen_mcp.cli.output import print_error
+
+    try:
+        return _run(work, options)
+    except KeyboardInterrupt:
+        print_error("Stopped. Runs that were begun go on in the background; the same command goes on from here.")
+        return EXIT_INTERRUPTED
 
 
 if __name__ == "__main__":

@@ -27,11 +27,9 @@ class EventWriter(Protocol):
 
     def ends_with(self, state: RunState) -> None:
         """`state` is what the log comes to: a store that keeps both notes the end of the run with its last event."""
-        ...
 
     def listen(self, listener: Callable[[LogRecord], None]) -> None:
         """Call `listener` with every record from now on, in order, before anything else happens."""
-        ...
 
     def record(self, event: EventT) -> EventT:
         """Returns the event as it is recorded: without keys."""
@@ -42,24 +40,19 @@ class EventWriter(Protocol):
 
         Raises `MassgenError` disk_full or store_unavailable; nothing is lost then, and the next call tries again.
         """
-        ...
 
     async def drain(self) -> None:
         """Write what is pending, for readers in other processes."""
-        ...
 
     def close(self) -> None:
         """What was not settled may be lost."""
-        ...
 
 
 class EventReader(Protocol):
     """Follows a log that others write; each `read` gives what is new since the last one."""
 
-    @property
-    def newer(self) -> JournalNewer | None:
-        """Why nobody here may go on with the run, once a record of a newer version was read."""
-        ...
+    newer: JournalNewer | None
+    """Why nobody here may go on with the run, once a record of a newer version was read."""
 
     def lines(self) -> Generator[bytes]:
         """As they are kept, without their ends, from the first that was not read. Raises `MassgenError`
@@ -84,7 +77,6 @@ class EventLog(Protocol):
 
     def make(self) -> None:
         """An empty log, when the run is made. Raises `OSError`."""
-        ...
 
     def begun(self) -> bool:
         """Whether there is any event."""

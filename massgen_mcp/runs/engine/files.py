@@ -18,28 +18,15 @@ everything.
 class RunFiles(Protocol):
     """The files of one run, on the machine that executes it."""
 
-    @property
-    def path(self) -> Path:
-        """The directory that holds all of them."""
-        ...
-
-    @property
-    def status(self) -> Path:
-        """`status.json`, for whoever automates."""
-        ...
-
-    @property
-    def log(self) -> Path:
-        """What is told of the run, for people."""
-        ...
-
-    @property
-    def report(self) -> Path:
-        """`report.html`, the page of the run; there a moment after the end."""
-        ...
-
-    @property
-    def event_log(self) -> EventLog: ...
+    path: Path
+    """The directory that holds all of them."""
+    status: Path
+    """`status.json`, for whoever automates."""
+    log: Path
+    """What is told of the run, for people."""
+    report: Path
+    """`report.html`, the page of the run; there a moment after the end."""
+    event_log: EventLog
 
     def read_request(self) -> FrozenRequest:
         """The request as it was frozen. Raises `MassgenError` run_damaged, store_unavailable, and `JournalNewer`
@@ -78,17 +65,14 @@ class RunFiles(Protocol):
 
     def write_record(self, events: dict[str, Any], table: str) -> None:
         """`coordination_events.json` and `coordination_table.txt`."""
-        ...
 
     def write_report(self, html: bytes) -> None: ...
 
     def write_metadata(self, metadata: dict[str, Any]) -> None:
         """`execution_metadata.yaml`: what ran, for people who compare runs."""
-        ...
 
     def probe(self) -> None:
         """Raises `OSError` if the run could not write now."""
-        ...
 
 
 class FileStore(Protocol):
@@ -115,11 +99,9 @@ class FileStore(Protocol):
         """Let everybody have what was written here of a run that nobody executes. Raises `MassgenError`
         store_unavailable.
         """
-        ...
 
     def fetch(self, row: RunRow) -> None:
         """Have here what was written elsewhere of a run that has ended. Raises `MassgenError` store_unavailable."""
-        ...
 
     def whole(self, row: RunRow) -> AbstractContextManager[RunFiles]:
         """Have everything here that was written of a run that nobody executes, as long as the context lasts. Raises
@@ -131,7 +113,6 @@ class FileStore(Protocol):
         """Let what lies at `place`, a run's directory with its `events.jsonl`, be the files and the events of a run
         that has no row; frozen as in `create`. What a try that was cut off left gives way. Raises `MassgenError`.
         """
-        ...
 
     def moving(self) -> AbstractContextManager[None]:
         """Held while a run is moved out of the store or into it, by one process of all. Raises `MassgenError`
@@ -141,7 +122,6 @@ class FileStore(Protocol):
 
     def discard(self, run_id: str) -> None:
         """Forget a run that was created here and is in no store. Raises `OSError`."""
-        ...
 
     def of(self, row: RunRow | WorkRow) -> RunFiles: ...
 
@@ -167,7 +147,6 @@ class FileStore(Protocol):
 
     def remove(self, row: RunRow, part: Expirable) -> None:
         """Safe to repeat. Raises `OSError`."""
-        ...
 
     def remove_leftovers(self, known: Callable[[Collection[str]], set[str]], *, dry_run: bool) -> list[tuple[str, int]]:
         """Delete the files of starts that were never acknowledged: no row, nobody making them, and no event. Returns

@@ -15,15 +15,12 @@ class NewsHost(Protocol):
 
     async def serve(self) -> None:
         """Let followers attach, until it is cancelled. Where that is impossible it returns, and nobody is told."""
-        ...
 
     def tell(self, run_id: str, *, milestone: bool = True) -> None:
         """There is something new of this run. `milestone`: its state or phase may have changed."""
-        ...
 
     async def woken(self) -> None:
         """Return as soon as somebody has called `Liveness.announce` for a run of this host since the last time."""
-        ...
 
 
 class Follower(Protocol):
@@ -48,7 +45,6 @@ class Liveness(Protocol):
 
         Raises `MassgenError` store_unavailable.
         """
-        ...
 
     def foreground_alive(self, run: RunFiles) -> bool:
         """Whether a process that is no runner executes the run."""
@@ -65,4 +61,3 @@ class Liveness(Protocol):
 
     def announce(self, row: RunRow, run: RunFiles) -> None:
         """Somebody else has changed what the store says of a run: whoever executes it and whoever follows it looks."""
-        ...

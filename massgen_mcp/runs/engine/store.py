@@ -46,13 +46,11 @@ class RunStore(Protocol):
 
     def admit(self, run_id: str) -> None:
         """Let a nested run begin that was not admitted when it was added."""
-        ...
 
     def add_foreground(self, run: NewRun, directory: Path) -> None:
         """Note a run that the calling process executes itself, in a directory of its own choice. Raises `MassgenError`
         session_busy; `SessionMoved`.
         """
-        ...
 
     def take_foreground(self, run_id: str, fingerprint: str) -> bool:
         """Let the calling process continue an interrupted run itself; False if somebody was faster. Raises
@@ -132,7 +130,6 @@ class RunStore(Protocol):
         """Index how a run ended, so that lists need no journal, and a journal that was cut off later is noticed. Runs
         nested in it that go on are to be cancelled then.
         """
-        ...
 
     def ended(
         self,
@@ -150,13 +147,11 @@ class RunStore(Protocol):
 
     def keep_digests(self, digests: Mapping[int, RunDigest | None]) -> None:
         """What was read of the records of ended runs, by number; None: nothing is left of it. `end` does it, too."""
-        ...
 
     def mark(self, run_id: str, agent: str, mark: Mark | None) -> None:
         """What the user says of an agent, by its id, or, with an empty one, of the run's answer; None: nothing more. It
         outlives the run's results, without its note.
         """
-        ...
 
     def interrupt(self, fingerprint: str, *, of_runner: str | None = None) -> list[str]:
         """Mark the running runs of lost runners, or of this one that was lost. Returns their ids."""
@@ -164,15 +159,12 @@ class RunStore(Protocol):
 
     def lose(self, run_id: str) -> None:
         """Mark a run as interrupted whose foreground process is gone."""
-        ...
 
     def pause(self, run_id: str, runner: str) -> None:
         """Let a run of this runner wait for one again, as if its own had been lost."""
-        ...
 
     def set_aside(self, run_id: str) -> None:
         """Let a run that has not ended lie until a version looks that writes newer journals than this one."""
-        ...
 
     def controls(self, run_ids: list[str]) -> list[Control]:
         """The open controls of these runs, oldest first. One stays open until it is `done`, or the run ends; `move`, as
@@ -182,7 +174,6 @@ class RunStore(Protocol):
 
     def done(self, numbers: list[int]) -> None:
         """These controls are part of their runs' journals now."""
-        ...
 
     def want(self, run_id: str, action: Wish, message: str = "") -> RunRow:
         """Ask for something to be done with a run; one that nobody works on is cancelled right here, and what is nested
@@ -195,7 +186,6 @@ class RunStore(Protocol):
         executes it leaves it. `where`: in words. Raises `MassgenError` invalid_action for one that a process executes
         that is no runner.
         """
-        ...
 
     def family(self, run_id: str) -> list[RunRow]:
         """The run, and all that are nested in it, outer ones first."""
@@ -205,11 +195,9 @@ class RunStore(Protocol):
         """Let runners with these credentials take an interrupted run, whoever started it and with which ones. Raises
         `MassgenError` session_busy.
         """
-        ...
 
     def start_ageing(self, age: float) -> None:
         """Runs that have ended age from the first time that this is called after their end; `age` is the clock's."""
-        ...
 
     def old(self, aged_from: float, kept: Collection[Kept], *, interrupted: bool) -> list[RunRow]:
         """Runs that have ended at that age or before and of which so much is kept, oldest first. Runs in directories of
@@ -247,7 +235,6 @@ class RunStore(Protocol):
         """Remember for good that whoever asks has done this to a run, if he is a person or the run is a person's.
         What the other methods here do is noted by them.
         """
-        ...
 
     def audit(self, *, person: str | None, run_id: str | None, limit: int) -> list[AuditEntry]:
         """What was done, newest first, by this person and to this run; None: by any, to any."""

@@ -25,7 +25,7 @@ from massgen_mcp.runs.host.agent_servers import ServerAccess
 from massgen_mcp.runs.host.answers import AnswerGallery
 from massgen_mcp.runs.host.judging import bounds_of, tools_of
 from massgen_mcp.runs.host.working_copies import WorkingCopies
-from massgen_mcp.sandbox import NO_TOOLS, Image, LevelName, ProjectTools, SandboxChoice, VisiblePath
+from massgen_mcp.sandbox import NO_TOOLS, ProjectTools, SandboxChoice, VisiblePath
 from massgen_mcp.tools.base import Tool
 from massgen_mcp.tools.command_policy import CommandRules
 from massgen_mcp.tools.commands import AgentCommands, CommandHost
@@ -66,32 +66,26 @@ class CommandAccess:
         choice = self.choices.get(config)
         if choice is None or choice.level is None:
             return None, ()
-        rules = _command_rules(config, choice.level, choice.image, self.hidden)
-        tools = tools_of(config, self.tools)
-        prepare = self.history.put_into if self.history is not None else None
-        rules = replace(
-            rules, linked=self.linked, installed=self.installed, known_as=self.known_as, tools=tools, prepare=prepare
+        rules = CommandRules(
+            choice.level,
+            usual_seconds=config.timeout_seconds,
+            most_seconds=max(config.timeout_seconds, config.max_seconds),
+            bounds=bounds_of(config),
+            network=config.network,
+            open_network=config.open_network,
+            hidden=self.hidden,
+            image=config.image,
+            unpacked=choice.image,
+            allowed=config.allowed,
+            blocked=config.blocked,
+            linked=self.linked,
+            installed=self.installed,
+            known_as=self.known_as,
+            tools=tools_of(config, self.tools),
+            prepare=self.history.put_into if self.history is not None else None,
         )
         notes = (f"Commands: {'; '.join(choice.notes)}.",) if choice.notes else ()
         return AgentCommands(workspace, place, scratch, rules, self.host), notes
-
-
-def _command_rules(
-    config: CommandsConfig, level: LevelName, unpacked: Image | None, hidden: tuple[Path, ...]
-) -> CommandRules:
-    return CommandRules(
-        level,
-        usual_seconds=config.timeout_seconds,
-        most_seconds=max(config.timeout_seconds, config.max_seconds),
-        bounds=bounds_of(config),
-        network=config.network,
-        open_network=config.open_network,
-        hidden=hidden,
-        image=config.image,
-        unpacked=unpacked,
-        allowed=config.allowed,
-        blocked=config.blocked,
-    )
 
 
 @dataclass(frozen=True, slots=True)

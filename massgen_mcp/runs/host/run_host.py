@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import anyio.to_thread
 
@@ -37,6 +38,10 @@ logger = logging.getLogger("massgen_mcp.run")
 MAX_RESUMES = 20
 """A run that has been with so many runners that were lost is given up."""
 PRUNE_INTERVAL = 3600.0
+AGAIN_SECONDS = 1.0
+"""After so long a store that could not be used is asked again."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +89,20 @@ class RunHost:
         run_id: str,
         directory: RunFiles,
         *,
-        on_start: Callable[[RunHandle], None],
+        resumes: int = 0,
+        on_start: Callable[[RunHandle], None] = lambda _: None,
         on_record: Callable[[LogRecord], None] = lambda _: None,
         on_news: Callable[[], None] = lambda: None,
         heartbeat: float = math.inf,
     ) -> ExecutedRun:
         """Take a run to its end, whatever goes wrong in it; the other arguments as `execute_run` has them. `on_news`
-        is called after those who follow the run have heard.
+        is called after those who follow the run have heard; `resumes`: so many processes were lost with the run.
 
         Raises `JournalNewer`, `RunMoved`, and what `storage_fault` knows: the run can go on later.
         """
+        if resumes > MAX_RESUMES:
+            message = f"{resumes} runners were lost with this run"
+            return ExecutedRun(await break_off(directory, "runner_lost", message, self._environ))
 
         def started(handle: RunHandle) -> None:
             self._setups.pop(run_id, None)
@@ -212,6 +221,18 @@ class RunHost:
             write_report(directory, snapshot, files_of, self._environ)
         except Exception as error:  # noqa: BLE001 - what only looks at a run must not end it
             logger.warning("run %s has no report: %s", run_id, error)
+
+
+async def retried(call: Callable[..., T], *arguments: object) -> T:
+    """What the call returns once the store answers."""
+    while True:
+        try:
+            return await anyio.to_thread.run_sync(call, *arguments)
+        except MassgenError as error:
+            if storage_fault(error) is None:
+                raise
+            logger.warning("%s", error)
+        await anyio.sleep(AGAIN_SECONDS)
 
 
 async def prune_regularly(engine: Engine) -> None:

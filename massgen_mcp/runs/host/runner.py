@@ -30,8 +30,8 @@ from massgen_mcp.redaction import redacted_output
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import Engine, NewsHost, RunFiles, RunRow
 from massgen_mcp.runs.host.capacity import Capacity, Load
-from massgen_mcp.runs.host.execute import RunHandle, break_off
-from massgen_mcp.runs.host.run_host import MAX_RESUMES, ExecutedRun, RunHost, RunMoved, StoredRuns, prune_regularly
+from massgen_mcp.runs.host.execute import RunHandle
+from massgen_mcp.runs.host.run_host import RunHost, RunMoved, StoredRuns, prune_regularly, retried
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.opening import LocalEngine, local_engine
 
@@ -170,14 +170,13 @@ class Runner:
             self._news.set()
 
         try:
-            if row.resumes > MAX_RESUMES:
-                message = f"{row.resumes} runners were lost with this run"
-                ended = ExecutedRun(await break_off(directory, "runner_lost", message, self._environ))
-            else:
-                ended = await self._host.execute(run_id, directory, on_start=started, on_news=self._make_room)
+            ended = await self._host.execute(
+                run_id, directory, resumes=row.resumes, on_start=started, on_news=self._make_room
+            )
         except JournalNewer as error:
             logger.warning("run %s is left as it is: %s", run_id, error)
-            await self._set_aside(run_id)
+            await retried(self._store.set_aside, run_id)
+            self._news_host.tell(run_id)
             self._leave(run_id)
             return
         except RunMoved:
@@ -204,13 +203,6 @@ class Runner:
         del self._active[run_id]
         self._news.set()
 
-    async def _set_aside(self, run_id: str) -> None:
-        while True:
-            with suppress(MassgenError):
-                await anyio.to_thread.run_sync(self._store.set_aside, run_id)
-                return self._news_host.tell(run_id)
-            await anyio.sleep(REST_SECONDS)
-
     async def _rest(self, directory: RunFiles, run_id: str) -> None:
         """Let a run that the machine's storage refused go on from its journal as soon as there is room again."""
         self._active[run_id] = None
@@ -224,11 +216,7 @@ class Runner:
 
     async def _let_go(self, run_id: str) -> None:
         """The run goes on with whoever takes it next."""
-        while True:
-            with suppress(MassgenError):
-                await anyio.to_thread.run_sync(self._store.pause, run_id, self._id)
-                break
-            await anyio.sleep(REST_SECONDS)
+        await retried(self._store.pause, run_id, self._id)
         self._news_host.tell(run_id)
         self._resting.discard(run_id)
         self._leave(run_id)

@@ -24,8 +24,7 @@ from procrastinate.worker import Worker as JobWorker
 from massgen_mcp.backends.limiter import ProviderLimiters
 from massgen_mcp.errors import JournalNewer, MassgenError, root_causes, storage_fault
 from massgen_mcp.runs.engine import RunRow
-from massgen_mcp.runs.host.execute import break_off
-from massgen_mcp.runs.host.run_host import MAX_RESUMES, ExecutedRun, RunHost, RunMoved, StoredRuns, prune_regularly
+from massgen_mcp.runs.host.run_host import ExecutedRun, RunHost, RunMoved, StoredRuns, prune_regularly, retried
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.directory import RunDirectory
 from massgen_mcp.runs.store.locks import acquire
@@ -101,7 +100,7 @@ class Worker:
 
     async def work(self) -> None:
         await anyio.to_thread.run_sync(self._make_own)
-        await _retried(self._store.register_worker, self._name, self._pools)
+        await retried(self._store.register_worker, self._name, self._pools)
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
             async with self._jobs.open_async(), anyio.create_task_group() as aside:
                 aside.start_soon(self._leave_on_signal, signals)
@@ -150,7 +149,7 @@ class Worker:
                     del self._executing[run_id]
 
     async def _take(self, run_id: str) -> None:
-        taken = await _retried(self._store.take, run_id, self._name)
+        taken = await retried(self._store.take, run_id, self._name)
         if taken is None:
             await self._finish(run_id)
             return
@@ -158,10 +157,10 @@ class Worker:
         self._news.tell(run_id)
         try:
             directory, mirror = await self._files_of(row, epoch)
-            ended = await self._executed(row, directory)
+            ended = await self._host.execute(run_id, directory, resumes=row.resumes)
         except JournalNewer as error:
             logger.warning("run %s is left as it is: %s", run_id, error)
-            await _retried(self._store.set_aside, run_id)
+            await retried(self._store.set_aside, run_id)
             return
         except RunMoved:
             await self._hand_over(run_id, epoch)
@@ -177,18 +176,18 @@ class Worker:
                 raise
             logger.warning("run %s has to wait: %s", run_id, fault)
             await anyio.sleep(REST_SECONDS)
-            await _retried(self._store.hand_over, run_id, epoch)
+            await retried(self._store.hand_over, run_id, epoch)
             return
         if ended.fault is not None:
             logger.error("run %s broke", run_id, exc_info=ended.fault)
         with anyio.CancelScope(shield=True):
-            await _retried(self._store.end_taken, run_id, epoch, ended.snapshot)
+            await retried(self._store.end_taken, run_id, epoch, ended.snapshot)
             self._news.tell(run_id)
             await self._report(row, directory, mirror, ended)
 
     async def _hand_over(self, run_id: str, epoch: int) -> None:
         with anyio.CancelScope(shield=True):
-            await _retried(self._store.hand_over, run_id, epoch)
+            await retried(self._store.hand_over, run_id, epoch)
             await anyio.to_thread.run_sync(remove_tree, self._own / str(epoch) / run_id)
 
     async def _files_of(self, row: RunRow, epoch: int) -> tuple[RunDirectory, Mirror | None]:
@@ -197,7 +196,7 @@ class Worker:
     async def _report(self, row: RunRow, directory: RunDirectory, mirror: Mirror | None, ended: ExecutedRun) -> None:
         await self._host.report(row, directory, ended.snapshot)
         if mirror is not None:
-            await _retried(mirror.leave)
+            await retried(mirror.leave)
 
     async def _finish(self, run_id: str) -> None:
         """A run that nobody has to go on with: if it has ended and its worker was lost just then, its last files are
@@ -207,14 +206,8 @@ class Worker:
             view = await self._service.look(run_id)
             if view.snapshot.end is not None and not view.directory.report.exists():
                 directory, mirror = await self._files_of(view.row, LAST_EPOCH)
-                ended = await self._host.execute(run_id, directory, on_start=lambda _: None)
+                ended = await self._host.execute(run_id, directory)
                 await self._report(view.row, directory, mirror, ended)
-
-    async def _executed(self, row: RunRow, directory: RunDirectory) -> ExecutedRun:
-        if row.resumes > MAX_RESUMES:
-            message = f"{row.resumes} runners were lost with this run"
-            return ExecutedRun(await break_off(directory, "runner_lost", message, self._environ))
-        return await self._host.execute(row.run_id, directory, on_start=lambda _: None)
 
     # -- beside the runs ------------------------------------------------------------------------------------------
 
@@ -274,18 +267,6 @@ class Worker:
             run_ids = await anyio.to_thread.run_sync(self._store.replace_jobs, [job.id for job in lost if job.id])
             logger.warning("taken from workers that were lost: %s", ", ".join(run_ids))
         return now
-
-
-async def _retried(call: Callable[..., T], *arguments: object) -> T:
-    """What the call returns once the store answers."""
-    while True:
-        try:
-            return await anyio.to_thread.run_sync(call, *arguments)
-        except MassgenError as error:
-            if storage_fault(error) is None:
-                raise
-            logger.warning("%s", error)
-        await anyio.sleep(LOOK_SECONDS)
 
 
 async def _configure(connection: psycopg.AsyncConnection[Any]) -> None:

@@ -115,12 +115,8 @@ SUBJECT_CHARACTERS = 72
 """Of the question in a commit's message."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Earlier:
-    """What was found half-done, as `Application` has it."""
-
-    settled: tuple[Settled, ...]
-    unsettled: tuple[str, ...]
+_Earlier = tuple[tuple[Settled, ...], tuple[str, ...]]
+"""What was found half-done: `settled` and `unsettled`, as `Application` has them."""
 
 
 def apply_run(
@@ -257,8 +253,8 @@ def _of(found: ApplyPlan, earlier: _Earlier) -> Application:
         found.left_out,
         found.before,
         found.after,
-        settled=earlier.settled,
-        unsettled=earlier.unsettled,
+        settled=earlier[0],
+        unsettled=earlier[1],
     )
 
 
@@ -317,7 +313,7 @@ def _alone(home: Home, made: RunPatch) -> Generator[_Earlier]:
                     if damage.code != "store_unavailable":
                         raise
                     unsettled.append(str(damage))
-            yield _Earlier(tuple(settled), tuple(unsettled))
+            yield tuple(settled), tuple(unsettled)
     except MassgenError as error:
         if (note := note_on(settled, unsettled)) is None:
             raise

@@ -243,9 +243,8 @@ class LocalFiles:
     def __init__(self, home: Home) -> None:
         self._home = home
 
-    def _log_of(self, directory: Path) -> EventLog | None:
+    def _log_of(self, directory: Path) -> EventLog | None:  # noqa: ARG002 - as of all stores
         """The log of the run in this directory; None: in the directory itself."""
-        del directory
         return None
 
     def directory_at(self, path: Path) -> RunDirectory:
@@ -281,11 +280,10 @@ class LocalFiles:
         """
         return nullcontext(self.of(row))
 
-    def take_in(self, place: Path, request: FrozenRequest, redactor: Redactor, entry: NewRun, *, ended: bool) -> None:
+    def take_in(self, place: Path, request: FrozenRequest, redactor: Redactor, entry: NewRun, *, ended: bool) -> None:  # noqa: ARG002 - as of all stores
         """Let what lies at `place`, a run's directory with its `events.jsonl`, be the files and the events of a run
         that has no row; frozen as in `create`. What a try that was cut off left gives way. Raises `MassgenError`.
         """
-        del ended
         target = self._home.runs / entry.run_id
         try:
             RunChanges(place / "changes").make_own()

@@ -248,7 +248,8 @@ class _Refuting:
             for agent, places in dealt.items():
                 for number, place in enumerate(places, start=1):
                     if verdict := verdicts[agent].get(number):
-                        found[place] = _with_verdict(found[place], agent, verdict)
+                        refuted = verdict.verdict == "refuted"
+                        found[place] = replace(found[place], tried_by=agent, refuted=refuted, reason=verdict.reason)
                 if any(found[place].tried_by is None for place in places):
                     del vendors[agent]
 
@@ -270,10 +271,6 @@ class _Refuting:
         question = REFUTE.format(files=files, rule=RULE, change=change, findings=_marked("findings", findings))
         ended = await self.asked.run(question, _alone(self.asked.team.config, self.able[agent]), max_usd)
         verdicts[agent] = _verdicts(ended.best_answer or "")
-
-
-def _with_verdict(one: Reviewed, agent: str, verdict: _Verdict) -> Reviewed:
-    return replace(one, tried_by=agent, refuted=verdict.verdict == "refuted", reason=verdict.reason)
 
 
 def _alone(config: Config, agent: AgentSettings) -> Config:

@@ -10,9 +10,8 @@ from massgen_mcp.home import find_home
 from massgen_mcp.server.log import start_log
 
 
-async def run(options: argparse.Namespace) -> int:
+async def run(options: argparse.Namespace) -> int:  # noqa: ARG001 - every verb takes its options
     """Serve until the editor is gone. Raises `MassgenError` when it cannot begin."""
-    del options
     start_log(find_home(os.environ).path)
     with run_service() as service:
         await serve_editor(service, os.environ)

@@ -119,8 +119,6 @@ async def _watch(options: argparse.Namespace) -> int:
     with run_service() as service:
         run_id = await service.find(options.run_id)
         if options.plain or (not options.json and person_at_terminal(os.environ)):
-            from massgen_mcp.cli.massgen_mcp.verbs.watch import watch_as_person  # with a terminal library
-
             return await watch_as_person(service, run_id, plain=options.plain)
         return await _show_lines(service, run_id, as_json=options.json)
 

@@ -6,7 +6,7 @@ import select
 import threading
 import time
 from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -163,10 +163,8 @@ class PostgresDatabase:
                 lock_store(connection, hasty=hasty)
                 yield TranslatingConnection(connection)
 
-    @contextmanager
-    def hasty_transaction(self) -> Generator[TranslatingConnection]:
-        with self.transaction(hasty=True) as db:
-            yield db
+    def hasty_transaction(self) -> AbstractContextManager[TranslatingConnection]:
+        return self.transaction(hasty=True)
 
     @contextmanager
     def alone(self) -> Generator[None]:
@@ -200,10 +198,8 @@ class PostgresDatabase:
             return str(error)
         return None
 
-    @contextmanager
-    def looking(self) -> Generator[TranslatingConnection]:
-        with self.reading() as db:
-            yield db
+    def looking(self) -> AbstractContextManager[TranslatingConnection]:
+        return self.reading()
 
 
 def lock_store(connection: PostgresConnection, *, hasty: bool = False) -> None:

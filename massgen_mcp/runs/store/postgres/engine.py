@@ -190,29 +190,25 @@ class ClusterLiveness:
     def runner_alive(self, fingerprint: str) -> bool:
         return self._store.workers_alive(fingerprint, SILENT_SECONDS)
 
-    def wake(self, fingerprint: str) -> bool:
+    def wake(self, fingerprint: str) -> bool:  # noqa: ARG002 - as of all stores
         """Its job has woken a worker of the pool."""
-        del fingerprint
         return True
 
     def ensure_runner(self, fingerprint: str, environ: Mapping[str, str]) -> None:
         """Workers are started by whoever operates them."""
 
-    def foreground_alive(self, run: RunFiles) -> bool:
+    def foreground_alive(self, run: RunFiles) -> bool:  # noqa: ARG002 - as of all stores
         """There are no such runs."""
-        del run
         return False
 
     @contextmanager
-    def following(self, row: RunRow, run: RunFiles, *, milestones: bool = False) -> Generator[NotifiedFollower]:
-        del run
+    def following(self, row: RunRow, run: RunFiles, *, milestones: bool = False) -> Generator[NotifiedFollower]:  # noqa: ARG002 - as of all stores
         marks = "+!" if milestones else "-+!"
         subscription = Subscription(lambda run_id, mark: run_id == row.run_id and mark in marks)
         with self._listener.subscribed(subscription):
             yield NotifiedFollower(subscription)
 
-    def announce(self, row: RunRow, run: RunFiles) -> None:
-        del run
+    def announce(self, row: RunRow, run: RunFiles) -> None:  # noqa: ARG002 - as of all stores
         with self._database.reading() as db:
             db.execute("SELECT pg_notify(?, ?)", (CHANNEL, f"{row.run_id}!"))
 

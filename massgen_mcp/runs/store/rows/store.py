@@ -471,7 +471,7 @@ class Store:
                     "UPDATE runs SET question = '', config = '', idempotency_key = NULL WHERE number = ? AND kept = ?"
                 )
                 db.execute(forget, (row.number, kept))
-                forget_notes(db, row.number)
+                db.execute("UPDATE marks SET note = '' WHERE number = ?", (row.number,))
             return found.rowcount == 1
 
     def clock(self) -> tuple[float, float, str, float] | None:
@@ -644,7 +644,3 @@ def set_mark(db: SqlConnection, number: int, agent: str, mark: Mark | None) -> N
     if mark is not None:
         values = (number, agent, mark.verdict, mark.note, mark.at)
         db.execute("INSERT INTO marks (number, agent, verdict, note, at) VALUES (?, ?, ?, ?, ?)", values)
-
-
-def forget_notes(db: SqlConnection, number: int) -> None:
-    db.execute("UPDATE marks SET note = '' WHERE number = ?", (number,))

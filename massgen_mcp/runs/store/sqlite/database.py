@@ -170,8 +170,19 @@ class Database:
             self._forget()
 
     def put_away_broken(self) -> Path | None:
+        """Rename a file that is damaged, and what SQLite keeps beside it; its new place, or None if it is not damaged.
+        Whoever has it open finds out by itself.
+        """
         self.close()
-        return put_away_broken(self._path)
+        path = self._path
+        if not path.exists() or not (self.examine() or "").endswith(REBUILD):
+            return None
+        away = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
+        for ending in ("-wal", "-shm", ""):
+            with suppress(FileNotFoundError):
+                path.with_name(f"{path.name}{ending}").rename(away.with_name(f"{away.name}{ending}"))
+        sync_directory(path.parent)
+        return away
 
     def exists(self) -> bool:
         return self._path.exists()
@@ -180,7 +191,17 @@ class Database:
         return f"SQLite {sqlite3.sqlite_version}, store schema {SCHEMA_VERSION}"
 
     def examine(self) -> str | None:
-        return examine(self._path)
+        """What is wrong with the file, and what to do; None if nothing. Reads all of it and changes nothing."""
+        try:
+            with closing(sqlite3.connect(f"{self._path.as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)) as db:
+                if (version := _version(db)) > SCHEMA_VERSION:
+                    return newer_schema(version)
+                if version and (missing := _missing_tables(db)):
+                    return f"the table {missing[0]} is missing; {REBUILD}"
+                (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
+                return None if verdict == "ok" else f"{verdict}; {REBUILD}"
+        except sqlite3.Error as error:
+            return str(_translation(error))
 
     @contextmanager
     def looking(self) -> Generator[sqlite3.Connection | None]:
@@ -335,37 +356,3 @@ def _translation(error: sqlite3.Error) -> MassgenError:
             return MassgenError("store_unavailable", f"{message}; {REBUILD}")
         case _:
             return MassgenError("store_unavailable", f"{message}; `massgen-mcp doctor` says more")
-
-
-# -- after damage -----------------------------------------------------------------------------------------------------
-
-
-def put_away_broken(path: Path) -> Path | None:
-    """Rename a file that is damaged, and what SQLite keeps beside it; its new place, or None if it is not damaged.
-    Whoever has it open finds out by itself.
-    """
-    if not path.exists() or not (examine(path) or "").endswith(REBUILD):
-        return None
-    away = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
-    for ending in ("-wal", "-shm", ""):
-        with suppress(FileNotFoundError):
-            path.with_name(f"{path.name}{ending}").rename(away.with_name(f"{away.name}{ending}"))
-    sync_directory(path.parent)
-    return away
-
-
-# -- for the doctor ---------------------------------------------------------------------------------------------------
-
-
-def examine(path: Path) -> str | None:
-    """What is wrong with the file, and what to do; None if nothing. Reads all of it and changes nothing."""
-    try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)) as db:
-            if (version := _version(db)) > SCHEMA_VERSION:
-                return newer_schema(version)
-            if version and (missing := _missing_tables(db)):
-                return f"the table {missing[0]} is missing; {REBUILD}"
-            (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
-            return None if verdict == "ok" else f"{verdict}; {REBUILD}"
-    except sqlite3.Error as error:
-        return str(_translation(error))
