@@ -7,7 +7,7 @@ run waits for another export. An import makes the row last: as long as there is 
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,12 +18,13 @@ from massgen_mcp.config.adjusted import with_places
 from massgen_mcp.config.loader import missing_keys, require_keys
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.home import write_durably
 from massgen_mcp.run_state.state import folded
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.engine import Engine, FrozenRequest, LostRun, NewRun, RunFiles, RunRow, Wish
 from massgen_mcp.runs.patches.given import UPLOADED, named_contexts, upload_base
 from massgen_mcp.runs.starting import Dispatch
-from massgen_mcp.runs.store.directory import RunDirectory
+from massgen_mcp.runs.store.directory import LEFT, RunDirectory
 from massgen_mcp.runs.store.run_file import MovedRun, unpack, write_run_file
 from massgen_mcp.runs.view.run_view import RunView, RunWatch
 from massgen_mcp.workspace.snapshot import remove_tree
@@ -82,6 +83,7 @@ def move_out(engine: Engine, watch: Watch, run_id: str, target: Path) -> MovedOu
         except BaseException:
             for row in engine.store.family(run_id) if begun and not target.exists() else ():
                 if row.moved:
+                    (engine.files.of(row).path / LEFT).unlink(missing_ok=True)
                     engine.store.keep(row, "all")
             raise
 
@@ -109,6 +111,10 @@ def _left(engine: Engine, watch: Watch, run_id: str, where: str) -> RunView:
                     raise MassgenError("not_finished", f"{message}; end it, then export the run")
                 engine.store.pause(row.run_id, row.runner or "")
         time.sleep(LOOK_SECONDS)
+    for row in engine.store.family(run_id) if engine.pool is None else ():
+        if row.moved:
+            with suppress(OSError):  # known from the row, as long as that is not lost
+                write_durably(engine.files.of(row).path / LEFT, where.encode())
     return watch(run_id).look()
 
 

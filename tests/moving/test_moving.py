@@ -234,6 +234,12 @@ def test_a_run_comes_back_only_as_it_left_or_later(homes: tuple[Stored, Stored])
     here.verb("export", run_id, "--to", work / "first.tar.gz")
     here.verb("export", run_id, "--to", work / "again.tar.gz")
     assert "is there already" in here.verb("export", run_id, "--to", work / "again.tar.gz", code=1)
+    for lost in here.home.path.glob("runs.sqlite3*"):
+        lost.unlink()
+    rebuilt = here.verb("doctor", "--rebuild")
+    assert "1 runs are in the list again" in rebuilt
+    assert "nobody goes on with these" not in rebuilt
+    assert f"moved to {work / 'again.tar.gz'}" in here.verb("resume", run_id, code=1), "its row is not all that says so"
     assert "with --back" in here.verb("import", work / "first.tar.gz", code=1)
     assert "imported, interrupted" in here.verb("import", work / "again.tar.gz", "--back")
     poll_until(lambda: here.told("status", run_id)["status"] == "running")

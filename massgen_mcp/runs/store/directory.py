@@ -44,6 +44,8 @@ from massgen_mcp.workspace.snapshot import remove_tree
 RUN_ID = re.compile(r"run-[a-z2-7]{26}")
 RESERVE_BYTES = 512 * 1024
 PROBE_BYTES = 256 * 1024
+LEFT = ".left"
+"""In the directory of a run that was moved to another store: where to, in words."""
 REQUEST_VERSION = 1
 """Of the `config.json` that this program writes, and the highest that it can execute. 0: one that names none."""
 ENTRY_KEYS = ("config", "fingerprint", "request_hash", "idempotency_key", "session_id", "owner", "usd")

@@ -11,6 +11,7 @@ from pathlib import Path
 from massgen_mcp.errors import JournalNewer, MassgenError
 from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.engine import Engine, LostRun, NewRun, RunFiles, RunRow
+from massgen_mcp.runs.store.directory import LEFT
 from massgen_mcp.runs.store.opening import LocalEngine
 from massgen_mcp.runs.store.records import whole_records
 
@@ -26,7 +27,7 @@ class Rebuilt:
 
     @property
     def waiting(self) -> list[RunRow]:
-        return [row for row in self.entered if row.state == "interrupted" and row.foreground]
+        return [row for row in self.entered if row.state == "interrupted" and row.foreground and not row.moved]
 
 
 def rebuild(engine: LocalEngine) -> Rebuilt:
@@ -42,6 +43,8 @@ def rebuild(engine: LocalEngine) -> Rebuilt:
         state = _state(present[run_id])
         if state.end is not None and engine.store.get(run_id).state == "interrupted":
             engine.store.end(run_id, state)
+        elif (left := present[run_id].path / LEFT).exists():
+            engine.store.move_out(run_id, left.read_text())
     rows = tuple(engine.store.get(run_id) for run_id in entered)
     for fingerprint in {row.fingerprint for row in rows if row.state == "interrupted"} & engine.liveness.runners():
         engine.liveness.wake(fingerprint)
@@ -63,9 +66,10 @@ def _lost(files: RunFiles) -> LostRun:
         return LostRun(unknown, standing, created, state, newer=newer)
     if state.end is not None:
         return LostRun(run, state.state, created, state)
-    if run.parent is not None:
+    left = (files.path / LEFT).exists()
+    if run.parent is not None and not left:
         return LostRun(replace(run, admitted=state.seq > 0), "interrupted" if state.seq else "queued", created, state)
-    return LostRun(run, "interrupted", created, state, alone=not (state.seq and run.fingerprint))
+    return LostRun(run, "interrupted", created, state, alone=left or not (state.seq and run.fingerprint))
 
 
 def _without_orphans(engine: Engine, lost: Sequence[LostRun]) -> Iterator[LostRun]:
