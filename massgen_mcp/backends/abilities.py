@@ -279,7 +279,7 @@ class Abilities:
         """Whether a request may say that a tool must be called."""
         self.window: int | None = None
         """Tokens of the largest request that it takes, as its server or a refusal told. None: none did."""
-        self._asking = anyio.Lock()
+        self._asking = anyio.Lock(fast_acquire=True)
         self._asked = False
         self._tokens_per_estimate = USUAL_SHARE
 

@@ -276,7 +276,7 @@ class LazyClient(Generic[ClientT]):
     def __init__(self, build: Callable[[], ClientT], *modules: str) -> None:
         self._build = build
         self._modules = modules
-        self._lock = anyio.Lock()
+        self._lock = anyio.Lock(fast_acquire=True)
         self._client: ClientT | None = None
 
     async def get(self) -> ClientT:

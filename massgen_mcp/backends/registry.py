@@ -282,7 +282,7 @@ class LateBackend:
         self._model = model
         self._build = build
         self._modules = modules
-        self._lock = anyio.Lock()
+        self._lock = anyio.Lock(fast_acquire=True)
         self._built: Backend | None = None
 
     @property
