@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from massgen_mcp.events.parts import ChangedFile
 from massgen_mcp.run_state.status import RunStatus
 
 CallEnd = Literal["replied", "failed", "stopped", "lost", "open"]
@@ -76,22 +77,12 @@ class PageToolCall(PagePart):
     failed: bool
 
 
-class File(PagePart):
-    """A file that is changed. `added` and `removed` are lines; None for a binary file. `was`: where it was before."""
-
-    path: str
-    change: Literal["added", "deleted", "modified", "renamed"]
-    added: int | None
-    removed: int | None
-    was: str | None
-
-
 class PageChanges(PagePart):
     """What an answer, or the run, makes of the caller's files."""
 
     say: str
     """How many files and lines, in words."""
-    files: tuple[File, ...]
+    files: tuple[ChangedFile, ...]
     more: int
     """How many further files are changed."""
     notes: tuple[str, ...]

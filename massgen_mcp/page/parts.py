@@ -15,7 +15,6 @@ from massgen_mcp.page.data import (
     Checked,
     CheckResult,
     Checks,
-    File,
     PageChanges,
     PageCheck,
     PagePhase,
@@ -74,10 +73,7 @@ class Patches:
             self.texts[changes.tree] = self._text(changes)
         return PageChanges(
             say=str(changes),
-            files=tuple(
-                File(path=file.path, change=file.kind, added=file.added, removed=file.removed, was=file.earlier_path)
-                for file in files
-            ),
+            files=files,
             more=changes.count - len(files),
             notes=() if redacted else changes.notes,
             patch=None if changes.patch is None else changes.tree,

@@ -34,7 +34,7 @@ NAME_HEADER = "mcp-name"
 
 @dataclass(frozen=True, slots=True)
 class Working:
-    pass
+    """The call goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    pass
+    """The call was taken back."""
 
 
 TaskState = Working | TaskInputRequired | Completed | Failed | Cancelled
@@ -80,10 +80,6 @@ class McpTask:
     message: str | None = None
     ttl_ms: int | None = None
     poll_ms: int | None = None
-
-    @property
-    def over(self) -> bool:
-        return isinstance(self.state, Completed | Failed | Cancelled)
 
 
 class TaskSource(Protocol):

@@ -4,7 +4,7 @@ import argparse
 import re
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import get_args
@@ -134,16 +134,17 @@ def _check_together(parser: Parser, given: argparse.Namespace) -> None:
             pass
 
 
-def _entry_name(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", text):
-        raise argparse.ArgumentTypeError("expected letters, digits, - and _")
-    return text
+def _written_like(pattern: str, expected: str) -> Callable[[str], str]:
+    def checked(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise argparse.ArgumentTypeError(f"expected {expected}")
+        return text
+
+    return checked
 
 
-def _variable(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
-        raise argparse.ArgumentTypeError("expected the name of a variable, never its value")
-    return text
+_ENTRY_NAME = _written_like(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", "letters, digits, - and _")
+_VARIABLE = _written_like(r"[A-Za-z_][A-Za-z0-9_]*", "the name of a variable, never its value")
 
 
 def _model_names(text: str) -> frozenset[str]:
@@ -197,7 +198,7 @@ OF_CLIENT = (
     JSON,
     argument("client", metavar="CLIENT", choices=CLIENTS, help=", ".join(CLIENTS)),
     argument("--scope", choices=SCOPES, default="user", help="for all your projects, or this one (user)"),
-    argument("--name", metavar="ENTRY", type=_entry_name, default="massgen", help="of the entry (massgen)"),
+    argument("--name", metavar="ENTRY", type=_ENTRY_NAME, default="massgen", help="of the entry (massgen)"),
 )
 
 OVER_HTTP = "with --transport http, one server for many clients"
@@ -240,7 +241,7 @@ OF_VERBS: Mapping[str, Sequence[CommandArgument]] = {
         argument(
             "--key",
             metavar="VARIABLE",
-            type=_variable,
+            type=_VARIABLE,
             action="append",
             default=[],
             help="pass this variable on, too; those of known providers that are set here always are",

@@ -207,8 +207,8 @@ function pageIn(into) {
   function changed(changes, open) {
     if (!changes) return null;
     const diff = changes.patch ? run.patches[changes.patch] : null, shortly = open && diff && diff.text.length < 20000;
-    return [changes.files.length ? h('ul', {class: 'events'}, changes.files.map(file => h('li', {}, h('span', {class: 'dim'}, file.change), ' ', h('code', {}, bdi(file.path)),
-      file.was ? [' from ', h('code', {}, bdi(file.was))] : null, ' ', file.added === null ? h('span', {class: 'dim'}, 'binary')
+    return [changes.files.length ? h('ul', {class: 'events'}, changes.files.map(file => h('li', {}, h('span', {class: 'dim'}, file.kind), ' ', h('code', {}, bdi(file.path)),
+      file.earlier_path ? [' from ', h('code', {}, bdi(file.earlier_path))] : null, ' ', file.added === null ? h('span', {class: 'dim'}, 'binary')
         : [h('span', {class: 'good'}, `+${file.added}`), ' ', h('span', {class: 'bad'}, `−${file.removed}`)]))) : open ? h('p', {class: 'dim'}, changes.say) : null,
     changes.files.length && changes.more ? h('p', {class: 'dim'}, `and ${count(changes.more, 'more file')}`) : null,
     changes.notes.map(note => h('p', {class: 'note'}, visible(note))),

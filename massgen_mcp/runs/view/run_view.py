@@ -99,7 +99,8 @@ class RunWatch:
         self._shown = RunState()
         """What was folded at the last look: whoever was given it reads it while more is folded in."""
         self._damage: MassgenError | None = None
-        self._over = False
+        self.over = False
+        """Whether nothing more is to be read here: the run has ended, or its record is damaged."""
         self._looking = Lock()
 
     def row(self) -> RunRow:
@@ -108,11 +109,6 @@ class RunWatch:
         if row.state == "running" and self._is_lost(row):
             row = self._store.get(self._run_id)
         return row
-
-    @property
-    def over(self) -> bool:
-        """Whether nothing more is to be read here: the run has ended, or its record is damaged."""
-        return self._over
 
     def look(self) -> RunView:
         with self._looking:
@@ -145,7 +141,7 @@ class RunWatch:
             damage = MassgenError("run_damaged", f"the run's journal was cut off after event {snapshot.seq}")
         if row.state in TERMINAL_STATES:
             self._files.fetch(row)
-        self._over = damage is not None or self._folded.end is not None or row.state in TERMINAL_STATES
+        self.over = damage is not None or self._folded.end is not None or row.state in TERMINAL_STATES
         snapshot.run_id, snapshot.question = row.run_id, snapshot.question or row.question
         snapshot.moved = row.moved
         ahead = self._store.ahead(row) if row.state == "queued" else 0

@@ -261,8 +261,31 @@ class Store:
         then or later; `config`: with a team from there; `run_ids`: these runs alone, nested or not; `newest`: so many
         of them at most, the last ones.
         """
+        digest = f"(SELECT digest FROM digests WHERE number = runs.number AND version = {DIGEST_VERSION:d})"
+        # From the last row on until there are enough: an index of states would have all ended runs sorted first, with
+        # their digests.
+        query = (
+            f"SELECT {sql.COLUMNS}, {digest} FROM runs WHERE CASE WHEN {sql.among('state', sql.ENDED)} THEN TRUE END"
+            " AND CASE WHEN ? IS NULL THEN parent IS NULL ELSE run_id IN (SELECT value FROM json_each(?)) END"
+            " AND (? IS NULL OR created >= ?) AND (? IS NULL OR config = ?) AND (? IS NULL OR owner = ?)"
+            " ORDER BY number DESC LIMIT ?"
+        )
+        among, owner = (None if run_ids is None else json.dumps([*run_ids])), owner_asking()
+        chosen = (*sql.ENDED, among, among, since, since, config, config, owner, owner, newest or sys.maxsize)
+        marks: dict[int, dict[str, Mark]] = {}
         with self._database.reading() as db:
-            return ended_rows(db, since, config, run_ids, newest)
+            rows = db.execute(query, chosen).fetchall()
+            for number, agent, verdict, note, at in db.execute("SELECT number, agent, verdict, note, at FROM marks"):
+                marks.setdefault(number, {})[agent] = Mark(verdict=verdict, note=note, at=at)
+        return [
+            EndedRow(
+                row := sql.row_of(values),
+                kept is not None,
+                from_kept(kept) if kept else None,
+                marks.get(row.number, {}),
+            )
+            for *values, kept in reversed(rows)
+        ]
 
     def keep_digests(self, digests: Mapping[int, RunDigest | None]) -> None:
         """What was read of the records of ended runs, by number; None: nothing is left of it. `end` does it, too."""
@@ -492,8 +515,20 @@ class Store:
         A key that another run has is that run's; of two of these the later one has it. They are kept as if they had
         ended now.
         """
+        entered: list[str] = []
         with self._database.transaction() as db:
-            entered = restore(db, lost)
+            for one in lost:
+                known = sql.one(db, "run_id = ?", one.run.run_id)
+                if known is not None and known.kept not in ("moved", "nothing"):
+                    continue
+                if (key := one.run.idempotency_key) is not None:
+                    holder = sql.one(db, "idempotency_key = ?", key)
+                    if holder is not None and holder.run_id in entered:
+                        db.execute("UPDATE runs SET idempotency_key = NULL WHERE number = ?", (holder.number,))
+                    elif holder is not None and holder != known:
+                        one = replace(one, run=replace(one.run, idempotency_key=None))  # noqa: PLW2901
+                _enter(db, one, known)
+                entered.append(one.run.run_id)
             for row in (sql.existing(db, run_id) for run_id in entered):
                 if row.busy and row.admitted:
                     self._hand_out(db, row.run_id)
@@ -527,24 +562,6 @@ class Store:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Runs are entered again whose rows were lost.
-
-
-def restore(db: SqlConnection, lost: Sequence[LostRun]) -> list[str]:
-    """See `engine.RunStore.restore`."""
-    entered: list[str] = []
-    for one in lost:
-        known = sql.one(db, "run_id = ?", one.run.run_id)
-        if known is not None and known.kept not in ("moved", "nothing"):
-            continue
-        if (key := one.run.idempotency_key) is not None:
-            holder = sql.one(db, "idempotency_key = ?", key)
-            if holder is not None and holder.run_id in entered:
-                db.execute("UPDATE runs SET idempotency_key = NULL WHERE number = ?", (holder.number,))
-            elif holder is not None and holder != known:
-                one = replace(one, run=replace(one.run, idempotency_key=None))  # noqa: PLW2901
-        _enter(db, one, known)
-        entered.append(one.run.run_id)
-    return entered
 
 
 def _enter(db: SqlConnection, lost: LostRun, known: RunRow | None) -> None:
@@ -593,40 +610,6 @@ def family(db: SqlConnection, run_id: str) -> list[RunRow]:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # What statistics know of ended runs, and what their users said of them afterwards, in SQL.
-
-
-def ended_rows(
-    db: SqlConnection,
-    since: float | None,
-    config: str | None,
-    run_ids: Collection[str] | None,
-    newest: int | None,
-) -> list[EndedRow]:
-    """See `RunStore.ended`. Rows are read from the last one on until there are enough: an index of states would have
-    all ended runs sorted first, with their digests.
-    """
-    digest = f"(SELECT digest FROM digests WHERE number = runs.number AND version = {DIGEST_VERSION:d})"
-    query = (
-        f"SELECT {sql.COLUMNS}, {digest} FROM runs WHERE CASE WHEN {sql.among('state', sql.ENDED)} THEN TRUE END"
-        " AND CASE WHEN ? IS NULL THEN parent IS NULL ELSE run_id IN (SELECT value FROM json_each(?)) END"
-        " AND (? IS NULL OR created >= ?) AND (? IS NULL OR config = ?) AND (? IS NULL OR owner = ?)"
-        " ORDER BY number DESC LIMIT ?"
-    )
-    among, owner = (None if run_ids is None else json.dumps([*run_ids])), owner_asking()
-    chosen = (*sql.ENDED, among, among, since, since, config, config, owner, owner, newest or sys.maxsize)
-    rows = db.execute(query, chosen).fetchall()
-    marks: dict[int, dict[str, Mark]] = {}
-    for number, agent, verdict, note, at in db.execute("SELECT number, agent, verdict, note, at FROM marks"):
-        marks.setdefault(number, {})[agent] = Mark(verdict=verdict, note=note, at=at)
-    return [
-        EndedRow(
-            row := sql.row_of(values),
-            kept is not None,
-            from_kept(kept) if kept else None,
-            marks.get(row.number, {}),
-        )
-        for *values, kept in reversed(rows)
-    ]
 
 
 def keep_digests(db: SqlConnection, digests: Mapping[int, RunDigest | None]) -> None:
