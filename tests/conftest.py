@@ -1,9 +1,12 @@
 """Fixtures that every test may use, and the search for planted keys in what the session leaves behind."""
 
+import fcntl
+import gc
 import os
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -21,6 +24,24 @@ settings.register_profile(
     "repeatable", derandomize=True, deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("repeatable")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """One of several processes reads the tests first: to compile them is half of the work, and is done for the others
+    then. Nothing of what is read is garbage.
+    """
+    with Path(__file__).open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(file, fcntl.LOCK_SH)
+        gc.disable()
+        try:
+            return (yield)
+        finally:
+            gc.enable()
+            gc.freeze()
 
 
 @pytest.fixture

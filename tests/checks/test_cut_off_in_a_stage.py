@@ -25,7 +25,7 @@ from tests.checks.project import environ
 from tests.checks.test_refute import OBJECTION, challenged, mend, settle
 from tests.checks.test_write_check import TEST as FAILING
 from tests.checks.test_write_check import played as failing_first
-from tests.checks.writers import ADDS_TWO, DOUBLE, SQUARES, TELLING, Step, agent, decided, doubling, test_of, tests
+from tests.checks.writers import ADDS_TWO, DOUBLE, SQUARES, Step, agent, decided, doubling, test_of, tests
 from tests.teams import Act, Ended, run_team
 
 __all__ = ["doubling", "environ"]
@@ -69,7 +69,11 @@ async def played(name: str, path: Path, project: Path, environ: dict[str, str], 
             six = [settle("6")]
             return await failing_first(path, project, environ, six, [FAILING], six, act=act)
         case "tested":
-            scripts = (agent(ADDS_TWO, "adds", TELLING), agent(SQUARES, "squares", tests()), agent(DOUBLE, "doubles"))
+            scripts = (
+                agent(ADDS_TWO, "adds", tests(test_of(3, 6))),
+                agent(SQUARES, "squares", tests()),
+                agent(DOUBLE, "doubles"),
+            )
             return await decided(path, project, environ, *scripts, act=act)
         case _:
             scripts = (agent(ADDS_TWO, "adds"), agent(DOUBLE, "doubles", CLAIMS))

@@ -7,7 +7,6 @@ from typing import Any
 
 import httpx2
 import pytest
-from moto.server import ThreadedMotoServer
 
 from massgen_mcp.home import FILES_VARIABLE
 from tests.changes.conftest import Repository, repository
@@ -27,6 +26,8 @@ pytestmark = [needs("postgres"), pytest.mark.uncounted]
 @pytest.fixture
 def s3() -> Iterator[dict[str, str]]:
     """What a person sets to keep files in a bucket of S3; the service is a local one."""
+    from moto.server import ThreadedMotoServer  # a second, in every process that reads the tests
+
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()

@@ -20,11 +20,10 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from inspect_ai.util import sandbox
 
 from massgen_mcp.integrations.inspect import team
+from tests.evaluation.coding_tasks import CHECK, TASKS
 
-CHECK = "python3 -c 'import add; assert add.add(1, 2) == 3'"
 WRONG, RIGHT = "def add(a, b):\n    return a - b\n", "def add(a, b):\n    return a + b\n"
 NAME = "mockllm/model"
-TASKS = ("Fix add.", "Say nothing.")
 
 
 def reply(said: list[ChatMessage], tools: list[ToolInfo], choice: ToolChoice, config: GenerateConfig) -> ModelOutput:

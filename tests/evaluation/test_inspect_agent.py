@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.evaluation.inspect_agent_run import CHECK, TASKS
+from tests.evaluation.coding_tasks import CHECK, TASKS
 from tests.harness import TempHome
 
 
