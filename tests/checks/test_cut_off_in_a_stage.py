@@ -84,16 +84,18 @@ async def played(name: str, path: Path, project: Path, environ: dict[str, str], 
 
 
 def cuts(events: list[Event]) -> Iterator[int]:
-    """How many events are left: up to each step of a stage, and within what it runs and asks, the first time and the
-    second."""
+    """How many events are left: up to each step of a stage, and within it up to what it asks the first time, and runs
+    the first time and the second.
+    """
     staged, kinds = False, Counter[str]()
     for place, event in enumerate(events, start=1):
         if isinstance(event, StageOpened | WinnerChosen):
             staged, kinds = isinstance(event, StageOpened), Counter[str]()
             yield place
         kinds[type(event).__name__] += 1
-        told = isinstance(event, WrittenTestsSubmitted | AnswerSubmitted | RoundStarted | ModelReplied | CheckFinished)
-        if staged and told and kinds[type(event).__name__] in (1, 2):
+        asked = isinstance(event, WrittenTestsSubmitted | AnswerSubmitted | RoundStarted | ModelReplied)
+        times = 1 if asked else 2 * isinstance(event, CheckFinished)
+        if staged and kinds[type(event).__name__] <= times:
             yield place
 
 
