@@ -5,11 +5,14 @@ task, and carries out their controls. `python -m massgen_mcp.runs.host.runner FI
 inherited descriptor of the lock that says that it is starting.
 """
 
+import gc
 import os
 import sys
 
-if __name__ == "__main__" and os.fork():
-    os._exit(0)  # before anything is imported: whoever started us must not wait for us, nor reap us later
+if __name__ == "__main__":
+    if os.fork():
+        os._exit(0)  # before anything is imported: whoever started us must not wait for us, nor reap us later
+    gc.disable()  # until all is imported: nothing of that ever goes, so no collection has to look through it
 
 import logging
 import math
@@ -258,6 +261,8 @@ def main() -> None:
     with redacted_output(redactor_for(os.environ)), ExitStack() as starting:
         logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
         starting.callback(os.close, lock)
+        gc.freeze()
+        gc.enable()
         anyio.run(_serve, local_engine(find_home(os.environ)), fingerprint, starting.close)
 
 
