@@ -7,8 +7,8 @@ import errno
 import math
 import os
 import secrets
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,17 +102,10 @@ class Home:
     def _secret(self, path: Path) -> bytes:
         if path.exists():
             return self._existing_secret(path)
-        fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-        try:
-            with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w") as file:
-                file.write(secrets.token_urlsafe(32))
-                file.flush()
-                os.fsync(file.fileno())
+        with written_beside(path, secrets.token_urlsafe(32).encode()) as fresh:
             with suppress(FileExistsError):  # whoever is first names the value
                 os.link(fresh, path)
             sync_directory(path.parent)
-        finally:
-            fresh.unlink(missing_ok=True)
         return self._existing_secret(path)
 
     @staticmethod
@@ -139,6 +132,24 @@ def sync_directory(path: Path) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def written_beside(path: Path, data: bytes, mode: int = 0o600) -> Generator[Path]:
+    """A file of a new name beside `path`, whole and on disk, with these permissions. While it is written it is this
+    user's alone; after the block it is gone, unless it was renamed.
+    """
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fchmod(file.fileno(), mode)
+            os.fsync(file.fileno())
+        yield fresh
+    finally:
+        with suppress(OSError):
+            fresh.unlink(missing_ok=True)
 
 
 def write_durably(path: Path, data: bytes) -> None:

@@ -48,8 +48,9 @@ def parents_of(path: str) -> list[str]:
 
 STAGING = ".massgen-apply-"
 """How the directory is called that lies beside the files while they are changed; git ignores it."""
-STAGED = ("old", "new", "taken", "left")
-"""The directories in it: see `IntentPart`."""
+StagedKind = Literal["old", "new", "taken", "left"]
+STAGED: tuple[StagedKind, ...] = get_args(StagedKind)
+"""The directories in it: see `IntentPart.staged`."""
 INTENT_VERSION = 1
 
 ApplyPhase = Literal["staging", "changing", "done"]
@@ -75,21 +76,11 @@ class IntentPart:
         """Where a directory is made before it comes to its place."""
         return f"{self.staging}/made"
 
-    def new(self, number: int) -> str:
-        """Where the new file of a step lies before it comes to its place."""
-        return f"{self.staging}/new/{number}"
-
-    def old(self, number: int) -> str:
-        """Where the earlier file of a step lies from then on."""
-        return f"{self.staging}/old/{number}"
-
-    def taken(self, number: int) -> str:
-        """Where a new file is looked at that is taken back."""
-        return f"{self.staging}/taken/{number}"
-
-    def left(self, number: int) -> str:
-        """Where a directory lies that was emptied."""
-        return f"{self.staging}/left/{number}"
+    def staged(self, kind: StagedKind, number: int) -> str:
+        """Where what belongs to a step lies: its `new` file before it comes to its place, the `old` one from then on,
+        and a new one that is looked at because it is `taken` back; or a directory that was `left` empty.
+        """
+        return f"{self.staging}/{kind}/{number}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,9 +34,9 @@ def take_back(part: IntentPart, directory: HeldDirectory) -> TakenBack:
     for path in reversed(part.make):
         directory.remove_directory(path)
     for number, path in enumerate(part.emptied):
-        _put_back(directory, part.left(number), path)
+        _put_back(directory, part.staged("left", number), path)
     for number, step in enumerate(part.steps):
-        _put_back(directory, part.old(number), step.path)
+        _put_back(directory, part.staged("old", number), step.path)
     numbers = {step.path: number for number, step in enumerate(part.steps)}
     differing = _differing(part, directory)
     lost = {step.path for step in differing if _is_lost(part, directory, numbers[step.path], step)}
@@ -49,20 +49,20 @@ def left_beside(part: IntentPart, directory: HeldDirectory, *, happened: bool) -
     """
     places = list[str]()
     for number, step in enumerate(part.steps):
-        for place, known in ((part.old(number), step.old), (part.taken(number), None)):
+        for place, known in ((part.staged("old", number), step.old), (part.staged("taken", number), None)):
             replaced = happened and known is not None and directory.holds(place, known)
             if directory.status(place) is not None and not replaced:
                 places.append(place)
-    left = map(part.left, range(len(part.emptied)))
+    left = (part.staged("left", number) for number in range(len(part.emptied)))
     return places + [place for place in left if directory.status(place) is not None and directory.entries(place)]
 
 
 def _take_out(part: IntentPart, directory: HeldDirectory, number: int, step: ChangeStep) -> None:
     """Remove the new file, unless another one is there now."""
-    taken = part.taken(number)
+    taken = part.staged("taken", number)
     if directory.status(taken) is None:
-        in_place = step.new is not None and directory.status(part.new(number)) is None
-        put_back = step.old is not None and directory.status(part.old(number)) is None
+        in_place = step.new is not None and directory.status(part.staged("new", number)) is None
+        put_back = step.old is not None and directory.status(part.staged("old", number)) is None
         if step.new is None or not in_place or put_back or not directory.holds(step.path, step.new):
             return
         _put_back(directory, step.path, taken)
@@ -101,6 +101,6 @@ def _differing(part: IntentPart, directory: HeldDirectory) -> list[ChangeStep]:
 
 
 def _is_lost(part: IntentPart, directory: HeldDirectory, number: int, step: ChangeStep) -> bool:
-    if step.old is None or step.new is None or directory.status(part.old(number)) is not None:
+    if step.old is None or step.new is None or directory.status(part.staged("old", number)) is not None:
         return False
     return directory.holds(step.path, step.new)

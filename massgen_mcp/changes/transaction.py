@@ -218,9 +218,9 @@ def _stage(part: IntentPart, directory: HeldDirectory, contents: Contents) -> No
         permissions, like = _looks(part, directory, step)
         with _naming(part, step.path):
             if step.new.mode == LINK:
-                directory.make_link(part.new(number), contents(step.new), like)
+                directory.make_link(part.staged("new", number), contents(step.new), like)
                 continue
-            with openat.closing(directory.make_file(part.new(number), permissions, like)) as fd:
+            with openat.closing(directory.make_file(part.staged("new", number), permissions, like)) as fd:
                 _write_all(fd, contents(step.new))
 
 
@@ -265,15 +265,15 @@ def _change(part: IntentPart, directory: HeldDirectory) -> None:
         if step.old is not None:
             _set_aside(part, directory, number, step)
         with _meanwhile(part, step.path):
-            directory.move(part.new(number), step.path)
+            directory.move(part.staged("new", number), step.path)
     for number, step in enumerate(part.steps):
-        if step.old is not None and not directory.holds(part.old(number), step.old):
+        if step.old is not None and not directory.holds(part.staged("old", number), step.old):
             raise _changed(part, step.path)
 
 
 def _set_aside(part: IntentPart, directory: HeldDirectory, number: int, step: ChangeStep) -> None:
     with _meanwhile(part, step.path):
-        directory.move(step.path, part.old(number))
+        directory.move(step.path, part.staged("old", number))
 
 
 def _leave(part: IntentPart, directory: HeldDirectory, number: int, path: str) -> None:
@@ -284,12 +284,12 @@ def _leave(part: IntentPart, directory: HeldDirectory, number: int, path: str) -
         return
     try:
         with _meanwhile(part, path):
-            directory.move(path, part.left(number))
+            directory.move(path, part.staged("left", number))
     except OSError as error:
         if error.errno not in _IMMOVABLE or any(step.path == path and step.new is not None for step in part.steps):
             raise
         return
-    if directory.entries(part.left(number)):
+    if directory.entries(part.staged("left", number)):
         raise _changed(part, path)
 
 

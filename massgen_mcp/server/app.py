@@ -85,13 +85,14 @@ class SurfaceServer(MCPServer[TaskGroup]):
         """Answer requests of a method of the protocol for which the SDK has no decorator."""
         self._lowlevel_server.add_request_handler(method, params_type, handler)
 
-    def hear(self, method: str, params_type: type[ParamsT], handler: Handler[ParamsT]) -> None:
+    def hear(
+        self,
+        method: str,
+        params_type: type[ParamsT],
+        handler: Callable[[ServerRequestContext[TaskGroup, Any], ParamsT], Awaitable[None]],
+    ) -> None:
         """Take notifications of clients."""
-
-        async def heard(ctx: ServerRequestContext[TaskGroup, Any], params: ParamsT) -> None:
-            await handler(ctx, params)
-
-        self._lowlevel_server.add_notification_handler(method, params_type, heard)
+        self._lowlevel_server.add_notification_handler(method, params_type, handler)
 
     def list_also(self, resources: Callable[[], Awaitable[list[Resource]]]) -> None:
         """List resources that change while the server works; `resources` is asked for every list."""

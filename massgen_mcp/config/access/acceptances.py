@@ -7,7 +7,6 @@ what has to be accepted. Whatever cannot be read counts as not accepted.
 import hashlib
 import json
 import os
-import secrets
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -19,7 +18,7 @@ from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
 from massgen_mcp.config.yaml_reader import read_yaml
 from massgen_mcp.errors import MassgenError, storage_error
-from massgen_mcp.home import find_home
+from massgen_mcp.home import find_home, written_beside
 
 CONFIG_HOME_VARIABLE = "MASSGEN_CONFIG_HOME"
 """Directory of the user's own `config.yaml` and `keys.yaml`, instead of the operating system's usual place."""
@@ -91,17 +90,11 @@ def accept(acceptance: Acceptance, environ: Mapping[str, str]) -> None:
     """Remember it, in place of an earlier one of the same file. Raises `MassgenError` disk_full, store_unavailable."""
     file = _file(Path(acceptance.path), environ)
     dated = acceptance.model_copy(update={"accepted": time.time()})
-    fresh = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as written:
-            written.write(dated.model_dump_json(indent=1).encode())
-            written.flush()
-            os.fsync(written.fileno())
-        fresh.replace(file)
+        with written_beside(file, dated.model_dump_json(indent=1).encode()) as fresh:
+            fresh.replace(file)
     except OSError as error:
-        with suppress(OSError):
-            fresh.unlink(missing_ok=True)
         raise storage_error(f"cannot remember in {file.parent} what was accepted", error) from error
 
 

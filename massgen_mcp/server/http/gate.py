@@ -19,6 +19,7 @@ from mcp.server.auth.provider import TokenVerifier
 from mcp.server.auth.routes import build_resource_metadata_url, create_protected_resource_routes
 from mcp.server.auth.settings import AuthSettings
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.requests import cookie_parser
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -114,7 +115,7 @@ class Gate:
         await app(scope, receive, send)
 
     async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
-        header = _headers(scope)
+        header = Headers(scope=scope).getlist
         refusal = _oversized(scope)
         if refusal is None and scope["path"] == HEALTH:
             refusal = JSONResponse({"status": "ok"})
@@ -328,8 +329,3 @@ def _going_on(begun: list[Message], receive: Receive) -> Receive:
         return await receive()
 
     return again
-
-
-def _headers(scope: Scope) -> Callable[[str], list[str]]:
-    raw: list[tuple[bytes, bytes]] = scope["headers"]
-    return lambda name: [value.decode("latin-1") for key, value in raw if key.decode("latin-1").lower() == name]

@@ -141,26 +141,14 @@ def _opencode(command: ServerCommand) -> ServerEntry:
     return {"type": "local", "command": words, "enabled": True, "timeout": STARTUP_SECONDS * 1000}
 
 
-def _below_config(path: str) -> Callable[[Mapping[str, str]], str]:
+def _below_config(path: str, on_a_mac: str | None = None) -> Callable[[Mapping[str, str]], str]:
+    """`on_a_mac`: the whole path there, where that is another one."""
+    if on_a_mac is not None and sys.platform == "darwin":
+        return lambda _: on_a_mac
     return lambda environ: str(Path(environ.get("XDG_CONFIG_HOME") or ".config", path))
 
 
-def _desktop_file(environ: Mapping[str, str]) -> str:
-    if sys.platform == "darwin":
-        return "Library/Application Support/Claude/claude_desktop_config.json"
-    return _below_config("Claude/claude_desktop_config.json")(environ)
-
-
-def _vscode_file(environ: Mapping[str, str]) -> str:
-    if sys.platform == "darwin":
-        return "Library/Application Support/Code/User/mcp.json"
-    return str(Path(environ.get("XDG_CONFIG_HOME") or ".config", "Code/User/mcp.json"))
-
-
-def _zed_file(environ: Mapping[str, str]) -> str:
-    base = ".config" if sys.platform == "darwin" else environ.get("XDG_CONFIG_HOME") or ".config"
-    return str(Path(base, "zed/settings.json"))
-
+_ZED_FILE = _below_config("zed/settings.json", ".config/zed/settings.json")
 
 CLIENTS: Mapping[str, Client] = {
     client.name: client
@@ -215,7 +203,7 @@ CLIENTS: Mapping[str, Client] = {
             "VS Code",
             "code",
             "servers",
-            _vscode_file,
+            _below_config("Code/User/mcp.json", "Library/Application Support/Code/User/mcp.json"),
             ".vscode/mcp.json",
             _referring("${env:NAME}", kind="stdio"),
             "Run 'MCP: List Servers' in VS Code and start the server.",
@@ -237,7 +225,7 @@ CLIENTS: Mapping[str, Client] = {
             "Zed",
             "zed",
             "context_servers",
-            _zed_file,
+            _ZED_FILE,
             ".zed/settings.json",
             _zed,
             "Zed starts the server by itself; the settings of its agent panel show it.",
@@ -292,7 +280,7 @@ CLIENTS: Mapping[str, Client] = {
             "Zed's agent panel",
             "zed",
             "agent_servers",
-            _zed_file,
+            _ZED_FILE,
             None,
             _zed_agent,
             "Open Zed's agent panel and start a thread with it. Start Zed where the keys are set.",
@@ -336,7 +324,10 @@ CLIENTS: Mapping[str, Client] = {
             "Claude Desktop",
             "claude-desktop",
             "mcpServers",
-            _desktop_file,
+            _below_config(
+                "Claude/claude_desktop_config.json",
+                "Library/Application Support/Claude/claude_desktop_config.json",
+            ),
             None,
             _stdio,
             "Quit Claude Desktop and start it anew; its settings show the server under Developer.",

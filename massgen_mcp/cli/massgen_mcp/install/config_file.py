@@ -4,9 +4,6 @@ cannot be done safely is refused.
 The new text counts only if it says what the old one said, apart from our entry.
 """
 
-import os
-import secrets
-from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +12,7 @@ from typing import Any, cast
 from massgen_mcp.cli.massgen_mcp.install import jsonc, toml_tables, yaml_blocks
 from massgen_mcp.cli.massgen_mcp.install.clients import ServerEntry, is_ours
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.home import sync_directory
+from massgen_mcp.home import sync_directory, written_beside
 
 COPY_ENDING = ".before-massgen"
 MAX_BYTES = 32 * 1024 * 1024
@@ -193,17 +190,8 @@ def _copy_of(file: Path) -> Path:
 
 
 def _replace(file: Path, text: str, mode: int) -> None:
-    fresh = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
-    try:
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as written:
-            written.write(text.encode())
-            written.flush()
-            os.fchmod(written.fileno(), mode)
-            os.fsync(written.fileno())
+    with written_beside(file, text.encode(), mode) as fresh:
         fresh.replace(file)
-    finally:
-        with suppress(OSError):
-            fresh.unlink(missing_ok=True)
     sync_directory(file.parent)
 
 

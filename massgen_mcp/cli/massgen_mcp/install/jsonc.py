@@ -1,4 +1,7 @@
-"""JSON with comments and trailing commas, edited in place: what is not edited keeps every character. No I/O."""
+"""JSON with comments and trailing commas, edited in place: what is not edited keeps every character. No I/O.
+
+A `ValueError` says where the text is no JSON, or what is no object that has to be one.
+"""
 
 import json
 import re
@@ -11,10 +14,6 @@ _SPACE = re.compile(_GAP, re.DOTALL)
 _BESIDE_JSON = re.compile(rf"""("(?:[^"\\]|\\.)*"|[\[{{]{_GAP},)|//[^\n]*|/\*.*?\*/|,(?={_GAP}[\]}}])""", re.DOTALL)
 """What stays: texts, and a comma behind nothing, which is wrong. What goes: comments, and the last comma."""
 _INDENTED = re.compile(r"^([ \t]+)\S", re.MULTILINE)
-
-
-class NotJson(ValueError):
-    """The text is no JSON, or an object where one has to be is something else; says where."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +39,14 @@ class _Object:
 
 
 def loads(text: str) -> Any:  # noqa: ANN401 - any JSON
-    """The value. An empty text is an empty object. Raises `NotJson`."""
+    """The value. An empty text is an empty object. Raises `ValueError`."""
     return _parsed(text)[0] if text.strip() else {}
 
 
 def with_member(text: str, outer: str, key: str, value: object) -> str:
     """`text` in which the object `outer` of the top object has `key`, both made where they are missing.
 
-    Raises `NotJson`.
+    Raises `ValueError`.
     """
     if not text.strip():
         text = "{}\n"
@@ -63,7 +62,7 @@ def with_member(text: str, outer: str, key: str, value: object) -> str:
 
 
 def without_member(text: str, outer: str, key: str) -> str:
-    """`text` in which the object `outer` of the top object has no `key`. Raises `NotJson`."""
+    """`text` in which the object `outer` of the top object has no `key`. Raises `ValueError`."""
     if not text.strip():
         return text
     _, plain = _parsed(text)
@@ -111,20 +110,20 @@ def _indent_at(text: str, place: int) -> str:
 
 
 def _parsed(text: str) -> tuple[Any, str]:
-    """The value, and the text as mere JSON, in which everything stands where it stood. Raises `NotJson`."""
+    """The value, and the text as mere JSON, in which everything stands where it stood. Raises `ValueError`."""
     plain = _BESIDE_JSON.sub(lambda found: found[1] or re.sub(r"[^\n]", " ", found[0]), text)
     try:
         return json.loads(plain), plain
     except json.JSONDecodeError as error:
-        raise NotJson(f"line {error.lineno} is no JSON") from error
+        raise ValueError(f"line {error.lineno} is no JSON") from error
     except RecursionError:
-        raise NotJson("it is nested too deeply") from None
+        raise ValueError("it is nested too deeply") from None
 
 
 def _object(text: str, plain: str, start: int, name: str) -> _Object:
-    """The one that begins there. Raises `NotJson`."""
+    """The one that begins there. Raises `ValueError`."""
     if text[start] != "{":
-        raise NotJson(f"{name} is not an object")
+        raise ValueError(f"{name} is not an object")
     members: list[_Member] = []
     at, decoder = _skipped(text, start + 1), json.JSONDecoder()
     while text[at] != "}":

@@ -14,19 +14,15 @@ _EMPTY = re.compile(r"\s*(#.*)?")
 """A line without content."""
 
 
-class NotYaml(ValueError):
-    """The text is no YAML; says where."""
-
-
 def loads(text: str) -> Any:  # noqa: ANN401 - any YAML
-    """The value. An empty text is an empty mapping. Raises `NotYaml`."""
+    """The value. An empty text is an empty mapping. Raises `ValueError`, which says where it is no YAML."""
     try:
         return yaml.safe_load(text) or {}
     except (yaml.MarkedYAMLError, RecursionError) as error:
         mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
-        raise NotYaml(f"line {mark.line + 1} is no YAML" if mark else "it is nested too deeply") from error
+        raise ValueError(f"line {mark.line + 1} is no YAML" if mark else "it is nested too deeply") from error
     except (yaml.YAMLError, ValueError) as error:
-        raise NotYaml("it is no YAML") from error
+        raise ValueError("it is no YAML") from error
 
 
 def with_member(text: str, outer: str, key: str, value: Mapping[str, object]) -> str:

@@ -11,13 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from functools import cache
 
-import anyio.to_thread
-
 from massgen_mcp.backends.leases import LEASE_SECONDS, Asked, GrantedShares, LimitName, Need
 from massgen_mcp.backends.limiter import Destination, LimiterPolicy
 from massgen_mcp.config.providers.addresses import is_loopback
 from massgen_mcp.runs.store.postgres.database import LazyConnection, PostgresConnection, translated
 from massgen_mcp.runs.store.rows.connection import SqlConnection
+from massgen_mcp.threads import in_thread
 
 SHARES_LOCK = 7_103_003
 """Of the advisory lock that orders the renewals of all workers."""
@@ -60,11 +59,9 @@ class SharedLimits:
         self._line = LazyConnection(url)
         self._worker = worker
 
-    async def renew(self, asked: Mapping[Destination, Asked]) -> Mapping[Destination, GrantedShares]:
+    @in_thread
+    def renew(self, asked: Mapping[Destination, Asked]) -> Mapping[Destination, GrantedShares]:
         """Its shares from now on. It has none at whom it does not name. Raises `MassgenError`."""
-        return await anyio.to_thread.run_sync(self._renew, asked)
-
-    def _renew(self, asked: Mapping[Destination, Asked]) -> Mapping[Destination, GrantedShares]:
         places = {_key_digest(to.address, to.key): to for to in asked}
         with translated():
             connection = self._line.ready(patience=0.0)
