@@ -26,7 +26,6 @@ from massgen_mcp.server.tasks import (
     Cancelled,
     Completed,
     Failed,
-    Json,
     McpTask,
     TaskInputRequired,
     TaskState,
@@ -119,7 +118,7 @@ class FixtureTasks:
 
 def _text(text: str, *, is_error: bool = False) -> Completed:
     result = CallToolResult(content=[TextContent(type="text", text=text)], is_error=is_error)
-    wire: Json = result.model_dump(by_alias=True, mode="json", exclude_none=True)
+    wire: dict[str, Any] = result.model_dump(by_alias=True, mode="json", exclude_none=True)
     return Completed(wire)
 
 
