@@ -17,6 +17,7 @@ from massgen_mcp.events.parts import Event
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import RunCancelled, RunCompleted, RunResumed
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.engine import EventWriter
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.postgres.event_log import TakenOver
@@ -64,8 +65,13 @@ def events(view: RunView, kind: type[EventT]) -> list[EventT]:
 
 
 async def ended(service: RunService, run_id: str) -> RunView:
+    """As it is once its end is in the store; in the log it is a moment earlier."""
     with anyio.fail_after(90):
-        return await service.wait(run_id, until="terminal", seconds=90, cursor=None)
+        view = await service.wait(run_id, until="terminal", seconds=90, cursor=None)
+        while view.row.state not in TERMINAL_STATES:
+            await anyio.sleep(0.05)
+            view = await service.look(run_id)
+        return view
 
 
 def assert_whole(view: RunView, *, resumed: int) -> None:
