@@ -232,6 +232,7 @@ class RunService:
             return view.stands_still and not (past_questions and view.state == "input_required")
 
         view = await self.look(run_id)
+        shown = view.state, view.snapshot.seq
         events = view.directory.event_log.follow(text=text)
         yield view, await anyio.to_thread.run_sync(events.read)
         if over(view):
@@ -239,7 +240,9 @@ class RunService:
         async with aclosing(looks(view, self.look, self._liveness)) as found:
             async for view in found:
                 last = over(view)  # before reading: nothing more is written for now
-                if (records := await anyio.to_thread.run_sync(events.read)) or last:
+                before, shown = shown, (view.state, view.snapshot.seq)
+                # What was written between the last look and its read is no news, but only this view holds it.
+                if (records := await anyio.to_thread.run_sync(events.read)) or last or shown != before:
                     yield view, records
                 if last:
                     return

@@ -115,6 +115,19 @@ async def test_every_event_reaches_who_follows_and_each_once(place: TempHome) ->
     assert seen == list(range(1, last + 1))
 
 
+async def test_who_follows_a_run_is_shown_how_it_stands_with_all_that_has_happened_in_it(place: TempHome) -> None:
+    """Also with what is written between a look at the run and the read of its events."""
+    messages = [f"message {n}" for n in range(50)]
+    async with service_in(place) as runs:
+        run_id = await start(runs, place, STUCK, OTHER)
+        async with aclosing(runs.follow(run_id)) as news:
+            for message in messages:
+                await runs.control(run_id, "steer", message)
+                async for view, _ in news:
+                    if view.snapshot.caller.messages[-1:] == (message,):
+                        break
+
+
 async def test_what_was_shown_of_a_run_stays_as_it_was_while_more_happens(place: TempHome) -> None:
     async with service_in(place) as runs:
         run_id = await start(runs, place, STUCK, OTHER)
