@@ -37,26 +37,33 @@ class WrongVersion:
 
 def wrong_versions(*packages: str) -> tuple[WrongVersion, ...]:
     """What is wrong with these packages; without any named, with all that this one needs."""
-    return tuple(wrong for wrong in _all_wrong() if not packages or wrong.package in packages)
+    return tuple(wrong for package in packages or _needed() if (wrong := _wrong(package)) is not None)
 
 
 @cache
-def _all_wrong() -> tuple[WrongVersion, ...]:
+def _needed() -> dict[str, str]:
+    """Which versions this one needs of each package; nothing where it runs from a source that does not say so."""
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
-        needed = [*_requirements(distribution(OWN).requires)]
+        return dict(_requirements(distribution(OWN).requires))
     except PackageNotFoundError:
-        return ()  # run from its source, which says nothing of what it needs
-    found: list[WrongVersion] = []
-    for package, wanted in needed:
-        try:
-            version = distribution(package).version
-        except PackageNotFoundError:
-            version = None
-        if version is None or not admits(wanted, version):
-            found.append(WrongVersion(package, version, wanted, tuple(_who_forbids(package, wanted))))
-    return tuple(found)
+        return {}
+
+
+@cache
+def _wrong(package: str) -> WrongVersion | None:
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    if (wanted := _needed().get(package)) is None:
+        return None
+    try:
+        version = distribution(package).version
+    except PackageNotFoundError:
+        version = None
+    if version is not None and admits(wanted, version):
+        return None
+    return WrongVersion(package, version, wanted, tuple(_who_forbids(package, wanted)))
 
 
 def _who_forbids(package: str, wanted: str) -> Iterator[str]:
