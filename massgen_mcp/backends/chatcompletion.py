@@ -3,7 +3,7 @@
 Everything that differs between such servers and matters here is decided in this file.
 """
 
-from collections.abc import AsyncGenerator, Callable, Collection, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
@@ -24,8 +24,8 @@ from massgen_mcp.backends.base import (
     ToolResultMessage,
     UserMessage,
 )
-from massgen_mcp.backends.ends import CHAT, stop_of
-from massgen_mcp.backends.failures import broken_off, cut_off, of_event
+from massgen_mcp.backends.ends import CHAT
+from massgen_mcp.backends.failures import of_event, stop_part
 from massgen_mcp.backends.http import TIMEOUT, Endpoint, LazyClient, drain, events_in, http_client, posted
 from massgen_mcp.backends.streamed import Draft, HttpBackend, WireReply
 from massgen_mcp.backends.thoughts import ThoughtsApart
@@ -54,6 +54,9 @@ OPENAI = "https://api.openai.com/v1"
 _SDK = "openai"
 """What is imported before the first call."""
 
+FINISH = "finish_reason"
+"""The API's name of why a reply ended."""
+
 _LAST = "[DONE]"
 """What a stream may end with, after its last event."""
 
@@ -66,10 +69,10 @@ class OpenAIBackend(HttpBackend["AsyncOpenAI", WireReply]):
         endpoint: Endpoint,
         path: str,
         request_body: Callable[[Endpoint, ModelRequest], JsonObject],
-        reply: Callable[[Endpoint, str, ModelRequest], WireReply],
+        reply: Callable[[Endpoint, ModelRequest], WireReply],
     ) -> None:
-        base_url = endpoint.base_url or OPENAI
-        super().__init__(endpoint, base_url, LazyClient(lambda: _connect(endpoint, base_url), _SDK), reply)
+        endpoint = replace(endpoint, base_url=endpoint.base_url or OPENAI)
+        super().__init__(endpoint, LazyClient(lambda: _connect(endpoint), _SDK), reply)
         self._path = path
         self._request_body = request_body
 
@@ -83,17 +86,17 @@ class OpenAIBackend(HttpBackend["AsyncOpenAI", WireReply]):
                     return
                 value = parsed(event.data)
                 if event.name == "error" or member(value, "error"):
-                    raise of_event(value, "an error event", self._endpoint, self._base_url)
+                    raise of_event(value, "an error event", self._endpoint)
                 yield value
 
 
-def _connect(endpoint: Endpoint, base_url: str) -> "AsyncOpenAI":
+def _connect(endpoint: Endpoint) -> "AsyncOpenAI":
     """Build the SDK's client; slow at first, so for a thread."""
     from openai import AsyncOpenAI
 
     return AsyncOpenAI(
         api_key=endpoint.api_key,
-        base_url=base_url,
+        base_url=endpoint.base_url,
         timeout=TIMEOUT,
         max_retries=0,
         default_query=dict(endpoint.query),
@@ -143,19 +146,6 @@ def output_limit(endpoint: Endpoint) -> str:
     """
     at_openai = endpoint.base_url in (None, OPENAI) or endpoint.key_header == "api-key"
     return "max_completion_tokens" if at_openai else "max_tokens"
-
-
-def stop_part(finish: object, endpoint: Endpoint, base_url: str, calls: Collection[str]) -> StopPart:
-    """Why a reply ended. `calls`: the arguments of its calls.
-
-    Raises `BackendError` if the model did not come to an end.
-    """
-    if not finish:
-        raise cut_off(endpoint, base_url)
-    stop = stop_of(CHAT, finish, calls)
-    if stop is None:
-        raise broken_off(f"finish_reason {finish}", endpoint, base_url)
-    return StopPart(stop, provider_word=str(finish))
 
 
 def _effort(endpoint: Endpoint) -> JsonObject:
@@ -213,8 +203,8 @@ class _OpenCall:
 class _Reply(WireReply):
     """Puts the chunks of one reply together."""
 
-    def __init__(self, endpoint: Endpoint, base_url: str, request: ModelRequest) -> None:
-        super().__init__(endpoint, base_url, request)
+    def __init__(self, endpoint: Endpoint, request: ModelRequest) -> None:
+        super().__init__(endpoint, request)
         self._texts: list[str] = []
         self._thoughts: list[str] = []
         """What was streamed as `reasoning_content`."""
@@ -239,7 +229,7 @@ class _Reply(WireReply):
 
     def finish(self) -> Iterator[Part]:
         called = [call.arguments for call in self._calls]
-        stop = stop_part(self._finish, self._endpoint, self._base_url, called)
+        stop = stop_part(CHAT, FINISH, self._finish, called, self._endpoint)
         if self._refused:
             stop = StopPart("refusal", provider_word="refusal")
         calls = [

@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from massgen_mcp.backends.base import (
@@ -72,8 +72,9 @@ _NATIVE_TOOLS: dict[str, str] = {"web_search": "web_search_20250305", "code_exec
 class ClaudeBackend(HttpBackend["AsyncAnthropic", "MessagesReply"]):
     def __init__(self, endpoint: Endpoint) -> None:
         # The SDK adds the version to the path itself; users write it as for other APIs.
-        base_url = (endpoint.base_url or ANTHROPIC).rstrip("/").removesuffix("/v1")
-        super().__init__(endpoint, base_url, LazyClient(lambda: _connect(endpoint, base_url), _SDK), MessagesReply)
+        root = (endpoint.base_url or ANTHROPIC).rstrip("/").removesuffix("/v1")
+        endpoint = replace(endpoint, base_url=root)
+        super().__init__(endpoint, LazyClient(lambda: _connect(endpoint), _SDK), MessagesReply)
 
     async def _events(
         self, client: "AsyncAnthropic", request: ModelRequest, reply: "MessagesReply", /
@@ -88,14 +89,14 @@ class ClaudeBackend(HttpBackend["AsyncAnthropic", "MessagesReply"]):
             body = request_body(self._endpoint, request, so_far=reply.resume())
 
 
-def _connect(endpoint: Endpoint, base_url: str) -> "AsyncAnthropic":
+def _connect(endpoint: Endpoint) -> "AsyncAnthropic":
     from anthropic import AsyncAnthropic
 
     # The SDK sends a bearer token; servers that only imitate the API look for its older header.
-    key_header: KeyHeader = "authorization" if base_url == ANTHROPIC else "x-api-key"
+    key_header: KeyHeader = "authorization" if endpoint.base_url == ANTHROPIC else "x-api-key"
     return AsyncAnthropic(
         api_key=endpoint.api_key,
-        base_url=base_url,
+        base_url=endpoint.base_url,
         timeout=TIMEOUT,
         max_retries=0,
         http_client=http_client(endpoint.api_key, key_header),
@@ -204,8 +205,8 @@ class _OpenBlock:
 class MessagesReply(WireReply):
     """Puts the events of one reply together."""
 
-    def __init__(self, endpoint: Endpoint, base_url: str, request: ModelRequest) -> None:
-        super().__init__(endpoint, base_url, request)
+    def __init__(self, endpoint: Endpoint, request: ModelRequest) -> None:
+        super().__init__(endpoint, request)
         self._open: dict[int, _OpenBlock] = {}
         self._blocks: list[JsonObject] = []
         self._thought = False
@@ -253,7 +254,7 @@ class MessagesReply(WireReply):
             body = parsed(data)
         except (ValueError, RecursionError):
             body = data
-        return of_event(body, str(body), self._endpoint, self._base_url)
+        return of_event(body, str(body), self._endpoint)
 
     @property
     def paused(self) -> bool:
@@ -267,19 +268,19 @@ class MessagesReply(WireReply):
 
     def finish(self) -> Iterator[Part]:
         if not self._stopped or not self._stop_reason:
-            raise cut_off(self._endpoint, self._base_url)
+            raise cut_off(self._endpoint)
         for index in sorted(self._open):
             yield from self._close(self._open.pop(index))
         if self._citations:
             yield CitationsPart(tuple(self._citations))
         yield self._usage.total()
         if self.paused:
-            message = f"{self._base_url} paused the reply more than {MAX_PAUSES} times"
+            message = f"{self._endpoint.base_url} paused the reply more than {MAX_PAUSES} times"
             raise failure("bad_reply", message, self._endpoint)
         stop = stop_of(MESSAGES, self._stop_reason, self._called)
         # LMDeploy calls what it broke off a `stop_sequence`, and names none; who has met one names it.
         if stop is None or (stop == "end" and self._stop_reason == "stop_sequence" and not self._sequence):
-            raise broken_off(f"stop_reason {self._stop_reason}", self._endpoint, self._base_url)
+            raise broken_off(f"stop_reason {self._stop_reason}", self._endpoint)
         # Without thinking or tools of the API there is nothing that the plain messages do not tell as well.
         replay = tuple(self._blocks) if self._thought or self._served else ()
         yield StopPart(stop, replay, provider_word=str(self._stop_reason))

@@ -8,7 +8,7 @@ import json
 import math
 import re
 import ssl
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -18,6 +18,8 @@ import anyio
 import httpx2
 
 from massgen_mcp.backends.abilities import reason_in_words, refused_part
+from massgen_mcp.backends.base import StopPart
+from massgen_mcp.backends.ends import End, stop_of
 from massgen_mcp.backends.http import Endpoint
 from massgen_mcp.backends.wire_values import clean, member
 from massgen_mcp.errors import BackendError, DropReason
@@ -92,35 +94,37 @@ class _StatusError(Protocol):
 
 
 @contextmanager
-def translated(endpoint: Endpoint, base_url: str) -> Generator[None]:
+def translated(endpoint: Endpoint) -> Generator[None]:
     """Whatever fails inside is raised as a `BackendError`."""
     try:
         yield
     except Exception as error:  # noqa: BLE001 - the seam: nothing of an SDK passes it
         # Without the cause: SDK errors hold the request, and with it the key.
-        raise translate(error, endpoint, base_url) from None
+        raise translate(error, endpoint) from None
 
 
-def translate(error: Exception, endpoint: Endpoint, base_url: str) -> BackendError:
-    """What `error`, raised while `endpoint` was asked at `base_url`, means for the agent."""
+def translate(error: Exception, endpoint: Endpoint) -> BackendError:
+    """What `error`, raised while `endpoint` was asked, means for the agent."""
     chain = list(_chain(error))
     for cause in chain:
         if isinstance(cause, BackendError):
             return cause
         if isinstance(cause, _StatusError) and isinstance(cause, _ApiError):
-            return _of_status(cause.status_code, cause.body, cause.message, cause.response.headers, endpoint, base_url)
+            return _of_status(cause.status_code, cause.body, cause.message, cause.response.headers, endpoint)
     for cause in chain:
         if (verdict := _of_connection(cause)) is not None:
             reason, retryable, what = verdict
-            return failure(reason, f"{base_url} {what}: {_error_text(chain[-1])}", endpoint, retryable=retryable)
+            message = f"{endpoint.base_url} {what}: {_error_text(chain[-1])}"
+            return failure(reason, message, endpoint, retryable=retryable)
     if isinstance(error, _ApiError):
-        return of_event(error.body, error.message, endpoint, base_url)
+        return of_event(error.body, error.message, endpoint)
     if isinstance(error, (ValueError, TypeError, LookupError, AttributeError, RecursionError)):
-        return failure("bad_reply", f"{base_url} sent what its API does not allow: {_error_text(error)}", endpoint)
-    return failure("provider_error", f"{base_url} failed: {_error_text(error)}", endpoint)
+        message = f"{endpoint.base_url} sent what its API does not allow: {_error_text(error)}"
+        return failure("bad_reply", message, endpoint)
+    return failure("provider_error", f"{endpoint.base_url} failed: {_error_text(error)}", endpoint)
 
 
-def of_event(body: object, message: str, endpoint: Endpoint, base_url: str) -> BackendError:
+def of_event(body: object, message: str, endpoint: Endpoint) -> BackendError:
     """An error told inside a stream, by its code or type; an unknown one may pass, as most of them do."""
     detail = _detail(body) or message
     refused = refused_part(400, detail)
@@ -129,19 +133,42 @@ def of_event(body: object, message: str, endpoint: Endpoint, base_url: str) -> B
         reason, retryable = in_words, False
     elif refused is not None:
         reason, retryable = "tools_unsupported", False
-    error = failure(reason, f"{base_url} broke off: {detail}", endpoint, retryable=retryable)
+    error = failure(reason, f"{endpoint.base_url} broke off: {detail}", endpoint, retryable=retryable)
     error.refused = refused
     return error
 
 
-def cut_off(endpoint: Endpoint, base_url: str) -> BackendError:
+def cut_off(endpoint: Endpoint) -> BackendError:
     """A stream ended in order but without the model's own end."""
-    return failure("provider_error", f"{base_url} ended the reply before the model did", endpoint, retryable=True)
+    message = f"{endpoint.base_url} ended the reply before the model did"
+    return failure("provider_error", message, endpoint, retryable=True)
 
 
-def broken_off(end: str, endpoint: Endpoint, base_url: str) -> BackendError:
+def stop_part(
+    ends: Mapping[str, End],
+    name: str,
+    reason: object,
+    calls: Collection[str],
+    endpoint: Endpoint,
+    *,
+    comment: str = "",
+) -> StopPart:
+    """Why a reply ended: for the `reason` that its API tells as `name`, which is one of these `ends`. `calls`: the
+    arguments of its calls; `comment`: what the server says beside a reason.
+
+    Raises `BackendError` if the model did not come to an end.
+    """
+    if not reason:
+        raise cut_off(endpoint)
+    stop = stop_of(ends, reason, calls)
+    if stop is None:
+        raise broken_off(f"{name} {reason}{comment}", endpoint)
+    return StopPart(stop, provider_word=str(reason))
+
+
+def broken_off(end: str, endpoint: Endpoint) -> BackendError:
     """A stream ended with a reason that is no end of a whole reply; `end` says which."""
-    return failure("provider_error", f"{base_url} broke off: {end[:MAX_END]}", endpoint, retryable=True)
+    return failure("provider_error", f"{endpoint.base_url} broke off: {end[:MAX_END]}", endpoint, retryable=True)
 
 
 def failure(reason: DropReason, message: str, endpoint: Endpoint, *, retryable: bool = False) -> BackendError:
@@ -177,21 +204,21 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     return seconds if seconds > 0 else None
 
 
-def _of_status(
-    status: int, body: object, message: str, headers: Mapping[str, str], endpoint: Endpoint, base_url: str
-) -> BackendError:
+def _of_status(status: int, body: object, message: str, headers: Mapping[str, str], endpoint: Endpoint) -> BackendError:
     if status < 300:
-        return of_event(body, message, endpoint, base_url)
+        return of_event(body, message, endpoint)
     detail = _detail(body) or message
     refused = refused_part(status, detail)
     reason, retryable = ("tools_unsupported", False) if refused else _by_status(status, body)
     if status >= 400 and reason in ("bad_request", "provider_error") and (in_words := reason_in_words(detail)):
         reason, retryable = in_words, False
-    text = f"{base_url} answered {status}: {detail}"
+    text = f"{endpoint.base_url} answered {status}: {detail}"
     if status < 400:
-        text = f"{base_url} answered {status}: redirects are not followed; correct base_url"
+        text = f"{endpoint.base_url} answered {status}: redirects are not followed; correct base_url"
     elif reason == "model_not_found":
-        text = f"{base_url} answered {status}; it has no model {endpoint.model!r}, or base_url is wrong: {detail}"
+        text = (
+            f"{endpoint.base_url} answered {status}; it has no model {endpoint.model!r}, or base_url is wrong: {detail}"
+        )
     translated_error = failure(reason, text, endpoint, retryable=retryable)
     seconds = retry_after(headers, datetime.now(UTC))
     translated_error.retry_after = seconds if seconds is not None else _retry_delay(body)

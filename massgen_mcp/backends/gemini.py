@@ -6,6 +6,7 @@ No SDK: the requests are made with the HTTP client that every wire uses (docs/de
 import json
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple, cast
 from urllib.parse import quote
@@ -23,7 +24,6 @@ from massgen_mcp.backends.base import (
     ModelRequest,
     Part,
     ReasoningPart,
-    StopPart,
     TextPart,
     ToolCall,
     ToolCallPart,
@@ -31,9 +31,9 @@ from massgen_mcp.backends.base import (
     UsagePart,
     UserMessage,
 )
-from massgen_mcp.backends.ends import GEMINI, stop_of
+from massgen_mcp.backends.ends import GEMINI
 from massgen_mcp.backends.event_stream import ServerEvent
-from massgen_mcp.backends.failures import broken_off, cut_off, failure, of_event
+from massgen_mcp.backends.failures import failure, of_event, stop_part
 from massgen_mcp.backends.http import Endpoint, LazyClient, PlainClient, events_in
 from massgen_mcp.backends.streamed import HttpBackend, WireReply
 from massgen_mcp.backends.wire_values import (
@@ -75,7 +75,8 @@ _LEVELS: Mapping[str, str] = {"none": "minimal", "xhigh": "high", "max": "high"}
 class GeminiBackend(HttpBackend[PlainClient, "GeminiReply"]):
     def __init__(self, endpoint: Endpoint) -> None:
         client = LazyClient(lambda: PlainClient(endpoint.api_key, "x-goog-api-key"))
-        super().__init__(endpoint, _with_version(endpoint.base_url or GEMINI_API), client, GeminiReply)
+        at = _with_version(endpoint.base_url or GEMINI_API)
+        super().__init__(replace(endpoint, base_url=at), client, GeminiReply)
 
     async def _events(
         self, client: PlainClient, request: ModelRequest, _: "GeminiReply", /
@@ -88,7 +89,7 @@ class GeminiBackend(HttpBackend[PlainClient, "GeminiReply"]):
     def _url(self) -> str:
         model = self._endpoint.model
         name = model if "/" in model else f"models/{model}"
-        return f"{self._base_url}/{quote(name)}:streamGenerateContent?alt=sse"
+        return f"{self._endpoint.base_url}/{quote(name)}:streamGenerateContent?alt=sse"
 
 
 def _with_version(base_url: str) -> str:
@@ -217,8 +218,8 @@ def _function_response(message: ToolResultMessage, sent: _Sent | None) -> JsonVa
 
 
 class GeminiReply(WireReply):
-    def __init__(self, endpoint: Endpoint, base_url: str, request: ModelRequest) -> None:
-        super().__init__(endpoint, base_url, request)
+    def __init__(self, endpoint: Endpoint, request: ModelRequest) -> None:
+        super().__init__(endpoint, request)
         self._parts: list[JsonObject] = []
         """To be sent back."""
         self._signed = False
@@ -235,27 +236,23 @@ class GeminiReply(WireReply):
     def read(self, sent: ServerEvent) -> Iterator[Part]:
         event = fields_of(parsed(sent.data), "an event")
         if event.get("error"):
-            raise of_event(event, "an error event", self._endpoint, self._base_url)
+            raise of_event(event, "an error event", self._endpoint)
         self._model = event.get("modelVersion") or self._model
         self._usage = event.get("usageMetadata") or self._usage
         for candidate in objects_in(event, "candidates"):
             yield from self._candidate(candidate)
         if blocked := member(event, "promptFeedback", "blockReason"):
             yield from self._counted()
-            message = f"{self._base_url} blocked the request: {blocked}"
+            message = f"{self._endpoint.base_url} blocked the request: {blocked}"
             raise failure("content_filter", message, self._endpoint)
 
     def finish(self) -> Iterator[Part]:
-        if not self._finish:
-            raise cut_off(self._endpoint, self._base_url)
-        stop = stop_of(GEMINI, self._finish, self._called)
-        if stop is None:
-            why = f": {self._finish_message}" if isinstance(self._finish_message, str) else ""
-            raise broken_off(f"finishReason {self._finish}{why}", self._endpoint, self._base_url)
+        why = f": {self._finish_message}" if isinstance(self._finish_message, str) else ""
+        stop = stop_part(GEMINI, "finishReason", self._finish, self._called, self._endpoint, comment=why)
         if citations := tuple(self._citations()):
             yield CitationsPart(citations)
         yield from self._counted()
-        yield StopPart(stop, tuple(self._parts) if self._signed else (), provider_word=str(self._finish))
+        yield replace(stop, replay=tuple(self._parts) if self._signed else ())
 
     def _candidate(self, candidate: Fields) -> Iterator[Part]:
         self._finish = candidate.get("finishReason") or self._finish

@@ -35,7 +35,7 @@ MAX_REPLY_BYTES = 32 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One agent's model: where it is and how it is to be asked. `base_url` None is the provider's own."""
+    """One agent's model: where it is and how it is to be asked. `base_url` None: each wire knows its provider's own."""
 
     model: str
     api_key: str = field(repr=False)

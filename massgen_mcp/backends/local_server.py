@@ -113,7 +113,7 @@ class LocalServerBackend:
         """The largest chat model that fits, else the first one. Raises `BackendError` if there is none."""
         models = [model for model in await self._listed_models() if model.chats]
         if not models:
-            with translated(self._endpoint, self._base_url):
+            with translated(self._endpoint):
                 raise await self._why_nothing()
         best = chosen_models(LocalServer(self._type, self._base_url, named=True, models=tuple(models)))
         return replace(self._endpoint, model=(best or models)[0].name)

@@ -5,7 +5,7 @@ which does not fit is to be refused instead of being cut.
 import json
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import anyio
 
@@ -18,18 +18,18 @@ from massgen_mcp.backends.base import (
     ModelRequest,
     Part,
     ReasoningPart,
-    StopPart,
     ToolCall,
     ToolCallPart,
     ToolResultMessage,
     UserMessage,
 )
-from massgen_mcp.backends.ends import CHAT, stop_of
-from massgen_mcp.backends.failures import broken_off, cut_off, of_event
+from massgen_mcp.backends.ends import CHAT
+from massgen_mcp.backends.failures import of_event, stop_part
 from massgen_mcp.backends.http import Endpoint, LazyClient, PlainClient, json_lines, listing_client
 from massgen_mcp.backends.streamed import HttpBackend, WireReply
 from massgen_mcp.backends.thoughts import ThoughtsApart
 from massgen_mcp.backends.wire_values import (
+    Fields,
     arguments_object,
     clean,
     clean_object,
@@ -64,7 +64,7 @@ class OllamaSettings:
 class OllamaBackend(HttpBackend[PlainClient, "_Reply"]):
     def __init__(self, endpoint: Endpoint, settings: OllamaSettings) -> None:
         client = LazyClient(lambda: PlainClient(endpoint.api_key))
-        super().__init__(endpoint, api_root(endpoint.base_url or ""), client, _Reply)
+        super().__init__(replace(endpoint, base_url=api_root(endpoint.base_url or "")), client, _Reply)
         self._settings = settings
         self._lock = anyio.Lock()
         self._context: int | None = None
@@ -72,7 +72,10 @@ class OllamaBackend(HttpBackend[PlainClient, "_Reply"]):
     async def _events(self, client: PlainClient, request: ModelRequest, reply: "_Reply", /) -> AsyncGenerator[object]:
         context = await self._context_length()
         body = request_body(self._endpoint, self._settings, request, context)
-        async with client.posted(f"{self._base_url}/api/chat", body) as chunks, aclosing(json_lines(chunks)) as lines:
+        async with (
+            client.posted(f"{self._endpoint.base_url}/api/chat", body) as chunks,
+            aclosing(json_lines(chunks)) as lines,
+        ):
             async for line in lines:
                 yield line
                 if reply.is_whole:
@@ -95,11 +98,11 @@ class OllamaBackend(HttpBackend[PlainClient, "_Reply"]):
     async def _asked_context(self) -> int:
         """What the config says, else ours or what the model is loaded with; never more than the model has."""
         async with listing_client(self._endpoint.api_key) as client:
-            shown = await read_reply(client, "POST", f"{self._base_url}/api/show", {"model": self.model})
+            shown = await read_reply(client, "POST", f"{self._endpoint.base_url}/api/show", {"model": self.model})
             most = shown_by_ollama(ListedModel(self.model), shown).context
             wanted = self._settings.context_length
             if wanted is None:
-                loaded = loaded_by_ollama(await read_reply(client, "GET", f"{self._base_url}/api/ps"))
+                loaded = loaded_by_ollama(await read_reply(client, "GET", f"{self._endpoint.base_url}/api/ps"))
                 wanted = max(CONTEXT, loaded.get(self.model, 0), loaded.get(f"{self.model}:latest", 0))
         return min(wanted, most or wanted)
 
@@ -165,23 +168,24 @@ def _tool_call(call: ToolCall) -> JsonObject:
 class _Reply(WireReply):
     """Puts the lines of one reply together."""
 
-    def __init__(self, endpoint: Endpoint, base_url: str, request: ModelRequest) -> None:
-        super().__init__(endpoint, base_url, request)
+    def __init__(self, endpoint: Endpoint, request: ModelRequest) -> None:
+        super().__init__(endpoint, request)
         self._texts: list[str] = []
         self._thoughts: list[str] = []
         self._calls: list[ToolCall] = []
         self._apart = ThoughtsApart()
-        self._last: dict[str, object] | None = None
+        self._last: Fields = {}
+        """The line that says that the reply is whole."""
 
     @property
     def is_whole(self) -> bool:
-        return self._last is not None
+        return bool(self._last)
 
     def read(self, line: object) -> Iterator[Part]:
         """Raises `BackendError` for an error that is told in place of a line."""
         fields = fields_of(line, "a line")
         if error := fields.get("error"):
-            raise of_event(fields, str(error), self._endpoint, self._base_url)
+            raise of_event(fields, str(error), self._endpoint)
         message = fields_or_none(fields.get("message"))
         if thought := text_in(message, "thinking"):
             self._thoughts.append(thought)
@@ -199,15 +203,13 @@ class _Reply(WireReply):
             if draft and (shown := draft.add(call.arguments)):  # at once: calls come whole
                 yield DraftPart(shown)
         if fields.get("done") is True:
-            self._last = dict(fields)
+            self._last = fields
 
     def finish(self) -> Iterator[Part]:
         """Raises `BackendError` if the model did not come to an end."""
-        if self._last is None or not (reason := self._last.get("done_reason")):
-            raise cut_off(self._endpoint, self._base_url)
-        stop = stop_of(CHAT, reason, [call.arguments for call in self._calls])
-        if stop is None:
-            raise broken_off(f"done_reason {reason}", self._endpoint, self._base_url)
+        called = [call.arguments for call in self._calls]
+        reason = self._last.get("done_reason")
+        stop = stop_part(CHAT, "done_reason", reason, called, self._endpoint)
         yield from self._apart.end()
         yield from map(ToolCallPart, self._calls)
         yield usage_part(
@@ -215,7 +217,7 @@ class _Reply(WireReply):
             read=count(self._last.get("prompt_eval_count")),
             written=count(self._last.get("eval_count")),
         )
-        yield StopPart(stop, self._replay(), provider_word=str(reason))
+        yield replace(stop, replay=self._replay())
 
     def _replay(self) -> tuple[JsonObject, ...]:
         """The reply with its thoughts, which some models read again; empty when there are none."""

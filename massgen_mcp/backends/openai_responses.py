@@ -25,8 +25,8 @@ from massgen_mcp.backends.base import (
     UserMessage,
 )
 from massgen_mcp.backends.chatcompletion import OpenAIBackend
-from massgen_mcp.backends.ends import RESPONSES, RESPONSES_INCOMPLETE, stop_of
-from massgen_mcp.backends.failures import broken_off, cut_off, of_event
+from massgen_mcp.backends.ends import RESPONSES, RESPONSES_INCOMPLETE
+from massgen_mcp.backends.failures import cut_off, of_event, stop_part
 from massgen_mcp.backends.http import Endpoint
 from massgen_mcp.backends.streamed import Draft, WireReply
 from massgen_mcp.backends.wire_values import (
@@ -131,8 +131,8 @@ def _call_item(call: ToolCall) -> JsonObject:
 class _Reply(WireReply):
     """Puts the events of one reply together."""
 
-    def __init__(self, endpoint: Endpoint, base_url: str, request: ModelRequest) -> None:
-        super().__init__(endpoint, base_url, request)
+    def __init__(self, endpoint: Endpoint, request: ModelRequest) -> None:
+        super().__init__(endpoint, request)
         self._open: dict[object, Draft] = {}
         """Calls that are being written and shown, by the place of their items in the output."""
         self._items: list[JsonObject] = []
@@ -163,13 +163,13 @@ class _Reply(WireReply):
             case "response.completed" | "response.incomplete" | "response.failed":
                 self._ended(event)
             case "error":
-                raise of_event(event, "an error event", self._endpoint, self._base_url)
+                raise of_event(event, "an error event", self._endpoint)
             case _:
                 pass
 
     def finish(self) -> Iterator[Part]:
         if self._end is None:
-            raise cut_off(self._endpoint, self._base_url)
+            raise cut_off(self._endpoint)
         if citations := tuple(_citations(self._end)):
             yield CitationsPart(citations)
         if (usage := _usage(self._end, self._endpoint)) is not None:
@@ -180,17 +180,10 @@ class _Reply(WireReply):
     def _stop(self, end: Fields) -> StopPart:
         """By the response's own status, which may contradict the event: vLLM completes what was cancelled."""
         if self._status == "incomplete":
-            reason = member(end, "incomplete_details", "reason")
-            stop = stop_of(RESPONSES_INCOMPLETE, reason, ())
-            if stop is None:
-                raise broken_off(f"incomplete_details {reason}", self._endpoint, self._base_url)
-            return StopPart(stop, provider_word=str(reason))
-        stop = stop_of(RESPONSES, self._status, self._called)
-        if stop is None:
-            raise broken_off(f"status {self._status}", self._endpoint, self._base_url)
-        if self._refused:
-            return StopPart("refusal", provider_word="refusal")
-        return StopPart(stop)
+            reason = str(member(end, "incomplete_details", "reason"))
+            return stop_part(RESPONSES_INCOMPLETE, "incomplete_details", reason, (), self._endpoint)
+        stop = stop_part(RESPONSES, "status", self._status, self._called, self._endpoint)
+        return StopPart("refusal", provider_word="refusal") if self._refused else stop
 
     def _ended(self, event: Fields) -> None:
         if (raw := event.get("response")) is None:
@@ -198,7 +191,7 @@ class _Reply(WireReply):
         response = fields_of(raw, "response")
         match event["type"]:
             case "response.failed":
-                raise of_event(response.get("error"), "the response failed", self._endpoint, self._base_url)
+                raise of_event(response.get("error"), "the response failed", self._endpoint)
             case "response.incomplete":
                 self._status = "incomplete"
             case _:

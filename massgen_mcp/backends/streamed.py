@@ -142,9 +142,8 @@ def _decoded(name: str) -> str | None:
 class WireReply(ABC):
     """Puts the events of one reply together."""
 
-    def __init__(self, endpoint: Endpoint, base_url: str, request: ModelRequest) -> None:
+    def __init__(self, endpoint: Endpoint, request: ModelRequest) -> None:
         self._endpoint = endpoint
-        self._base_url = base_url
         self._ids = CallIds(request.messages)
         self._drafts = Drafts(request.tools)
 
@@ -166,12 +165,10 @@ class HttpBackend(ABC, Generic[ClientT, ReplyT]):
     def __init__(
         self,
         endpoint: Endpoint,
-        base_url: str,
         client: LazyClient[ClientT],
-        reply: Callable[[Endpoint, str, ModelRequest], ReplyT],
+        reply: Callable[[Endpoint, ModelRequest], ReplyT],
     ) -> None:
         self._endpoint = endpoint
-        self._base_url = base_url
         self._client = client
         self._reply = reply
 
@@ -180,13 +177,13 @@ class HttpBackend(ABC, Generic[ClientT, ReplyT]):
         return self._endpoint.model
 
     async def prepare(self) -> None:
-        with translated(self._endpoint, self._base_url):
+        with translated(self._endpoint):
             await self._client.get()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
-        with translated(self._endpoint, self._base_url):
+        with translated(self._endpoint):
             client = await self._client.get()
-            reply = self._reply(self._endpoint, self._base_url, request)
+            reply = self._reply(self._endpoint, request)
             async with aclosing(self._events(client, request, reply)) as events:
                 async for event in events:
                     for part in reply.read(event):

@@ -230,11 +230,11 @@ async def test_a_web_page_instead_of_a_stream_points_at_the_base_url(wire: Wire)
     ],
 )
 def test_a_broken_connection_means_the_same_bare_or_wrapped(cause: Exception, reason: str, retryable: bool) -> None:
-    endpoint = Endpoint("some-model", KEY)
+    endpoint = Endpoint("some-model", KEY, base_url="http://127.0.0.1:1")
     wrapped = RuntimeError("wrapped by an SDK")
     wrapped.__cause__ = cause
     for error in (cause, wrapped):
-        told = translate(error, endpoint, "http://127.0.0.1:1")
+        told = translate(error, endpoint)
         assert (told.reason, told.retryable) == (reason, retryable)
         assert "http://127.0.0.1:1" in str(told)
 

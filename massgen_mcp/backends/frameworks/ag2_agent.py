@@ -30,8 +30,9 @@ from massgen_mcp.backends.base import (
     UsagePart,
     UserMessage,
 )
-from massgen_mcp.backends.chatcompletion import OPENAI, stop_part
-from massgen_mcp.backends.failures import translated
+from massgen_mcp.backends.chatcompletion import FINISH, OPENAI
+from massgen_mcp.backends.ends import CHAT
+from massgen_mcp.backends.failures import stop_part, translated
 from massgen_mcp.backends.http import Endpoint, LazyClient
 from massgen_mcp.backends.own_loop import Desk
 from massgen_mcp.backends.wire_values import CallIds, arguments_text, clean, count, usage_part, written_tokens
@@ -119,9 +120,8 @@ class Ag2Agent:
     def __init__(
         self, endpoint: Endpoint, name: str, system_message: str | None, executor: CodeExecutor | None = None
     ) -> None:
-        self._endpoint = endpoint
+        self._endpoint = endpoint = replace(endpoint, base_url=endpoint.base_url or OPENAI)
         self._executor = executor
-        self._base_url = endpoint.base_url or OPENAI
         self._turns = LazyClient(
             lambda: _load(endpoint, name, system_message), "massgen_mcp.backends.frameworks.ag2_turn"
         )
@@ -131,7 +131,7 @@ class Ag2Agent:
         return self._endpoint.model
 
     async def prepare(self) -> None:
-        with translated(self._endpoint, self._base_url):
+        with translated(self._endpoint):
             await self._turns.get()
 
     async def work(self, task: ModelRequest, desk: Desk) -> None:
@@ -142,7 +142,7 @@ class Ag2Agent:
 
     async def turn(self, desk: Desk) -> tuple[str, StopPart]:
         """Work until there is a reply that calls nothing: its text, and how it ended."""
-        with translated(self._endpoint, self._base_url):
+        with translated(self._endpoint):
             turns = await self._turns.get()
             while True:
                 steps = _Steps(desk, self._stop)
@@ -160,7 +160,7 @@ class Ag2Agent:
 
     def _stop(self, response: "ModelResponse") -> StopPart:
         calls = [call.arguments for call in response.tool_calls.calls]
-        return stop_part(response.finish_reason, self._endpoint, self._base_url, calls)
+        return stop_part(CHAT, FINISH, response.finish_reason, calls, self._endpoint)
 
     def _with_instructions(self, request: ModelRequest) -> ModelRequest:
         """The request as the agent sees it: what became of its code comes as a message, as in AG2."""

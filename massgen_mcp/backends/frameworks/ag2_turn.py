@@ -38,7 +38,7 @@ from massgen_mcp.backends.base import (
     ToolSpec,
     UserMessage,
 )
-from massgen_mcp.backends.chatcompletion import OPENAI, output_limit
+from massgen_mcp.backends.chatcompletion import output_limit
 from massgen_mcp.backends.http import TIMEOUT, Endpoint, http_client
 from massgen_mcp.backends.wire_values import arguments_text, clean, clean_object, tool_name
 
@@ -95,7 +95,7 @@ class Turns:
         return OpenAIConfig(
             endpoint.model,
             api_key=endpoint.api_key,
-            base_url=endpoint.base_url or OPENAI,
+            base_url=endpoint.base_url,
             http_client=self._http,
             timeout=TIMEOUT,
             max_retries=0,  # retries are ours
