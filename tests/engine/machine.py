@@ -15,9 +15,9 @@ import psycopg
 from massgen_mcp.events.record import JOURNAL_VERSION
 from massgen_mcp.home import Home
 from massgen_mcp.runs.engine import Engine, FrozenRequest, RunFiles
+from massgen_mcp.runs.engine.event_log import sealed
 from massgen_mcp.runs.store.directory import RunDirectory
 from massgen_mcp.runs.store.journal import JOURNAL
-from massgen_mcp.runs.store.log import sealed
 from massgen_mcp.runs.store.opening import DATABASE, LocalEngine, local_engine
 from massgen_mcp.runs.store.postgres.engine import ClusterEngine, cluster_engine
 from tests.faults import ROOT, no_larger_files_than

@@ -10,7 +10,7 @@ import pytest
 from massgen_mcp.events.agent_work import RoundStarted
 from massgen_mcp.events.coordination import StageOpened
 from massgen_mcp.events.parts import Event
-from massgen_mcp.runs.store.log import sealed, unsealed
+from massgen_mcp.runs.engine.event_log import sealed, unsealed
 from tests.golden.schema import RECORDED, Json, present, recorded, unreadable
 
 HELP = "python -m tests.golden.schema"

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.runs.store import log
-from massgen_mcp.runs.store.log import SEAL_BYTES
+from massgen_mcp.runs.engine import event_log
+from massgen_mcp.runs.engine.event_log import SEAL_BYTES
 from tests.harness import TempHome, home
 from tests.needs import needs
 from tests.soak.charges import kill_charges
@@ -76,7 +76,7 @@ async def test_a_reader_that_trusts_every_line_tells_something_untrue(
         except ValueError:
             return None
 
-    monkeypatch.setattr(log, "unsealed", trusting)
+    monkeypatch.setattr(event_log, "unsealed", trusting)
     with pytest.raises(AssertionError):
         await damage(home, truncations=0, flips=1_000)
 

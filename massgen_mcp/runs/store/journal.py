@@ -1,7 +1,7 @@
 """`events.jsonl`: the append-only truth about one run. One writer; any number of readers in any process.
 
 A line is an event only when it ends in a newline: a torn last line never happened. A line with a wrong checksum, or one
-that is missing, is damage; what a newer version wrote is not (see `log`).
+that is missing, is damage; what a newer version wrote is not (see `engine.event_log`).
 """
 
 import os
@@ -14,36 +14,25 @@ import anyio.to_thread
 from massgen_mcp.errors import storage_error
 from massgen_mcp.home import sync_directory
 from massgen_mcp.redaction import NO_KEYS, Redactor
-from massgen_mcp.runs.store.log import LogReader, LogWriter, ReadableLog
+from massgen_mcp.runs.engine.event_log import EventLog, EventReader, EventWriter
 
 JOURNAL = "events.jsonl"
 READ_BYTES = 256 * 1024
 
 
-class JournalLog(ReadableLog):
-    """The events of one run: one writer, any number of readers in any process. `seq` counts from 1 without a gap.
-
-    An event that was not wholly written never happened; one that was changed or is missing is damage; what a newer
-    version wrote is neither.
-
-    `directory`: the run's.
-    """
+class JournalLog(EventLog):
+    """See `EventLog`. `directory`: the run's."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / JOURNAL
 
     def append(self, *, redactor: Redactor = NO_KEYS) -> "JournalWriter":
-        """Goes on after the last whole event. Raises `OSError`."""
         return JournalWriter(self._path, redactor)
 
     def follow(self, after: int = 0, *, text: bool = True) -> "JournalReader":
-        """Gives the events whose `seq` is above `after`. Without `text` those of streamed text are left out, which are
-        for display only, but for the last record of a read: how far the log goes is known.
-        """
         return JournalReader(self._path, after, text=text)
 
     def begun(self) -> bool:
-        """Whether there is any event."""
         with suppress(FileNotFoundError):
             return self._path.stat().st_size > 0
         return False
@@ -53,8 +42,8 @@ class JournalLog(ReadableLog):
         os.close(_open_file(self._path)[0])
 
 
-class JournalWriter(LogWriter):
-    """Appends to the file. See `LogWriter`."""
+class JournalWriter(EventWriter):
+    """Appends to the file. See `EventWriter`."""
 
     def __init__(self, path: Path, redactor: Redactor = NO_KEYS) -> None:
         self._fd, made = _open_file(path)
@@ -72,7 +61,6 @@ class JournalWriter(LogWriter):
         await anyio.to_thread.run_sync(self._write_out, b"".join(lines))
 
     def close(self) -> None:
-        """What was not settled may be lost."""
         if self._fd >= 0:
             with suppress(OSError):
                 self._forget_failed_write()
@@ -121,8 +109,8 @@ def _open_file(path: Path) -> tuple[int, bool]:
         return os.open(path, flags | os.O_CREAT, 0o600), True
 
 
-class JournalReader(LogReader):
-    """Follows the file. See `LogReader`."""
+class JournalReader(EventReader):
+    """Follows the file. See `EventReader`."""
 
     def __init__(self, path: Path, after: int = 0, *, text: bool = True) -> None:
         super().__init__(after, text=text)

@@ -17,7 +17,7 @@ import psycopg
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.store.log import LogReader, LogWriter, ReadableLog, seq_of_text
+from massgen_mcp.runs.engine.event_log import EventLog, EventReader, EventWriter, seq_of_text
 from massgen_mcp.runs.store.postgres.database import (
     LazyConnection,
     PostgresConnection,
@@ -167,8 +167,8 @@ class Appender:
         return added
 
 
-class PostgresWriter(LogWriter):
-    """See `LogWriter`. Used in one event loop."""
+class PostgresWriter(EventWriter):
+    """See `EventWriter`. Used in one event loop."""
 
     def __init__(self, log: "PostgresLog", epoch: int | None, redactor: Redactor, recorded: int) -> None:
         super().__init__(redactor, recorded)
@@ -193,12 +193,9 @@ class PostgresWriter(LogWriter):
         if (fault := await written) is not None:
             raise fault
 
-    def close(self) -> None:
-        """What was not settled may be lost."""
 
-
-class PostgresReader(LogReader):
-    """See `LogReader`."""
+class PostgresReader(EventReader):
+    """See `EventReader`."""
 
     def __init__(self, database: PostgresDatabase, run_id: str, after: int, *, text: bool) -> None:
         super().__init__(after, text=text)
@@ -217,7 +214,7 @@ class PostgresReader(LogReader):
 
 
 @dataclass(frozen=True, slots=True)
-class PostgresLog(ReadableLog):
+class PostgresLog(EventLog):
     """See `EventLog`. `epoch`: of the worker that has taken the run; None: whoever appends, if nobody takes it then.
     `before`: what puts files where everybody finds them; called in a thread before events are added that may tell of
     them.
