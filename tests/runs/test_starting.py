@@ -7,10 +7,10 @@ import anyio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from massgen_mcp.runs.engine.claiming import QueueDepth, allocate
 from massgen_mcp.runs.sessions.turns import MAX_HISTORY_CHARACTERS
 from massgen_mcp.runs.store.directory import RunDirectory
 from massgen_mcp.runs.store.journal import JournalReader
-from massgen_mcp.runs.store.rows.claiming import QueueDepth, allocate
 from tests.harness import RUNNER_MODULE, TempHome, agent, call, end, events_of, expect_error, happened, wait_until
 
 STUCK = {"hang": True}

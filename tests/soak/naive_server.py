@@ -4,13 +4,12 @@ import time
 
 from massgen_mcp.cli.massgen_mcp.main import main
 from massgen_mcp.request.build import OnConflict
-from massgen_mcp.runs.engine import Added, NewRun
-from massgen_mcp.runs.store.rows.store import Store
+from massgen_mcp.runs.engine import Added, NewRun, RunStore
 from massgen_mcp.runs.store.sqlite import database
 
 
 def naive_add(
-    self: Store, run: NewRun, *, on_conflict: OnConflict = "use_existing", max_queued: int | None = None
+    self: RunStore, run: NewRun, *, on_conflict: OnConflict = "use_existing", max_queued: int | None = None
 ) -> Added:
     del on_conflict, max_queued
     store = self._database  # pyright: ignore[reportPrivateUsage] - a twin of the method
@@ -39,5 +38,5 @@ def naive_add(
 if __name__ == "__main__":
     first = tuple(statement.replace("TEXT UNIQUE", "TEXT") for statement in database.MIGRATIONS[0])
     database.MIGRATIONS = (first, *database.MIGRATIONS[1:])
-    Store.add = naive_add
+    RunStore.add = naive_add
     main()

@@ -1,7 +1,8 @@
-"""What a run needs of whatever keeps it: a store of runs, event logs, files, and who is alive.
+"""What keeps runs: their rows, event logs and files, and who is alive.
 
 Whoever starts, watches or prunes runs is handed an `Engine` and asks only what is here. There are two: `local`, with
-SQLite, files and locks of one machine, and `postgres`, for several. `tests/engine` is what each of them has to pass.
+SQLite, files and locks of one machine, and `postgres`, for several. What both share is here; what each has of its own
+is in `runs.store`. `tests/engine` is what each of them has to pass.
 """
 
 from dataclasses import dataclass

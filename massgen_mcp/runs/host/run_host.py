@@ -252,7 +252,7 @@ async def prune_regularly(engine: Engine) -> None:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Runs that are started inside a run, as the store keeps them and a runner executes them: see `NestedHost`.
-# A runner needs no place for them (`runs/store/rows/claiming.py`).
+# A runner needs no place for them (`runs/engine/claiming.py`).
 
 
 OWN_TEAM = "a team like its own"

@@ -17,6 +17,7 @@ import psycopg
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.runs.engine.connection import SqlConnection
 from massgen_mcp.runs.engine.event_log import EventLog, EventReader, EventWriter, seq_of_text
 from massgen_mcp.runs.store.postgres.database import (
     LazyConnection,
@@ -29,7 +30,6 @@ from massgen_mcp.runs.store.postgres.database import (
     translation,
 )
 from massgen_mcp.runs.store.postgres.news import notify
-from massgen_mcp.runs.store.rows.connection import SqlConnection
 
 READ_AT_ONCE = 1000
 NoteEnd = Callable[[SqlConnection, str, RunState], None]

@@ -14,8 +14,8 @@ from functools import cache
 from massgen_mcp.backends.leases import LEASE_SECONDS, Asked, GrantedShares, LimitName, Need
 from massgen_mcp.backends.limiter import Destination, LimiterPolicy
 from massgen_mcp.config.providers.addresses import is_loopback
+from massgen_mcp.runs.engine.connection import SqlConnection
 from massgen_mcp.runs.store.postgres.database import LazyConnection, PostgresConnection, translated
-from massgen_mcp.runs.store.rows.connection import SqlConnection
 from massgen_mcp.threads import in_thread
 
 SHARES_LOCK = 7_103_003

@@ -9,11 +9,10 @@ from collections.abc import Collection
 
 from massgen_mcp.events.record import JOURNAL_VERSION
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.engine import RunRow
+from massgen_mcp.runs.engine import RunRow, sql
+from massgen_mcp.runs.engine.connection import SqlConnection
+from massgen_mcp.runs.engine.store import RunStore
 from massgen_mcp.runs.store.postgres.database import PostgresDatabase
-from massgen_mcp.runs.store.rows import sql
-from massgen_mcp.runs.store.rows.connection import SqlConnection
-from massgen_mcp.runs.store.rows.store import Store
 
 TASK = "run"
 NESTED = ".nested"
@@ -26,7 +25,7 @@ WORKABLE = f"kept = 'all' AND foreground = 0 AND admitted = 1 AND journal_versio
 LIVE_JOB = "EXISTS (SELECT 1 FROM procrastinate_jobs WHERE lock = run_id AND status IN ('todo', 'doing'))"
 
 
-class ClusterStore(Store):
+class ClusterStore(RunStore):
     """See `RunStore`. A run's `fingerprint` is the pool of workers that it is for."""
 
     def __init__(self, database: PostgresDatabase) -> None:

@@ -6,14 +6,13 @@ import threading
 import time
 from typing import Any
 
-from massgen_mcp.runs.engine import rows
-from massgen_mcp.runs.store.rows import store
+from massgen_mcp.runs.engine import rows, store
 
 LATER = 30.0
 """Seconds; longer than the harness lets any server live."""
 
 
-def _add(self: store.Store, run: rows.NewRun, **wishes: Any) -> rows.Added:
+def _add(self: store.RunStore, run: rows.NewRun, **wishes: Any) -> rows.Added:
     added = _real_add(self, run, **wishes)
     if added.reused:
         return added
@@ -30,10 +29,10 @@ def _add(self: store.Store, run: rows.NewRun, **wishes: Any) -> rows.Added:
     return added
 
 
-def _get(self: store.Store, run_id: str) -> rows.RunRow:
+def _get(self: store.RunStore, run_id: str) -> rows.RunRow:
     return _unwritten[run_id] if run_id in _unwritten else _real_get(self, run_id)
 
 
 _unwritten: dict[str, rows.RunRow] = {}
-_real_add, _real_get = store.Store.add, store.Store.get
-store.Store.add, store.Store.get = _add, _get
+_real_add, _real_get = store.RunStore.add, store.RunStore.get
+store.RunStore.add, store.RunStore.get = _add, _get

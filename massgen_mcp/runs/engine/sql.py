@@ -7,8 +7,8 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import JOURNAL_VERSION
 from massgen_mcp.people import OPERATOR, owner_asking
 from massgen_mcp.run_state.status import TERMINAL_STATES
-from massgen_mcp.runs.engine import NewRun, RunRow, unknown_run
-from massgen_mcp.runs.store.rows.connection import SqlConnection
+from massgen_mcp.runs.engine.connection import SqlConnection
+from massgen_mcp.runs.engine.rows import NewRun, RunRow, unknown_run
 
 QUESTION_PREVIEW = 200
 COLUMNS = (

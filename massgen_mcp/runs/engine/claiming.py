@@ -18,9 +18,9 @@ from datetime import UTC, datetime
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.people import asking
 from massgen_mcp.request.build import OnConflict
-from massgen_mcp.runs.engine import NewRun, RunRow, SessionMoved
-from massgen_mcp.runs.store.rows import sql
-from massgen_mcp.runs.store.rows.connection import SqlConnection
+from massgen_mcp.runs.engine import sql
+from massgen_mcp.runs.engine.connection import SqlConnection
+from massgen_mcp.runs.engine.rows import NewRun, RunRow, SessionMoved
 
 
 @dataclass(frozen=True, slots=True)
