@@ -21,8 +21,7 @@ import massgen_mcp
 from benchmarks.table import Table, machine
 from massgen_mcp.errors import RunNotCompleted
 from massgen_mcp.home import find_home
-from massgen_mcp.runs.engine import new_run_id
-from massgen_mcp.runs.store.directory import RunDirectory
+from massgen_mcp.runs.engine import RunFiles, new_run_id
 from massgen_mcp.runs.store.opening import local_engine
 
 SIZES = (1_000, 10_000)
@@ -85,7 +84,7 @@ def fill(home: Path, played: list[tuple[str, Path]], runs: int) -> None:
         for number in range(runs):
             state, source = lot.choices(played, weights=(5, 4, 2, 1))[0]
             run_id = new_run_id()
-            place = RunDirectory(engine.home.runs / run_id)
+            place = RunFiles(engine.home.runs / run_id)
             place.path.mkdir()
             shutil.copy(source / "events.jsonl", place.path)
             began = now - DAYS * 86_400 * (runs - number) / runs

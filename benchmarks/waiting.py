@@ -33,9 +33,8 @@ from massgen_mcp.events.parts import AgentInfo
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import AttemptStarted, RunResumed, RunStarted
 from massgen_mcp.home import Home
-from massgen_mcp.runs.engine import FrozenRequest, NewRun, new_run_id
+from massgen_mcp.runs.engine import FrozenRequest, NewRun, RunFiles, new_run_id
 from massgen_mcp.runs.host.execute import execute_run
-from massgen_mcp.runs.store.directory import RunDirectory
 from massgen_mcp.runs.store.opening import local_engine
 
 OTHER_KEY = "OPENAI_API_KEY"
@@ -169,10 +168,10 @@ def _status(table: Table) -> None:
             table.add(f"get_status of a run with {EVENTS} events, CPU", "ms", (cpu_seconds(server.pid) - before) / 20)
 
 
-def _begun(project: Path, deltas: int, characters: int) -> RunDirectory:
+def _begun(project: Path, deltas: int, characters: int) -> RunFiles:
     """A run whose agent has written so much, and was cut off."""
     backend = {"type": "scripted", "script": [{"answer": "42"}]}
-    run = RunDirectory.create(
+    run = RunFiles.create(
         project / "run", FrozenRequest(QUESTION, config_from_data({"agents": [{"id": "a", "backend": backend}]}, ""))
     )
     journal = run.event_log.append()

@@ -12,9 +12,8 @@ from massgen_mcp.events.parts import Event
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.request.question import EarlierTurn
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.engine import Action, FrozenRequest
+from massgen_mcp.runs.engine import Action, FrozenRequest, RunFiles
 from massgen_mcp.runs.host.execute import RunHandle, execute_run
-from massgen_mcp.runs.store.directory import RunDirectory
 from tests.harness import after
 
 EventT = TypeVar("EventT", bound=Event)
@@ -49,7 +48,7 @@ class Ended:
 
     snapshot: RunState
     records: list[LogRecord]
-    directory: RunDirectory
+    directory: RunFiles
 
     @property
     def events(self) -> list[Event]:
@@ -96,7 +95,7 @@ async def run_team(
     environ: Mapping[str, str] | None = None,
 ) -> Ended:
     """Execute a run below `path` and read it back from its journal."""
-    directory = RunDirectory.create(path / "run", FrozenRequest(question, config, history=history))
+    directory = RunFiles.create(path / "run", FrozenRequest(question, config, history=history))
     act = act or Act(Never, "cancel")
     times, happened = Counter[str](), path / "happened"
     happened.mkdir(parents=True, exist_ok=True)

@@ -29,9 +29,9 @@ from massgen_mcp.request.build import CallerRequest, RunRequest, build_request
 from massgen_mcp.request.output_file import OutputFile
 from massgen_mcp.request.question import EarlierTurn
 from massgen_mcp.request.team import NamedTeam, Team
+from massgen_mcp.runs.engine.files import timestamp
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.sessions.session_records import is_session_id
-from massgen_mcp.runs.store.directory import timestamp
 from massgen_mcp.runs.store.opening import local_engine
 
 MAX_SESSIONS = 1000

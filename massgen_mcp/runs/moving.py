@@ -22,9 +22,9 @@ from massgen_mcp.home import write_durably
 from massgen_mcp.run_state.state import folded
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.engine import Engine, FrozenRequest, LostRun, NewRun, RunFiles, RunRow, Wish
+from massgen_mcp.runs.engine.files import LEFT
 from massgen_mcp.runs.patches.given import UPLOADED, named_contexts, upload_base
 from massgen_mcp.runs.starting import Dispatch
-from massgen_mcp.runs.store.directory import LEFT, RunDirectory
 from massgen_mcp.runs.store.run_file import MovedRun, unpack, write_run_file
 from massgen_mcp.runs.view.run_view import RunView, RunWatch
 from massgen_mcp.workspace.snapshot import remove_tree
@@ -262,7 +262,7 @@ def _taken_in(engine: Engine, environ: Mapping[str, str], arriving: Sequence[_Ar
 
 def _arriving(engine: Engine, dispatch: Dispatch, moved: MovedRun, owner: str | None, place: Path) -> _Arriving:
     """What the files of a run tell. Raises `MassgenError` run_damaged, journal_newer, invalid_action."""
-    unpacked, run = RunDirectory(place), moved.run
+    unpacked, run = RunFiles(place), moved.run
     request = unpacked.read_request()
     try:
         record = folded(unpacked.event_log.read_to_continue())

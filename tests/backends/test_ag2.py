@@ -35,10 +35,9 @@ from massgen_mcp.events.parts import Usage
 from massgen_mcp.markers import materials
 from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.engine import FrozenRequest
+from massgen_mcp.runs.engine import FrozenRequest, RunFiles
 from massgen_mcp.runs.host.execute import execute_run
 from massgen_mcp.runs.store.credentials import fingerprint, variables_of
-from massgen_mcp.runs.store.directory import RunDirectory
 from tests.backends.ag2 import ENVIRON, KEY, call, chunk, refused, said, section, used
 from tests.backends.wires import LOOK, VOTE, ask, calls_in, parts_of, reply_of, stop_of, text_in
 from tests.raw_double import Flow, Seen, answering, raw_server, reply, sse
@@ -246,12 +245,12 @@ async def test_a_turn_that_is_left_ends_at_once_with_everything_it_began(leave: 
 # -- in a run ---------------------------------------------------------------------------------------------------------
 
 
-async def run_it(path: Path, config: Config, environ: dict[str, str] = ENVIRON) -> tuple[RunState, RunDirectory]:
-    directory = RunDirectory.create(path / "run", FrozenRequest("What is six times seven?", config))
+async def run_it(path: Path, config: Config, environ: dict[str, str] = ENVIRON) -> tuple[RunState, RunFiles]:
+    directory = RunFiles.create(path / "run", FrozenRequest("What is six times seven?", config))
     return await execute_run(directory, "run-1", environ=environ), directory
 
 
-def written(directory: RunDirectory) -> str:
+def written(directory: RunFiles) -> str:
     files = (file for file in directory.path.rglob("*") if file.is_file())
     return "\n".join(file.read_text(errors="replace") for file in files)
 

@@ -44,9 +44,8 @@ from massgen_mcp.events.run import RunCancelled
 from massgen_mcp.redaction import NO_KEYS
 from massgen_mcp.request.reach import reach_of
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.engine import FrozenRequest
+from massgen_mcp.runs.engine import FrozenRequest, RunFiles
 from massgen_mcp.runs.host.execute import RunHandle, execute_run
-from massgen_mcp.runs.store.directory import RunDirectory
 from tests.acp.acting import after
 from tests.backends.wires import LOOK, VOTE, text_in
 from tests.busy_double import BusyDouble, busy_server
@@ -475,8 +474,8 @@ def team_of(*others: dict[str, Any], **backend: Any) -> Config:
     return config_from_data({"agents": [claude, *others]}, "test")
 
 
-async def run_it(path: Path, config: Config, environ: dict[str, str]) -> tuple[RunState, RunDirectory]:
-    directory = RunDirectory.create(path / "run", FrozenRequest("What is six times seven?", config))
+async def run_it(path: Path, config: Config, environ: dict[str, str]) -> tuple[RunState, RunFiles]:
+    directory = RunFiles.create(path / "run", FrozenRequest("What is six times seven?", config))
     return await execute_run(directory, "run-1", environ=environ), directory
 
 
@@ -571,7 +570,7 @@ async def test_an_agent_that_waits_for_the_others_needs_no_cli(place: Place, tmp
         said(text("Forty-two.")),
     )
     config = team_of({"id": "other", "backend": {"type": "scripted", "script": script}})
-    directory = RunDirectory.create(tmp_path / "run", FrozenRequest("?", config))
+    directory = RunFiles.create(tmp_path / "run", FrozenRequest("?", config))
     seen: list[str] = []
     async with busy_server(*replies) as double, anyio.create_task_group() as tasks:
         environ = place.environ(double.url)
@@ -595,7 +594,7 @@ def alive_in(home: Path) -> bool:
 async def test_cancelling_a_run_ends_its_cli(place: Place, tmp_path: Path) -> None:
     handles: list[RunHandle] = []
     alive_at_the_end: list[bool] = []
-    directory = RunDirectory.create(tmp_path / "run", FrozenRequest("?", team_of()))
+    directory = RunFiles.create(tmp_path / "run", FrozenRequest("?", team_of()))
 
     def alive() -> bool:
         return alive_in(directory.private_of("agent_a"))

@@ -15,11 +15,10 @@ from massgen_mcp.events.parts import Changes
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import BaseTaken, RunCompleted
 from massgen_mcp.orchestration.conduct import Conductor
-from massgen_mcp.runs.engine import FrozenRequest
+from massgen_mcp.runs.engine import FrozenRequest, RunFiles
 from massgen_mcp.runs.host.assembly import ModelAccess, RunResources, assemble
 from massgen_mcp.runs.host.execute import execute_run
 from massgen_mcp.runs.host.working_copies import prepare_copies
-from massgen_mcp.runs.store.directory import RunDirectory
 from tests.changes.conftest import Repository
 from tests.in_memory import EventList
 from tests.stage import Listener, text_of
@@ -120,7 +119,7 @@ async def test_a_ballot_shows_what_each_answer_changes_bounded_and_says_where_th
     config = config_of(repository, *scripts)
     backends = [agent.backend for agent in config.agents]
     listeners = [Listener(ScriptedBackend(one)) for one in backends if isinstance(one, ScriptedBackendConfig)]
-    directory = RunDirectory.create(tmp_path / "run", FrozenRequest("?", config))
+    directory = RunFiles.create(tmp_path / "run", FrozenRequest("?", config))
     copies, _ = prepare_copies(directory, directory.read_request(), {}, begun=False)
     resources = RunResources(tuple(map(ModelAccess, listeners)), copies=copies)
     run_spec = assemble(directory, "r", directory.read_request(), resources)

@@ -19,8 +19,8 @@ from massgen_mcp.events.coordination import (
 )
 from massgen_mcp.events.parts import Event
 from massgen_mcp.events.run import RunCancelled, RunCompleted
+from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.host.execute import execute_run
-from massgen_mcp.runs.store.directory import RunDirectory
 from tests.checks.project import environ
 from tests.checks.test_refute import OBJECTION, challenged, mend, settle
 from tests.checks.test_write_check import TEST as FAILING
@@ -114,7 +114,7 @@ async def test_wherever_it_is_cut_off_it_comes_to_the_same_end(
         shutil.rmtree(run)
         shutil.copytree(kept, run, symlinks=True)
         (run / "events.jsonl").write_bytes(b"".join(lines[:cut]))
-        again = RunDirectory(run)
+        again = RunFiles(run)
         snapshot = await execute_run(again, "run-test", environ=environ)
         resumed = Ended(snapshot, again.event_log.read(), again)
         assert [one.model_dump(exclude={"seconds"}) for one in resumed.of(RunCompleted)] == [

@@ -16,8 +16,7 @@ from massgen_mcp.events.record import JOURNAL_VERSION
 from massgen_mcp.home import Home
 from massgen_mcp.runs.engine import Engine, FrozenRequest, RunFiles
 from massgen_mcp.runs.engine.event_log import sealed
-from massgen_mcp.runs.store.directory import RunDirectory
-from massgen_mcp.runs.store.journal import JOURNAL
+from massgen_mcp.runs.engine.journal import JOURNAL
 from massgen_mcp.runs.store.opening import DATABASE, LocalEngine, local_engine
 from massgen_mcp.runs.store.postgres.engine import ClusterEngine, cluster_engine
 from tests.faults import ROOT, no_larger_files_than
@@ -93,8 +92,8 @@ class LocalMachine:
         for engine in self._engines:
             engine.close()
 
-    def own_files(self, run_id: str) -> RunDirectory:
-        return RunDirectory.create(self.path / "project" / run_id, FrozenRequest("q", silent_team(1)))
+    def own_files(self, run_id: str) -> RunFiles:
+        return RunFiles.create(self.path / "project" / run_id, FrozenRequest("q", silent_team(1)))
 
     def tear(self, run: RunFiles) -> None:
         with _journal(run).open("ab") as file:
@@ -158,9 +157,9 @@ class PostgresMachine:
             engine.close()
         shared_server().drop(self.url)
 
-    def own_files(self, run_id: str) -> RunDirectory:
+    def own_files(self, run_id: str) -> RunFiles:
         path = self.path / "project" / run_id
-        return RunDirectory.create(path, FrozenRequest("q", silent_team(1)), event_log=self.open().log_of(run_id))
+        return RunFiles.create(path, FrozenRequest("q", silent_team(1)), event_log=self.open().log_of(run_id))
 
     def _change(self, statement: str, *values: object) -> None:
         with psycopg.connect(self.url, autocommit=True) as db:

@@ -15,9 +15,8 @@ from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.agent_work import ModelReplied, TextDelta
 from massgen_mcp.events.run import TERMINAL, CallerMessage
-from massgen_mcp.runs.engine import FrozenRequest
+from massgen_mcp.runs.engine import FrozenRequest, RunFiles
 from massgen_mcp.runs.host.execute import RunHandle, execute_run
-from massgen_mcp.runs.store.directory import RunDirectory
 from tests.backends.wires import WIRES, Wire
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, TempHome, agent, call, expect_error
@@ -339,7 +338,7 @@ def config_that_says(home: TempHome, answer: str) -> str:
 
 
 class Finished:
-    def __init__(self, directory: RunDirectory, answer: str, state: str) -> None:
+    def __init__(self, directory: RunFiles, answer: str, state: str) -> None:
         self.directory = directory
         self.answer = answer
         self.state = state
@@ -354,7 +353,7 @@ async def finished(
     from massgen_mcp.config.access.held_keys import redactor_for
 
     redactor = redactor_for(environ, [one.backend for one in config.agents])
-    directory = RunDirectory.create(path / "run", FrozenRequest(question, config), redactor)
+    directory = RunFiles.create(path / "run", FrozenRequest(question, config), redactor)
 
     def started(handle: RunHandle) -> None:
         if steer:

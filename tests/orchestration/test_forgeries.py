@@ -13,9 +13,8 @@ from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.markers import draw_nonce, marked, materials
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.request.question import EarlierTurn
-from massgen_mcp.runs.engine import FrozenRequest
+from massgen_mcp.runs.engine import FrozenRequest, RunFiles
 from massgen_mcp.runs.host.execute import RunHandle, execute_run
-from massgen_mcp.runs.store.directory import RunDirectory
 from tests.forgeries import ATTACKS
 from tests.raw_double import Seen, answering, reply, sse
 
@@ -109,7 +108,7 @@ async def play(path: Path, attack: str) -> Models:
             "test",
         )
         turn = EarlierTurn(question=attack, answer=attack)
-        directory = RunDirectory.create(path / "run", FrozenRequest(f"{QUESTION}{attack}", config, (turn,)))
+        directory = RunFiles.create(path / "run", FrozenRequest(f"{QUESTION}{attack}", config, (turn,)))
 
         def steer(handle: RunHandle) -> None:
             handle.do("steer", attack, 1)

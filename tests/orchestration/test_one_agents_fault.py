@@ -25,9 +25,9 @@ from massgen_mcp.events.run import RunCompleted, RunFailed
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration import conduct, final_answer
 from massgen_mcp.run_state.resume_point import ResumePoint
+from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.host import answers, execute, publishing
 from massgen_mcp.runs.host.answers import AnswerGallery
-from massgen_mcp.runs.store.directory import RunDirectory
 from massgen_mcp.tools.base import CheckedTool
 from massgen_mcp.tools.memory import MemoryBoard
 from massgen_mcp.workspace.directory import Workspace
@@ -315,7 +315,7 @@ VIEWS: list[tuple[str, Callable[[pytest.MonkeyPatch], None], Act | None]] = [
     ("status.json", lambda m: m.setattr(publishing, "status_json", breaks), None),
     ("coordination_events.json", lambda m: m.setattr(execute, "coordination_events", breaks), None),
     ("coordination_table.txt", lambda m: m.setattr(execute, "coordination_table", breaks), None),
-    ("execution_metadata.yaml", lambda m: m.setattr(RunDirectory, "write_metadata", breaks), None),
+    ("execution_metadata.yaml", lambda m: m.setattr(RunFiles, "write_metadata", breaks), None),
     ("spans", lambda m: m.setattr(execute, "trace_of", breaks_later), None),
     ("closing a backend", lambda m: m.setattr(ScriptedBackend, "aclose", breaks_later), None),
 ]

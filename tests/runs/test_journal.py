@@ -10,8 +10,8 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.agent_work import TextDelta
 from massgen_mcp.events.run import FinishRequested
 from massgen_mcp.runs.engine import DamagedJournal
+from massgen_mcp.runs.engine.journal import JournalReader, JournalWriter
 from massgen_mcp.runs.host.execute import execute_run
-from massgen_mcp.runs.store.journal import JournalReader, JournalWriter
 from tests.faults import no_larger_files_than
 from tests.teams import run_team, team
 

@@ -12,10 +12,9 @@ from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.agent_work import ModelCallWaiting
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.engine import FrozenRequest
+from massgen_mcp.runs.engine import FrozenRequest, RunFiles
+from massgen_mcp.runs.engine.journal import JournalReader
 from massgen_mcp.runs.host.execute import execute_run
-from massgen_mcp.runs.store.directory import RunDirectory
-from massgen_mcp.runs.store.journal import JournalReader
 from tests.busy_double import busy_server
 from tests.commands import run_command
 from tests.harness import PATIENCE_SECONDS, POLL_SECONDS, SERVER_MODULE, TempHome, call, home, wait_until
@@ -50,7 +49,7 @@ async def run_together(
     ended: list[RunState] = []
 
     async def one(number: int) -> None:
-        directory = RunDirectory.create(path / f"run{number}", FrozenRequest("What is six times seven?", config))
+        directory = RunFiles.create(path / f"run{number}", FrozenRequest("What is six times seven?", config))
         shared = limiters[number % len(limiters)]
         ended.append(await execute_run(directory, f"run-{number}", environ={}, limiters=shared))
 

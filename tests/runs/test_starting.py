@@ -7,10 +7,10 @@ import anyio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.engine.claiming import QueueDepth, allocate
+from massgen_mcp.runs.engine.journal import JournalReader
 from massgen_mcp.runs.sessions.turns import MAX_HISTORY_CHARACTERS
-from massgen_mcp.runs.store.directory import RunDirectory
-from massgen_mcp.runs.store.journal import JournalReader
 from tests.harness import RUNNER_MODULE, TempHome, agent, call, end, events_of, expect_error, happened, wait_until
 
 STUCK = {"hang": True}
@@ -169,7 +169,7 @@ async def test_a_turn_is_told_question_and_answer_of_the_turns_before_it(home: T
         listed = await call(client, "list_runs", session_id="talk")
     assert [row["run_id"] for row in listed["runs"]][:2] == [third["run_id"], second["run_id"]]
     assert len(listed["runs"]) == 3
-    history = RunDirectory(home.run_directory(third["run_id"])).read_request().history
+    history = RunFiles(home.run_directory(third["run_id"])).read_request().history
     assert [(turn.question, turn.answer) for turn in history] == [
         ("first?", "the first answer"),
         ("second?", "the second answer"),
@@ -221,7 +221,7 @@ async def test_a_long_session_forgets_its_oldest_turns_and_says_so(home: TempHom
             await answered(client, f"q{number}", f"a{number} {long}", home, session_id="talk")
         last = await call(client, "start_run", question="q", models=["scripted/x"], session_id="talk", wait_seconds=30)
     assert "1 earlier turn of this session; 2 older" in last["next_step"]
-    (turn,) = RunDirectory(home.run_directory(last["run_id"])).read_request().history
+    (turn,) = RunFiles(home.run_directory(last["run_id"])).read_request().history
     assert turn.answer.startswith("a2")
     assert turn.question == "[2 turns are left out]\n\nq2"
 
@@ -230,7 +230,7 @@ async def test_a_turn_longer_than_all_the_room_is_cut_and_says_so(home: TempHome
     async with home.client() as client:
         await answered(client, "y" * MAX_HISTORY_CHARACTERS, "z" * MAX_HISTORY_CHARACTERS, home, session_id="talk")
         last = await call(client, "start_run", question="q", models=["scripted/x"], session_id="talk", wait_seconds=30)
-    (turn,) = RunDirectory(home.run_directory(last["run_id"])).read_request().history
+    (turn,) = RunFiles(home.run_directory(last["run_id"])).read_request().history
     assert len(turn.question) + len(turn.answer) <= MAX_HISTORY_CHARACTERS
     for text in (turn.question, turn.answer):
         assert text.endswith("characters left out]")

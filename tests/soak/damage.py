@@ -8,8 +8,8 @@ from typing import Any
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import Home
+from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.runs.store.directory import RunDirectory
 from massgen_mcp.runs.store.opening import local_engine
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.tools import add_tools
@@ -26,7 +26,7 @@ async def damage(home: TempHome, *, truncations: int, flips: int, seed: int = 1)
     add_tools(server, service)
     looking = _Looking(server, victim, others)
     truth = await looking.at_everything()
-    request = RunDirectory(home.run_directory(victim)).read_request()
+    request = RunFiles(home.run_directory(victim)).read_request()
     told = {"whole": 0, "typed error": 0, "part": 0}
     dice = random.Random(seed)
     damages = _damages(home.run_directory(victim), dice, truncations, flips)
@@ -37,7 +37,7 @@ async def damage(home: TempHome, *, truncations: int, flips: int, seed: int = 1)
             told[_compare(await looking.at_everything(), truth, f"{path.name}, damage {number}, seed {seed}")] += 1
             if path.name == "config.json":
                 try:
-                    assert RunDirectory(home.run_directory(victim)).read_request() == request
+                    assert RunFiles(home.run_directory(victim)).read_request() == request
                 except MassgenError as error:
                     assert error.code in FAITHFUL_ERRORS, error  # noqa: PT017 - a refusal is as good
         finally:

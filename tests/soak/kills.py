@@ -26,9 +26,8 @@ from massgen_mcp.events.run import RunCompleted, RunResumed
 from massgen_mcp.home import Home
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.engine import RunFiles
+from massgen_mcp.runs.engine.journal import JournalReader
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.runs.store.directory import RunDirectory
-from massgen_mcp.runs.store.journal import JournalReader
 from massgen_mcp.runs.store.opening import local_engine
 from tests.harness import PATIENCE_SECONDS, RUNNER_MODULE, TempHome, end, poll_until, raw_server
 from tests.run_requests import asked
@@ -104,7 +103,7 @@ async def kill_runners(home: TempHome, *, kills: int, seed: int, patience: float
                 toll.kills += 1
                 for run_id in runs:
                     await await_end(service, run_id)
-                    judge(RunDirectory(home.run_directory(run_id)), toll)
+                    judge(RunFiles(home.run_directory(run_id)), toll)
                 followers.cancel_scope.deadline = anyio.current_time() + patience
             started = _started(home, runs)
             if any(count > 2 for count in Counter(model.bodies()).values()) or len(model.bodies()) > started:
@@ -147,7 +146,7 @@ async def kill_servers(home: TempHome, *, kills: int, seed: int) -> str:
             if acknowledged and acknowledged != [view.row.run_id]:
                 toll.lost += 1
             await await_end(service, view.row.run_id)
-            judge(RunDirectory(home.run_directory(view.row.run_id)), toll)
+            judge(RunFiles(home.run_directory(view.row.run_id)), toll)
             rows = await service.recent(state=None, before=None, limit=10 * kills)
             toll.doubled += max(0, len(rows) - toll.kills)
             if toll.harm:

@@ -5,9 +5,8 @@ from pathlib import Path
 import anyio
 
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.runs.engine import FrozenRequest
+from massgen_mcp.runs.engine import FrozenRequest, RunFiles
 from massgen_mcp.runs.host.execute import execute_run
-from massgen_mcp.runs.store.directory import RunDirectory
 from tests.harness import TempHome
 from tests.raw_double import Flow, answering, reply
 from tests.wires.calls import load_sdks
@@ -50,7 +49,7 @@ async def _wait_for(row: Row, path: Path, seconds: float, limit: float) -> int:
             "soak",
             environ={"THE_KEY": KEY},
         )
-        run = RunDirectory.create(path, FrozenRequest("What is the capital of France?", config))
+        run = RunFiles.create(path, FrozenRequest("What is the capital of France?", config))
         ended = await execute_run(run, "run-slow", environ={"THE_KEY": KEY})
     assert ended.state == "completed", f"{row.title}: {ended.end}"
     return len(server.requests)

@@ -19,8 +19,8 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.run import RunCompleted, RunFailed
 from massgen_mcp.home import Home
 from massgen_mcp.run_state.status import TERMINAL_STATES
+from massgen_mcp.runs.engine.journal import JournalReader
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.runs.store.journal import JournalReader
 from massgen_mcp.runs.store.opening import local_engine
 from tests.commands import starting_by
 from tests.harness import TempHome, agent, end

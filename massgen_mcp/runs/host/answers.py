@@ -10,8 +10,8 @@ from massgen_mcp.events.parts import Changes
 from massgen_mcp.home import write_durably
 from massgen_mcp.orchestration.live_run import StoredAnswer
 from massgen_mcp.runs.engine import RunFiles
+from massgen_mcp.runs.engine.files import timestamp
 from massgen_mcp.runs.host.working_copies import WorkingCopies
-from massgen_mcp.runs.store.directory import timestamp
 from massgen_mcp.threads import in_thread
 from massgen_mcp.workspace.directory import Workspace
 from massgen_mcp.workspace.snapshot import remove_tree, take_snapshot

@@ -17,7 +17,8 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.file_systems import refuse_network
 from massgen_mcp.home import enclosing_run, find_home
 from massgen_mcp.request.build import RunRequest
-from massgen_mcp.runs.engine import FrozenRequest, NewRun, RunRow, RunStore, SessionMoved, new_run_id
+from massgen_mcp.runs.engine import FrozenRequest, NewRun, RunFiles, RunRow, RunStore, SessionMoved, new_run_id
+from massgen_mcp.runs.engine.files import timestamp
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
 from massgen_mcp.runs.host.run_host import RunHost, StoredRuns
 from massgen_mcp.runs.patches.earlier_changes import with_earlier_changes
@@ -27,7 +28,6 @@ from massgen_mcp.runs.sessions.session_records import SessionRecords
 from massgen_mcp.runs.sessions.turns import SessionTurns, start_note
 from massgen_mcp.runs.starting import ask_to_admit, enclosing, frozen_request
 from massgen_mcp.runs.store.credentials import identity
-from massgen_mcp.runs.store.directory import RunDirectory, timestamp
 from massgen_mcp.runs.store.opening import local_engine
 from massgen_mcp.workspace.snapshot import remove_tree
 
@@ -150,7 +150,7 @@ def _run_in_store(request: RunRequest, project: Path, cleanup: ExitStack) -> For
             held.close()
 
 
-def _entered(store: RunStore, run: NewRun, directory: RunDirectory, *, begins_session: bool) -> bool:
+def _entered(store: RunStore, run: NewRun, directory: RunFiles, *, begins_session: bool) -> bool:
     """False if its session has moved meanwhile, or is another one that began in the same moment somewhere else."""
     try:
         store.add_foreground(run, directory.path)
@@ -197,7 +197,7 @@ def _new_directory(
     project: Path,
     session: SessionRecords | None,
     frozen: FrozenRequest,
-) -> RunDirectory:
+) -> RunFiles:
     """A directory of this run alone, however many are started in the same moment. `frozen` has what the store knows of
     the session; of one that it does not know there may be records, as of another machine.
     """
@@ -206,7 +206,7 @@ def _new_directory(
     while True:
         try:
             path = logs / f"log_{timestamp()}"
-            run = RunDirectory.create(path, frozen, request.redactor)
+            run = RunFiles.create(path, frozen, request.redactor)
         except FileExistsError:
             continue
         keep_out_of_git(project)

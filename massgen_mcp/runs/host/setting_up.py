@@ -26,7 +26,6 @@ from massgen_mcp.request.runnable import sandbox_of_checks
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.host.judging import check_rules, environment_of, kept_file, prepare_judging
 from massgen_mcp.runs.host.working_copies import WorkingCopies, prepare_base
-from massgen_mcp.runs.store.directory import RunDirectory
 from massgen_mcp.sandbox import OFFLINE, LevelName, Policy, ProjectTools, SandboxFailed, project_tools, spawn
 from massgen_mcp.sandbox.process import Output, how_ended, take
 from massgen_mcp.views.checks import HINDRANCES, TriedCheck
@@ -238,7 +237,7 @@ async def try_checks(config: Config, environ: Mapping[str, str], *, seconds: flo
     if not commands:
         return ()
     trials = find_home(environ).ensure().path / "checks" / "trials"
-    run = RunDirectory(trials / secrets.token_hex(8))
+    run = RunFiles(trials / secrets.token_hex(8))
     try:
         with anyio.move_on_after(seconds):
             judge = await _judge(run, config, environ)
@@ -255,7 +254,7 @@ async def try_checks(config: Config, environ: Mapping[str, str], *, seconds: flo
     return tuple(tried.values())
 
 
-async def _judge(run: RunDirectory, config: Config, environ: Mapping[str, str]) -> FileJudge | TriedCheck:
+async def _judge(run: RunFiles, config: Config, environ: Mapping[str, str]) -> FileJudge | TriedCheck:
     """What judges the base; or why nothing does, which holds for every check."""
     try:
         copies, tools = await anyio.to_thread.run_sync(_prepared, run, config, environ)
@@ -268,9 +267,7 @@ async def _judge(run: RunDirectory, config: Config, environ: Mapping[str, str]) 
     return TriedCheck("", "void", judging.denied or judging.problem, NO_SANDBOX_CURE if judging.denied else "")
 
 
-def _prepared(
-    run: RunDirectory, config: Config, environ: Mapping[str, str]
-) -> tuple[WorkingCopies | None, ProjectTools]:
+def _prepared(run: RunFiles, config: Config, environ: Mapping[str, str]) -> tuple[WorkingCopies | None, ProjectTools]:
     for left in run.path.parent.glob("*"):
         if left.stat().st_mtime < time.time() - STALE_SECONDS:
             remove_tree(left)

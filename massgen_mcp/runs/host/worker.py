@@ -23,11 +23,10 @@ from procrastinate.worker import Worker as JobWorker
 
 from massgen_mcp.backends.limiter import ProviderLimiters
 from massgen_mcp.errors import JournalNewer, MassgenError, root_causes, storage_fault
-from massgen_mcp.runs.engine import RunRow
+from massgen_mcp.runs.engine import RunFiles, RunRow
+from massgen_mcp.runs.engine.locks import acquire
 from massgen_mcp.runs.host.run_host import ExecutedRun, RunHost, RunMoved, StoredRuns, prune_regularly, retried
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.runs.store.directory import RunDirectory
-from massgen_mcp.runs.store.locks import acquire
 from massgen_mcp.runs.store.postgres.database import SESSION, is_away
 from massgen_mcp.runs.store.postgres.engine import ClusterEngine, WorkerNews
 from massgen_mcp.runs.store.postgres.event_log import TakenOver
@@ -190,10 +189,10 @@ class Worker:
             await retried(self._store.hand_over, run_id, epoch)
             await anyio.to_thread.run_sync(remove_tree, self._own / str(epoch) / run_id)
 
-    async def _files_of(self, row: RunRow, epoch: int) -> tuple[RunDirectory, Mirror | None]:
+    async def _files_of(self, row: RunRow, epoch: int) -> tuple[RunFiles, Mirror | None]:
         return await anyio.to_thread.run_sync(self._engine.files.taken, row, epoch, self._own)
 
-    async def _report(self, row: RunRow, directory: RunDirectory, mirror: Mirror | None, ended: ExecutedRun) -> None:
+    async def _report(self, row: RunRow, directory: RunFiles, mirror: Mirror | None, ended: ExecutedRun) -> None:
         await self._host.report(row, directory, ended.snapshot)
         if mirror is not None:
             await retried(mirror.leave)

@@ -28,8 +28,8 @@ from massgen_mcp.home import Home
 from massgen_mcp.run_state.agents import find_agent
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunFiles
+from massgen_mcp.runs.engine.locks import acquire
 from massgen_mcp.runs.patches.application import Application, ApplyState, note_on, patch_command
-from massgen_mcp.runs.store.locks import acquire
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.views.checks import checks_state, state_of_unfinished
 from massgen_mcp.views.plain_text import preview

@@ -23,7 +23,7 @@ from massgen_mcp.request.question import EarlierTurn
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.runs.store.directory import replace_file
+from massgen_mcp.runs.engine.files import replace_file
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.views.coordination_record import coordination_events
 from massgen_mcp.workspace.guard import PathRefused, safe_id

@@ -11,7 +11,7 @@ from pathlib import Path
 from massgen_mcp.errors import JournalNewer, MassgenError
 from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.engine import Engine, LostRun, NewRun, RunFiles, RunRow
-from massgen_mcp.runs.store.directory import LEFT
+from massgen_mcp.runs.engine.files import LEFT
 from massgen_mcp.runs.store.opening import LocalEngine
 from massgen_mcp.runs.store.records import whole_records
 

@@ -24,7 +24,7 @@ from massgen_mcp.errors import MassgenError, storage_error, storage_fault
 from massgen_mcp.home import sync_directory
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.engine import NewRun, RunFiles, Wish
-from massgen_mcp.runs.store.directory import RUN_ID
+from massgen_mcp.runs.engine.files import RUN_ID
 from massgen_mcp.runs.store.kept_files import is_work, places
 from massgen_mcp.statistics.digest import Mark
 

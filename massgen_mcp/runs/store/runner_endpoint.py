@@ -22,7 +22,7 @@ import anyio
 from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.home import HOME_VARIABLE, IDLE_VARIABLE, Home, inside_run
 from massgen_mcp.runs.engine import RunFiles, RunRow
-from massgen_mcp.runs.store.locks import POLL_SECONDS, acquire, is_held
+from massgen_mcp.runs.engine.locks import POLL_SECONDS, acquire, is_held
 from massgen_mcp.runs.store.news import SocketFollower, SocketNewsHost, following, wake
 
 LEAVING_SECONDS = 10.0

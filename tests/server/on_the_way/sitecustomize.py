@@ -8,7 +8,7 @@ from types import FrameType
 PACKAGE = "/massgen_mcp/"
 HANDED_OVER = {
     ("request/build.py", "build_request"),
-    ("runs/store/directory.py", "create"),
+    ("runs/engine/files.py", "create"),
     ("runs/engine/store.py", "add"),
     ("runs/store/runner_endpoint.py", "ensure_runner"),
     ("server/results/start.py", "started"),

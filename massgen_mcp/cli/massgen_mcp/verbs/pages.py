@@ -18,7 +18,7 @@ from massgen_mcp.errors import storage_error
 from massgen_mcp.home import find_home
 from massgen_mcp.page.document import report, statistics_page
 from massgen_mcp.request.output_file import OutputFile
-from massgen_mcp.runs.store.directory import replace_file
+from massgen_mcp.runs.engine.files import replace_file
 from massgen_mcp.server.results.reply import as_json
 from massgen_mcp.statistics.sums import StatisticsFilter
 from massgen_mcp.statistics.words import statistics_lines

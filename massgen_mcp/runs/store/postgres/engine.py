@@ -15,9 +15,8 @@ from psycopg.conninfo import conninfo_to_dict
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import FILES_VARIABLE, Home
 from massgen_mcp.redaction import Redactor
-from massgen_mcp.runs.engine import Engine, Expirable, FrozenRequest, NewRun, RunFiles, RunRow
-from massgen_mcp.runs.store.directory import LocalFiles, RunDirectory
-from massgen_mcp.runs.store.journal import JOURNAL
+from massgen_mcp.runs.engine import Engine, Expirable, FileStore, FrozenRequest, NewRun, RunFiles, RunRow
+from massgen_mcp.runs.engine.journal import JOURNAL
 from massgen_mcp.runs.store.kept_files import PULLED
 from massgen_mcp.runs.store.postgres.database import PostgresDatabase, translated
 from massgen_mcp.runs.store.postgres.event_log import Appender, PostgresLog
@@ -39,7 +38,7 @@ COPY_SECONDS = 24 * 3600.0
 """For so long a copy of a run's files is kept that was fetched to be looked at."""
 
 
-class FetchedDirectory(RunDirectory):
+class FetchedFiles(RunFiles):
     """Files of a run that may be in the object store alone, until somebody reads the request."""
 
     objects: RunObjects
@@ -52,7 +51,7 @@ class FetchedDirectory(RunDirectory):
             yield document
 
 
-class SharedFiles(LocalFiles):
+class SharedFiles(FileStore):
     """The files of runs whose events are in PostgreSQL: in an object store, of which the state directory holds copies,
     or in a state directory that servers and workers share.
     """
@@ -69,10 +68,10 @@ class SharedFiles(LocalFiles):
         self._events_of, self._alone = events_of, alone
         self.objects = objects
 
-    def directory_at(self, path: Path) -> RunDirectory:
+    def directory_at(self, path: Path) -> RunFiles:
         if self.objects is None:
             return super().directory_at(path)
-        directory = FetchedDirectory(path, self._log_of(path))
+        directory = FetchedFiles(path, self._log_of(path))
         directory.objects = self.objects
         return directory
 
@@ -81,14 +80,14 @@ class SharedFiles(LocalFiles):
             Mirror(self.objects, run_id, self._home.runs / run_id, 0, archives=time.time_ns()).keep(last=ended)
 
     @contextmanager
-    def whole(self, row: RunRow) -> Generator[RunDirectory]:
+    def whole(self, row: RunRow) -> Generator[RunFiles]:
         if self.objects is None:
             yield self.of(row)
             return
         own = Path(mkdtemp(prefix="whole.", dir=self._home.path))
         try:
             self.objects.pull(row.run_id, own, KINDS["results"])
-            yield RunDirectory(own, self._events_of(row.run_id))
+            yield RunFiles(own, self._events_of(row.run_id))
         finally:
             remove_tree(own)
 
@@ -134,15 +133,15 @@ class SharedFiles(LocalFiles):
     def _log_of(self, directory: Path) -> PostgresLog:
         return self._events_of(directory.name)
 
-    def taken(self, row: RunRow, epoch: int, own: Path) -> tuple[RunDirectory, Mirror | None]:
+    def taken(self, row: RunRow, epoch: int, own: Path) -> tuple[RunFiles, Mirror | None]:
         """For the worker that has taken the run; `own`: where no other process has files of runs."""
         if self.objects is None:
             path = self.of(row).path
-            return RunDirectory(path, self._log_of(path).taken(epoch)), None
+            return RunFiles(path, self._log_of(path).taken(epoch)), None
         path = own / str(epoch) / row.run_id
         mirror = Mirror(self.objects, row.run_id, path, epoch)
         mirror.fetch()
-        return RunDirectory(path, self._log_of(path).taken(epoch, mirror.keep)), mirror
+        return RunFiles(path, self._log_of(path).taken(epoch, mirror.keep)), mirror
 
     def remove(self, row: RunRow, part: Expirable) -> None:
         super().remove(row, part)

@@ -24,7 +24,7 @@ from obstore.store import ObjectStore, from_url
 
 from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.runs.engine import Expirable
-from massgen_mcp.runs.store.directory import locked
+from massgen_mcp.runs.engine.files import locked
 from massgen_mcp.runs.store.kept_files import PULLED, PULLING, is_work, places
 from massgen_mcp.workspace.snapshot import remove_tree
 

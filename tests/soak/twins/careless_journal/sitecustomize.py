@@ -5,7 +5,7 @@
 import os
 from contextlib import suppress
 
-from massgen_mcp.runs.store import journal
+from massgen_mcp.runs.engine import journal
 
 
 def _write_out(self: journal.JournalWriter, lines: bytes) -> None:

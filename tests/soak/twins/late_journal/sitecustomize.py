@@ -2,7 +2,7 @@
 
 # pyright: reportPrivateUsage=false, reportAttributeAccessIssue=false
 
-from massgen_mcp.runs.store import journal
+from massgen_mcp.runs.engine import journal
 
 
 async def _later(self: journal.JournalWriter) -> None:
