@@ -7,13 +7,14 @@
         ...                                    # process.stdout, process.stderr, process.stdin, process.stop()
         ended = await process.wait()           # Ended(reason, code, seconds, ...)
 
-Inside, the workspace is `/workspace`, the scratch directory `/tmp`; each `VisiblePath` is at its `place`. A server that
-speaks over standard input and output is started with `stdin=True, split=True`. The environment is `Policy.environ` and
-a few plain variables, never our own. When the block is left, by a cancellation too, and when this process dies, every
-process of the command is gone, whatever it has done to get away.
+Inside, the workspace is `/workspace`, the scratch directory `/tmp`; each `VisiblePath` is at its `place`. The
+environment is `Policy.environ` and a few plain variables, never our own. When the block is left, by a cancellation too,
+and when this process dies, every process of the command is gone, whatever it has done to get away. A program that one
+talks with over its standard input and output is started by `sandboxed`, or by `bare` without a sandbox.
 """
 
 from massgen_mcp.sandbox.levels import how_to_get_bubblewrap, interpreter, present, unfit_for_code
+from massgen_mcp.sandbox.piped import LastWords, PipedProgram, bare, sandboxed
 from massgen_mcp.sandbox.policy import (
     INSTALLED,
     SCRATCH,
@@ -37,8 +38,10 @@ __all__ = [
     "EndReason",
     "Ended",
     "Image",
+    "LastWords",
     "LevelName",
     "LevelReport",
+    "PipedProgram",
     "Policy",
     "ProjectTools",
     "ResourceLimits",
@@ -48,12 +51,14 @@ __all__ = [
     "VisiblePath",
     "Wanted",
     "Wishes",
+    "bare",
     "choose",
     "how_to_get_bubblewrap",
     "how_to_get_one",
     "interpreter",
     "present",
     "project_tools",
+    "sandboxed",
     "spawn",
     "survey",
     "unfit_for_code",

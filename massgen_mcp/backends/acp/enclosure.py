@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 import anyio.to_thread
 
 from massgen_mcp.backends.acp.team_server import listening
-from massgen_mcp.backends.frameworks.agent_process import PASSED_ON, Running, bare
+from massgen_mcp.backends.frameworks.agent_process import PASSED_ON
 from massgen_mcp.config.access.acp_agents import hosts_of, own_login, preset_of, variables_of
 from massgen_mcp.config.models.backends import AcpBackendConfig
-from massgen_mcp.sandbox import SCRATCH, Policy, ResourceLimits, VisiblePath, interpreter, spawn
+from massgen_mcp.sandbox import SCRATCH, PipedProgram, Policy, ResourceLimits, VisiblePath, bare, interpreter, sandboxed
 from massgen_mcp.sandbox.policy import GIB
 
 SHARED = "/agent"
@@ -64,7 +64,7 @@ class _Plan:
 @asynccontextmanager
 async def started(
     config: AcpBackendConfig, environ: Mapping[str, str], program: str, place: AgentHome, *, enclosed: bool
-) -> AsyncGenerator[Running]:
+) -> AsyncGenerator[PipedProgram]:
     """The CLI; nothing of it is left when the block is. Raises `OSError`, `SandboxFailed`."""
     plan = await anyio.to_thread.run_sync(lambda: _plan(config, environ, program, place, enclosed=enclosed))
     async with AsyncExitStack() as stack:
@@ -73,11 +73,10 @@ async def started(
             stack.callback(gateway.close)
             await gateway.open(place.shared / GATEWAY_SOCKET)
             inside = [interpreter(), "-I", "-S", f"{SHARED}/{RELAY}", "gateway", f"{SHARED}/{GATEWAY_SOCKET}"]
-            cli = spawn([*inside, *plan.command], plan.policy, "bubblewrap", stdin=True, split=True)
-            process = await stack.enter_async_context(cli)
-            yield Running.of((process.stdin, process.stdout, process.stderr), process.stop)
+            cli = sandboxed([*inside, *plan.command], plan.policy, "bubblewrap")
         else:
-            yield await stack.enter_async_context(bare(plan.command, place.work, plan.variables))
+            cli = bare(plan.command, place.work, plan.variables)
+        yield await stack.enter_async_context(cli)
 
 
 def _plan(

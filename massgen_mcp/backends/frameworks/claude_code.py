@@ -31,8 +31,6 @@ from massgen_mcp.backends.frameworks.agent_process import (
     PASSED_ON,
     PREFIX,
     CliAgent,
-    Running,
-    bare,
     of_server,
     render,
     tool_result,
@@ -45,6 +43,7 @@ from massgen_mcp.config.models.backends import ClaudeCodeBackendConfig
 from massgen_mcp.errors import BackendError, DropReason
 from massgen_mcp.json_rpc import ConnectionBroken, JsonLines, fields
 from massgen_mcp.redaction import Redactor
+from massgen_mcp.sandbox import PipedProgram, bare
 
 _TOOLS_NOTE = (
     f"\n\nThe name of every tool begins with {PREFIX} here: its name elsewhere in these instructions is the part after "
@@ -157,7 +156,7 @@ class ClaudeCodeLines(JsonLines):
     before it runs a tool, and passes on what its MCP client says to our server.
     """
 
-    def __init__(self, running: Running, *, desk: Desk, failed: Callable[..., BackendError]) -> None:
+    def __init__(self, running: PipedProgram, *, desk: Desk, failed: Callable[..., BackendError]) -> None:
         super().__init__(running.stdin, running.stdout)
         self._desk, self._failed = desk, failed
         self._ours = {f"{PREFIX}{tool.name}" for tool in desk.tools}

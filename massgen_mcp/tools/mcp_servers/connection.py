@@ -1,19 +1,14 @@
 """One connection to one server, from its start to its end. The only module that talks through the SDK's client."""
 
 import logging
-import os
-import signal
-import subprocess
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import assert_never
 
 import anyio
 import httpx2
 import mcp_types
-from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 from mcp import Client, MCPError
 from mcp.client.stdio import get_default_environment
 from mcp.client.streamable_http import streamable_http_client
@@ -22,12 +17,11 @@ from massgen_mcp import __version__
 from massgen_mcp.backends.base import JsonObject
 from massgen_mcp.config.models.config import HttpMcpServer, McpServer, StdioServer
 from massgen_mcp.mcp_streams import TransportStreams
-from massgen_mcp.sandbox import LevelName, Policy, SandboxFailed, spawn
+from massgen_mcp.sandbox import LastWords, LevelName, PipedProgram, Policy, bare, sandboxed
 from massgen_mcp.tools.mcp_servers.framing import MAX_MESSAGE_BYTES, framed, mended
 
 MAX_PAGES = 20
 MAX_TOOLS = 100
-LAST_WORDS_BYTES = 2000
 END_SECONDS = 2.0
 _SESSION_IS_OVER = "Session terminated"
 """The SDK's words for a server over HTTP that knows its session no more."""
@@ -135,117 +129,34 @@ async def _streams(launch: Launch, ended: Callable[[str], None]) -> AsyncGenerat
         case StdioServer():
             if launch.policy is None:
                 raise ValueError("a server that is started here needs a policy")
-            if launch.level is None:
-                async with _bare(server, launch.values, launch.policy.workspace, ended) as streams:
-                    yield streams
-            else:
-                async with _sandboxed(server, launch.policy, launch.level, ended) as streams:
-                    yield streams
+            command, place = [server.command, *server.args], launch.policy.workspace
+            started = (
+                bare(command, place, {**get_default_environment(), **launch.values}, patience=END_SECONDS)
+                if launch.level is None
+                else sandboxed(command, launch.policy, launch.level)
+            )
+            async with started as program, _piped(program, ended) as streams:
+                yield streams
         case _:
             assert_never(server)
 
 
 @asynccontextmanager
-async def _sandboxed(
-    server: StdioServer, policy: Policy, level: LevelName, ended: Callable[[str], None]
-) -> AsyncGenerator[TransportStreams]:
-    argv = [server.command, *server.args]
-    async with spawn(argv, policy, level, stdin=True, split=True) as process:
-        if process.stdin is None or process.stderr is None:
-            raise SandboxFailed("its input and its errors are not piped")
-
-        async def over() -> str:
-            how = await process.wait()
-            return f"exit code {how.code}" if how.reason == "exited" else how.message or how.reason
-
-        async with _piped(process.stdin, process.stdout, process.stderr, over, ended) as streams:
-            yield streams
-
-
-@asynccontextmanager
-async def _bare(
-    server: StdioServer, values: Mapping[str, str], workspace: Path, ended: Callable[[str], None]
-) -> AsyncGenerator[TransportStreams]:
-    process = await anyio.open_process(
-        [server.command, *server.args],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=workspace,
-        env={**get_default_environment(), **values},
-        start_new_session=True,
-    )
-    try:
-        if process.stdin is None or process.stdout is None or process.stderr is None:
-            raise OSError("its pipes are missing")
-
-        async def over() -> str:
-            return f"exit code {await process.wait()}"
-
-        async with _piped(process.stdin, process.stdout, process.stderr, over, ended) as streams:
-            yield streams
-    finally:
-        with anyio.CancelScope(shield=True):
-            await _end(process)
-
-
-@asynccontextmanager
-async def _piped(
-    stdin: ByteSendStream,
-    stdout: ByteReceiveStream,
-    stderr: ByteReceiveStream,
-    over: Callable[[], Awaitable[str]],
-    ended: Callable[[str], None],
-) -> AsyncGenerator[TransportStreams]:
-    """The streams of a process. `over` waits for its end, and tells how it was."""
-    words = _LastWords()
+async def _piped(program: PipedProgram, ended: Callable[[str], None]) -> AsyncGenerator[TransportStreams]:
+    words = LastWords()
 
     async def tell(why: str) -> None:
         """What `framed` calls when nothing more can come."""
         how = "it closed its output"
         with anyio.move_on_after(0 if why else END_SECONDS):
-            how = await over()
+            how = await program.over()
         ended(why or f"it ended ({how}){words}")
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(words.listen, stderr)
-        async with framed(stdin, stdout, tell) as streams:
+        tasks.start_soon(words.listen, program.stderr)
+        async with framed(program.stdin, program.stdout, tell) as streams:
             yield streams
         tasks.cancel_scope.cancel()
-
-
-async def _end(process: Process) -> None:
-    """Close its input, ask its process group to end, then end it."""
-    if process.stdin is not None:
-        with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
-            await process.stdin.aclose()
-    for number in (None, signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError, PermissionError):
-            if number is not None:
-                os.killpg(process.pid, number)
-        with anyio.move_on_after(END_SECONDS / 4 if number is None else END_SECONDS):
-            await process.wait()
-            break
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    await process.aclose()
-
-
-class _LastWords:
-    """The end of what a server printed to its standard error."""
-
-    def __init__(self) -> None:
-        self._data = bytearray()
-
-    async def listen(self, stream: ByteReceiveStream) -> None:
-        with suppress(anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
-            while True:
-                self._data += await stream.receive()
-                del self._data[:-LAST_WORDS_BYTES]
-
-    def __str__(self) -> str:
-        text = self._data.decode(errors="replace").strip()
-        return f"; its last words: {text}" if text else ""
 
 
 # -- streamable HTTP to a server that is not trusted: replies are bounded, whatever their headers say -----------------
