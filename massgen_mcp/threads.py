@@ -13,7 +13,7 @@ from functools import cache, partial, wraps
 from importlib import import_module
 from threading import Thread
 from types import CoroutineType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ClassVar, Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -50,6 +50,32 @@ async def imported(*modules: str) -> None:
     except Exception:
         _import_of.cache_clear()
         raise
+
+
+class Late(Generic[T]):
+    """What `make` makes when it is first needed, after `modules` are imported; once, whoever needs it meanwhile.
+
+    All that making it would import belongs into `modules`. The import, and the first making after these modules in the
+    process, are slow: both happen on threads, and whoever waits can be cancelled.
+    """
+
+    _quick: ClassVar[set[tuple[str, ...]]] = set()
+    """Modules after which this process has made something before."""
+
+    def __init__(self, make: Callable[[], T], *modules: str) -> None:
+        self._make = make
+        self._modules = modules
+        self._lock = asyncio.Lock()
+        self.made: T | None = None
+
+    async def get(self) -> T:
+        """Raises whatever the import or `make` raises; the next call tries again."""
+        async with self._lock:
+            if self.made is None:
+                await imported(*self._modules)
+                self.made = self._make() if self._modules in self._quick else await abandonable(self._make)
+                self._quick.add(self._modules)
+            return self.made
 
 
 @cache

@@ -4,11 +4,11 @@ Must not know any provider's wire format, nor import an SDK: importing one takes
 """
 
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
-from typing import ClassVar, Generic, Literal, Protocol, Self, TypeVar, cast
+from typing import Literal, Protocol, Self, TypeVar, cast
 
 import anyio.lowlevel
 import httpx2
@@ -20,7 +20,7 @@ from massgen_mcp.backends.wire_values import fields_or_none, parsed
 from massgen_mcp.config.providers.catalog import CostField, NativeTool
 from massgen_mcp.errors import BackendError
 from massgen_mcp.redaction import NO_KEYS, Redactor
-from massgen_mcp.threads import abandonable, imported
+from massgen_mcp.threads import Late
 
 TIMEOUT = httpx2.Timeout(None, connect=10.0)
 """Seconds to set up a connection. How long a server may be silent, and a whole call take, is the caller's business."""
@@ -263,32 +263,11 @@ async def drain(chunks: AsyncGenerator[bytes]) -> None:
 ClientT = TypeVar("ClientT", bound=SdkClient)
 
 
-class LazyClient(Generic[ClientT]):
-    """An SDK client that `build` makes at first use, after `modules` are imported.
-
-    All that the SDK would import later belongs into `modules`. The import, and the first client of these modules in the
-    process, are slow: both happen on threads, and whoever waits can be cancelled.
-    """
-
-    _quick: ClassVar[set[tuple[str, ...]]] = set()
-    """Modules of which this process has built a client before."""
-
-    def __init__(self, build: Callable[[], ClientT], *modules: str) -> None:
-        self._build = build
-        self._modules = modules
-        self._lock = anyio.Lock(fast_acquire=True)
-        self._client: ClientT | None = None
-
-    async def get(self) -> ClientT:
-        async with self._lock:
-            if self._client is None:
-                await imported(*self._modules)
-                self._client = self._build() if self._modules in self._quick else await abandonable(self._build)
-                self._quick.add(self._modules)
-            return self._client
+class LazyClient(Late[ClientT]):
+    """An SDK's client, made at first use."""
 
     async def aclose(self) -> None:
-        client, self._client = self._client, None
+        client, self.made = self.made, None
         if client is not None:
             await client.close()
 

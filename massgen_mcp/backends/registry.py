@@ -4,12 +4,11 @@ The one place that puts a config, a provider's defaults and the environment toge
 """
 
 from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
-
-import anyio
 
 from massgen_mcp.backends.adapter import Adapter
 from massgen_mcp.backends.base import Backend, ModelRequest, Part, prepare, window
@@ -58,7 +57,7 @@ from massgen_mcp.config.models.http_backends import (
 from massgen_mcp.config.providers.catalog import named_provider
 from massgen_mcp.errors import BackendError
 from massgen_mcp.redaction import Redactor
-from massgen_mcp.threads import imported
+from massgen_mcp.threads import Late
 
 if TYPE_CHECKING:
     from massgen_mcp.backends.http import Endpoint
@@ -172,7 +171,7 @@ def _http_backend(
 ) -> Backend:
     _check_variables(config, environ)
     given = dict(environ)  # as it is now, whenever the first call is
-    return LateBackend(config.model, lambda: _wire(config, given, redactor), "massgen_mcp.backends.http")
+    return LateBackend(config.model, Late(lambda: _wire(config, given, redactor), "massgen_mcp.backends.http"))
 
 
 _MADE: Mapping[MemberKind[Any], Callable[..., Backend]] = {
@@ -276,43 +275,27 @@ def _at_azure(config: AzureBackendConfig, endpoint: "Endpoint") -> "Endpoint":
 
 
 class LateBackend:
-    """`modules` are imported on a thread, because an event loop would stand still meanwhile."""
-
-    def __init__(self, model: str, build: Callable[[], Backend], *modules: str) -> None:
-        self._model = model
-        self._build = build
-        self._modules = modules
-        self._lock = anyio.Lock(fast_acquire=True)
-        self._built: Backend | None = None
+    def __init__(self, model: str, backend: Late[Backend]) -> None:
+        self._model, self._backend = model, backend
 
     @property
     def model(self) -> str:
         return self._model
 
     async def prepare(self) -> None:
-        await prepare(await self._backend())
+        await prepare(await self._backend.get())
 
     async def window(self) -> int | None:
-        return await window(await self._backend())
+        return await window(await self._backend.get())
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
-        parts = (await self._backend()).stream(request)
-        try:
+        async with aclosing((await self._backend.get()).stream(request)) as parts:
             async for part in parts:
                 yield part
-        finally:
-            await parts.aclose()
-
-    async def _backend(self) -> Backend:
-        async with self._lock:
-            if self._built is None:
-                await imported(*self._modules)
-                self._built = self._build()
-            return self._built
 
     async def aclose(self) -> None:
-        if self._built is not None:
-            await self._built.aclose()
+        if self._backend.made is not None:
+            await self._backend.made.aclose()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
