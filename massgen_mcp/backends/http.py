@@ -138,10 +138,11 @@ async def _guard(response: httpx2.Response) -> None:
         unreadable = f"{', '.join(encodings)} data that was not asked for and cannot be read"
         raise BackendError("bad_reply", f"{response.url} answered with {unreadable}")
     if isinstance(response.stream, httpx2.AsyncByteStream):
-        response.stream = _CappedStream(response.stream, str(response.url))
+        fault = BackendError("bad_reply", f"{response.url} sent more than {MAX_REPLY_BYTES} bytes")
+        response.stream = CappedStream(response.stream, MAX_REPLY_BYTES, fault)
         if encodings:
             # Nobody behind us decodes, nor could bound it: the limit holds for what was sent and for what is in it.
-            response.stream = _CappedStream(_DecodedStream(response.stream, encodings[0]), str(response.url))
+            response.stream = CappedStream(_DecodedStream(response.stream, encodings[0]), MAX_REPLY_BYTES, fault)
             del response.headers["content-encoding"]
     media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if response.is_success and media_type in ("text/html", "application/json"):
@@ -196,19 +197,20 @@ class _DecodedStream(httpx2.AsyncByteStream):
         await self._inner.aclose()
 
 
-class _CappedStream(httpx2.AsyncByteStream):
-    def __init__(self, inner: httpx2.AsyncByteStream, url: str) -> None:
-        self._inner = inner
-        self._url = url
+class CappedStream(httpx2.AsyncByteStream):
+    """At most so many bytes: one more raises `fault`."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, most: int, fault: Exception) -> None:
+        self._inner, self._most, self._fault = inner, most, fault
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = MAX_REPLY_BYTES
+        left = self._most
         chunks = self._inner.__aiter__()
         try:
             async for chunk in chunks:
                 left -= len(chunk)
                 if left < 0:
-                    raise BackendError("bad_reply", f"{self._url} sent more than {MAX_REPLY_BYTES} bytes")
+                    raise self._fault
                 yield chunk
         finally:
             if isinstance(chunks, AsyncGenerator):

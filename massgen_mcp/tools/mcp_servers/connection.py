@@ -1,7 +1,7 @@
 """One connection to one server, from its start to its end. The only module that talks through the SDK's client."""
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import assert_never
@@ -15,6 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from massgen_mcp import __version__
 from massgen_mcp.backends.base import JsonObject
+from massgen_mcp.backends.http import CappedStream
 from massgen_mcp.config.models.config import HttpMcpServer, McpServer, StdioServer
 from massgen_mcp.mcp_streams import TransportStreams
 from massgen_mcp.sandbox import LastWords, LevelName, PipedProgram, Policy, bare, sandboxed
@@ -173,41 +174,17 @@ async def over_http(url: str, headers: Mapping[str, str], read_seconds: float) -
     client = httpx2.AsyncClient(
         headers={**headers, "Accept-Encoding": "identity"},
         timeout=httpx2.Timeout(CONNECT_SECONDS, read=read_seconds),
-        transport=_Bounded(httpx2.AsyncHTTPTransport()),
+        transport=httpx2.AsyncHTTPTransport(),  # which knows certificates that the environment names
+        event_hooks={"response": [_guard]},
         trust_env=False,
     )
     async with client, streamable_http_client(url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES) as streams:
         yield streams
 
 
-class _Bounded(httpx2.AsyncBaseTransport):
-    def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
-        self._inner = inner
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        response = await self._inner.handle_async_request(request)
-        if response.headers.get("content-encoding", "identity") != "identity":
-            await response.aclose()
-            raise httpx2.RemoteProtocolError("the server compresses its replies, which was not asked for")
-        if isinstance(response.stream, httpx2.AsyncByteStream):
-            response.stream = _BoundedStream(response.stream)
-        return response
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-
-class _BoundedStream(httpx2.AsyncByteStream):
-    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
-        self._inner = inner
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = MAX_RESPONSE_BYTES
-        async for chunk in self._inner:
-            left -= len(chunk)
-            if left < 0:
-                raise httpx2.RemoteProtocolError(f"the reply is larger than {MAX_RESPONSE_BYTES} bytes; ask for less")
-            yield chunk
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
+async def _guard(response: httpx2.Response) -> None:
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise httpx2.RemoteProtocolError("the server compresses its replies, which was not asked for")
+    if isinstance(response.stream, httpx2.AsyncByteStream):
+        too_much = httpx2.RemoteProtocolError(f"the reply is larger than {MAX_RESPONSE_BYTES} bytes; ask for less")
+        response.stream = CappedStream(response.stream, MAX_RESPONSE_BYTES, too_much)
