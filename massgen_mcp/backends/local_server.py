@@ -4,7 +4,7 @@ Must not know wire formats; the calls themselves are another backend's.
 """
 
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import replace
 
 import anyio
@@ -95,15 +95,17 @@ class LocalServerBackend:
             raise BackendError("tools_unsupported", message, refused="tools")
         missing = None
         try:
-            async for part in _stream_parts(asked, request):
-                yield part
+            async with aclosing(asked.stream(request)) as parts:
+                async for part in parts:
+                    yield part
         except BackendError as error:
             if error.reason != "model_not_found":
                 raise
             missing = error
         if missing is not None:
-            async for part in _stream_parts(await self._meant(asked, missing), request):
-                yield part
+            async with aclosing((await self._meant(asked, missing)).stream(request)) as parts:
+                async for part in parts:
+                    yield part
 
     async def aclose(self) -> None:
         if self._asked is not None:
@@ -179,12 +181,3 @@ def _unknown(error: BackendError, name: str, models: Sequence[ListedModel]) -> B
     hint = f"did you mean {near!r}? " if near else ""
     has = f"{hint}it has {', '.join(names[:MOST_NAMED])}{more}"
     return BackendError("model_not_found", f"{error}; {has}")
-
-
-async def _stream_parts(backend: Backend, request: ModelRequest) -> AsyncGenerator[Part]:
-    parts = backend.stream(request)
-    try:
-        async for part in parts:
-            yield part
-    finally:
-        await parts.aclose()

@@ -4,6 +4,7 @@ So every agent, view and journal sees the same text, and a resumed run sees it a
 """
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from typing import assert_never
 
@@ -62,15 +63,13 @@ class _RedactedBackend:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
         reply = _Reply(self._redactor)
-        parts = self._backend.stream(request)
         try:
-            async for part in parts:
-                for cleaned in reply.clean(part):
-                    yield cleaned
+            async with aclosing(self._backend.stream(request)) as parts:
+                async for part in parts:
+                    for cleaned in reply.clean(part):
+                        yield cleaned
         except BackendError as error:
             raise _clean_error(error, self._redactor) from None
-        finally:
-            await parts.aclose()
 
     async def aclose(self) -> None:
         await self._backend.aclose()
