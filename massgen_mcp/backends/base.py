@@ -185,6 +185,12 @@ class Replayable(Protocol):
     def fast_forward(self, past: Sequence[PastCall]) -> None: ...
 
 
+def fast_forward(backend: "Backend", past: Sequence[PastCall]) -> None:
+    """Have a backend that keeps its own place stand where `past` led it."""
+    if isinstance(backend, Replayable):
+        backend.fast_forward(past)
+
+
 @runtime_checkable
 class Preparable(Protocol):
     """A backend that needs things which take their time, such as a provider's SDK, before it can send anything."""

@@ -17,12 +17,12 @@ from massgen_mcp.backends.base import (
     Part,
     PastCall,
     ReasoningPart,
-    Replayable,
     StopPart,
     TextPart,
     ToolCall,
     ToolCallPart,
     UsagePart,
+    fast_forward,
     prepare,
     rest,
     window,
@@ -33,14 +33,9 @@ from massgen_mcp.redaction import RedactedText, Redactor
 _Words = TextPart | ReasoningPart | DraftPart
 
 
-def without_keys(backend: Backend, redactor: Redactor) -> Backend:
-    """The same backend behind `redactor`."""
-    if isinstance(backend, Replayable):
-        return _RehearsingRedactedBackend(backend, backend, redactor)
-    return _RedactedBackend(backend, redactor)
+class RedactedBackend:
+    """The same backend behind a redactor."""
 
-
-class _RedactedBackend:
     def __init__(self, backend: Backend, redactor: Redactor) -> None:
         self._backend = backend
         self._redactor = redactor
@@ -54,6 +49,9 @@ class _RedactedBackend:
             await prepare(self._backend)
         except BackendError as error:
             raise _clean_error(error, self._redactor) from None
+
+    def fast_forward(self, past: Sequence[PastCall]) -> None:
+        fast_forward(self._backend, past)
 
     async def window(self) -> int | None:
         return await window(self._backend)
@@ -73,15 +71,6 @@ class _RedactedBackend:
 
     async def aclose(self) -> None:
         await self._backend.aclose()
-
-
-class _RehearsingRedactedBackend(_RedactedBackend):
-    def __init__(self, backend: Backend, rehearsing: Replayable, redactor: Redactor) -> None:
-        super().__init__(backend, redactor)
-        self._rehearsing = rehearsing
-
-    def fast_forward(self, past: Sequence[PastCall]) -> None:
-        self._rehearsing.fast_forward(past)
 
 
 class _Reply:

@@ -14,7 +14,7 @@ from massgen_mcp.backends.adapter import Adapter
 from massgen_mcp.backends.base import Backend, ModelRequest, Part, prepare, window
 from massgen_mcp.backends.limiter import Destination
 from massgen_mcp.backends.own_loop import AgentBackend, as_backend
-from massgen_mcp.backends.redacted import without_keys
+from massgen_mcp.backends.redacted import RedactedBackend
 from massgen_mcp.config.access import acp_agents
 from massgen_mcp.config.access.agent_clis import find_cli, find_login, how_to_log_in
 from massgen_mcp.config.access.held_keys import redactor_for
@@ -83,7 +83,7 @@ def make_backend(
     if refused := refused_keys([config], environ):
         raise BackendError("auth", describe_refusal(refused))
     redactor = redactor or redactor_for(environ, [config])
-    return without_keys(_backend(config, environ, private, redactor), redactor)
+    return RedactedBackend(_backend(config, environ, private, redactor), redactor)
 
 
 def _backend(config: BackendConfig, environ: Mapping[str, str], private: Path | None, redactor: Redactor) -> Backend:

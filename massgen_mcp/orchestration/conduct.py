@@ -10,7 +10,7 @@ from typing import assert_never
 import anyio
 
 from massgen_mcp.backends.abilities import Abilities
-from massgen_mcp.backends.base import PastCall, Replayable, ToolCall
+from massgen_mcp.backends.base import PastCall, ToolCall, fast_forward
 from massgen_mcp.coordination.evidence import failing
 from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError
@@ -101,8 +101,7 @@ class Conductor:
         measure_past(member.name, events, abilities_of(member))
         tries, used = past_work(member.name, events)
         try:
-            if isinstance(member.backend, Replayable):
-                member.backend.fast_forward(tries)
+            fast_forward(member.backend, tries)
             for call in used:
                 for tool in member.tools:
                     if tool.keeps_state and tool.spec.name == call.name:
