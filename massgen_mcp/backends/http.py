@@ -302,16 +302,14 @@ async def json_lines(chunks: AsyncGenerator[bytes]) -> AsyncGenerator[object]:
 
     Raises `ValueError` for a line that is no JSON, and `BackendError` for one that is too large.
     """
-    buffer = bytearray()
+    line = bytearray()
     async for chunk in chunks:
-        searched = len(buffer)
-        buffer += chunk
-        if len(buffer) > MAX_EVENT_BYTES:
-            raise BackendError("bad_reply", f"a line of the reply is larger than {MAX_EVENT_BYTES} bytes")
-        if (end := buffer.rfind(b"\n", searched)) < 0:
-            continue
-        lines = bytes(buffer[:end]).split(b"\n")
-        del buffer[: end + 1]
-        for line in lines:
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
+            line += end
             if line.strip():
                 yield parsed(line.decode())
+            line.clear()
+        line += rest
+        if len(line) > MAX_EVENT_BYTES:
+            raise BackendError("bad_reply", f"a line of the reply is larger than {MAX_EVENT_BYTES} bytes")
