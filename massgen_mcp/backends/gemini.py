@@ -39,6 +39,7 @@ from massgen_mcp.backends.streamed import HttpBackend, WireReply
 from massgen_mcp.backends.wire_values import (
     Fields,
     arguments_object,
+    as_list,
     citation,
     clean,
     clean_object,
@@ -328,19 +329,15 @@ class GeminiReply(WireReply):
 
     def _searches(self) -> int:
         """What is billed: every query, by Gemini 2 every request that searched."""
-        made = len(_as_list(self._queries))
+        made = len(as_list(self._queries))
         return min(made, 1) if self._endpoint.model.rpartition("/")[2].startswith("gemini-2") else made
 
     def _citations(self) -> Iterator[Citation]:
         """The pages that the reply rests on; all that were found, if the API does not say on which."""
-        found = _as_list(member(self._sources, "groundingChunks"))
-        supports = _as_list(member(self._sources, "groundingSupports"))
-        named = chain.from_iterable(_as_list(member(support, "groundingChunkIndices")) for support in supports)
+        found = as_list(member(self._sources, "groundingChunks"))
+        supports = as_list(member(self._sources, "groundingSupports"))
+        named = chain.from_iterable(as_list(member(support, "groundingChunkIndices")) for support in supports)
         places = [place for place in dict.fromkeys(map(count, named)) if place is not None and place < len(found)]
         for place in places or range(len(found)):
             if cited := citation(member(found[place], "web", "uri"), member(found[place], "web", "title")):
                 yield cited
-
-
-def _as_list(value: object) -> list[object]:
-    return cast("list[object]", value) if isinstance(value, list) else []

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import cast
 
 from massgen_mcp.backends.base import (
     AssistantMessage,
@@ -32,6 +31,7 @@ from massgen_mcp.backends.streamed import Draft, WireReply
 from massgen_mcp.backends.wire_values import (
     Fields,
     arguments_text,
+    as_list,
     citation,
     clean,
     clean_object,
@@ -256,15 +256,11 @@ def _is_search(item: object) -> bool:
 
 
 def _citations(end: Fields) -> Iterator[Citation]:
-    for item in _as_list(end.get("output")):
-        for part in _as_list(member(item, "content")):
-            for note in _as_list(member(part, "annotations")):
+    for item in as_list(end.get("output")):
+        for part in as_list(member(item, "content")):
+            for note in as_list(member(part, "annotations")):
                 if cited := citation(member(note, "url"), member(note, "title")):
                     yield cited
-
-
-def _as_list(value: object) -> list[object]:
-    return cast("list[object]", value) if isinstance(value, list) else []
 
 
 def _usage(end: Fields, endpoint: Endpoint) -> UsagePart | None:
@@ -278,7 +274,7 @@ def _usage(end: Fields, endpoint: Endpoint) -> UsagePart | None:
         cached=count(member(usage, "input_tokens_details", "cached_tokens")),
         cache_written=count(member(usage, "input_tokens_details", "cache_write_tokens")),
         reasoning=count(member(usage, "output_tokens_details", "reasoning_tokens")),
-        searches=_searches_at_xai(usage) if endpoint.of_xai else sum(map(_is_search, _as_list(end.get("output")))),
+        searches=_searches_at_xai(usage) if endpoint.of_xai else sum(map(_is_search, as_list(end.get("output")))),
         cost_usd=reported_usd(usage, endpoint.cost_field),
     )
 

@@ -142,6 +142,11 @@ def objects_in(fields: Fields, name: str) -> Sequence[Fields]:
     raise _other_type(name, value, "a list")
 
 
+def as_list(value: object) -> list[object]:
+    """`value` as a list; an empty one for anything else."""
+    return cast("list[object]", value) if isinstance(value, list) else []
+
+
 def text_in(fields: Fields, name: str) -> str:
     """A text, which may be missing: then it is empty. Raises `TypeError` for what is no text."""
     value = fields.get(name)
