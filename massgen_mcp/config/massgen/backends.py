@@ -1,10 +1,9 @@
 """MassGen's spelling of a `backend` section, brought to ours. Pure."""
 
-from dataclasses import dataclass, field
 from typing import get_args
 
-from massgen_mcp.config.diagnostics import Problem
 from massgen_mcp.config.massgen import claude_code_agents
+from massgen_mcp.config.massgen.remarks import Remarks
 from massgen_mcp.config.models.http_backends import LocalBackendConfig
 from massgen_mcp.config.providers.addresses import is_loopback
 from massgen_mcp.config.yaml_reader import Place, Plain
@@ -31,36 +30,34 @@ _NO_VERBOSITY = "this provider has no such setting; say it in system_message"
 _CONFINED = "Claude Code has the team's tools here, for files in its workspace and commands in the sandbox"
 
 
-@dataclass(slots=True)
-class Spelled:
-    """What was said of a backend beside its section, which is in our spelling now."""
-
-    system_message: str | None = None
-    ignored: list[tuple[str, Place]] = field(default_factory=list[tuple[str, Place]])
-    problems: list[Problem] = field(default_factory=list[Problem])
-    moved: dict[Place, Place] = field(default_factory=dict[Place, Place])
-
-
 OVER_ACP = ("codex", "copilot", "gemini_cli")
 """Types of MassGen's that are presets here."""
 
 
-def take(backend: dict[str, Plain], place: Place) -> Spelled:
-    """Bring `backend`, the caller's own copy at `place`, to our spelling."""
-    spelled, kind = Spelled(), backend.get("type")
+def take(backend: dict[str, Plain], place: Place, remarks: Remarks) -> str | None:
+    """Bring `backend`, the caller's own copy at `place`, to our spelling. Returns what it says in the agent's system
+    message, if anything.
+    """
+    kind = backend.get("type")
     if kind == "scripted" or kind == "ag2":
-        return spelled
-    _take_system_message(backend, spelled)
+        return None
+    texts = [backend.pop(key) for key in SYSTEM_KEYS if isinstance(backend.get(key, ""), str | None) and key in backend]
     if kind in OVER_ACP:
         backend.update(type="acp", preset=kind)
-        return spelled
-    if kind == "claude_code":
-        _take_claude_code(backend, place, spelled)
-        return spelled
-    _take_length(backend, place, spelled)
-    _take_reasoning(backend, place, spelled)
-    _take_verbosity(backend, place, spelled)
-    _take_placeholder(backend)
+    elif kind == "claude_code":
+        _take_claude_code(backend, place, remarks)
+    else:
+        for key in LENGTH_KEYS:
+            _rename(backend, "max_output_tokens", backend.pop(key, None), place, (key,), remarks)
+        _take_reasoning(backend, place, remarks)
+        _take_verbosity(backend, place, remarks)
+        _take_placeholder(backend)
+        _take_further(backend)
+    return "\n\n".join(text for text in texts if isinstance(text, str) and text) or None
+
+
+def _take_further(backend: dict[str, Plain]) -> None:
+    """What is for the provider alone."""
     extra = backend.get("extra_body", {})
     for key in TO_THE_PROVIDER:
         if key in backend and isinstance(extra, dict):
@@ -69,74 +66,61 @@ def take(backend: dict[str, Plain], place: Place) -> Spelled:
             backend["extra_body"] = extra
     if backend.get("extra_body") == {}:
         del backend["extra_body"]
-    return spelled
 
 
-def _take_system_message(backend: dict[str, Plain], spelled: Spelled) -> None:
-    texts = [backend.pop(key) for key in SYSTEM_KEYS if isinstance(backend.get(key, ""), str | None) and key in backend]
-    spelled.system_message = "\n\n".join(text for text in texts if isinstance(text, str) and text) or None
-
-
-def _take_claude_code(backend: dict[str, Plain], place: Place, spelled: Spelled) -> None:
+def _take_claude_code(backend: dict[str, Plain], place: Place, remarks: Remarks) -> None:
     plain, problems = claude_code_agents.translated(backend)
     allowed = backend.get("allowed_tools")
     if isinstance(allowed, list) and (names := [name for name in claude_code_agents.WITHOUT if name in allowed]):
-        spelled.ignored.append((f"{', '.join(names)}: {_CONFINED}", (*place, "allowed_tools")))
+        remarks.ignore(f"{', '.join(names)}: {_CONFINED}", (*place, "allowed_tools"))
     for key in claude_code_agents.KEYS:
         if key in backend and key not in problems and key != "allowed_tools":
-            spelled.ignored.append((_CONFINED, (*place, key)))
-    spelled.problems += [Problem((*place, key), message) for key, message in problems.items()]
+            remarks.ignore(_CONFINED, (*place, key))
+    for key, message in problems.items():
+        remarks.refuse((*place, key), message)
     backend.clear()
     backend.update(plain)
 
 
-def _take_length(backend: dict[str, Plain], place: Place, spelled: Spelled) -> None:
-    for key in LENGTH_KEYS:
-        if key not in backend:
-            continue
-        value = backend.pop(key)
-        if value is None:
-            continue
-        if backend.setdefault("max_output_tokens", value) != value:
-            spelled.problems.append(Problem((*place, key), "max_output_tokens means the same and has another value"))
-        spelled.moved.setdefault((*place, "max_output_tokens"), (*place, key))
+def _rename(backend: dict[str, Plain], ours: str, value: Plain, place: Place, written: Place, remarks: Remarks) -> None:
+    """Let `value`, which is `written` below `place`, be what our key `ours` says. None: nothing was written."""
+    if value is None:
+        return
+    if backend.setdefault(ours, value) != value:
+        remarks.refuse((*place, *written), f"{ours} means the same and has another value")
+    remarks.moved.setdefault((*place, ours), (*place, *written))
 
 
-def _take_reasoning(backend: dict[str, Plain], place: Place, spelled: Spelled) -> None:
+def _take_reasoning(backend: dict[str, Plain], place: Place, remarks: Remarks) -> None:
     """`reasoning: {effort, summary}`, or `reasoning: high`."""
     if "reasoning" not in backend:
         return
     reasoning = backend.pop("reasoning")
     settings = dict(reasoning) if isinstance(reasoning, dict) else {"effort": reasoning}
-    effort = settings.pop("effort", None)
-    if effort is not None:
-        if backend.setdefault("reasoning_effort", effort) != effort:
-            message = "reasoning_effort means the same and has another value"
-            spelled.problems.append(Problem((*place, "reasoning", "effort"), message))
-        spelled.moved[(*place, "reasoning_effort")] = (*place, "reasoning", "effort")
+    _rename(backend, "reasoning_effort", settings.pop("effort", None), place, ("reasoning", "effort"), remarks)
     for key in ("summary", "generate_summary"):
         if settings.pop(key, None) is not None:
-            spelled.ignored.append((_NO_SUMMARY, (*place, "reasoning", key)))
-    spelled.problems += [
-        Problem((*place, "reasoning", key), "unknown key; known here: effort, summary") for key in settings
-    ]
+            remarks.ignore(_NO_SUMMARY, (*place, "reasoning", key))
+    for key in settings:
+        remarks.refuse((*place, "reasoning", key), "unknown key; known here: effort, summary")
 
 
-def _take_verbosity(backend: dict[str, Plain], place: Place, spelled: Spelled) -> None:
+def _take_verbosity(backend: dict[str, Plain], place: Place, remarks: Remarks) -> None:
     """`text: {verbosity}`; there is nothing else to say of texts."""
     if "text" in backend:
         text = backend.pop("text")
         settings = dict(text) if isinstance(text, dict) else {}
         if not isinstance(text, dict | None):
-            spelled.problems.append(Problem((*place, "text"), "expected a mapping"))
+            remarks.refuse((*place, "text"), "expected a mapping")
         verbosity = settings.pop("verbosity", None)
         if verbosity is not None:
             backend["verbosity"] = verbosity
-            spelled.moved[(*place, "verbosity")] = (*place, "text", "verbosity")
-        spelled.problems += [Problem((*place, "text", key), "unknown key; known here: verbosity") for key in settings]
+            remarks.moved[(*place, "verbosity")] = (*place, "text", "verbosity")
+        for key in settings:
+            remarks.refuse((*place, "text", key), "unknown key; known here: verbosity")
     if backend.get("verbosity") is not None and backend.get("type") not in VERBOSE_TYPES:
-        written = spelled.moved.pop((*place, "verbosity"), (*place, "verbosity"))
-        spelled.ignored.append((_NO_VERBOSITY, written))
+        written = remarks.moved.pop((*place, "verbosity"), (*place, "verbosity"))
+        remarks.ignore(_NO_VERBOSITY, written)
         del backend["verbosity"]
 
 

@@ -3,9 +3,8 @@
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
-from massgen_mcp.config.diagnostics import Problem
+from massgen_mcp.config.massgen.remarks import Remarks
 from massgen_mcp.config.yaml_reader import Place, Plain
 
 SWITCH, MODE = "enable_mcp_command_line", "command_line_execution_mode"
@@ -38,61 +37,55 @@ _UNITS = {"b": 2**20, "": 2**20, "k": 2**10, "m": 1, "g": 1 / 2**10}
 _ARCHIVE = re.compile(r"(?:(?:oci|oci-archive|docker-archive):)(.+)|((?:/|\./|\.\./|~/).*)")
 
 
-@dataclass(slots=True)
-class ConvertedCommands:
-    """What an agent's commands are, in our spelling; `settings` is None for an agent without any."""
-
-    settings: dict[str, Plain] | None = None
-    ignored: list[tuple[str, Place]] = field(default_factory=list[tuple[str, Place]])
-    problems: list[Problem] = field(default_factory=list[Problem])
-    keys: dict[str, str] = field(default_factory=dict[str, str])
-    """Where the user wrote what now has another name, by that name."""
-
-
-def take(backend: dict[str, Plain], place: Place) -> ConvertedCommands:
-    """Take MassGen's keys out of `backend`, the caller's own copy at `place`."""
+def take(backend: dict[str, Plain], place: Place, remarks: Remarks) -> dict[str, Plain] | None:
+    """Take MassGen's keys out of `backend`, the caller's own copy at `place`. Returns what the agent's `commands` are
+    in our spelling; None for an agent without any.
+    """
     wanted, mode = backend.pop(SWITCH, None), backend.get(MODE)
     known = (*_SETTINGS, *IGNORED, *REFUSED, MODE)
     given = {key: backend[key] for key in known if key in backend}
     code = given.pop("enable_code_based_tools", None)
-    found = ConvertedCommands()
     for key in given:
         del backend[key]
     given = {key: value for key, value in given.items() if value not in (None, False, [], {}, "")}
     if not wanted and (mode != "docker" or wanted is False):
-        found.ignored = [(_NOT_SWITCHED_ON, (*place, key)) for key in given]
-        return found
+        for key in given:
+            remarks.ignore(_NOT_SWITCHED_ON, (*place, key))
+        return None
     if mode is not None and not (isinstance(mode, str) and mode in MODES):
-        found.problems.append(Problem((*place, MODE), f"expected {', '.join(MODES)}"))
+        remarks.refuse((*place, MODE), f"expected {', '.join(MODES)}")
     if wanted not in (None, True):
-        found.problems.append(Problem((*place, SWITCH), "expected true or false"))
+        remarks.refuse((*place, SWITCH), "expected true or false")
     if mode == "docker" and code:
         del backend["enable_code_based_tools"]
         given["enable_code_based_tools"] = code
-    _sort_out(given, str(mode), place, found)
-    return found
+    return _sorted_out(given, str(mode), place, remarks)
 
 
-def _sort_out(given: Mapping[str, Plain], mode: str, place: Place, found: ConvertedCommands) -> None:
-    found.settings = {"enabled": True, "sandbox": MODES.get(mode, "auto")}
-    found.keys |= {"enabled": SWITCH, "sandbox": MODE}
+def _sorted_out(given: Mapping[str, Plain], mode: str, place: Place, remarks: Remarks) -> dict[str, Plain]:
+    settings: dict[str, Plain] = {"enabled": True, "sandbox": MODES.get(mode, "auto")}
+    keys = {"enabled": SWITCH, "sandbox": MODE}
     for key, value in given.items():
         if key.startswith(_OF_DOCKER) and mode != "docker":
-            found.ignored.append((_OTHER_MODE, (*place, key)))
+            remarks.ignore(_OTHER_MODE, (*place, key))
         elif key in IGNORED:
-            found.ignored.append((IGNORED[key], (*place, key)))
+            remarks.ignore(IGNORED[key], (*place, key))
         elif key in REFUSED:
-            found.problems.append(Problem((*place, key), REFUSED[key]))
+            remarks.refuse((*place, key), REFUSED[key])
         elif key in _SETTINGS:
             try:
                 made = _SETTINGS[key](value)
             except ValueError as error:
-                found.problems.append(Problem((*place, key), str(error)))
+                remarks.refuse((*place, key), str(error))
                 continue
-            found.settings |= made
-            found.keys |= dict.fromkeys(made, key)
-    if mode == "docker" and "image_archive" not in found.settings:
-        found.settings.setdefault("image", DEFAULT_IMAGE)
+            settings |= made
+            keys |= dict.fromkeys(made, key)
+    if mode == "docker" and "image_archive" not in settings:
+        settings.setdefault("image", DEFAULT_IMAGE)
+    ours = (*place[:-1], "commands")
+    remarks.moved |= {(*ours, name): (*place, key) for name, key in keys.items()}
+    remarks.moved[ours] = (*place, SWITCH)
+    return settings
 
 
 def _image(value: Plain) -> dict[str, Plain]:

@@ -13,6 +13,7 @@ from massgen_mcp.config.diagnostics import Problem, show_place
 from massgen_mcp.config.massgen import backends as massgen_backends
 from massgen_mcp.config.massgen import commands as massgen_commands
 from massgen_mcp.config.massgen.features import FEATURES, MEMORY, NEEDLESS, Feature, Section, keys_of
+from massgen_mcp.config.massgen.remarks import Remarks
 from massgen_mcp.config.models.orchestrator import TimeoutSettings
 from massgen_mcp.config.yaml_reader import Place, Plain
 
@@ -33,21 +34,13 @@ MAX_NOTE = 2_000
 
 
 @dataclass(slots=True)
-class Taken:
-    """Data in our spelling, and what is to be said of the rest. Places are those of the data as it was given."""
+class Taken(Remarks):
+    """Data in our spelling, and what is to be said of the rest."""
 
-    data: dict[str, Plain]
-    ignored: list[tuple[str, Place]] = field(default_factory=list[tuple[str, Place]])
-    """Why, and which key."""
+    data: dict[str, Plain] = field(default_factory=dict[str, Plain])
     asked: list[tuple[Feature, Place]] = field(default_factory=list[tuple[Feature, Place]])
     """Features that are asked for."""
     details: list[tuple[Feature, Place]] = field(default_factory=list[tuple[Feature, Place]])
-    problems: list[Problem] = field(default_factory=list[Problem])
-    moved: dict[Place, Place] = field(default_factory=dict[Place, Place])
-    """Where the user wrote what now has another name."""
-
-    def ignore(self, why: str, place: Place) -> None:
-        self.ignored.append((why, place))
 
     def refused(self, written: Callable[[Place], Place]) -> Iterator[Problem]:
         """One problem for each feature, at the first place that asks for it."""
@@ -69,7 +62,7 @@ class Taken:
 
 def take(data: Mapping[str, Plain]) -> Taken:
     """Bring a config whose agents stand under `agents` to our spelling; the input is left as it is."""
-    taken = Taken(dict(data))
+    taken = Taken(data=dict(data))
     _sift(taken.data, "config", (), taken)
     _take_memory(taken.data, (), taken)
     for section, place in _SECTION_PLACES.items():
@@ -169,15 +162,12 @@ def _agent_in_file(agent: Plain, place: Place, taken: Taken) -> Plain:
         _add_instructions(plain, text, place, taken)
     if isinstance(backend := plain.get("backend"), dict):
         plain["backend"] = settings = dict(backend)
-        spelled = massgen_backends.take(settings, (*place, "backend"))
+        instructions = massgen_backends.take(settings, (*place, "backend"), taken)
         _take_commands(plain, settings, place, taken)
         _sift(settings, "backend", (*place, "backend"), taken)
         _take_security(settings, (*place, "backend", "mcp_servers"), taken)
-        if spelled.system_message is not None:
-            _add_instructions(plain, spelled.system_message, place, taken)
-        taken.ignored += spelled.ignored
-        taken.problems += spelled.problems
-        taken.moved |= spelled.moved
+        if instructions is not None:
+            _add_instructions(plain, instructions, place, taken)
     return plain
 
 
@@ -204,17 +194,12 @@ def _add_instructions(agent: dict[str, Plain], text: str, place: Place, taken: T
 
 
 def _take_commands(agent: dict[str, Plain], backend: dict[str, Plain], place: Place, taken: Taken) -> None:
-    found = massgen_commands.take(backend, (*place, "backend"))
-    taken.ignored += found.ignored
-    taken.problems += found.problems
-    if found.settings is None:
+    commands = massgen_commands.take(backend, (*place, "backend"), taken)
+    if commands is None:
         return
     if "commands" in agent:
-        problem = "write 'commands' or MassGen's keys for them, not both"
-        taken.problems.append(Problem((*place, "commands"), problem))
-    agent["commands"] = found.settings
-    taken.moved |= {(*place, "commands", ours): (*place, "backend", key) for ours, key in found.keys.items()}
-    taken.moved[(*place, "commands")] = (*place, "backend", massgen_commands.SWITCH)
+        taken.refuse((*place, "commands"), "write 'commands' or MassGen's keys for them, not both")
+    agent["commands"] = commands
 
 
 def _take_timeouts(taken: Taken) -> None:
@@ -237,7 +222,7 @@ def _take_timeouts(taken: Taken) -> None:
         if value is None:
             continue
         if ours in part:
-            taken.problems.append(Problem((*place, written), f"write '{written}' or '{ours}', not both"))
+            taken.refuse((*place, written), f"write '{written}' or '{ours}', not both")
             continue
         part[ours] = value + grace if _is_number(value) and value > 0 else value
         taken.moved[(*place, ours)] = (*place, written)
@@ -247,7 +232,7 @@ def _take_grace(part: dict[str, Plain], place: Place, taken: Taken) -> float:
     grace = part.pop("round_timeout_grace_seconds", None)
     if not _is_number(grace) or grace < 0:
         if grace is not None:
-            taken.problems.append(Problem(place, "expected a number of seconds"))
+            taken.refuse(place, "expected a number of seconds")
         return GRACE_SECONDS
     if part.get("initial_round_timeout_seconds") is None and part.get("subsequent_round_timeout_seconds") is None:
         taken.ignore(_NOT_SWITCHED_ON, place)
