@@ -214,8 +214,9 @@ class SandboxChoice:
     broken: tuple[str, ...] = ()
     """Of the notes, those on what commands are used to and does not work."""
     has_no_real_paths: bool = False
-    has_no_layers: bool = False
     """A program that asks C's `realpath` is told that nothing has a real path."""
+    has_no_layers: bool = False
+    """A tool cannot write beside installed packages."""
     image: Image | None = None
     """Whose programs commands have, in bubblewrap. None: this machine's, or those of the container."""
 
