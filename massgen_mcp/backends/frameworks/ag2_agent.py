@@ -145,7 +145,7 @@ class Ag2Agent:
         with translated(self._endpoint):
             turns = await self._turns.get()
             while True:
-                steps = _Steps(desk, self._stop)
+                steps = Steps(desk, self._stop)
                 response = await turns.take(self._with_instructions(desk.task), desk.say, steps)
                 await steps.ended()
                 if response is None or response.tool_calls.calls:
@@ -212,8 +212,8 @@ def _without_code_calls(message: Message) -> Message:
             return message
 
 
-class _Steps:
-    """One turn of AG2's loop at a desk."""
+class Steps:
+    """One turn of AG2's loop at a desk: what the loop asks and tells between its steps."""
 
     def __init__(self, desk: Desk, stop: "Callable[[ModelResponse], StopPart]") -> None:
         self._desk, self._stop = desk, stop
@@ -222,9 +222,11 @@ class _Steps:
         self._using: asyncio.Task[tuple[ToolResultMessage, ...]] | None = None
 
     def stands(self) -> bool:
+        """Whether the task is the one that the turn began with."""
         return replace(self._desk.task, messages=()) == self._task
 
     def replied(self, response: "ModelResponse") -> bool:
+        """Hears each reply of the model. Whether AG2 can use the tools that it calls."""
         self._stop(response)
         if response.usage:
             self._desk.say(_usage(response.usage, response.model or ""))

@@ -5,7 +5,7 @@ call of what nobody offers, and a task that has become another one, as when fewe
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from ag2 import Agent, MemoryStream
 from ag2.config import OpenAIConfig
@@ -39,6 +39,7 @@ from massgen_mcp.backends.base import (
     UserMessage,
 )
 from massgen_mcp.backends.chatcompletion import output_limit
+from massgen_mcp.backends.frameworks.ag2_agent import Steps
 from massgen_mcp.backends.http import TIMEOUT, Endpoint, http_client
 from massgen_mcp.backends.wire_values import arguments_text, clean, clean_object, tool_name
 
@@ -53,7 +54,7 @@ class Turns:
         self._http = http_client(endpoint.api_key, endpoint.key_header)
 
     async def take(
-        self, request: ModelRequest, hear: Callable[[TextPart | ReasoningPart], None], steps: "Steps"
+        self, request: ModelRequest, hear: Callable[[TextPart | ReasoningPart], None], steps: Steps
     ) -> ModelResponse | None:
         """Let the agent work until a reply ends its turn; None: what it was asked holds no more. `hear` gets text and
         reasoning as they arrive. Raises whatever AG2 and the SDK raise.
@@ -102,20 +103,6 @@ class Turns:
             streaming=True,
             **{name: value for name, value in settings.items() if value is not None},
         )
-
-
-class Steps(Protocol):
-    """What AG2's loop is told between its steps."""
-
-    def stands(self) -> bool:
-        """Whether the task is the one that the turn began with."""
-        ...
-
-    def replied(self, response: ModelResponse) -> bool:
-        """Hears each reply of the model. Whether AG2 can use the tools that it calls."""
-        ...
-
-    async def result(self, call_id: str) -> str: ...
 
 
 class _OtherTask(Exception):
