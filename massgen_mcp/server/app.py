@@ -248,10 +248,13 @@ class MassgenServer(SurfaceServer):
     def add_tool(self, fn: Callable[..., Any], *given: Any, **named: Any) -> None:  # noqa: ANN401 - the SDK decides what it takes
         """As the SDK's. A tool that returns a `ToolReply` says itself how that is sent."""
         self._tools = {}
-        super().add_tool(fn, *given, **named)
         reply = inspect.signature(fn, eval_str=True).return_annotation
-        tool = self._tool_manager.get_tool(named.get("name") or fn.__name__)
-        if tool is not None and isinstance(reply, type) and issubclass(reply, ToolReply):
+        if not (isinstance(reply, type) and issubclass(reply, ToolReply)):
+            super().add_tool(fn, *given, **named)
+            return
+        # What the SDK would derive of such a reply is not used, and is half of the work of building a server.
+        super().add_tool(fn, *given, **{**named, "structured_output": False})
+        if (tool := self._tool_manager.get_tool(named.get("name") or fn.__name__)) is not None:
             arguments = tool.fn_metadata.arg_model
             tool.fn_metadata = _SentReply(arg_model=arguments, output_schema=reply_schema(reply))
 
