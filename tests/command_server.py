@@ -32,13 +32,20 @@ from typing import Any, NoReturn
 
 from coverage import Coverage
 
+from massgen_mcp.config.access.held_keys import redactor_for
+from massgen_mcp.server.results import ToolReply
+from massgen_mcp.server.schemas import reply_schema
 from tests.commands import COUNTED
 from tests.launch import MAX_DESCRIPTORS
+from tests.planted import PLANTED
 
 PRELOADED = (
     "anyio._backends._asyncio",
     "anyio._core._signals",
+    "encodings.utf_16_le",
     "genai_prices.data",
+    "httpcore2",
+    "importlib.resources.readers",
     "massgen_mcp.backends.scripted",
     "massgen_mcp.cli.boundary",
     "massgen_mcp.cli.massgen_mcp.install",
@@ -46,8 +53,11 @@ PRELOADED = (
     "massgen_mcp.cli.massgen_mcp.options",
     "massgen_mcp.cli.massgen.main",
     "massgen_mcp.cli.massgen.one_run",
+    "massgen_mcp.cli.massgen_mcp.http_options",
+    "massgen_mcp.cli.massgen_mcp.verbs.controls",
     "massgen_mcp.cli.massgen_mcp.verbs.result",
     "massgen_mcp.cli.massgen_mcp.verbs.serve",
+    "massgen_mcp.cli.massgen_mcp.verbs.status",
     "massgen_mcp.cli.massgen_mcp.verbs.watch",
     "massgen_mcp.config.loader",
     "massgen_mcp.runs.host.capacity",
@@ -60,6 +70,7 @@ PRELOADED = (
     "massgen_mcp.server.stdio",
     "rich.console",
     "rich.logging",
+    "wcwidth",
 )
 FOR_INTERPRETERS = re.compile(r"PYTHON|LC_|LANG")
 """Names of variables that change an interpreter when it starts."""
@@ -224,9 +235,20 @@ def _show(arguments: list[str], environ: dict[str, str]) -> None:
         ctypes.memmove(start, told.ljust(end - start, b"\0"), end - start)
 
 
+def _work_once() -> None:
+    """What a process computes of its tools' replies, and of the keys that all tests plant, is kept for all copies.
+
+    No more of a server is made: it would set up the logging of whatever a copy becomes.
+    """
+    redactor_for({**os.environ, **PLANTED})
+    for reply in ToolReply.__subclasses__():
+        reply_schema(reply)
+
+
 def main() -> None:
     for name in PRELOADED:
         import_module(name)
+    _work_once()
     if counting := Coverage.current():  # what the imports ran through is written once, and not by every copy at its end
         counting.stop()
         counting.save()
