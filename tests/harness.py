@@ -26,6 +26,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, Implementation, TextContent
 
 from docs.error_codes import codes_of
+from massgen_mcp.certificates import trusted
 from tests.commands import ROOT as ROOT
 from tests.commands import STANDING_IN, python
 from tests.planted import PLANTED, SEARCH
@@ -360,7 +361,7 @@ class HttpServer:
     @asynccontextmanager
     async def client(self, mode: Mode, **abilities: Any) -> AsyncGenerator[Client]:
         async with (
-            httpx2.AsyncClient(headers=self.credentials, trust_env=False, timeout=60) as http,
+            httpx2.AsyncClient(verify=trusted(), headers=self.credentials, trust_env=False, timeout=60) as http,
             Client(streamable_http_client(self.url, http_client=http), mode=mode, **abilities) as client,
         ):
             yield client

@@ -19,6 +19,7 @@ from typing import Any, Protocol, cast
 import httpx2
 import pytest
 
+from massgen_mcp.certificates import trusted
 from tests.needs import node, npm_tool
 
 
@@ -63,14 +64,16 @@ class Aimock:
 
     def load(self, *fixtures: dict[str, Any]) -> None:
         """Add fixtures in aimock's own format; the first match wins."""
-        httpx2.post(f"{self._control}/fixtures", json={"fixtures": list(fixtures)}).raise_for_status()
+        httpx2.post(f"{self._control}/fixtures", json={"fixtures": list(fixtures)}, verify=trusted()).raise_for_status()
 
     def journal(self) -> list[dict[str, Any]]:
         """What aimock made of the requests, with the status that it answered."""
-        return cast("list[dict[str, Any]]", httpx2.get(f"{self._control}/journal").raise_for_status().json())
+        return cast(
+            "list[dict[str, Any]]", httpx2.get(f"{self._control}/journal", verify=trusted()).raise_for_status().json()
+        )
 
     def reset(self) -> None:
-        httpx2.post(f"{self._control}/reset").raise_for_status()
+        httpx2.post(f"{self._control}/reset", verify=trusted()).raise_for_status()
         self._relay.requests.clear()
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from massgen_mcp.certificates import trusted
 from massgen_mcp.home import FILES_VARIABLE
 from tests.changes.conftest import Repository, repository
 from tests.cluster.git_host import git_host
@@ -39,7 +40,7 @@ def s3() -> Iterator[dict[str, str]]:
         "AWS_REGION": "us-east-1",
     }
     try:
-        httpx2.put(f"{names['AWS_ENDPOINT_URL']}/runs").raise_for_status()
+        httpx2.put(f"{names['AWS_ENDPOINT_URL']}/runs", verify=trusted()).raise_for_status()
         yield {FILES_VARIABLE: "s3://runs/massgen", **names}
     finally:
         server.stop()

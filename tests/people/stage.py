@@ -14,6 +14,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import Request, RequestParams
 from starlette.types import ASGIApp
 
+from massgen_mcp.certificates import trusted
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.home import find_home
 from massgen_mcp.people import Asking, People, Person, asked_by
@@ -110,7 +111,9 @@ class Shared:
             )
             transport = httpx2.ASGITransport(gate, client=("127.0.0.1", 1))
             shown = {"Authorization": f"Bearer {TOKENS[name]}"}
-            async with httpx2.AsyncClient(transport=transport, base_url=f"http://{HOST}", headers=shown) as http:
+            async with httpx2.AsyncClient(
+                verify=trusted(), transport=transport, base_url=f"http://{HOST}", headers=shown
+            ) as http:
                 yield http
 
 

@@ -13,6 +13,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from massgen_mcp.certificates import trusted
 from massgen_mcp.home import STORE_VARIABLE
 from tests.cluster.stage import STORES, Store, kept_in
 from tests.commands import run_command
@@ -64,14 +65,14 @@ async def serving(home: TempHome, *options: str, module: str = SERVER_MODULE, **
 async def client_of(url: str, token: str, mode: Any = "auto") -> AsyncGenerator[Client]:
     shown = {"Authorization": f"Bearer {token}"}
     async with (
-        httpx2.AsyncClient(headers=shown, trust_env=False, timeout=60) as http,
+        httpx2.AsyncClient(verify=trusted(), headers=shown, trust_env=False, timeout=60) as http,
         Client(streamable_http_client(url, http_client=http), mode=mode) as client,
     ):
         yield client
 
 
 async def knock(url: str, token: str, **headers: str) -> httpx2.Response:
-    async with httpx2.AsyncClient(trust_env=False, timeout=60, headers=ACCEPT) as http:
+    async with httpx2.AsyncClient(verify=trusted(), trust_env=False, timeout=60, headers=ACCEPT) as http:
         return await http.post(url, json=INITIALIZE, headers={"Authorization": f"Bearer {token}", **headers})
 
 
@@ -149,7 +150,7 @@ async def test_runs_of_a_person_have_his_keys_and_nobody_elses(home: TempHome) -
 
 
 async def ask(url: str, method: str, path: str, **given: Any) -> httpx2.Response:
-    async with httpx2.AsyncClient(trust_env=False, timeout=60) as http:
+    async with httpx2.AsyncClient(verify=trusted(), trust_env=False, timeout=60) as http:
         return await http.request(method, f"{url.removesuffix('/mcp')}{path}", **given)
 
 

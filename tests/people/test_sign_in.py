@@ -11,6 +11,7 @@ import httpx2
 import jwt
 import pytest
 
+from massgen_mcp.certificates import trusted
 from tests.commands import run_command
 from tests.harness import PATIENCE_SECONDS, SERVER_MODULE, TempHome, home
 from tests.people.test_over_http import ask, bearer, knock, serving
@@ -48,7 +49,7 @@ async def signing_in(
 @asynccontextmanager
 async def browser() -> AsyncGenerator[httpx2.AsyncClient]:
     """As a browser keeps cookies; it follows nothing by itself."""
-    async with httpx2.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS) as http:
+    async with httpx2.AsyncClient(verify=trusted(), trust_env=False, timeout=PATIENCE_SECONDS) as http:
         yield http
 
 

@@ -15,6 +15,7 @@ import anyio.abc
 import httpx2
 import pytest
 
+from massgen_mcp.certificates import trusted
 from tests.harness import (
     MODES,
     PATIENCE_SECONDS,
@@ -39,7 +40,7 @@ ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 @asynccontextmanager
 async def knocking() -> AsyncGenerator[httpx2.AsyncClient]:
-    async with httpx2.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS, headers=ACCEPT) as http:
+    async with httpx2.AsyncClient(verify=trusted(), trust_env=False, timeout=PATIENCE_SECONDS, headers=ACCEPT) as http:
         yield http
 
 
@@ -176,7 +177,9 @@ async def test_sigterm_answers_the_calls_that_wait_and_heeds_no_slow_client(home
         request = f"POST /mcp HTTP/1.1\r\nHost: {server.authority}\r\nAuthorization: {token}\r\n"
         await half_open(server, open_ones, f"{request}Content-Length: 1000\r\n\r\n{{".encode())
         await half_open(server, open_ones, request.encode())
-        async with httpx2.AsyncClient(trust_env=False, timeout=60, headers={**ACCEPT, **server.credentials}) as http:
+        async with httpx2.AsyncClient(
+            verify=trusted(), trust_env=False, timeout=60, headers={**ACCEPT, **server.credentials}
+        ) as http:
             opened = await http.post(server.url, json=INITIALIZE)
             http.headers["Mcp-Session-Id"] = opened.headers["Mcp-Session-Id"]
             started = await http.post(server.url, json=tool_call("start_run", question="q", config=config))

@@ -10,6 +10,7 @@ import httpx2
 import jwt
 import pytest
 
+from massgen_mcp.certificates import trusted
 from tests.commands import run_command
 from tests.harness import PATIENCE_SECONDS, SERVER_MODULE, HttpServer, TempHome, http_server
 from tests.server.authorization_server import CLIENT, SECRET, AuthorizationServer, authorization_server
@@ -36,7 +37,7 @@ def issuer() -> Generator[AuthorizationServer]:
 
 @asynccontextmanager
 async def knocking() -> AsyncGenerator[httpx2.AsyncClient]:
-    async with httpx2.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS, headers=ACCEPT) as http:
+    async with httpx2.AsyncClient(verify=trusted(), trust_env=False, timeout=PATIENCE_SECONDS, headers=ACCEPT) as http:
         yield http
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from massgen_mcp.certificates import trusted
 from tests.harness import PATIENCE_SECONDS, RawServer, TempHome, http_server, raw_server
 from tests.server.test_tools import TOOLS
 
@@ -97,7 +98,10 @@ async def test_half_a_character_anywhere_in_a_request_is_answered_under_its_id(h
 
 
 async def test_half_a_character_is_answered_over_http_too(home: TempHome) -> None:
-    async with http_server(home) as server, httpx2.AsyncClient(headers=server.credentials, trust_env=False) as http:
+    async with (
+        http_server(home) as server,
+        httpx2.AsyncClient(verify=trusted(), headers=server.credentials, trust_env=False) as http,
+    ):
         for identity, line in HALVES.items():
             reply = (await http.post(server.url, content=line, timeout=PATIENCE_SECONDS)).json()
             assert reply["id"] == identity

@@ -16,6 +16,7 @@ from mcp import Client
 from mcp.types import CallToolResult
 
 from docs.error_codes import codes_of
+from massgen_mcp.certificates import trusted
 from tests.harness import SERVER_MODULE, TempHome, agent, call, http_server, raw_server, text_of
 from tests.schemas import checker
 from tests.soak.crowd import footprint
@@ -127,7 +128,7 @@ async def _http(home: TempHome, module: str) -> AsyncGenerator[tuple[int, Ask]]:
             "Content-Type": "application/json",
             "MCP-Protocol-Version": "2025-06-18",
         }
-        async with httpx2.AsyncClient(headers=headers, trust_env=False, timeout=60) as http:
+        async with httpx2.AsyncClient(verify=trusted(), headers=headers, trust_env=False, timeout=60) as http:
 
             async def send(document: Json) -> httpx2.Response:
                 return await http.post(server.url, content=json.dumps({"jsonrpc": "2.0", **document}))

@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx2
 
+from massgen_mcp.certificates import trusted
 from tests.harness import PATIENCE_SECONDS, SERVER_MODULE, TempHome
 
 
@@ -24,7 +25,7 @@ class Pages:
 
     def tool(self, name: str, **arguments: Any) -> dict[str, Any]:
         """What a page is answered when it calls a tool."""
-        with httpx2.Client(trust_env=False, timeout=PATIENCE_SECONDS) as http:
+        with httpx2.Client(verify=trusted(), trust_env=False, timeout=PATIENCE_SECONDS) as http:
             headers = {"Authorization": f"Bearer {self.token}"}
             reply = http.post(f"{self.base}/api/tools/{name}", json=arguments, headers=headers)
         assert reply.status_code == 200, reply.text

@@ -12,6 +12,7 @@ import httpx2
 from massgen_mcp.backends.base import ModelRequest, Part, StopPart, TextPart, ToolCall, ToolCallPart
 from massgen_mcp.backends.chatcompletion import request_body
 from massgen_mcp.backends.http import Endpoint
+from massgen_mcp.certificates import trusted
 from massgen_mcp.errors import BackendError
 from tests.wires.rows import KEY, MODEL
 
@@ -29,7 +30,9 @@ class NaiveBackend:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
         endpoint = Endpoint(MODEL, KEY)
         async with (
-            httpx2.AsyncClient(headers=self._headers, follow_redirects=self._follow_redirects) as client,
+            httpx2.AsyncClient(
+                verify=trusted(), headers=self._headers, follow_redirects=self._follow_redirects
+            ) as client,
             client.stream("POST", self._url, json=request_body(endpoint, request)) as reply,
         ):
             if not reply.is_success:

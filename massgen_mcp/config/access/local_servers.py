@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
+from massgen_mcp.certificates import trusted
 from massgen_mcp.config.access.model_lists import (
     ListedModel,
     compatible_models,
@@ -70,7 +71,8 @@ async def find_local_servers(
     import httpx2  # here: a process that makes no team starts without it
 
     found = list(local_places(environ) if places is None else places)
-    async with httpx2.AsyncClient(trust_env=False, timeout=seconds or SECONDS_ELSEWHERE) as client:
+    tls, longest = trusted(trust_env=False), seconds or SECONDS_ELSEWHERE
+    async with httpx2.AsyncClient(trust_env=False, verify=tls, timeout=longest) as client:
 
         async def ask(place: int, server: LocalServer) -> None:
             limit = seconds or (SECONDS_HERE if is_loopback(server.base_url) else SECONDS_ELSEWHERE)

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import anyio
 
+from massgen_mcp.certificates import trusted
 from massgen_mcp.config.loader import config_places, load_notify
 from massgen_mcp.config.providers.addresses import is_safe_url
 from massgen_mcp.errors import MassgenError
@@ -69,7 +70,7 @@ class Webhooks:
         import httpx2  # no runner starts with it
 
         fault = ""
-        async with httpx2.AsyncClient(follow_redirects=False, timeout=TRY_SECONDS) as http:
+        async with httpx2.AsyncClient(verify=trusted(), follow_redirects=False, timeout=TRY_SECONDS) as http:
             for pause in (0.0, *PAUSES):
                 await anyio.sleep(pause)
                 try:

@@ -22,6 +22,7 @@ import httpx2
 import jwt
 from mcp.server.auth.provider import AccessToken, TokenVerifier
 
+from massgen_mcp.certificates import trusted
 from massgen_mcp.config.providers.addresses import is_safe_url
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.server.http.tokens import TokensUnknowable
@@ -332,7 +333,7 @@ async def _published(http: httpx2.AsyncClient, issuer: str, name: str) -> str:
 
 
 def _client() -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(timeout=ASKED_SECONDS, follow_redirects=False)
+    return httpx2.AsyncClient(verify=trusted(), timeout=ASKED_SECONDS, follow_redirects=False)
 
 
 async def _document(

@@ -16,6 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from massgen_mcp import __version__
 from massgen_mcp.backends.base import JsonObject
 from massgen_mcp.backends.http import CappedStream
+from massgen_mcp.certificates import trusted
 from massgen_mcp.config.models.config import HttpMcpServer, McpServer, StdioServer
 from massgen_mcp.mcp_streams import TransportStreams
 from massgen_mcp.sandbox import LastWords, LevelName, PipedProgram, Policy, bare, sandboxed
@@ -174,7 +175,7 @@ async def over_http(url: str, headers: Mapping[str, str], read_seconds: float) -
     client = httpx2.AsyncClient(
         headers={**headers, "Accept-Encoding": "identity"},
         timeout=httpx2.Timeout(CONNECT_SECONDS, read=read_seconds),
-        transport=httpx2.AsyncHTTPTransport(),  # which knows certificates that the environment names
+        transport=httpx2.AsyncHTTPTransport(verify=trusted()),
         event_hooks={"response": [_guard]},
         trust_env=False,
     )
