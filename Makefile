@@ -9,7 +9,7 @@ NPM_CI := PATH="$$PATH:$(CURDIR)/$(BIN)" npm ci --loglevel=error --no-audit --no
 NPM_INSTALL := $(subst npm ci,npm install --no-save,$(NPM_CI))
 # Thousands of processes start in the tests: what is compiled once is kept, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE :=
-IN_PARALLEL := --numprocesses $(WORKERS) --dist loadfile
+IN_PARALLEL := --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo check test coverage bench soak clients docs bundle release-check site clean
 

@@ -44,6 +44,15 @@ def pytest_collection() -> Generator[None, object, object]:
             gc.freeze()
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where several processes take the files in this order, those that take long come first, then those of most tests:
+    a long one that began last would be waited for alone.
+    """
+    if not config.getoption("loadscopereorder", default=True):
+        tests = Counter(item.path for item in items)
+        items.sort(key=lambda item: (item.get_closest_marker("long") is None, -tests[item.path]))
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"

@@ -29,6 +29,8 @@ from tests.checks.writers import ADDS_TWO, DOUBLE, SQUARES, Step, agent, decided
 from tests.teams import Act, Ended, run_team
 
 __all__ = ["doubling", "environ"]
+
+pytestmark = pytest.mark.long
 CLAIMS: Step = {
     "call": "submit_synthesis",
     "arguments": {

@@ -37,6 +37,8 @@ from tests.teams import Act, Ended, upon
 
 __all__ = ["doubling", "environ"]
 
+pytestmark = pytest.mark.long
+
 VOTE: Step = {"vote": "doubles"}
 HONEST = tests(test_of(3, 6))
 LOOKS_INSIDE: Step = {

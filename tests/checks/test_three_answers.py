@@ -15,6 +15,8 @@ from tests.checks.tosses import Tosses
 
 __all__ = ["environ"]
 
+pytestmark = pytest.mark.long
+
 TEST, INTACT, IMPOSSIBLE = "sh tests/test.sh", "grep -q kept notes", "no-such-program --version"
 VOTES: list[dict[str, Any]] = [{"vote": "weakened"}, {"vote": "broken"}, {"vote": "right"}]
 RIGHT = [write("value", "good\n"), write("who", "right"), {"answer": "right"}, *VOTES]

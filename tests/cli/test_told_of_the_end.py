@@ -15,6 +15,8 @@ from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, agent, call, 
 from tests.planted import PLANTED
 from tests.terminal import terminal
 
+pytestmark = pytest.mark.long
+
 TEAM = ["--config", "@examples/scripted"]
 BELL = b"\x07"
 SPAN = r"(about \d+|\d+ to \d+) seconds?"

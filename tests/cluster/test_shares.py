@@ -39,7 +39,7 @@ from tests.run_requests import asked
 
 __all__ = ["home"]
 
-pytestmark = [needs("postgres"), pytest.mark.uncounted]
+pytestmark = [needs("postgres"), pytest.mark.long, pytest.mark.uncounted]
 
 PATIENCE = 60.0
 SHORT_OF_A_MINUTE = 30.0

@@ -23,7 +23,7 @@ from tests.teams import Act, Ended
 
 Sample = Callable[[Path], Awaitable[Ended]]
 
-pytestmark = needs("chromium")
+pytestmark = [needs("chromium"), pytest.mark.long]
 
 
 def drawing() -> str:

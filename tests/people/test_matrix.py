@@ -19,6 +19,8 @@ from tests.teams import team
 
 __all__ = ["home"]
 
+pytestmark = pytest.mark.long
+
 SILENT = {
     *("logging/setLevel", "ping", "prompts/list", "resources/list", "resources/templates/list", "server/discover"),
     *("prompts/get analyze_runs", "prompts/get delegate", "prompts/get fix_failing_test", "prompts/get review_changes"),

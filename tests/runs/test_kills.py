@@ -7,7 +7,7 @@ from massgen_mcp.runs.store.news import SocketFollower
 from tests.harness import TempHome
 from tests.soak.kills import kill_runners, kill_servers, twin_of
 
-pytestmark = pytest.mark.uncounted
+pytestmark = [pytest.mark.long, pytest.mark.uncounted]
 
 
 async def test_runs_whose_runner_is_killed_at_any_moment_end_once_and_whole(home: TempHome) -> None:

@@ -30,6 +30,8 @@ from tests.harness import (
     whole_answer,
 )
 
+pytestmark = pytest.mark.long
+
 SCRIPTED = {"question": "q", "models": ["scripted/x"]}
 LONG = "kept " * 4_000
 

@@ -9,7 +9,7 @@ from tests.soak.commands import PATIENCE_SECONDS, by_killing_a_bare_shell, comma
 
 __all__ = ["home"]
 
-pytestmark = pytest.mark.uncounted
+pytestmark = [pytest.mark.long, pytest.mark.uncounted]
 
 
 @pytest.mark.parametrize("level", LEVELS)

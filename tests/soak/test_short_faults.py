@@ -18,7 +18,7 @@ from tests.soak.storage_faults import storage_faults
 
 __all__ = ["home"]
 
-pytestmark = pytest.mark.uncounted  # a fault in what counts the lines would prove nothing
+pytestmark = [pytest.mark.long, pytest.mark.uncounted]  # a fault in what counts the lines would prove nothing
 
 
 async def test_one_key_from_many_servers_gives_one_run(home: TempHome) -> None:

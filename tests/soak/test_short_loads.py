@@ -17,7 +17,7 @@ from tests.soak.slow_first_word import slow_first_word
 
 __all__ = ["home"]
 
-pytestmark = pytest.mark.uncounted
+pytestmark = [pytest.mark.long, pytest.mark.uncounted]
 
 
 async def test_a_model_that_is_long_silent_before_its_first_word_is_asked_once(home: TempHome) -> None:

@@ -14,7 +14,7 @@ from tests.server.test_asking import asking, dear
 from tests.web.pages import pages
 from tests.web.person import arrived, fill, fine, press, rows, state, told
 
-pytestmark = needs("chromium")
+pytestmark = [needs("chromium"), pytest.mark.long]
 
 READER = """
   window.opened = [...document.querySelectorAll('details')].find(one => one.innerText.includes('agent1.1'));
