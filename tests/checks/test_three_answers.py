@@ -72,9 +72,9 @@ async def test_the_right_answer_wins_or_the_end_says_what_the_winner_fails(
 
 
 @pytest.mark.parametrize(
-    ("policy", "outcome"), [("informative", "tested"), ("required", "checked"), ("goal", "checked")]
+    ("base", "policy", "outcome"),
+    [("fails", "informative", "tested"), ("passes", "required", "checked"), ("fails", "goal", "checked")],
 )
-@pytest.mark.parametrize("base", ["passes", "fails"])
 async def test_where_tests_of_the_team_decide_the_right_answer_wins(
     tmp_path: Path, environ: dict[str, str], tosses: Tosses, policy: str, outcome: str, base: str
 ) -> None:

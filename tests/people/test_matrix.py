@@ -77,7 +77,7 @@ async def test_a_door_that_is_added_without_ownership_is_found(home: TempHome) -
             return str((runs / run_id).exists())
 
         server.serve_method("runs/peek", dict, peek)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
-        found = "\n".join((await ask_for_all(shared, "ann")).leaks)
+        found = "\n".join((await ask_for_all(shared, "ann", called="peek|get_status")).leaks)
         assert "'name': 'peek'" in found
         assert "massgen://runs/ID/peek" in found
         assert "runs/peek" in found
