@@ -63,7 +63,7 @@ async def test_a_product_that_does_not_sync_loses_something_in_a_power_cut(
 
 
 async def test_damage_to_one_run_is_told_as_such_and_nobody_else_notices(home: TempHome) -> None:
-    told = await damage(home, truncations=150, flips=150)
+    told = await damage(home, truncations=75, flips=75)
     assert "typed error" in told
 
 
