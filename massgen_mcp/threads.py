@@ -63,9 +63,11 @@ class Late(Generic[T]):
     """Modules after which this process has made something before."""
 
     def __init__(self, make: Callable[[], T], *modules: str) -> None:
+        import anyio  # as in `in_thread`
+
         self._make = make
         self._modules = modules
-        self._lock = asyncio.Lock()
+        self._lock = anyio.Lock(fast_acquire=True)  # asyncio's would belong to the loop in which somebody waited first
         self.made: T | None = None
 
     async def get(self) -> T:

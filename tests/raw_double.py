@@ -45,6 +45,13 @@ class RawDouble:
         return [seen.head for seen in self.requests]
 
 
+def in_chunks(body: bytes, size: int, media_type: str = EVENT_STREAM) -> bytes:
+    """As a reply whose chunks of the transfer the client reads one by one."""
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: {media_type}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    pieces = (body[start : start + size] for start in range(0, len(body), size))
+    return head + b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
+
+
 @asynccontextmanager
 async def answering(
     respond: Callable[[Seen, int], bytes | Flow], beside: Callable[[Seen], bytes | None] = lambda _: None

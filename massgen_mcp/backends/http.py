@@ -300,10 +300,14 @@ async def json_lines(chunks: AsyncGenerator[bytes]) -> AsyncGenerator[object]:
     async for chunk in chunks:
         *ends, rest = chunk.split(b"\n")
         for end in ends:
-            line += end
+            _lengthen(line, end)
             if line.strip():
                 yield parsed(line.decode())
             line.clear()
-        line += rest
-        if len(line) > MAX_EVENT_BYTES:
-            raise BackendError("bad_reply", f"a line of the reply is larger than {MAX_EVENT_BYTES} bytes")
+        _lengthen(line, rest)
+
+
+def _lengthen(line: bytearray, piece: bytes) -> None:
+    line += piece
+    if len(line) > MAX_EVENT_BYTES:
+        raise BackendError("bad_reply", f"a line of the reply is larger than {MAX_EVENT_BYTES} bytes")

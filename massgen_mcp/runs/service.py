@@ -224,8 +224,9 @@ class RunService:
         self, run_id: str, *, text: bool = True, past_questions: bool = False
     ) -> AsyncGenerator[tuple[RunView, list[LogRecord]]]:
         """What has happened in the run since it began, as it happens, until it has ended or needs its caller; with each
-        new piece the run as it was before. `text`: with what agents write while they write it (see `EventLog.follow`);
-        `past_questions`: also while the run waits for an answer of its caller, who may give it meanwhile.
+        new piece the run as it was before. A piece has no events where those it is newer by were given before. `text`:
+        with what agents write while they write it (see `EventLog.follow`); `past_questions`: also while the run waits
+        for an answer of its caller, who may give it meanwhile.
         """
 
         def over(view: RunView) -> bool:

@@ -35,7 +35,7 @@ class PipedProgram:
 
 @asynccontextmanager
 async def sandboxed(command: Sequence[str], policy: Policy, level: LevelName) -> AsyncGenerator[PipedProgram]:
-    """Raises `SandboxFailed`."""
+    """Raises `SandboxFailed`, `OSError`."""
     async with spawn([*command], policy, level, stdin=True, split=True) as process:
 
         async def over() -> str:

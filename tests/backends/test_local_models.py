@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from massgen_mcp.backends import http
 from massgen_mcp.backends.base import StopPart, window
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.errors import BackendError
@@ -16,7 +17,7 @@ from tests.backends.wires import ask, parts_of, stop_of, text_in
 from tests.harness import TempHome, home
 from tests.model_servers import LISTS, acting, acting_server, llama_cpp
 from tests.ollama_double import GB, OllamaModel, about_models, json_reply, serving_ollama
-from tests.raw_double import Seen, answering, raw_server, reply
+from tests.raw_double import Seen, answering, in_chunks, raw_server, reply
 from tests.teams import run_team
 from tests.wires.dialects import Chat, Ollama
 
@@ -90,13 +91,21 @@ async def test_a_prompt_that_does_not_fit_is_told_as_such() -> None:
 async def test_a_reply_is_the_same_however_the_network_cuts_it() -> None:
     body = Ollama().text("P\u00e2", "ris \U0001f5fc").stop("end").body()
     for size in (1, 2, 3, 64):
-        pieces = (body[start : start + size] for start in range(0, len(body), size))
-        chunks = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces)
-        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n"
-        async with raw_server(head + chunks + b"0\r\n\r\n", beside=about_models) as server:
+        async with raw_server(in_chunks(body, size, "application/x-ndjson"), beside=about_models) as server:
             parts = await parts_of(backend("ollama", {}, base_url=server.url), ask("capital?"))
         assert text_in(parts) == "P\u00e2ris \U0001f5fc", size
         assert stop_of(parts) == StopPart("end", provider_word="stop")
+
+
+@pytest.mark.parametrize("size", [100, 4096])
+async def test_a_line_that_is_too_long_is_refused_also_where_its_end_comes_with_it(
+    monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(http, "MAX_EVENT_BYTES", 1000)
+    body = Ollama().text("x" * 2000).stop("end").body()
+    async with raw_server(in_chunks(body, size, "application/x-ndjson"), beside=about_models) as server:
+        with pytest.raises(BackendError, match="a line of the reply is larger than 1000 bytes"):
+            await parts_of(backend("ollama", {}, base_url=server.url), ask("capital?"))
 
 
 # -- names ------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from massgen_mcp.backends import event_stream
 from massgen_mcp.errors import BackendError
 from tests.backends.wires import CHAT, WIRES, Wire, ask, parts_of, stop_of, text_in
-from tests.raw_double import raw_server
+from tests.raw_double import in_chunks, raw_server
 
 every_wire = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
 
@@ -30,13 +30,6 @@ def told(wire: Wire, line_end: str = "\n", *, indent: int | None = None, before:
         lines += [*before, *(f"data: {line}" for line in data.split("\n")), ""]
     lines += ["data: [DONE]", ""] if wire is CHAT else []
     return "".join(line + line_end for line in lines).encode()
-
-
-def in_chunks(body: bytes, size: int) -> bytes:
-    """As a reply whose chunks of the transfer the client reads one by one."""
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-    pieces = (body[start : start + size] for start in range(0, len(body), size))
-    return head + b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
 
 
 async def parts_in(wire: Wire, answer: bytes) -> list[Any]:
