@@ -63,11 +63,9 @@ class Estimate:
         return f"${self.usd[0]:.2g} to ${self.usd[1]:.2g}{guessed}{unknown} (max_usd {self.max_usd:g}), {effort}"
 
 
-async def estimate(config: Config, question: str, environ: Mapping[str, str]) -> Estimate:
-    """The estimate for one run of this question."""
+def estimate(config: Config, question: str, environ: Mapping[str, str]) -> Estimate:
+    """The estimate for one run of this question. Prices are loaded and looked up: not for an event loop."""
     tariffs = [tariff_of(agent.backend, environ) for agent in config.agents]
-    for tariff in tariffs:
-        await tariff.ready()
     asked = len(question) // CHARACTERS_PER_TOKEN
     brief, long = _plan(_BRIEF, config, asked, few=True), _plan(_LONG, config, asked, few=False)
     cap, limit = config.budget.max_usd, config.timeout_settings.orchestrator_timeout_seconds

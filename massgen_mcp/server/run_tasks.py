@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
+import anyio.to_thread
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.types import CallToolRequestParams, CallToolResult, ClientCapabilities, ElicitResult
 
@@ -107,7 +108,7 @@ class RunTasks:
             if view.damage is not None:
                 raise view.damage
             config = view.directory.read_request().config
-            expected = await estimate(config, view.snapshot.question, self._service.environ)
+            expected = await anyio.to_thread.run_sync(estimate, config, view.snapshot.question, self._service.environ)
             reach = reach_of(config, self._service.environ, Path.cwd())
             note = f"{_asked(view)} " if view.state == "input_required" else ""
             team = Team(config, view.row.config, self._service.environ)

@@ -135,7 +135,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         if dry_run:
             begins = await service.start_note(request)
             aside = _sentences(begins, commands, _proposal(asked.config))
-            expected = await estimate(asked.config, request.question, service.environ)
+            expected = await anyio.to_thread.run_sync(estimate, asked.config, request.question, service.environ)
             tried = await _tried(asked.config, service.environ, run_them=True)
             return results.planned(asked, reach, expected, service.environ, keys_of_client(context), aside, tried)
         noticed = await look_before(asked)
@@ -145,7 +145,8 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         if wait_seconds:
             view = await wait_with_progress(context, service, view.row.run_id, "terminal", wait_seconds, None)
         usual_time = await service.usual_time(view.row.run_id, asked.config)
-        expected = replace(await estimate(asked.config, request.question, service.environ), usual_time=usual_time)
+        expected = await anyio.to_thread.run_sync(estimate, asked.config, request.question, service.environ)
+        expected = replace(expected, usual_time=usual_time)
         aside, tried = _sentences(noticed, commands), await _tried(asked.config, service.environ, run_them=False)
         return results.started(view, asked, reach, expected, reused=reused, note=note, aside=aside, checks=tried)
 

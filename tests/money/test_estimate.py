@@ -28,11 +28,11 @@ from massgen_mcp.money.estimate import estimate
         (3, {"decide": "vote", "refute": True}, 7),  # tests against the winner in place of a final answer
     ],
 )
-async def test_the_fewest_calls_are_those_of_the_agents_that_have_to_be_asked(
+def test_the_fewest_calls_are_those_of_the_agents_that_have_to_be_asked(
     team: int, orchestrator: dict[str, Any], fewest: int
 ) -> None:
     agents: list[Any] = [{"backend": {"type": "scripted", "script": []}}] * team
     config = config_from_data({"agents": agents, "orchestrator": orchestrator}, "test", environ={})
-    told = await estimate(config, "What is six times seven?", {})
+    told = estimate(config, "What is six times seven?", {})
     assert told.calls[0] == fewest
     assert told.calls[1] >= fewest

@@ -8,6 +8,7 @@ from massgen_mcp.config.models.config import Config
 from massgen_mcp.money.estimate import estimate
 from massgen_mcp.server.results.reply import ResultPart, ToolReply, lines, listed
 from massgen_mcp.server.results.words import team_of, team_text
+from massgen_mcp.threads import in_thread
 
 TO_COPY_FROM = "providers/"
 """Configs in this folder are lists to copy from, not teams."""
@@ -51,13 +52,14 @@ class ConfigList(ToolReply):
         )
 
 
-async def config_list(name: str | None, environ: Mapping[str, str]) -> ConfigList:
+@in_thread
+def config_list(name: str | None, environ: Mapping[str, str]) -> ConfigList:
     """All packaged configs; with `name` only that one, whole. Raises `MassgenError` config_not_found."""
     if name is not None:
-        return await _one(name, environ)
+        return _one(name, environ)
     examples = list_examples()
     teams = [example for example in examples if not example.name.startswith(TO_COPY_FROM)]
-    teams_found = {example.name: await _config_line(_loaded(example, environ), environ) for example in teams}
+    teams_found = {example.name: _config_line(_loaded(example, environ), environ) for example in teams}
     return ConfigList(
         configs=dict(sorted(teams_found.items(), key=lambda item: bool(item[1].missing))),
         copy_from=[example.name for example in examples if example not in teams],
@@ -65,11 +67,11 @@ async def config_list(name: str | None, environ: Mapping[str, str]) -> ConfigLis
     )
 
 
-async def _one(name: str, environ: Mapping[str, str]) -> ConfigList:
+def _one(name: str, environ: Mapping[str, str]) -> ConfigList:
     path = example_path(name)
     example = next(example for example in list_examples() if example.path == path)
     config = _loaded(example, environ)
-    line = await _config_line(config, environ)
+    line = _config_line(config, environ)
     return ConfigList(
         configs={example.name: line.model_copy(update={"models": _counted_models(config)})},
         description=example.description,
@@ -83,9 +85,9 @@ def _loaded(example: Example, environ: Mapping[str, str]) -> Config:
     return load_config(example.path, environ=environ)
 
 
-async def _config_line(config: Config, environ: Mapping[str, str]) -> ConfigLine:
+def _config_line(config: Config, environ: Mapping[str, str]) -> ConfigLine:
     missing = missing_parts(config, environ)
-    usd = (await estimate(config, "", environ)).usd
+    usd = estimate(config, "", environ).usd
     return ConfigLine(
         models=None if missing else _counted_models(config),
         missing=missing or None,
