@@ -31,7 +31,7 @@ Variable = Annotated[str, StringConstraints(pattern=VARIABLE_PATTERN)]
 class Person(BaseModel):
     """What is said of one. A quota that is left out is none; days and months are those of UTC."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, hide_input_in_errors=True)
 
     tokens: tuple[Digest, ...] = ()
     """SHA-256 of each of his bearer tokens, in hexadecimal digits."""

@@ -150,7 +150,7 @@ def _part(document: dict[str, Any]) -> IntentPart:
     )
 
 
-class AppliedRecord(BaseModel, frozen=True, extra="forbid"):
+class AppliedRecord(BaseModel, frozen=True, defer_build=True, extra="forbid"):
     """`before` and `after`: trees of the run's repository, as `Plan` says. `time`: seconds since the epoch.
     `permissions`: of the files that were removed.
     """
@@ -162,7 +162,7 @@ class AppliedRecord(BaseModel, frozen=True, extra="forbid"):
     permissions: dict[str, int] = {}
 
 
-class _Records(BaseModel, frozen=True, extra="forbid"):
+class _Records(BaseModel, frozen=True, defer_build=True, extra="forbid"):
     v: int = 1
     applied: tuple[AppliedRecord, ...] = ()
 

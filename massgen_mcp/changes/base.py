@@ -33,7 +33,7 @@ _NAMED = 5
 
 
 class _Kept(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class BaseDirectory(_Kept):

@@ -54,7 +54,7 @@ KEPT_SECONDS = 30 * 86_400.0
 """So long a file is kept that nobody has written since."""
 
 
-class KeptOutcomes(BaseModel, frozen=True, extra="forbid"):
+class KeptOutcomes(BaseModel, frozen=True, defer_build=True, extra="forbid"):
     """Of one state of the files, in one environment; both are digests."""
 
     tree: str

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Event(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     def __deepcopy__(self, memo: object = None) -> Self:
         return self  # nobody changes it

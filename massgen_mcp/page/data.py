@@ -30,7 +30,7 @@ CallerAction = Literal["answer", "steer", "raise_budget", "finish_now", "cancel"
 
 
 class PagePart(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Text(PagePart):

@@ -34,7 +34,7 @@ def is_unicode(text: str) -> bool:
     return True
 
 
-class EarlierTurn(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
+class EarlierTurn(BaseModel, frozen=True, defer_build=True, extra="forbid", hide_input_in_errors=True):
     """A turn of the same session that has ended: what was asked, and the final answer."""
 
     question: str

@@ -18,7 +18,7 @@ from massgen_mcp.run_state.state import RunState
 Verdict = Literal["right", "wrong"]
 
 
-class Mark(BaseModel, frozen=True, extra="forbid"):
+class Mark(BaseModel, frozen=True, defer_build=True, extra="forbid"):
     """`note`: what the user wrote with it; `at`: when, in seconds since the epoch."""
 
     verdict: Verdict

@@ -81,7 +81,7 @@ class ToolRefused(Exception):
 class Arguments(BaseModel):
     """Base of a tool's arguments: frozen, and unknown names are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 def well_formed(text: str) -> str:

@@ -28,7 +28,7 @@ PAIRS_FILE = "keys.yaml"
 MAX_PAIRS_FILE = 1024 * 1024
 
 
-class Pair(BaseModel, frozen=True, extra="forbid"):
+class Pair(BaseModel, frozen=True, defer_build=True, extra="forbid"):
     """A variable, and a host that may get the key in it."""
 
     key: str = Field(min_length=1, max_length=200)
@@ -40,7 +40,7 @@ class Pair(BaseModel, frozen=True, extra="forbid"):
         return f"{self.key}@{self.host}"
 
 
-class Acceptance(BaseModel, frozen=True, extra="forbid"):
+class Acceptance(BaseModel, frozen=True, defer_build=True, extra="forbid"):
     """A config that a person accepted, as it was then."""
 
     path: str
@@ -54,7 +54,7 @@ class Acceptance(BaseModel, frozen=True, extra="forbid"):
     """Seconds since the epoch."""
 
 
-class _Pairs(BaseModel, frozen=True, extra="forbid"):
+class _Pairs(BaseModel, frozen=True, defer_build=True, extra="forbid"):
     allow: tuple[Pair, ...] = ()
 
 

@@ -41,7 +41,7 @@ LISTED_TYPES: tuple[str, ...] = tuple(name for name in get_args(ProviderType) if
 """The providers whose prices may be named."""
 
 
-class Settings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
+class Settings(BaseModel, frozen=True, defer_build=True, extra="forbid", hide_input_in_errors=True):
     """Base of every part of a config: frozen, unknown keys refused, values never echoed in errors."""
 
 

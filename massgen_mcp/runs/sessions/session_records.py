@@ -32,7 +32,7 @@ from massgen_mcp.workspace.snapshot import take_snapshot
 _TURN = re.compile(r"turn_([1-9][0-9]{0,5})")
 
 
-class SessionTurn(BaseModel, frozen=True, extra="ignore", serialize_by_alias=True):
+class SessionTurn(BaseModel, frozen=True, defer_build=True, extra="ignore", serialize_by_alias=True):
     """A turn that has ended, as `turn_N/metadata.json` tells it. The first five keys are MassGen's."""
 
     number: int = Field(alias="turn")

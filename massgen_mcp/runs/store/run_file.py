@@ -44,7 +44,7 @@ _REPOSITORY = "changes/objects.git/"
 class MovedRun(BaseModel):
     """What the store that a run comes from said of it, beside its files. Its `fingerprint` stays there."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     run: NewRun
     state: RunStatus
@@ -56,7 +56,7 @@ class MovedRun(BaseModel):
 class Manifest(BaseModel):
     """The first run is the one that the others are nested in."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     format: Literal["massgen-mcp run"] = "massgen-mcp run"
     v: int = VERSION

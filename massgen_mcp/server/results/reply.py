@@ -25,7 +25,7 @@ Json = dict[str, object]
 class ResultPart(BaseModel):
     """A part of a reply. What is not known or not there is left out of it, never null."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class ToolReply(ResultPart):
