@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from massgen_mcp.config.access.key_hosts import provider_for
@@ -82,6 +83,8 @@ class Tariff:
 
     def window(self) -> int | None:
         """How many tokens the model reads in one call, as the price list has it, once that is there."""
+        if "genai_prices.data_snapshot" not in sys.modules:
+            return None
         names = dict.fromkeys(filter(None, (self.price_as and self.price_as.model, self.model, _bare(self.model))))
         places = dict.fromkeys(
             (self.price_as and self.price_as.address, self.guess and self.guess.address, self.listed_at)
@@ -193,11 +196,12 @@ def _look_up(model: str, usage: Usage, url: str | None, *, provider: str | None 
     return found.total_price if _is_of_a_chat_model(found) else None
 
 
+@lru_cache(maxsize=1024)  # unlike a price, it is the same at every time of the day
 def _window_of(model: str, url: str) -> int | None:
-    if (listed := sys.modules.get("genai_prices.data_snapshot")) is None:
-        return None
+    from genai_prices.data_snapshot import get_snapshot
+
     try:
-        _, found = listed.get_snapshot().find_provider_model(model, None, None, url)
+        _, found = get_snapshot().find_provider_model(model, None, None, url)
     except (LookupError, ValueError):
         return None
     return found.context_window
