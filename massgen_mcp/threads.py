@@ -7,6 +7,7 @@ be repeated or lost.
 """
 
 import asyncio
+import gc
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import cache, partial, wraps
@@ -83,8 +84,14 @@ class Late(Generic[T]):
 @cache
 def _import_of(modules: tuple[str, ...]) -> "Future[None]":
     def work() -> None:
-        for module in modules:
-            import_module(module)
+        collects = gc.isenabled()
+        gc.disable()  # it would look through modules of which nothing ever goes
+        try:
+            for module in modules:
+                import_module(module)
+        finally:
+            if collects:
+                gc.enable()
 
     return _begin(work)
 

@@ -1,5 +1,6 @@
 """The error boundary of both commands: whatever a verb raises becomes words on standard error and an exit code."""
 
+import gc
 import os
 import traceback
 from collections.abc import Callable
@@ -29,3 +30,5 @@ def guarded(
                 cause = storage_fault(cause) or MassgenError("internal", f"{type(cause).__name__}: {cause}")
             print_error(f"ERROR {cause.code}: {cause}")
             return code_of(cause)
+        finally:
+            gc.enable()  # a program of somebody else may have called the command

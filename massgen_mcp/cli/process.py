@@ -1,7 +1,8 @@
 """The process of a command: Ctrl-C that leaves at once, while the command is still being loaded and once a run was
-cancelled, and standard streams that whoever started it has closed. Imports nothing of ours.
+cancelled, standard streams that whoever started it has closed, and its garbage. Imports nothing of ours.
 """
 
+import gc
 import os
 import signal
 import sys
@@ -43,3 +44,9 @@ def open_closed_streams() -> None:
             if nothing != number:
                 os.close(nothing)
             setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))
+
+
+def loaded() -> None:
+    """What is there now stays: the garbage collector, off until now, need not look through modules again and again."""
+    gc.freeze()
+    gc.enable()

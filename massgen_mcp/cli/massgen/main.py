@@ -1,12 +1,13 @@
 """`massgen`: ask a team from the command line. Chooses what is to be done, and in which order."""
 
+import gc
 import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from massgen_mcp.cli.exits import EXIT_CONFIG, EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK
-from massgen_mcp.cli.process import leave_on_interrupt, open_closed_streams
+from massgen_mcp.cli.process import leave_on_interrupt, loaded, open_closed_streams
 
 T = TypeVar("T")
 TYPE_CHECKING = False
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str] | None = None) -> None:
     leave_on_interrupt(EXIT_INTERRUPTED)  # before anything else is imported
     open_closed_streams()
+    gc.disable()  # until all is loaded
     words = [*(sys.argv[1:] if arguments is None else arguments)]
     if words[:1] == ["review"]:
         _review(words[1:])
@@ -164,6 +166,7 @@ def _first_run(options: "Options") -> bool:
 def _run(work: Callable[[T], Awaitable[int]], options: T) -> int:
     import anyio
 
+    loaded()
     return anyio.run(work, options)
 
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from massgen_mcp.cli.exits import EXIT_BROKEN, EXIT_STOPPED, exit_of_error
-from massgen_mcp.cli.process import leave_on_interrupt, open_closed_streams
+from massgen_mcp.cli.process import leave_on_interrupt, loaded, open_closed_streams
 
 if TYPE_CHECKING:
     from massgen_mcp.server.front import Front
@@ -29,6 +29,7 @@ MODULES = {
 def main(arguments: Sequence[str] | None = None) -> None:
     leave_on_interrupt(EXIT_STOPPED)  # before anything else is imported
     open_closed_streams()
+    gc.disable()  # until all is loaded
     from massgen_mcp.cli.massgen_mcp.options import parse
     from massgen_mcp.cli.output import print_error
     from massgen_mcp.errors import MassgenError
@@ -46,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         import anyio
 
         verb = import_module(f"{VERBS}.{MODULES.get(options.verb, options.verb)}")  # only what this verb needs
+        loaded()
         try:
             return anyio.run(verb.run, options)
         except MassgenError as error:
@@ -82,12 +84,8 @@ def _front() -> "Front":
 
 
 def _load() -> None:
-    """The garbage collector would look through modules again and again of which nothing ever goes."""
-    gc.disable()
     import_module(f"{VERBS}.serve")
     import_module("massgen_mcp.server.stdio")
-    gc.freeze()
-    gc.enable()
 
 
 if __name__ == "__main__":
