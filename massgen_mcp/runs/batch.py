@@ -54,7 +54,7 @@ def read_questions(path: Path, results: Path) -> list[BatchQuestion]:
     if path.resolve() == results.resolve():
         raise MassgenError("invalid_arguments", f"{path}: results go into another file than the questions")
     try:
-        return questions_of(path.read_text(encoding="utf-8").splitlines(), str(path))
+        return questions_of(path.read_text(encoding="utf-8-sig").split("\n"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise MassgenError("invalid_arguments", f"{path}: cannot be read: {reason}") from error
@@ -143,6 +143,8 @@ class Batch:
         for question in self.questions:
             if question.id in completed:
                 continue
+            if question.cwd is not None and not await anyio.Path(question.cwd).is_dir():
+                faults.append(f"{question.id}: cwd: there is no directory {question.cwd!a}")
             try:
                 requests.append((question, await request_of(question)))
             except MassgenError as error:

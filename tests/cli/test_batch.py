@@ -40,7 +40,7 @@ def asking(double: BusyDouble, home: TempHome) -> str:
 
 
 def results(home: TempHome, name: str = "questions.results.jsonl") -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (home.work / name).read_text().splitlines()]
+    return [json.loads(line) for line in (home.work / name).read_bytes().splitlines()]
 
 
 def batch(home: TempHome, *arguments: str, code: int = 0) -> str:
@@ -150,10 +150,18 @@ def test_wrong_lines_are_named_by_their_numbers_before_anything_is_asked(home: T
     ):
         assert f"questions.jsonl:{number}: {fault}" in told
     written(home, {"question": "a"}, {"question": "b", "config": "no-such.yaml"}, {"question": "c", "cwd": "nowhere"})
-    assert "2: no-such.yaml: there is no such file" in batch(
-        home, "questions.jsonl", "--config", "@examples/scripted", code=1
-    )
+    told = batch(home, "questions.jsonl", "--config", "@examples/scripted", code=1)
+    assert "2: no-such.yaml: there is no such file" in told
+    assert "3: cwd: there is no directory 'nowhere'" in told
     assert count_of_runs(home) == 0
+
+
+def test_a_line_ends_with_a_line_feed_alone_and_an_editors_mark_before_the_first_is_none_of_it(home: TempHome) -> None:
+    question = "One\u2028or\x85two?"
+    file = written(home, f"\ufeff{json.dumps({'question': question}, ensure_ascii=False)}\r")
+    assert file.read_bytes().startswith(b"\xef\xbb\xbf")
+    batch(home, "questions.jsonl", "--config", "@examples/scripted")
+    assert [one["question"] for one in results(home)] == [question]
 
 
 def test_no_other_file_is_taken_for_results_or_changed(home: TempHome) -> None:

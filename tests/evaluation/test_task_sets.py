@@ -143,6 +143,8 @@ def test_a_file_of_ones_own_is_read_and_every_wrong_line_of_it_named(tmp_path: P
         '{"input": "1 + 1?", "target": "2", "metadata": {"from": "me"}}\n\n{"input": "?", "target": ["a"]}\n'
     )
     assert [(item.id, item.targets) for item in read_items(str(file))] == [("1", ("2",)), ("3", ("a",))]
+    file.write_text('\ufeff{"input": "a\u2028b\x85c", "target": "a"}\n')
+    assert [item.input for item in read_items(str(file))] == ["a\u2028b\x85c"]
     file.write_text('{"input": "?"}\n{"input": "?", "target": "2", "choices": []}\nnothing\n')
     with pytest.raises(MassgenError) as fault:
         read_items(str(file))
