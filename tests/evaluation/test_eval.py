@@ -192,6 +192,9 @@ async def test_what_cannot_be_compared_is_said_before_anybody_is_asked(home: Tem
     run = partial(run_command, home, COMMAND_MODULE, "eval")
     assert "name one model" in run("@questions", "--teams", config, "--against", config).stderr
     assert "two have the same name" in run("@questions", "--teams", f"{config},{config}", "--against", "x").stderr
+    for option in ("--items", "--samples", "--concurrency"):
+        refused = run("@questions", "--teams", config, "--against", config, option, "0").stderr
+        assert f"{option}: expected a number from 1 to 1000" in refused
     assert "there is no @none" in run("@none", "--teams", config, "--against", config).stderr
     assert not [*home.work.glob("*.eval.jsonl")]
     line: dict[str, Any] = {"id": "1", "question": "?", "state": "completed", "usd": 0.1, "weak": []}

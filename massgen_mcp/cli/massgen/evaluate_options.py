@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from massgen_mcp.cli.command_line import ArgumentGroups, Parser, answer_shell, argument, counting_number, whole_number
+from massgen_mcp.cli.command_line import ArgumentGroups, Parser, answer_shell, argument, counting_number
 from massgen_mcp.cli.exits import EXIT_CONFIG
 from massgen_mcp.cli.massgen.options import CONCURRENCY, dollars, model_names
 from massgen_mcp.evaluation.comparing import MOST_SAMPLES
@@ -87,7 +87,7 @@ ARGUMENTS: ArgumentGroups = {
         argument("--from", choices=("runs",), help="in place of TASKS: your own runs that proved right"),
         argument("--budget", metavar="USD", type=dollars, help="for all: no run begins that could pass it"),
         argument("--max-usd-each", metavar="USD", type=dollars, help="for each run, instead of its config's"),
-        argument("--items", metavar="N", type=whole_number, help="so many of them, drawn always alike"),
+        argument("--items", metavar="N", type=counting_number, help="so many of them, drawn always alike"),
         argument(
             "--samples",
             metavar="N",
@@ -98,7 +98,7 @@ ARGUMENTS: ArgumentGroups = {
         argument(
             "--concurrency",
             metavar="N",
-            type=whole_number,
+            type=counting_number,
             default=CONCURRENCY,
             help="so many runs at once (%(default)s)",
         ),
