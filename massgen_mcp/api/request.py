@@ -145,9 +145,9 @@ def _output(path: str | Path | None) -> OutputFile | None:
 
 
 def _check_names(given: Mapping[str, object]) -> None:
-    known = RunOptions.__optional_keys__
+    known = RunArguments.__optional_keys__
     for name in given:
-        if name not in RunArguments.__optional_keys__:
+        if name not in known:
             near = nearest(name, known)
             hint = f"did you mean {near}?" if near else f"there are: {', '.join(sorted(known))}"
             raise MassgenError("invalid_arguments", f"unknown argument {name[:80]!a}; {hint}")
@@ -263,8 +263,13 @@ def check_types(arguments: Mapping[str, object]) -> None:
         try:
             TypeAdapter[Any](_TYPES.get(name, object)).validate_python(value, strict=True)
         except ValidationError as error:
-            not_unicode = error.errors(include_input=False)[0]["type"] == "string_unicode"
-            fault = "not valid Unicode text; give it in UTF-8" if not_unicode else "of a type that is not taken there"
+            match error.errors(include_input=False)[0]:
+                case {"type": "string_unicode"}:
+                    fault = "not valid Unicode text; give it in UTF-8"
+                case {"type": "literal_error", "ctx": {"expected": expected}}:
+                    fault = f"to be {expected}"
+                case _:
+                    fault = "of a type that is not taken there"
             problems.append(f"{name} is {fault}")
     if problems:
         raise MassgenError("invalid_arguments", "; ".join(problems))

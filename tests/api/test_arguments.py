@@ -52,6 +52,11 @@ async def test_an_argument_that_cannot_be_used_is_refused_by_its_name(name: str,
     assert ("question" if name == "query" else name) in str(refused.value)
 
 
+async def test_a_way_to_decide_that_there_is_not_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(MassgenError, match=r"decide is to be 'auto', 'vote', 'checks' or 'synthesise'"):
+        await massgen_mcp.run("q", **TEAM, decide="best")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("path", ["~nosuch/x", "a\0b", "a" * 5_000, "a" * 300, ""], ids=ascii)
 async def test_a_context_path_that_cannot_be_is_refused(path: str) -> None:
     with pytest.raises(MassgenError, match="context_paths") as refused:
