@@ -204,6 +204,10 @@ def test_the_doctor_tries_the_checks_of_a_config_only_if_it_may_run(home: TempHo
     assert refused["level"] == "warn"
     assert refused["message"].startswith("not tried: ")
     assert not (home.path / "checks").exists()
+    (gone,) = tried("--config", "gone.yaml")
+    assert (gone["level"], "there is no such file" in gone["message"]) == ("fail", True), (
+        "what a person names has to be there"
+    )
     assert [one["level"] for one in tried("--config", str(found))] == ["ok", "warn"], "a person names it"
     assert run_command(home, SERVER_MODULE, "trust", str(found)).returncode == 0
     passed, void = tried()

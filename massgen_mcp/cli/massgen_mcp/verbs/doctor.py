@@ -112,7 +112,7 @@ async def _tried(named: str | None, cwd: Path) -> list[DoctorCheck]:
         tried = await try_checks(team.config, team.environ, seconds=CHECKS_SECONDS)
     except MassgenError as error:
         why, *rest = str(error).splitlines()
-        return [DoctorCheck("checks", "warn", f"not tried: {why}", "\n".join(rest))]
+        return [DoctorCheck("checks", "warn" if named is None else "fail", f"not tried: {why}", "\n".join(rest))]
     return [DoctorCheck("checks", "warn" if one.state == "void" else "ok", str(one), "") for one in tried]
 
 
