@@ -65,6 +65,7 @@ Ten to twenty lines, which begin with these words; nothing else is on standard o
   NOTE:            what of the config was ignored; a model that a gateway does not list
   WARNING:         something went wrong, the run went on
   WINNER:          the agent whose answer won
+  OUTCOME:         how the winner was found, and how many voted
   DURATION:        seconds, such as 12.3s
   COST:            US dollars and tokens; what has no known price is said
   ANSWER_FILE:     the final answer, whole; not with --no-logs
