@@ -238,6 +238,7 @@ async def test_ready_made_teams_are_listed_with_the_keys_they_lack(home: TempHom
         assert [*shown["configs"]] == ["scripted"]
         assert shown["team"] == dict.fromkeys(["ada", "bo", "cleo"], "scripted/scripted")
         assert "agents:" in shown["yaml"]
+        assert await checked.call("list_configs", name="@examples/scripted") == shown
         assert "sk-here" not in json.dumps([listed, shown])
         code, message = await expect_error(client, "list_configs", name="scriptd")
     assert code == "config_not_found"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from massgen_mcp.config.examples import Example, example_path, list_examples
-from massgen_mcp.config.loader import load_config, missing_parts
+from massgen_mcp.config.loader import EXAMPLE_PREFIX, load_config, missing_parts
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.money.estimate import estimate
 from massgen_mcp.server.results.reply import ResultPart, ToolReply, lines, listed
@@ -68,7 +68,7 @@ def config_list(name: str | None, environ: Mapping[str, str]) -> ConfigList:
 
 
 def _one(name: str, environ: Mapping[str, str]) -> ConfigList:
-    path = example_path(name)
+    path = example_path(name.removeprefix(EXAMPLE_PREFIX))
     example = next(example for example in list_examples() if example.path == path)
     config = _loaded(example, environ)
     line = _config_line(config, environ)
