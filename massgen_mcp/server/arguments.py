@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
 
 from massgen_mcp.changes.git import is_address
 from massgen_mcp.config.adjusted import given_path
@@ -43,17 +43,27 @@ class _PathGiven(BaseModel, frozen=True, extra="forbid"):
     permission: Literal["read", "write"] = "read"
 
 
+def _with_its_name(given: str | Mapping[str, object]) -> Mapping[str, object]:
+    return given if isinstance(given, Mapping) else {"path": given}
+
+
 PathGiven = Annotated[
     _PathGiven,
+    BeforeValidator(_with_its_name),
     WithJsonSchema(
         {
-            "type": "object",
-            "properties": {"path": {"type": "string"}, "permission": {"enum": ["read", "write"]}},
-            "required": ["path"],
+            "anyOf": [
+                {"type": "string"},
+                {
+                    "type": "object",
+                    "properties": {"path": {"type": "string"}, "permission": {"enum": ["read", "write"]}},
+                    "required": ["path"],
+                },
+            ]
         }
     ),
 ]
-"""Its published schema stands where it is used: not every client follows references."""
+"""Or the path alone. Its published schema stands where it is used: not every client follows references."""
 
 
 def as_published(tool: str, arguments: Mapping[str, object], optional: Collection[str]) -> dict[str, object]:
@@ -104,11 +114,9 @@ def _refuse_guests(argument: str) -> None:
         )
 
 
-def context_path(entry: str | _PathGiven) -> ContextPath:
+def context_path(path: str, permission: Literal["read", "write"] = "read") -> ContextPath:
     """Raises `MassgenError` invalid_arguments."""
-    if isinstance(entry, str):
-        return given_path(_existing(entry))
-    return given_path(_existing(entry.path), entry.permission)
+    return given_path(_existing(path), permission)
 
 
 def _existing(path: str) -> str:

@@ -73,7 +73,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         ] = None,
         num_agents: Annotated[int | None, Field(description="Team size.", ge=0, le=MAX_AGENTS)] = None,
         context_paths: Annotated[
-            list[str | PathGiven] | None,
+            list[PathGiven] | None,
             Field(
                 description="What the team may read. It changes copies; permission write lets apply_result bring "
                 "changes back.",
@@ -106,7 +106,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         """Delegate a hard question to a team of other models (as configured: GPT, Gemini, Claude, local ones): each
         answers, reads the others, improves or votes. For a second opinion, review, debate, consensus, root cause or
         architecture decision. Returns at once with a run_id; the run goes on, even if you or this server end."""
-        paths = [context_path(entry) for entry in context_paths or ()]
+        paths = [context_path(entry.path, entry.permission) for entry in context_paths or ()]
         request = await build_request(
             CallerRequest(
                 question,

@@ -322,6 +322,18 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "unknown argument of a reader": ("get_status", {"run": "x"}, "invalid_arguments", "'run_id'"),
     "missing argument": ("get_status", {}, "invalid_arguments", "run_id"),
     "wrong type": ("start_run", {"question": ["q"], "config": "scripted"}, "invalid_arguments", "question"),
+    "permission of a context path": (
+        "start_run",
+        {"question": "q", "context_paths": [{"path": "/", "permission": "rw"}]},
+        "invalid_arguments",
+        "context_paths.0.permission: Input should be 'read' or 'write'",
+    ),
+    "no context path": (
+        "start_run",
+        {"question": "q", "context_paths": [5]},
+        "invalid_arguments",
+        "context_paths.0.path: Input should be a valid string",
+    ),
     "unknown choice": ("control_run", {"run_id": "x", "action": "explode"}, "invalid_arguments", "action"),
     "number out of range": ("wait_run", {"run_id": "x", "timeout_seconds": 51}, "invalid_arguments", "timeout_seconds"),
     "no question": ("start_run", {"question": "", "config": "scripted"}, "invalid_arguments", "question"),
