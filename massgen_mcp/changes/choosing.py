@@ -89,14 +89,15 @@ def _named_changes(
     """The numbers of the chosen hunks of each chosen file; none: the whole file."""
     if not paths:
         return {change.path: set() for change in changes if change.path not in running}
+    told = {path_text(path): path for one in changes for path in (one.earlier_path, one.path) if path is not None}
     chosen: dict[bytes, set[int]] = {}
     whole: set[bytes] = set()
     for path in paths:
-        wanted = named(path, places)
+        wanted = told.get(path) or named(path, places)
         found = [one for one in changes if _is_at(one.path, wanted) or _is_at(one.earlier_path, wanted)]
         file, _, number = path.rpartition("#")
         if not found and number.isascii() and number.isdecimal():
-            wanted = named(file, places)
+            wanted = told.get(file) or named(file, places)
             for one in (one for one in changes if wanted in (one.path, one.earlier_path)):
                 found.append(one)
                 chosen.setdefault(one.path, set()).add(int(number))

@@ -91,6 +91,20 @@ async def test_what_is_no_hunk_is_refused_with_what_there_is(home: TempHome, rep
         assert repository.fingerprint() == before
 
 
+async def test_a_file_is_named_as_it_is_shown_also_where_its_name_is_no_text(
+    home: TempHome, repository: Repository
+) -> None:
+    repository.commit(**{"a\u2028b": CODE})
+    async with home.client() as client:
+        steps = write("project/a\u2028b", BOTH), write("project/c\u2028d", "n\n"), write("project/other", "o\n")
+        run_id = await changed_by_a_run(client, home, repository, *steps)
+        shown = [one["path"] for one in (await call(client, "get_result", run_id=run_id))["files"]["listed"]]
+        assert shown == ["project/a\\u2028b", "project/c\\u2028d", "project/other"]
+        part = await apply(client, run_id, f"{shown[0]}#2", shown[1])
+    assert [one["path"] for one in part["left_out"]] == [f"{shown[0]}#1", shown[2]]
+    assert (repository.path / "a\u2028b").read_text() == SECOND
+
+
 # -- trees of a private repository, where no run is needed ------------------------------------------------------------
 
 Files = Mapping[str, tuple[str, bytes]]
