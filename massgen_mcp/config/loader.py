@@ -121,7 +121,8 @@ def read_config_at(path: Path, source: str | Path) -> bytes:
     """`read_config` of the file that `config_path` has found for `source`, whatever that would find by now."""
     try:
         if not path.is_file():
-            what = "is a directory" if path.is_dir() else "there is no such file"
+            other = "is no regular file" if path.exists() else "there is no such file"
+            what = "is a directory" if path.is_dir() else other
             near, example = _nearest_file(Path(source)), examples.nearest_example(str(source))
             known = near or (example and f"{EXAMPLE_PREFIX}{example}")
             hint = f"did you mean {known}?" if known else f"name a YAML file or {EXAMPLE_PREFIX}NAME"

@@ -415,7 +415,13 @@ def test_a_file_is_loaded_by_its_path_and_named_in_errors(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("absent.yaml", "there is no such file"), (".", "is a directory"), ("a\0b", "."), ("x" * 5000, ".")],
+    [
+        ("absent.yaml", "there is no such file"),
+        ("../" * 20 + "dev/null", "is no regular file"),
+        (".", "is a directory"),
+        ("a\0b", "."),
+        ("x" * 5000, "."),
+    ],
 )
 def test_what_is_no_file_is_not_found(name: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(MassgenError, match=message) as caught:
