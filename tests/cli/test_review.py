@@ -68,6 +68,26 @@ def repository(home: TempHome) -> None:
     (home.work / "shop.py").write_text(AFTER)
 
 
+def test_what_git_does_not_track_is_no_part_of_the_change_and_it_says_so(home: TempHome) -> None:
+    def told() -> str:
+        return run_command(home, COMMAND_MODULE, "review", "--dry-run", "--models", "scripted/x").stderr
+
+    repository(home)
+    assert "untracked" not in told()
+    (home.work / "new.py").write_text("NEW = 1\n")
+    assert ", without 1 untracked file (`git add -N FILE` takes one in): 1 file, +1 -1 lines" in told()
+    git(home, "add", "-N", "new.py")
+    assert "2 files, +2 -1 lines" in told()
+    assert "untracked" not in told()
+
+
+def test_only_a_line_feed_ends_a_line_of_a_diff(home: TempHome) -> None:
+    diff = DIFF.replace("    return sum(prices) + 1", "    return sum(prices) + 1  # \x0c-1, \u2028-1")
+    (home.work / "change.diff").write_text(diff)
+    done = run_command(home, COMMAND_MODULE, "review", "--dry-run", "--diff", "change.diff", "--models", "scripted/x")
+    assert "change.diff: 1 file, +1 -1 lines" in done.stderr
+
+
 async def test_what_two_found_is_said_once_and_what_is_wrong_is_refuted_by_another_vendor(home: TempHome) -> None:
     ada = Reviewer([finding(BUG)], refuting)
     bo = Reviewer([finding(BUG, 3), finding(WRONG, 6, severity="blocker")], refuting)

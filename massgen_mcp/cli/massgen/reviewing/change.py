@@ -38,13 +38,18 @@ class ReviewedChange:
     """What was printed where it was run. Whoever wrote the change can have had a hand in that."""
 
     @cached_property
+    def rows(self) -> Sequence[str]:
+        """Of the diff, as git counts them: a form feed and the like end none."""
+        return self.diff.replace("\r\n", "\n").split("\n")
+
+    @cached_property
     def lines(self) -> Mapping[str, Mapping[int, str]]:
         """By file: the lines of the new side that the diff shows, by their number."""
-        return dict(_files(self.diff.splitlines()))
+        return dict(_files(self.rows))
 
     @property
     def size(self) -> str:
-        lines = [line for line in self.diff.splitlines() if not line.startswith(("+++", "---"))]
+        lines = [line for line in self.rows if not line.startswith(("+++", "---"))]
         added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
         return f"{counted(len(self.lines), 'file')}, +{added} -{removed} lines"
 
@@ -86,7 +91,9 @@ def change_of(diff: str | None, branch: str | None, pr: int | None, cwd: Path) -
             text = git.run(*_QUIET, "diff", *_PLAIN, since, head)
             return ReviewedChange(f"pull request {pr}, {head[:12]}", _decoded(text))
         text = git.run(*_QUIET, "diff", *_PLAIN, since, work_tree=user.top)
-        return ReviewedChange(f"the working tree since {since[:12]}", _decoded(text), user.top)
+        new = git.run(*_QUIET, "ls-files", "-z", "--others", "--exclude-standard", work_tree=user.top).count(b"\0")
+        without = f", without {counted(new, 'untracked file')} (`git add -N FILE` takes one in)" if new else ""
+        return ReviewedChange(f"the working tree since {since[:12]}{without}", _decoded(text), user.top)
     except GitFailed as error:
         raise MassgenError("invalid_arguments", f"the change cannot be found: {error}") from error
 
