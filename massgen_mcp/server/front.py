@@ -118,7 +118,8 @@ class Front:
         if identity is None or identity == self.handshake_id or method is None:
             return
         if method == "tools/call":
-            content = {"content": [{"type": "text", "text": message}], "isError": True}
+            text = [{"type": "text", "text": message}]
+            content = {"resultType": "complete", "content": text, "isError": True}  # which older protocols do not mind
             _send({"jsonrpc": "2.0", "id": identity, "result": content})
         else:
             _send({"jsonrpc": "2.0", "id": identity, "error": {"code": -32603, "message": message}})

@@ -3,6 +3,7 @@
 import subprocess
 from shutil import which
 
+from tests.commands import run_command
 from tests.harness import PATIENCE_SECONDS, SERVER_MODULE, TempHome, poll_until, without_escapes
 
 
@@ -20,6 +21,12 @@ def test_the_demo_shows_a_whole_run_and_says_that_no_model_was_called(home: Temp
     assert without_escapes(done.stdout)
     assert done.stderr == ""
     poll_until(lambda: not home.processes())
+
+
+def test_what_the_server_refuses_in_the_demo_is_told_by_its_own_code(home: TempHome) -> None:
+    done = run_command(home.with_variables(MASSGEN_MCP_MAX_QUEUED="0"), SERVER_MODULE, "demo")
+    assert done.returncode == 1
+    assert done.stderr.startswith("ERROR queue_full: ")
 
 
 def test_an_unknown_verb_is_refused(home: TempHome) -> None:

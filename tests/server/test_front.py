@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.harness import SERVER_MODULE, TempHome, spawned
+from tests.harness import MODES, SERVER_MODULE, Mode, TempHome, expect_error, spawned
 
 CLIENT = {"name": "x", "version": "0"}
 ABOUT = {
@@ -119,6 +119,13 @@ async def test_where_there_can_be_no_state_directory_every_call_is_told_why(home
     refused = json.loads(told[json.dumps(CALL["id"])])["result"]
     assert refused["isError"]
     assert refused["content"][0]["text"].startswith("ERROR invalid_arguments: MASSGEN_MCP_HOME must be ")
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_client_of_every_protocol_hears_why_there_is_no_server(home: TempHome, mode: Mode) -> None:
+    async with home.with_variables(MASSGEN_MCP_HOME="here").client(mode) as client:
+        code, message = await expect_error(client, "list_runs")
+    assert (code, "MASSGEN_MCP_HOME" in message) == ("invalid_arguments", True)
 
 
 def listening(name: str, **kinds: Any) -> dict[str, Any]:

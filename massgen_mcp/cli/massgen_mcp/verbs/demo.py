@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from sysconfig import get_path
-from typing import Any
+from typing import Any, cast
 
 from mcp import Client, StdioServerParameters
 from mcp.types import TextContent
@@ -17,7 +17,7 @@ from mcp.types import TextContent
 from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
 from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS
 from massgen_mcp.cli.output import print_line
-from massgen_mcp.errors import MassgenError
+from massgen_mcp.errors import ErrorCode, MassgenError
 from massgen_mcp.home import IDLE_VARIABLE
 
 QUESTION = "Our billing service is ten years old and every change hurts. Rewrite it, or mend it?"
@@ -103,5 +103,6 @@ async def _call(client: Client, tool: str, **arguments: object) -> dict[str, Any
     reply = await client.call_tool(tool, arguments)
     if reply.is_error or reply.structured_content is None:
         texts = (block.text for block in reply.content if isinstance(block, TextContent))
-        raise MassgenError("internal", " ".join(texts))
+        code, _, message = " ".join(texts).removeprefix("ERROR ").partition(": ")
+        raise MassgenError(cast("ErrorCode", code), message)
     return reply.structured_content
