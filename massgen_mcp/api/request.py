@@ -248,12 +248,14 @@ _TYPES: dict[str, Any] = {
     **{name: kind for name, kind in get_type_hints(RunArguments).items() if kind is not bool},
     "question": str,
     "models": str | Sequence[str] | None,
+    "backend": str | None,
+    "backends": str | Sequence[str] | None,
     "config_dict": Mapping[Any, Any] | None,
     "context_paths": str | Sequence[str | Mapping[str, Any]] | None,
     "conversation_history": Sequence[Mapping[Any, Any]] | None,
     "decide": GivenDecide | None,
 }
-"""Those of `RunArguments`, wider where a fault is told better later on."""
+"""Those of `RunArguments` and of `build_config`, wider where a fault is told better later on."""
 
 
 def check_types(arguments: Mapping[str, object]) -> None:

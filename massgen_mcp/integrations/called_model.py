@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from massgen_mcp.api.options import RunArguments
-from massgen_mcp.api.request import PreparedRequest, prepared
+from massgen_mcp.api.request import PreparedRequest, check_types, prepared
 from massgen_mcp.config.build_config import build_config
 from massgen_mcp.config.loader import EXAMPLE_PREFIX
 from massgen_mcp.errors import MassgenError
@@ -116,6 +116,7 @@ def _team_arguments(model: str, api_base: str | None, parameters: dict[str, Any]
 def _built(api_base: str | None, parameters: dict[str, Any]) -> dict[str, Any]:
     if not any(parameters.get(name) for name in ("model", "models", "backend", "backends")):
         raise MassgenError("invalid_arguments", "massgen/build: name model or models in optional_params")
+    check_types(parameters)
     data = build_config(**parameters)
     for agent in data["agents"] if api_base else ():
         agent["backend"]["base_url"] = api_base

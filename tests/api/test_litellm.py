@@ -202,6 +202,8 @@ def test_api_base_is_where_a_named_model_is_asked(llm: Any, models: Aimock) -> N
         ({"model": "massgen/model:gpt-5"}, "AuthenticationError", "needs OPENAI_API_KEY"),
         ({"model": "massgen/build"}, "BadRequestError", "name model or models"),
         ({"model": "massgen/build", "models": ["what"]}, "BadRequestError", "write provider/model"),
+        ({"model": "massgen/build", "models": ["x"], "num_agents": "3"}, "BadRequestError", "num_agents is of a type"),
+        ({"model": "massgen/build", "backend": 5}, "BadRequestError", "backend is of a type"),
         ({"model": "massgen/build", "model_": "x"}, "UnsupportedParamsError", "model_"),
         ({"model": "massgen/scripted", "models": ["gpt-5"]}, "BadRequestError", "only with the model massgen/build"),
         ({"model": "massgen/scripted", "api_key": "k"}, "BadRequestError", "keys come from the environment"),
