@@ -163,11 +163,12 @@ async def test_a_few_stray_lines_are_passed_over(tmp_path: Path) -> None:
 async def test_who_floods_while_a_call_is_held_is_ended(tmp_path: Path) -> None:
     said = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "x" * 100_000}}
     chunk = {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s1", "update": said}}
-    acting = Acting(
-        tmp_path, [{**CALL, "beside": True}, {"raw": json.dumps(chunk) + "\n", "times": 200}, {"hang": True}]
-    )
+    held = tmp_path / "held"
+    flood = {"raw": json.dumps(chunk) + "\n", "times": 200}
+    acting = Acting(tmp_path, [{**CALL, "beside": True}, {"await": str(held)}, flood, {"hang": True}])
     first = question()
     second = after(first, await reply(acting.backend, first), "seen")
+    held.touch()  # until here somebody reads what it says
     pid = acting.told("pid")[0]
     await wait_until(lambda: not is_alive(pid))
     await reply(acting.backend, second)
