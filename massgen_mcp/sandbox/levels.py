@@ -26,6 +26,7 @@ LETS_THROUGH: dict[LevelName, tuple[str, ...]] = {
         "names in / and in /etc, and whether a directory of a known name exists, can be seen",
         "the machine's own name, kernel and memory can be seen",
         "a command cannot listen on a port, not even for itself, and cannot watch files for changes",
+        "on a busy machine a shell may say 'Cannot fork' now and then; run again, the same command works",
     ),
     "docker": ("only what the image holds is there; the programs of this machine are not",),
     "podman": ("only what the image holds is there; the programs of this machine are not",),

@@ -29,6 +29,11 @@ IN_CREATE = 0x100
 CLONE_NEWUSER = 0x10000000
 IO_URING_SETUP = 425
 PTRACE_SEIZE = 0x4206
+FORK_TRIES = 10
+"""sandlock is asked about every fork, and a signal interrupts that question as long as sandlock has not heard it. So a
+shell of which one child ends just when it starts the next may say "Cannot fork": on a busy machine in every second
+trial. That is a flaw of the level, which its notes tell, and no level that does not work.
+"""
 plan: dict[str, Any] = {}
 
 
@@ -283,10 +288,14 @@ def bound_files() -> bool:
 
 
 def works_shell() -> bool:
-    child = os.fork()
-    if not child:
-        os.execv("/bin/sh", ["/bin/sh", "-c", "echo fine | cat > /dev/null"])  # noqa: S606 - what commands need
-    return os.waitpid(child, 0)[1] == 0
+    """More than once where need be: see `FORK_TRIES`."""
+    for _ in range(FORK_TRIES):
+        child = os.fork()
+        if not child:
+            os.execv("/bin/sh", ["/bin/sh", "-c", "echo fine | cat > /dev/null"])  # noqa: S606 - what commands need
+        if os.waitpid(child, 0)[1] == 0:
+            return True
+    return False
 
 
 def usual_vfork() -> bool:
