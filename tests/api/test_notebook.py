@@ -64,7 +64,9 @@ def test_a_notebook_shows_a_run_while_it_works_and_draws_its_result(home: TempHo
     nbformat.validate(written)
     further = [nbformat.v4.new_code_cell(text) for text in (FURTHER, STILL_A_DICTIONARY)]
     notebook = nbformat.v4.new_notebook(cells=[*written.cells, *further])
-    client = Watching(notebook, timeout=90, kernel_name="python3")
+    client = Watching(
+        notebook, timeout=90, iopub_timeout=90, raise_on_iopub_timeout=True, kernel_name="python3"
+    )  # what a cell prints may come after its reply
     client.shown = []
     client.execute(env=dict(home.environ), cwd=str(home.work))
     ask, read, hostile, same = [cell for cell in notebook.cells if cell.cell_type == "code"]
