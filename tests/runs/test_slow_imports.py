@@ -54,11 +54,11 @@ async def test_limits_and_cancel_bind_during_an_import_and_a_later_run_uses_it(h
 
 async def test_an_import_is_no_silence_of_the_model_and_costs_nothing(home: TempHome) -> None:
     home, packages = with_blocked_sdk(home)
-    brief = config(home, "brief", 600, call_timeout_seconds=0.3)
+    brief = config(home, "brief", 600, call_timeout_seconds=3)  # enough for a call that is refused at once
     async with home.client() as client:
         run_id = (await call(client, "start_run", question="q", config=brief))["run_id"]
         await wait_until((packages / "imports").exists)
-        stopped = (await call(client, "start_run", question="q", config=config(home, "stopped", 0.7)))["run_id"]
+        stopped = (await call(client, "start_run", question="q", config=config(home, "stopped", 4)))["run_id"]
         await wait_until(lambda: happened(home.run_directory(stopped), "run_timed_out"))
         assert not happened(home.run_directory(run_id), "agent_dropped"), "it was imported for longer than a call takes"
         (packages / "gate").open("w").close()
@@ -72,7 +72,8 @@ async def test_an_import_is_no_silence_of_the_model_and_costs_nothing(home: Temp
 async def test_a_runner_leaves_although_an_import_never_ends(home: TempHome) -> None:
     home, packages = with_blocked_sdk(home)
     async with home.client() as client:
-        run_id = (await call(client, "start_run", question="q", config=config(home, "short", 1)))["run_id"]
-        assert (await call(client, "wait_run", run_id=run_id, timeout_seconds=50))["status"] == "timed_out"
+        run_id = (await call(client, "start_run", question="q", config=config(home, "long", 600)))["run_id"]
+        await wait_until((packages / "imports").exists)
+        await call(client, "control_run", run_id=run_id, action="cancel")
+        assert (await call(client, "wait_run", run_id=run_id, timeout_seconds=50))["status"] == "cancelled"
     await wait_until(lambda: not home.processes(RUNNER_MODULE))
-    assert (packages / "imports").exists()
