@@ -243,6 +243,14 @@ async def test_the_worst_of_a_call_counts_its_input_at_the_dearest_price_that_it
     assert ended.of(ReservationExceeded) == []
 
 
+async def test_calls_in_flight_that_all_cost_the_most_that_they_may_stay_below_the_cap() -> None:
+    """Here each reply is as long as its model may write: nothing that was set aside is left over for another one."""
+    for seed in range(5):
+        ended = await trial(seed, cap=1.0, tariff={"output_limit": 10_000}, output=(10_000, 10_000))
+        assert 0.7 < ended.billed <= ended.cap, f"seed {seed}"
+        assert ended.of(ReservationExceeded) == [], f"seed {seed}"
+
+
 # -- at the cap -------------------------------------------------------------------------------------------------------
 
 
