@@ -197,6 +197,23 @@ async def test_a_run_goes_on_without_its_editor_and_is_found_again_with_the_whol
     assert [(turn["question"], turn["answer"]) for turn in history] == [("A long one", "In the end.")]
 
 
+async def test_of_a_run_that_moved_away_the_editor_says_where_it_is_and_not_to_resume_it_here(
+    home: TempHome, tmp_path: Path
+) -> None:
+    file = tmp_path / "run.tar.gz"
+    own_team(home, {"answer": "never here", **after(tmp_path / "gate")})
+    async with editor(home) as person:
+        session = await person.session()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(person.ask, session, "q")
+            await wait_until(lambda: home.runs and happened(home.runs[0], "answer_submitted"))
+            run_id = only_run(home).name
+            assert run_command(home, SERVER_MODULE, "export", run_id, "--to", str(file)).returncode == 0
+        assert f"The run stands still: moved to {file}" in person.said()
+        assert "massgen-mcp resume" not in person.said(), "that would be refused"
+        await person.valid()
+
+
 async def test_sessions_are_listed_by_their_directory_taken_up_without_their_story_and_closed_with_their_work(
     home: TempHome, tmp_path: Path
 ) -> None:
