@@ -10,7 +10,18 @@ import pytest
 from mcp.types import TextResourceContents
 
 from tests.changes.conftest import Repository, repository
-from tests.harness import PATIENCE_SECONDS, RUNNER_MODULE, TempHome, after, agent, call, end, home, poll_until
+from tests.harness import (
+    PATIENCE_SECONDS,
+    RUNNER_MODULE,
+    TempHome,
+    after,
+    agent,
+    call,
+    end,
+    happened,
+    home,
+    poll_until,
+)
 from tests.moving.stores import Stored, stored
 from tests.moving.test_moved_away import ASK
 from tests.moving.test_moving import of_log, two, write
@@ -118,6 +129,29 @@ async def test_what_nobody_has_heard_yet_moves_with_the_run_and_is_heard_there(t
     for run_id in (steered, asking):
         there.verb("wait", run_id)
         assert there.told("result", run_id)["answer"] == "42"
+
+
+async def test_a_message_to_a_run_that_was_imported_a_moment_ago_is_heard_there(two: tuple[Stored, Stored]) -> None:
+    """By agents that were asked before it moved; also where nobody executes it yet, and it ends in no time."""
+    here, there = two
+    gate, file = here.home.work / "gate", here.home.work / "run.tar.gz"
+    waits: dict[str, Any] = {"answer": "42", **after(gate)}
+    here.work()
+    run_id = here.start(here.home.config("waits", agent("a", waits), agent("b", waits)))
+    poll_until(lambda: here.told("status", run_id)["status"] == "running")
+    here.verb("export", run_id, "--to", file)
+    there.verb("import", file)
+    async with there.home.client() as client:
+        await call(client, "control_run", run_id=run_id, action="steer", message="Mind the units.")
+    if there.cluster is None:  # a runner goes on with it as soon as it is there
+        poll_until(lambda: happened(there.home.run_directory(run_id), "asker_said"))
+    gate.touch()
+    there.work()
+    there.verb("wait", run_id)
+    there.verb("export", run_id, "--to", file.with_name("ended.tar.gz"))
+    told = of_log(file.with_name("ended.tar.gz"), run_id)
+    assert [one["message"] for one in told if one["type"] == "asker_said"] == ["Mind the units."]
+    assert there.told("result", run_id)["answer"] == "42"
 
 
 @pytest.mark.parametrize("kind", ["embedded", pytest.param("cluster", marks=needs("postgres"))])

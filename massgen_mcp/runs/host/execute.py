@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import anyio.abc
+import anyio.lowlevel
 import anyio.to_thread
 
 from massgen_mcp import __version__
@@ -103,6 +104,7 @@ async def execute_run(
     environ: Mapping[str, str],
     on_setup: Callable[[Callable[[], None]], None] = lambda _: None,
     on_start: Callable[[RunHandle], None] = lambda _: None,
+    on_begun: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint,
     on_record: Callable[[LogRecord], None] = lambda _: None,
     on_news: Callable[[bool], None] = lambda _: None,
     heartbeat: float = math.inf,
@@ -112,10 +114,10 @@ async def execute_run(
     """Take a run from its stored request, or from where its journal ends, to its terminal event; returns what it looks
     like then.
 
-    `on_setup` is given what cuts the setup short, before `on_start` what others may do with the run; `on_news` and
-    `heartbeat` as `Publisher` has them. Runs that are given the same `limiters` spare the providers
-    together; without it a run does so alone. `nested_host`: who executes runs that are started inside this one; without
-    it none can be.
+    `on_setup` is given what cuts the setup short, before `on_start` what others may do with the run; `on_begun` is
+    waited for before a model is asked; `on_news` and `heartbeat` as `Publisher` has them. Runs that are given the same
+    `limiters` spare the providers together; without it a run does so alone. `nested_host`: who executes runs that are
+    started inside this one; without it none can be.
     Raises `MassgenError` for a damaged run directory or a store that fails, and `JournalNewer` for a run that a newer
     version worked on; nothing is changed then.
     """
@@ -181,6 +183,7 @@ async def execute_run(
                     journal.record(started_event(run_id, request, choices, where))
                 _tell_of_base(journal, state, base_taken, set_up)
                 losses.record_in(journal, state)
+                await on_begun()
                 await _conduct(conductor, journal, state, judging, run_spec.team, moved)
             except Exception as error:  # the boundary of a run: it ends, whoever runs it goes on
                 if storage_fault(error) is not None:

@@ -125,6 +125,7 @@ class RunHost:
                     environ=self._environ,
                     on_setup=partial(self._setups.__setitem__, run_id),
                     on_start=started,
+                    on_begun=partial(self._hear, run_id),
                     on_record=on_record,
                     on_news=tell,
                     heartbeat=heartbeat,
@@ -175,6 +176,18 @@ class RunHost:
             if done := await handle.heed(control for control in controls if control.run_id == run_id):
                 await anyio.to_thread.run_sync(store.done, done)
                 self.stored.news.tell(run_id)
+
+    async def _hear(self, run_id: str) -> None:
+        """Have the agents read before they are asked what was said to the run while nobody executed it."""
+        if self.stored is None:
+            return
+        store, handle = self.stored.engine.store, self._handles[run_id]
+        try:
+            controls = await anyio.to_thread.run_sync(store.controls, [run_id])
+            if done := await handle.heed(control for control in controls if control.action == "steer"):
+                await anyio.to_thread.run_sync(store.done, done)
+        except MassgenError as error:  # it is wanted still
+            logger.warning("%s", error)
 
     async def enter_end(self, run_id: str, snapshot: RunState) -> None:
         """Tell the store how a run ended, and those who follow it. Raises `MassgenError`: it has to be told again."""
