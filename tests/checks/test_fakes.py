@@ -244,6 +244,11 @@ async def test_agents_vote_when_the_sandbox_is_lost_before_tests_have_run(
 CUTS = ("stage_opened", "written_tests_submitted", "check_finished", "vote_cast", "winner_chosen")
 
 
+def came_out(ended: Ended) -> list[tuple[str | None, str, str]]:
+    """Of each run of a test: what it expected, and how it came out, as whoever reads of a failure wants to know."""
+    return [(one.expected, one.result, one.how) for one in (event.outcome for event in ended.of(CheckFinished))]
+
+
 async def test_a_run_that_is_killed_in_a_stage_goes_on_with_what_was_written_and_run(
     tmp_path: Path, doubling: Path, environ: dict[str, str]
 ) -> None:
@@ -254,7 +259,7 @@ async def test_a_run_that_is_killed_in_a_stage_goes_on_with_what_was_written_and
         agent(ADDS_TWO, "adds", either, VOTE), agent(DOUBLE, "doubles", either, VOTE),
         agent(f"# also\n{DOUBLE}", "also", tests(), VOTE),
     )  # fmt: skip
-    assert [because for _, because, _ in stages(whole)] == ["differ", "tests_tied"]
+    assert [because for _, because, _ in stages(whole)] == ["differ", "tests_tied"], came_out(whole)
     kept, run = tmp_path / "kept", whole.directory.path
     shutil.copytree(run, kept, symlinks=True)
     lines = (run / "events.jsonl").read_bytes().splitlines(keepends=True)
@@ -269,8 +274,8 @@ async def test_a_run_that_is_killed_in_a_stage_goes_on_with_what_was_written_and
         state = await execute_run(directory, "run-test", environ=environ)
 
         again = Ended(state, directory.event_log.read(), directory)
-        assert winner(again) == winner(whole), kinds[cut]
-        assert stages(again) == stages(whole), kinds[cut]
+        assert winner(again) == winner(whole), (kinds[cut], came_out(again))
+        assert stages(again) == stages(whole), (kinds[cut], came_out(again))
         assert len(again.of(WrittenTestsSubmitted)) == len(whole.of(WrittenTestsSubmitted)), kinds[cut]
         runs = Counter((event.tree, event.outcome.command, event.outcome.runs) for event in again.of(CheckFinished))
         assert set(runs.values()) == {1}, f"{kinds[cut]}: no run of a test is made again"
