@@ -89,6 +89,7 @@ def _import_of(modules: tuple[str, ...]) -> "Future[None]":
         try:
             for module in modules:
                 import_module(module)
+            gc.freeze()  # else the next collection holds up the loop for a tenth of a second
         finally:
             if collects:
                 gc.enable()
