@@ -69,10 +69,18 @@ class RunHost:
     """Runs that are executed here share the limits of their providers."""
 
     def __init__(
-        self, environ: Mapping[str, str], stored: StoredRuns | None, limiters: ProviderLimiters | None = None
+        self,
+        environ: Mapping[str, str],
+        stored: StoredRuns | None,
+        limiters: ProviderLimiters | None = None,
+        *,
+        hears_first: bool = False,
     ) -> None:
-        """`stored` None: the runs are in no list, so nobody controls them and none can be started inside them."""
+        """`stored` None: the runs are in no list, so nobody controls them and none can be started inside them.
+        `hears_first`: what was said to a run is looked for before a model is asked, and not only in `heed_controls`.
+        """
         self._environ = environ
+        self._hears_first = hears_first
         self.stored = stored
         self._limiters = limiters or ProviderLimiters()
         self._handles: dict[str, RunHandle] = {}
@@ -179,7 +187,7 @@ class RunHost:
 
     async def _hear(self, run_id: str) -> None:
         """Have the agents read before they are asked what was said to the run while nobody executed it."""
-        if self.stored is None:
+        if self.stored is None or not self._hears_first:
             return
         store, handle = self.stored.engine.store, self._handles[run_id]
         try:

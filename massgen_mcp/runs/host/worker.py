@@ -75,7 +75,8 @@ class Worker:
         self._news = WorkerNews(engine.listener, engine.appender, self._executing.__contains__)
         self._service = RunService(engine, environ)
         self._limiters, self._shares = ProviderLimiters(shared=True), SharedLimits(engine.url, self._name)
-        self._host = RunHost(environ, StoredRuns(engine, self._service, self._news), self._limiters)
+        stored = StoredRuns(engine, self._service, self._news)
+        self._host = RunHost(environ, stored, self._limiters, hears_first=True)
         self._jobs = App(
             connector=_RetryingConnector(conninfo=engine.url, min_size=1, max_size=4, configure=_configure)
         )
