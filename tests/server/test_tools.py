@@ -55,7 +55,7 @@ async def published(client: Client) -> list[dict[str, Any]]:
 async def test_every_tool_is_offered_with_strict_schemas_in_every_era(home: TempHome, mode: Mode) -> None:
     async with home.client(mode) as client:
         tools = await published(client)
-    assert [tool["name"] for tool in tools] == TOOLS, "name every tool in TOOLS"
+    assert [tool["name"] for tool in tools] == TOOLS, "name every tool in TOOLS, and run `make docs ONLY=first-answers`"
     for tool in tools:
         for schema in (tool["inputSchema"], tool["outputSchema"]):
             jsonschema.Draft202012Validator.check_schema(schema)
