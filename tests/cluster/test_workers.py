@@ -4,18 +4,20 @@ import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import TypeVar
 
 import anyio
+import anyio.to_thread
 import psycopg
 import pytest
 
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.agent_work import ModelReplied
-from massgen_mcp.events.parts import Event
+from massgen_mcp.events.parts import Event as RunEvent
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.events.run import RunCancelled, RunCompleted, RunResumed
+from massgen_mcp.events.run import FinishRequested, RunCancelled, RunCompleted, RunResumed
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.engine import EventWriter
@@ -34,7 +36,7 @@ from tests.teams import team
 
 __all__ = ["home"]
 
-EventT = TypeVar("EventT", bound=Event)
+EventT = TypeVar("EventT", bound=RunEvent)
 
 pytestmark = [needs("postgres"), pytest.mark.uncounted]
 
@@ -133,6 +135,34 @@ async def test_only_who_has_taken_a_run_last_writes_its_events_and_its_end(machi
     await last.settle()
     assert second.store.get(view.row.run_id).state == "cancelled", "with the event, before anybody says so"
     assert len(view.directory.event_log.read()) == 1
+
+
+async def test_a_run_ends_with_its_last_event_and_not_with_earlier_ones_that_are_still_being_written(
+    machines: Cluster,
+) -> None:
+    """Else whoever looks between the two finds an end, and a record that seems to be cut off before it."""
+    engine = machines.engine()
+    view, _ = await machines.service().start(asked("q", waiting_team(machines.home.work / "gate")))
+    taken = engine.store.take(view.row.run_id, "one")
+    assert taken is not None
+    files, written, state = Event(), Event(), RunState()
+
+    def before() -> None:
+        files.set()
+        assert written.wait(60)
+
+    writer = engine.log_of(view.row.run_id).taken(taken[1], before).append()
+    writer.listen(state.apply)
+    writer.ends_with(state)
+    writer.record(FinishRequested())
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(writer.settle)
+        assert await anyio.to_thread.run_sync(files.wait, 60)
+        writer.record(RunCancelled())
+        written.set()
+    assert (engine.store.get(view.row.run_id).state, len(view.directory.event_log.read())) == ("running", 1)
+    await writer.settle()
+    assert (engine.store.get(view.row.run_id).state, len(view.directory.event_log.read())) == ("cancelled", 2)
 
 
 async def test_a_worker_that_is_told_to_leave_hands_its_runs_over(machines: Cluster) -> None:

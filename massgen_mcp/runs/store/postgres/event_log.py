@@ -188,7 +188,9 @@ class PostgresWriter(EventWriter):
             with suppress(RuntimeError):  # nobody waits any more
                 loop.call_soon_threadsafe(lambda: written.done() or written.set_result(fault))
 
-        ended = self._state if self._state is not None and self._state.end is not None else None
+        state = self._state
+        with_last = state is not None and self._settled + len(lines) >= state.seq  # of those that are recorded by now
+        ended = state if with_last and state and state.end else None
         self._log.appender.add(Addition(self._log.run_id, self._epoch, self._settled + 1, lines, ended, done))
         if (fault := await written) is not None:
             raise fault
