@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str] | None = None) -> None:
     leave_on_interrupt(EXIT_INTERRUPTED)  # before anything else is imported
     open_closed_streams()
-    gc.disable()  # until all is loaded
     words = [*(sys.argv[1:] if arguments is None else arguments)]
     if words[:1] == ["review"]:
         _review(words[1:])
@@ -29,9 +28,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from massgen_mcp.cli.massgen.options import parse
 
     options = parse(words)
-    from massgen_mcp.cli.boundary import guarded  # not before the command line is parsed: `--help` needs none of it
+    sys.exit(_guarded(lambda: _do(options), code_of=_code_of, debug=options.debug))
 
-    sys.exit(guarded(lambda: _do(options), code_of=_code_of, interrupted=EXIT_INTERRUPTED, debug=options.debug))
+
+def _guarded(work: Callable[[], int], *, code_of: Callable[["MassgenError"], int], debug: bool) -> int:
+    """Once the command line is parsed: `--help`, and one that is wrong, need none of it."""
+    gc.disable()  # until all is loaded
+    from massgen_mcp.cli.boundary import guarded
+
+    return guarded(work, code_of=code_of, interrupted=EXIT_INTERRUPTED, debug=debug)
 
 
 def _code_of(error: "MassgenError") -> int:
@@ -45,15 +50,13 @@ def _review(words: Sequence[str]) -> None:
     from massgen_mcp.cli.massgen.reviewing.options import parse
 
     options = parse(words)
-    from massgen_mcp.cli.boundary import guarded
 
     def work() -> int:
         from massgen_mcp.cli.massgen.reviewing.review import review
 
         return _run(review, options)
 
-    code = guarded(work, code_of=lambda _: EXIT_EXECUTION, interrupted=EXIT_INTERRUPTED, debug=options.team.debug)
-    sys.exit(code)
+    sys.exit(_guarded(work, code_of=lambda _: EXIT_EXECUTION, debug=options.team.debug))
 
 
 def _evaluate(words: Sequence[str]) -> None:
@@ -61,14 +64,13 @@ def _evaluate(words: Sequence[str]) -> None:
     from massgen_mcp.cli.massgen.evaluate_options import parse
 
     options = parse(words)
-    from massgen_mcp.cli.boundary import guarded
 
     def work() -> int:
         from massgen_mcp.cli.massgen.evaluate import evaluate
 
         return _run_many(evaluate, options)
 
-    sys.exit(guarded(work, code_of=_code_of, interrupted=EXIT_INTERRUPTED, debug=options.debug))
+    sys.exit(_guarded(work, code_of=_code_of, debug=options.debug))
 
 
 def _do(options: "Options") -> int:

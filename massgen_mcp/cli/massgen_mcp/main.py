@@ -29,7 +29,6 @@ MODULES = {
 def main(arguments: Sequence[str] | None = None) -> None:
     leave_on_interrupt(EXIT_STOPPED)  # before anything else is imported
     open_closed_streams()
-    gc.disable()  # until all is loaded
     from massgen_mcp.cli.massgen_mcp.options import parse
     from massgen_mcp.cli.output import print_error
     from massgen_mcp.errors import MassgenError
@@ -41,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     os.umask(0o077)  # whatever it writes is this user's alone
     if options.verb == "serve" and options.transport == "stdio" and sys.stdin.isatty():
         print_error("Waiting for an MCP client to speak; Ctrl-C ends it. Verbs: `massgen-mcp --help`")
+    gc.disable()  # until all is loaded
     options.front = _front() if options.verb == "serve" and options.transport == "stdio" else None
 
     def work() -> int:

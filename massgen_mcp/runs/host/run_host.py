@@ -77,7 +77,7 @@ class RunHost:
         hears_first: bool = False,
     ) -> None:
         """`stored` None: the runs are in no list, so nobody controls them and none can be started inside them.
-        `hears_first`: what was said to a run is looked for before a model is asked, and not only in `heed_controls`.
+        `hears_first`: the controls are looked at before a run's models are asked, for who looks only now and then.
         """
         self._environ = environ
         self._hears_first = hears_first
@@ -133,7 +133,7 @@ class RunHost:
                     environ=self._environ,
                     on_setup=partial(self._setups.__setitem__, run_id),
                     on_start=started,
-                    on_begun=partial(self._hear, run_id),
+                    on_begun=self._hear,
                     on_record=on_record,
                     on_news=tell,
                     heartbeat=heartbeat,
@@ -185,16 +185,13 @@ class RunHost:
                 await anyio.to_thread.run_sync(store.done, done)
                 self.stored.news.tell(run_id)
 
-    async def _hear(self, run_id: str) -> None:
-        """Have the agents read before they are asked what was said to the run while nobody executed it."""
-        if self.stored is None or not self._hears_first:
+    async def _hear(self) -> None:
+        """What was wanted of a run while nobody executed it is carried out before its models are asked."""
+        if not self._hears_first:
             return
-        store, handle = self.stored.engine.store, self._handles[run_id]
         try:
-            controls = await anyio.to_thread.run_sync(store.controls, [run_id])
-            if done := await handle.heed(control for control in controls if control.action == "steer"):
-                await anyio.to_thread.run_sync(store.done, done)
-        except MassgenError as error:  # it is wanted still
+            await self.heed_controls()
+        except MassgenError as error:  # they are wanted still
             logger.warning("%s", error)
 
     async def enter_end(self, run_id: str, snapshot: RunState) -> None:
