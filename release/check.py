@@ -19,6 +19,7 @@ from bundle.facts import MANIFEST, SERVER_JSON, manifest, server_json, written
 from massgen_mcp import __version__
 from release import attestation
 from release.changelog import CHANGELOG, notes
+from release.contents import find_faults, read_names
 
 ROOT = Path(__file__).parent.parent
 DIST = ROOT / "dist"
@@ -105,6 +106,14 @@ def the_metadata_are_as_package_indexes_want_them() -> str:
     _do([sys.executable, "-m", "twine", "check", "--strict", *map(str, _packages())])
     _do([str(BIN / "check-wheel-contents"), *map(str, DIST.glob("*.whl"))])
     return ""
+
+
+def check_the_contents_of_the_wheel() -> str:
+    (wheel,) = DIST.glob("*.whl")
+    names = read_names(wheel)
+    if faults := list(find_faults(names)):
+        raise Failed("\n".join(faults))
+    return f"{len(names)} files, {sum(not name.endswith('.py') for name in names)} of them not Python"
 
 
 def the_wheel_works_where_nothing_else_is() -> str:
@@ -197,6 +206,7 @@ STEPS: tuple[tuple[str, Callable[[], str]], ...] = (
     ("The same version everywhere", the_same_version_everywhere),
     ("Two builds are the same", two_builds_are_the_same),
     ("The metadata are as package indexes want them", the_metadata_are_as_package_indexes_want_them),
+    ("The wheel contains only what the program needs", check_the_contents_of_the_wheel),
     ("The wheel works where nothing else is", the_wheel_works_where_nothing_else_is),
     ("Every licence can be kept to", every_licence_can_be_kept_to),
     ("The list of parts is whole", the_list_of_parts_is_whole),
