@@ -96,7 +96,7 @@ def _backend(config: BackendConfig, environ: Mapping[str, str], private: Path | 
 
 
 def destination_of(config: BackendConfig, environ: Mapping[str, str]) -> Destination | None:
-    """Whom calls of this backend go to, for `limiters`; None if it calls nobody."""
+    """Return the address and key that `ProviderLimiters` counts this backend's calls by; None if it makes none."""
     found = destination(config, environ)
     return found and Destination(*found)
 

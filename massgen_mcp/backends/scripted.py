@@ -34,7 +34,7 @@ _MAY_PASS = ("rate_limited", "provider_error", "unreachable")
 
 
 class ScriptedBackend:
-    """Works off `config.script`, one step per call, then behaves as `ScriptedBackendConfig` says."""
+    """Plays the `script` of its config, one step per call, then behaves as `ScriptedBackendConfig` says."""
 
     def __init__(self, config: ScriptedBackendConfig) -> None:
         self._config = config

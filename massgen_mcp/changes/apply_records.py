@@ -151,7 +151,7 @@ def _part(document: dict[str, Any]) -> IntentPart:
 
 
 class AppliedRecord(BaseModel, frozen=True, defer_build=True, extra="forbid"):
-    """`before` and `after`: trees of the run's repository, as `Plan` says. `time`: seconds since the epoch.
+    """`before` and `after`: trees of the run's repository, as in `ApplyPlan`. `time`: seconds since the epoch.
     `permissions`: of the files that were removed.
     """
 

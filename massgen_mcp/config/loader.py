@@ -189,7 +189,7 @@ def _without_nlip(config: Config) -> str | None:
 
 
 def check_credentials(config: Config, environ: Mapping[str, str]) -> None:
-    """Raises `MassgenError("config_invalid")` naming the variable of a key that cannot be one (see `keys.read_key`), or
+    """Raises `MassgenError("config_invalid")` naming the variable of a key that cannot be one (see `read_key`), or
     of an address with credentials in it.
     """
     for agent in config.agents:

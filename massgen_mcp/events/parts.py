@@ -246,7 +246,7 @@ class CheckOutcome(Event):
     seconds: float
     """How long it took."""
     excerpt: str = ""
-    """The lines of its output that tell why it failed, at most `checks.excerpt.MAX_CHARACTERS`; of a pass its last."""
+    """The lines of its output that tell why it failed, at most `checks.output.MAX_CHARACTERS`; of a pass its last."""
     tests: int | None = None
     """So many tests it ran, by its output; None where that does not tell."""
     runs: int = 1
@@ -293,7 +293,7 @@ class Usage(Event):
     web_searches: int = 0
     """Searches that the provider ran itself; they are billed apart."""
     estimated: bool = False
-    """Counted by us from the length of the texts, because the provider told no numbers (see `money.metering`)."""
+    """Counted by us from the length of the texts, because the provider told no numbers (see `backends.metering`)."""
     at_least: bool = False
     """The agent told of some of its model calls only: a lower bound."""
 

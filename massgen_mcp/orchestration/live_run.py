@@ -206,7 +206,7 @@ class LiveRun:
         return found
 
     def fault(self, error: Exception) -> BackendError:
-        """Why the agent in whose work `error` was raised is dropped (see `faults`), with the trace in the run's log."""
+        """Return why the agent in whose work `error` was raised is dropped (see `fault_of`); log the trace."""
         return fault_of(error, self._report)
 
     def drop(self, agent: str, fault: BackendError, changes: Changes | None = None) -> None:

@@ -1,5 +1,5 @@
-"""The texts that this program writes for agents; those of work on files are in `code_prompts`. Short on purpose: models
-read it with every call.
+"""The texts that this program writes for agents, those of work on files included. Short on purpose: models read them
+with every call.
 
 Must not know who the agents are: only neutral names from a ballot reach a prompt.
 """

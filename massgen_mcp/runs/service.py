@@ -447,7 +447,7 @@ class RunService:
 
     @in_thread
     def laid_out(self, view: RunView, place: Path) -> LaidOut | None:
-        """See `runs.patches.replaying`."""
+        """See `runs.patches.earlier_changes`."""
         return laid_out(view, place)
 
     @in_thread

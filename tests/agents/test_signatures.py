@@ -1,7 +1,6 @@
 """Every class, field, default, factory and method that MassGen's documentation of its agents API lists is ours too.
 
-A parameter is written as (name, kind, default); the kinds leave out what containers hold. `REQUIRED` has no default,
-`FRESH` is a new object every time, described after it.
+A parameter is written as (name, kind, default); the kinds leave out what containers hold. `REQUIRED` has no default.
 """
 
 import dataclasses

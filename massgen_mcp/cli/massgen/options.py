@@ -136,7 +136,7 @@ class Options:
     select: bool = False
     init: bool = False
     trust: str | None = None
-    """`trust.AS_IT_IS`, or the digest that is accepted for this call."""
+    """`AS_IT_IS`, or the digest that is accepted for this call."""
 
 
 class _Parser(Parser):

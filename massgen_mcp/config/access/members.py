@@ -262,7 +262,7 @@ def or_else(config: BackendConfig) -> str:
 
 
 def check_credentials(config: BackendConfig, environ: Environ) -> None:
-    """Raises `MassgenError("config_invalid")` naming the variable of a key that cannot be one (see `keys.read_key`), or
+    """Raises `MassgenError("config_invalid")` naming the variable of a key that cannot be one (see `read_key`), or
     of an address with credentials in it.
     """
     member, own = _member_kind(config)

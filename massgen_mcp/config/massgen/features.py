@@ -1,4 +1,4 @@
-"""What MassGen's files can ask for and we do not have, or do not need: data for `massgen_files`, in the users' words.
+"""What MassGen's files can ask for and we do not have, or do not need: data for `massgen.files`, in the users' words.
 
 A feature that is built leaves its row; its keys then belong to `models`.
 """
@@ -38,7 +38,7 @@ MEMORY = Feature(
     "there is no vector store of memories; leave this out. Notes that agents share are "
     "orchestrator.coordination.enable_memory_filesystem_mode, earlier turns come with the session",
 )
-"""Asked for by a mapping of its own form, which `massgen_files` reads."""
+"""Asked for by a mapping of its own form, which `massgen.files` reads."""
 
 FEATURES = (
     Feature(

@@ -2,7 +2,7 @@
 a file.
 
 Must not know what a valid value is; that is for `models`. Which keys are ignored or refused stands in
-`massgen_features`.
+`massgen.features`.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -353,7 +353,7 @@ NATIVE_TOOLS: Mapping[str, tuple[NativeTool, ...]] = MappingProxyType(
 """Every other type has none on the wire that is used here."""
 
 BY_HOST = "chatcompletion"
-"""The type whose tools are those of whoever is at its address (`providers.tools_at`)."""
+"""The type whose tools are those of whoever is at its address (`tools_at`)."""
 
 
 def native_tools_of(backend_type: str) -> tuple[NativeTool, ...]:

@@ -35,7 +35,7 @@ PostgresConnection = psycopg.Connection[tuple[Any, ...]]
 
 
 class TranslatingConnection:
-    """A connection that understands the SQL of runs (see `rows.connection`)."""
+    """A connection that understands the SQL of runs (see `engine.connection`)."""
 
     def __init__(self, connection: PostgresConnection) -> None:
         self._connection = connection
@@ -143,7 +143,7 @@ class RetryingConnection(TranslatingConnection):
 
 
 class PostgresDatabase:
-    """See `rows.connection.SqlDatabase`."""
+    """See `engine.connection.SqlDatabase`."""
 
     def __init__(self, url: str) -> None:
         self.url = url
