@@ -1,20 +1,20 @@
 """Runs our programs each in a process of its own that has imported them already: a fork costs a twentieth of a start.
 
 `python -m tests.command_server ADDRESS PYTHON PADDING` listens at ADDRESS, an abstract UNIX socket, until its standard
-input ends. A connection is one program: a JSON object and its descriptors come in (`launch.launch` sends them), the id
-of its process and its exit code go back, one a line; 0 in place of the id says that it has to be started in the usual
-way. A copy whose connection ends is killed. PYTHON is what a copy takes for its interpreter, so what it starts comes
-here, too. To everybody who looks into `/proc` a copy shows the arguments and variables that it was started with, for
-which PADDING and the variables of this process make room.
+input ends. A connection is one program: a dictionary, as Python writes it, and its descriptors come in (`launch.launch`
+sends them), the id of its process and its exit code go back, one a line; 0 in place of the id says that it has to be
+started in the usual way. A copy whose connection ends is killed. PYTHON is what a copy takes for its interpreter, so
+what it starts comes here, too. To everybody who looks into `/proc` a copy shows the arguments and variables that it was
+started with, for which PADDING and the variables of this process make room.
 
 Must not import a provider's SDK: what a program imports is measured elsewhere, on processes of its own.
 """
 
+import ast
 import ctypes
 import fcntl
 import gc
 import inspect
-import json
 import os
 import re
 import runpy
@@ -24,6 +24,7 @@ import socket
 import sys
 import time
 import traceback
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -31,6 +32,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from coverage import Coverage
+from pydantic import BaseModel
 
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.server.results import ToolReply
@@ -121,7 +123,7 @@ class CommandServer:
                 os.close(descriptor)
             connection.close()
             return
-        program = json.loads(data)
+        program = ast.literal_eval(data.decode())
         pid = 0
         if fits(program):
             _count_as(program["environ"])
@@ -236,13 +238,23 @@ def _show(arguments: list[str], environ: dict[str, str]) -> None:
 
 
 def _work_once() -> None:
-    """What a process computes of its tools' replies, and of the keys that all tests plant, is kept for all copies.
+    """Do what most copies would do: compute the schemas of tools' replies and the keys that all tests plant, and build
+    pydantic's models, which otherwise happens when they are first used.
 
     No more of a server is made: it would set up the logging of whatever a copy becomes.
     """
     redactor_for({**os.environ, **PLANTED})
     for reply in ToolReply.__subclasses__():
         reply_schema(reply)
+    for model in _below(BaseModel):
+        if model.__module__.startswith("massgen_mcp."):
+            model.model_rebuild()
+
+
+def _below(kind: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    for one in kind.__subclasses__():
+        yield one
+        yield from _below(one)
 
 
 def main() -> None:

@@ -1,11 +1,13 @@
 """Our programs as processes of their own that cost little to start: most are copies (see `command_server`)."""
 
 import atexit
+import locale
 import os
 import secrets
 import subprocess
 import sys
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -13,6 +15,8 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
 from coverage.config import CoverageConfig
+
+from tests.launch import launch
 
 if TYPE_CHECKING:
     from tests.harness import TempHome
@@ -47,8 +51,10 @@ def run_command(
     home: "TempHome", module: str, *arguments: str, seconds: float = 60
 ) -> subprocess.CompletedProcess[str]:
     """Run a command's module in the home's working directory; fails the test if it does not end in time."""
-    return subprocess.run(
-        [home.python, "-m", module, *arguments],
+    command = [home.python, "-m", module, *arguments]
+    ended = None if home.starts_anew else _run_copy(command, home, seconds)
+    return ended or subprocess.run(
+        command,
         cwd=home.work,
         env=home.environ,
         stdin=subprocess.DEVNULL,
@@ -59,17 +65,54 @@ def run_command(
     )
 
 
+def _run_copy(command: list[str], home: "TempHome", seconds: float) -> subprocess.CompletedProcess[str] | None:
+    """Run the command without an interpreter that stands in for the copy; None if there can be no copy."""
+    address = _ADDRESSES.get(command[0])
+    if address is None:
+        return None
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    pipes = [os.pipe(), os.pipe()]
+    ours = {0: nothing, 1: pipes[0][1], 2: pipes[1][1]}
+
+    def close_ours(_pid: int = 0) -> None:
+        while ours:
+            os.close(ours.popitem()[1])
+
+    with ThreadPoolExecutor(2) as readers:
+        texts = [readers.submit(_read_all, reader) for reader, _ in pipes]
+        try:
+            code = launch(address, command[1:], str(home.work), home.environ, {**ours}, close_ours, seconds)
+        except TimeoutError as error:
+            raise subprocess.TimeoutExpired(command, seconds) from error
+        finally:
+            close_ours()
+    if code is None:
+        return None
+    output, errors = (text.result() for text in texts)
+    return subprocess.CompletedProcess(command, code, output, errors)
+
+
+def _read_all(descriptor: int) -> str:
+    with open(descriptor, encoding=locale.getpreferredencoding(False)) as file:
+        return file.read()
+
+
+_ADDRESSES: dict[str, str] = {}
+"""Where the command server of an interpreter that `python` made listens."""
+
+
 @cache
 def python() -> str:
     """A command like `sys.executable` for which `[-P] -m MODULE` costs a fork and no imports. Whatever else it is given
     starts in the usual way, and so does what has variables for the start of an interpreter, such as `PYTHONPATH`.
     """
-    if " " in sys.executable or len(sys.executable) > LONGEST_INTERPRETER:
+    standing_in = os.path.realpath(sys.executable)  # not in this clone, whose path may have a space
+    if " " in standing_in or len(standing_in) > LONGEST_INTERPRETER:
         return sys.executable
     directory = Path(mkdtemp(prefix="massgen-tests-"))
     address, command = f"massgen-tests-{secrets.token_hex(8)}", directory / "python"
-    start = f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r}); from launch import main; main({address!r})"
-    command.write_text(f"#!{sys.executable} {STANDING_IN}\n{start}\n")
+    start = f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!a}); from launch import main"
+    command.write_text(f"#!{standing_in} {STANDING_IN}\n{start}\nmain({address!a}, {sys.executable!a})\n")
     command.chmod(0o700)
     server = subprocess.Popen(
         [sys.executable, "-m", "tests.command_server", address, str(command), ROOM],
@@ -81,6 +124,8 @@ def python() -> str:
     )
     assert server.stdout
     assert server.stdout.readline() == "listening\n", "the command server did not start"
+
+    _ADDRESSES[str(command)] = address
 
     def leave() -> None:
         server.communicate()

@@ -55,6 +55,7 @@ def test_without_a_sandbox_the_same_attempts_succeed_and_no_level_would_hold() -
             check=True,
         )
         told = {name: outcome.partition(":")[0] for name, outcome in json.loads(done.stdout).items()}
+        os.waitid(os.P_PID, targets.plan["victim"], os.WEXITED | os.WNOWAIT)  # it was sent SIGKILL, and may still live
         seen = targets.look()
         end_marked(targets.policy.environ["MASSGEN_PROBE"])
     assert {name for name, outcome in told.items() if outcome != "open"} == {"udp_loopback", "stay_behind"}
