@@ -86,19 +86,20 @@ async def played(name: str, path: Path, project: Path, environ: dict[str, str], 
 
 
 def cuts(events: list[Event]) -> Iterator[int]:
-    """How many events are left: up to each step of a stage, and within it up to what it asks the first time, and runs
-    the first time and the second.
+    """How many events are left: up to the beginning and the end of each stage, and up to what a stage asks for and runs
+    the first time in the run, and runs the second time.
     """
     staged, kinds = False, Counter[str]()
     for place, event in enumerate(events, start=1):
         if isinstance(event, StageOpened | WinnerChosen):
-            staged, kinds = isinstance(event, StageOpened), Counter[str]()
+            staged = isinstance(event, StageOpened)
             yield place
-        kinds[type(event).__name__] += 1
-        asked = isinstance(event, WrittenTestsSubmitted | AnswerSubmitted | RoundStarted | ModelReplied)
-        times = 1 if asked else 2 * isinstance(event, CheckFinished)
-        if staged and kinds[type(event).__name__] <= times:
-            yield place
+        elif staged:
+            kinds[type(event).__name__] += 1
+            asked = isinstance(event, WrittenTestsSubmitted | AnswerSubmitted | RoundStarted | ModelReplied)
+            times = 1 if asked else 2 * isinstance(event, CheckFinished)
+            if kinds[type(event).__name__] <= times:
+                yield place
 
 
 @pytest.mark.parametrize("name", ["mended", "refuted", "tested", "synthesised", "judged", "checked"])

@@ -10,7 +10,7 @@ import pytest
 import massgen_mcp
 from massgen_mcp.errors import MassgenError
 from tests.api.conftest import litellm
-from tests.checks.writers import ADDS_TWO, DOUBLE, SQUARES, TELLING, Step, doubling
+from tests.checks.writers import ADDS_TWO, DOUBLE, SQUARES, Step, doubling, test_of, tests
 from tests.checks.writers import agent as steps
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, TempHome, agent, call, expect_error, home
@@ -23,9 +23,13 @@ WORDS = {"vote": "consensus", "checks": "tested", "synthesise": "synthesised"}
 def team(home: TempHome, project: Path, **given: Any) -> str:
     """A config whose agents act as `asked` wants it, and that says something else of how the winner is found."""
     asked = given.pop("asked", "vote")
-    then: dict[str, Step] = {"checks": TELLING, "vote": {"vote": "doubles"}}
-    names = {"adds": ADDS_TWO, "squares": SQUARES, "doubles": DOUBLE}
-    agents = [agent(name, *steps(code, name), *filter(None, [then.get(asked)])) for name, code in names.items()]
+    then: dict[str, Step] = {"checks": tests(), "vote": {"vote": "doubles"}}
+    steps_of = {
+        "adds": [*steps(ADDS_TWO, "adds"), tests(test_of(3, 6)) if asked == "checks" else then.get(asked)],
+        "squares": [*steps(SQUARES, "squares"), then.get(asked)],
+        "doubles": [*steps(DOUBLE, "doubles"), then.get(asked)],
+    }
+    agents = [agent(name, *filter(None, each)) for name, each in steps_of.items()]
     settings = {"decide": "synthesise" if asked == "vote" else "vote", "context_paths": [{"path": str(project)}]}
     return home.config("team", *agents, orchestrator={**settings, **given})
 
