@@ -22,14 +22,16 @@ import selectors
 import signal
 import socket
 import sys
+import termios
 import time
 import traceback
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from coverage import Coverage
 from pydantic import BaseModel
@@ -185,6 +187,7 @@ def become(program: dict[str, Any], descriptors: list[int], python: str) -> NoRe
         _take_over(descriptors, program["numbers"])
         if program["leads_session"]:
             os.setsid()
+            _take_terminal()
         flags, (module, *arguments) = _split(program["arguments"])
         os.chdir(program["cwd"])
         os.environ.clear()
@@ -209,6 +212,14 @@ def become(program: dict[str, Any], descriptors: list[int], python: str) -> NoRe
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def _take_terminal() -> None:
+    """Let the terminal on our descriptors control this session, if there is one, and write to it line by line."""
+    if os.isatty(0):
+        with suppress(OSError):  # whoever stands in for us has it already
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    cast("TextIOWrapper", sys.stdout).reconfigure(line_buffering=os.isatty(1))
 
 
 def _split(arguments: list[str]) -> tuple[list[str], list[str]]:

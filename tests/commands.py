@@ -67,7 +67,7 @@ def run_command(
 
 def _run_copy(command: list[str], home: "TempHome", seconds: float) -> subprocess.CompletedProcess[str] | None:
     """Run the command without an interpreter that stands in for the copy; None if there can be no copy."""
-    address = _ADDRESSES.get(command[0])
+    address = address_of(command[0])
     if address is None:
         return None
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -92,13 +92,17 @@ def _run_copy(command: list[str], home: "TempHome", seconds: float) -> subproces
     return subprocess.CompletedProcess(command, code, output, errors)
 
 
+def address_of(interpreter: str) -> str | None:
+    """Where the command server of an interpreter that `python` made listens; None for another interpreter."""
+    return _ADDRESSES.get(interpreter)
+
+
 def _read_all(descriptor: int) -> str:
     with open(descriptor, encoding=locale.getpreferredencoding(False)) as file:
         return file.read()
 
 
 _ADDRESSES: dict[str, str] = {}
-"""Where the command server of an interpreter that `python` made listens."""
 
 
 @cache

@@ -32,16 +32,18 @@ def launch(
     descriptors: Mapping[int, int],
     on_start: Callable[[int], object],
     seconds: float | None = None,
+    *,
+    leads: bool | None = None,
 ) -> int | None:
     """The exit code, negative for a signal, of `python ARGUMENTS`; None if it has to be started in the usual way.
     `descriptors` are ours by their number in the copy, `on_start` gets its process id. Raises `TimeoutError` after
-    `seconds` without an end; the copy is killed then.
+    `seconds` without an end; the copy is killed then. `leads`: whether it leads a session, as we do if it is None.
     """
     server = Socket(AF_UNIX)
     try:
         server.settimeout(seconds)
         server.connect(f"\0{address}")
-        leads = os.getsid(0) == os.getpid()
+        leads = os.getsid(0) == os.getpid() if leads is None else leads
         asked = {"arguments": [*arguments], "cwd": cwd, "environ": {**environ}, "numbers": [*descriptors]}
         line = (ascii({**asked, "leads_session": leads}) + "\n").encode()
         numbers = b"".join(number.to_bytes(4, sys.byteorder) for number in descriptors.values())

@@ -4,22 +4,28 @@ The screen is pyte's. What terminals do when their window changes is here in two
 `push` (tmux) breaks them and pushes the topmost rows out of the window. Waits for what is to be seen, never for a time.
 """
 
+import locale
 import os
 import signal
 import sys
 import termios
 import time
 from collections.abc import Callable, Generator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any, Literal
 
 import pexpect
 import pyte
 import pytest
+from ptyprocess import PtyProcess  # pyright: ignore[reportMissingTypeStubs] - as pexpect uses it
 from pyte.screens import Char
 
+from tests.commands import address_of, python
 from tests.harness import COMMAND_MODULE, PATIENCE_SECONDS, TempHome
+from tests.launch import launch
 
 Resizing = Literal["crop", "push"]
 Row = dict[int, Char]
@@ -68,14 +74,64 @@ def _broken(line: Row, columns: int) -> list[Row]:
     ]
 
 
+class _Copy(PtyProcess):
+    """A copy of the command server with a terminal of its own; another process is its parent."""
+
+    def __init__(self, pid: int, fd: int, code: "Future[int | None]") -> None:
+        super().__init__(pid, fd)
+        self._code = code
+
+    def isalive(self) -> bool:
+        if not self._code.done():
+            return True
+        self.wait()
+        return False
+
+    def wait(self) -> int | None:
+        code = self._code.result() or 0
+        self.terminated = True
+        self.exitstatus, self.signalstatus = (code, None) if code >= 0 else (None, -code)
+        return self.exitstatus
+
+
+class _SpawnedCopy(pexpect.spawn):  # pyright: ignore[reportMissingTypeArgument]
+    """`python -m MODULE`, as `pexpect.spawn` starts it, without the imports."""
+
+    def _spawnpty(self, args: list[str], **given: Any) -> PtyProcess:
+        address = address_of(python())
+        assert address
+        ours, its = os.openpty()
+        termios.tcsetwinsize(its, given["dimensions"])
+        pid, code = Future[int](), Future[int | None]()
+
+        def run() -> None:
+            try:
+                descriptors = dict.fromkeys(range(3), its)
+                ended = launch(address, args[1:], given["cwd"], given["env"], descriptors, pid.set_result, leads=True)
+                code.set_result(ended)
+            except OSError as error:
+                code.set_exception(error)
+            if not pid.done():
+                pid.set_result(0)
+
+        Thread(target=run, daemon=True).start()
+        started = pid.result(PATIENCE_SECONDS)
+        os.close(its)
+        assert started, "its variables are not those of the command server"
+        return _Copy(started, ours, code)
+
+
 class Terminal:
     """One command in one window."""
 
     def __init__(self, command: list[str], home: TempHome, columns: int, rows: int, **variables: str) -> None:
         inherited = {k: v for k, v in home.environ.items() if k not in ("CI", "COLUMNS", "LINES", "TMUX", "EDITOR")}
-        environ = {**inherited, "TERM": "xterm-256color", "LANG": "C.UTF-8", **variables}
+        utf8 = {} if locale.getpreferredencoding(False) == "UTF-8" else {"LANG": "C.UTF-8"}
+        environ = {**inherited, "TERM": "xterm-256color", **utf8, **variables}
         self._resizing: Resizing = "push" if "TMUX" in variables else "crop"
-        self.child: Any = pexpect.spawn(
+        is_copy = command[:2] == [sys.executable, "-m"] and address_of(python()) is not None
+        spawn = _SpawnedCopy if is_copy else pexpect.spawn
+        self.child: Any = spawn(
             command[0], command[1:], cwd=str(home.work), env=environ, dimensions=(rows, columns), timeout=None
         )
         self.screen = Screen(columns, rows, self.child.send)
