@@ -22,7 +22,7 @@ from tests.changes.apply_cases import TEMPLATE, Case
 
 ENVIRON = {
     "PATH": os.environ["PATH"],
-    "HOME": "/nonexistent",
+    "HOME": "/dev/null/home",
     "LC_ALL": "C",
     "GIT_CONFIG_NOSYSTEM": "1",
     **{f"GIT_{role}_{what}": "person@localhost" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},

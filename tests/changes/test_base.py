@@ -353,7 +353,7 @@ def test_pipes_in_the_place_of_files_that_git_reads_keep_nobody_waiting(tmp_path
     assert outcome.notes == ("left out of project as repositories of their own: nested",)
 
 
-@pytest.mark.parametrize("command", [["sleep", "60"], ["false"], ["/nonexistent/cp"]])
+@pytest.mark.parametrize("command", [["sleep", "60"], ["false"], ["/dev/null/cp"]])
 def test_a_copy_that_cannot_share_blocks_in_time_leaves_nothing_behind(tmp_path: Path, command: list[str]) -> None:
     (tmp_path / "copy").mkdir()
     (tmp_path / "copy" / "half").write_text("x")

@@ -96,12 +96,12 @@ async def test_in_the_sandbox_a_program_below_tmp_is_there_and_nothing_else_of_t
     assert json.loads(worked(ended)[0].result) == dict(zip(looked_at, [True, False, False], strict=True))
 
 
-def laid_out(place: Path) -> dict[str, str]:
-    """Commands that are links, as machines have them."""
+def laid_out(place: Path, double: Path) -> dict[str, str]:
+    """Commands that are links, as machines have them; those that are scripts of ours run `double`."""
     python = Path(shutil.which("python3", path="/usr/bin") or interpreter())
     package = place / "lib" / "node_modules" / "odd"
     package.mkdir(parents=True)
-    run = f"import runpy\nrunpy.run_path({str(DOUBLE)!r}, None, '__main__')"
+    run = f"import runpy\nrunpy.run_path({str(double)!r}, None, '__main__')"
     (package / "cli.py").write_text(f"#!{interpreter()} -IS\n{run}\n")
     (package / "cli.py").chmod(0o755)
     (place / "bin").mkdir()
@@ -123,11 +123,12 @@ async def test_in_the_sandbox_a_command_that_is_a_link_starts(
     tmp_path: Path, level: LevelName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("massgen_mcp.sandbox.levels.BY_ITSELF", (level,))
-    with TemporaryDirectory(dir="/var/tmp") as place:
+    with TemporaryDirectory(dir="/var/tmp") as place:  # below /tmp a command has its own, and the clone may be there
+        double = Path(shutil.copy(DOUBLE, place))
         servers: dict[str, Any] = {}
-        for number, path in enumerate(laid_out(Path(place)).values()):
-            args = ["server"] if path.endswith(("tool", "alias")) else ["-I", "-S", str(DOUBLE), "server"]
-            servers[f"s{number}"] = sandboxed("server", command=path, args=args, readable=[str(DOUBLE)])
+        for number, path in enumerate(laid_out(Path(place), double).values()):
+            args = ["server"] if path.endswith(("tool", "alias")) else ["-I", "-S", str(double), "server"]
+            servers[f"s{number}"] = sandboxed("server", command=path, args=args, readable=[str(double)])
         made = config(agent(servers, call("s5__ping")))
         ended = await run_team(tmp_path, made, environ={"MASSGEN_MCP_HOME": str(tmp_path / "home")})
     assert [event.result for event in worked(ended)] == ["ping {} number 1"]

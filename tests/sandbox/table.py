@@ -31,6 +31,8 @@ from tests.sandbox.tool_home import MARKS, SEEN, UNSEEN, changed, plant
 
 ORDINARY = 60_000 + os.getpid() % 5_000
 """Nobody else's number: the kernel bounds all processes of a user together, and tests run at the same time."""
+NO_HOME = "/dev/null/home"
+"""Nothing can be there on any machine. `/nonexistent` is where a neighbour may have made a directory."""
 LEVELS: tuple[LevelName, ...] = tuple(level for level in BY_ITSELF if present(level) is None)
 """Those that this machine has."""
 User = Literal["root", "ordinary"]
@@ -142,7 +144,7 @@ def own_address() -> str:
 def as_ordinary(module: str, *arguments: str) -> str:
     """What the module prints for an ordinary user; skips the test where such a one cannot run our Python."""
     command = [_python_of_others(), "-B", "-m", module, *arguments]
-    environ = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "PYTHONPATH": f"{ROOT}:{_packages()}"}
+    environ = {"PATH": os.environ["PATH"], "HOME": NO_HOME, "PYTHONPATH": f"{ROOT}:{_packages()}"}
     done = subprocess.run(
         command,
         env=environ,
