@@ -133,7 +133,7 @@ class RunService:
             raise MassgenError("invalid_arguments", CLONED_ELSEWHERE)
         if self._engine.pool is not None and not request.given.uploads and not all(map(is_address, places)):
             raise MassgenError("invalid_arguments", ELSEWHERE)
-        if is_guest() and any(members.starts(agent.backend) for agent in request.config.agents):
+        if is_guest() and any(members.start_permissions(agent.backend) for agent in request.config.agents):
             raise MassgenError("invalid_arguments", NO_PROGRAMS)
         if request.given.session_id is not None:
             safe_id(request.given.session_id, "session id")
