@@ -17,7 +17,6 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.file_systems import refuse_network
 from massgen_mcp.home import enclosing_run, find_home
 from massgen_mcp.request.build import RunRequest
-from massgen_mcp.runs.consent import demands_of_run, require_consent
 from massgen_mcp.runs.engine import FrozenRequest, NewRun, RunFiles, RunRow, RunStore, SessionMoved, new_run_id
 from massgen_mcp.runs.engine.files import timestamp
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
@@ -87,8 +86,6 @@ def continue_here(row: RunRow, *, environ: Mapping[str, str]) -> Generator[Foreg
     directory = engine.files.of(row)
     refuse_network(directory.path)
     config = directory.read_request().config
-    if (demands := demands_of_run(engine, row, environ)) is not None:
-        require_consent(row.run_id, demands, None)
     require_keys(config, environ)
     with ExitStack() as cleanup:
         cleanup.callback(engine.close)
