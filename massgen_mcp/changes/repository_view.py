@@ -1,8 +1,8 @@
 """A look at the user's own repository through a private one, and one new branch in it.
 
 The private one borrows the objects and has copies of the references, the index and the rules. So git never runs with
-the settings of a repository that may be anybody's: no filter, hook, driver, transport or monitor that it names is
-started, and nothing is written there but a pack and a reference, by our own hands.
+the settings of a repository, which any stranger may have written: no filter, hook, driver, transport or monitor that it
+names is started, and nothing is written there but a pack and a reference, by our own hands.
 """
 
 import os
@@ -35,7 +35,7 @@ def open_view(user: UserRepository) -> Generator[Git]:
     with tempfile.TemporaryDirectory(prefix="massgen-view-") as scratch:
         place = Path(scratch) / "view.git"
         view = Git.create(place, alternates=[user.common_dir / "objects"], object_format=user.object_format)
-        (place / "info" / "attributes").unlink()  # no driver is known here, whatever attributes say
+        (place / "info" / "attributes").unlink()  # attributes may name drivers; none is known here
         for name in _OF_THE_TREE:
             copy_file(user.common_dir / name, place / name, MAX_PACKED_REFS)
         user.copy_index(place)
@@ -47,15 +47,15 @@ def open_view(user: UserRepository) -> Generator[Git]:
         yield view
 
 
-def origin_of(user: UserRepository, view: Git) -> str | None:
+def read_origin(user: UserRepository, view: Git) -> str | None:
     """Return the address of the remote `origin`, as the repository's own settings have it."""
     addresses = [value for name, value in _settings(user.common_dir, view) if name == "remote.origin.url"]
     return addresses[0] if addresses else None
 
 
 def check_is_own_directory(user: UserRepository) -> None:
-    """Raises `GitFailed` where `.git` leads to a repository that doesn't know this directory: whoever wrote the
-    directory may have meant any repository of the user's.
+    """Raises `GitFailed` where `.git` leads to a repository that doesn't know this directory: the
+    author of the directory may have meant any repository of the user's.
     """
     entry, git_dir = user.top / ".git", user.git_dir.resolve()
     if entry.is_symlink():

@@ -44,7 +44,7 @@ class UserRepository:
     @classmethod
     def around(cls, directory: Path) -> "UserRepository | None":
         """The repository that a directory lies in; None if it lies in none. One that another user put into a directory
-        of somebody else's, such as `/tmp/.git`, is none.
+        of a third one's, such as `/tmp/.git`, is none.
         """
         for place in (directory, *directory.parents):
             git_dir = _git_dir(place / ".git")
@@ -113,8 +113,8 @@ class UserRepository:
 
 
 def copy_file(source: Path, target: Path, most: int) -> None:
-    """Copy a regular file of at most so many bytes; nothing where there is none. Anybody may have put another thing in
-    its place. Raises `GitFailed`.
+    """Copy a regular file of at most so many bytes; nothing where there is none. Its place may hold
+    another thing. Raises `GitFailed`.
     """
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     try:

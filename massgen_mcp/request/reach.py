@@ -17,6 +17,7 @@ from massgen_mcp.config.access.permissions import (
     AskHost,
     AskServer,
     CommandPlace,
+    Execution,
     Permission,
     ReadPath,
     RunCheck,
@@ -29,7 +30,6 @@ from massgen_mcp.config.access.permissions import (
     SetVariable,
     SpendMoney,
     SpendTokens,
-    Started,
     StartServer,
     TakeTime,
     UseNetwork,
@@ -89,7 +89,7 @@ class Reach:
             "hosts": self.hosts,
             "keys": dict.fromkeys(pair.key for pair in self.keys),
             "writes": map(on_one_line, self.writes),
-            "starts": (describe_program(one) for one in self.permissions if isinstance(one, Started)),
+            "starts": (describe_program(one) for one in self.permissions if isinstance(one, Execution)),
             "MCP servers": (
                 describe_server(one) for one in self.permissions if isinstance(one, StartServer | AskServer)
             ),

@@ -39,7 +39,7 @@ class RunDemands:
         """The part without which the run cannot go on."""
         return tuple(one for one in self.harmful if not (isinstance(one, RunScripts) and one.optional))
 
-    def lines(self) -> list[str]:
+    def describe_lines(self) -> list[str]:
         return [f"  {'!' if one in self.harmful else ' '} {describe(one)}" for one in self.permissions]
 
 
@@ -49,7 +49,7 @@ def find_demands(parts: Sequence[tuple[Config, RunState]], environ: Mapping[str,
     needing: dict[Permission, None] = {}
     digest = hashlib.sha256()
     for config, record in parts:
-        foreign = _without_own_files(_with_present_budget(config, record))
+        foreign = _drop_own_files(_with_present_budget(config, record))
         reach = reach_of(foreign, environ, Path("/"))
         permissions.update(dict.fromkeys(reach.permissions))
         needing.update(dict.fromkeys(harmful(foreign, reach, environ, Path.cwd(), Granted())))
@@ -64,14 +64,14 @@ def _with_present_budget(config: Config, record: RunState) -> Config:
     return config.model_copy(update={"budget": config.budget.model_copy(update={"max_usd": raised})})
 
 
-def _without_own_files(config: Config) -> Config:
+def _drop_own_files(config: Config) -> Config:
     """Its directories came along in the file. Nothing of them is read on this machine but git repositories."""
     paths = [one for one in config.orchestrator.context_paths if not one.path.startswith(UPLOADED)]
     orchestrator = config.orchestrator.model_copy(update={"context_paths": tuple(paths)})
     return config.model_copy(update={"orchestrator": orchestrator})
 
 
-def demands_of_run(engine: Engine, row: RunRow, environ: Mapping[str, str]) -> RunDemands | None:
+def read_demands(engine: Engine, row: RunRow, environ: Mapping[str, str]) -> RunDemands | None:
     """Return what a run asks for that waits for consent; None for any other one. Raises `MassgenError`."""
     if row.fingerprint != WAITING:
         return None
@@ -90,7 +90,7 @@ def require_consent(run_id: str, demands: RunDemands, accepted: str | None) -> N
     ways = f"`massgen-mcp resume {run_id} --trust` accepts it as it is now, in CI --trust={demands.digest}"
     if accepted is not None:
         ways = f"its digest is {demands.digest}, not the one that --trust names"
-    listed = "\n".join(demands.lines())
+    listed = "\n".join(demands.describe_lines())
     raise MassgenError(
         "config_untrusted",
         f"run {run_id} came in a file from elsewhere, and nobody accepted what it asks for (! needs consent):\n"

@@ -245,12 +245,12 @@ def move_in(
                 raise MassgenError(
                     "invalid_action", f"run {moved[0].run.run_id} left this store as this file; {advice}"
                 )
-            return _taken_in(engine, environ, arriving, place, accepts)
+            return _take_in(engine, environ, arriving, place, accepts)
         finally:
             remove_tree(place)
 
 
-def _taken_in(
+def _take_in(
     engine: Engine,
     environ: Mapping[str, str],
     arriving: Sequence[_Arriving],
@@ -263,7 +263,7 @@ def _taken_in(
     notes: list[str] = []
     if not arriving[0].ended:
         _require_free_session(engine, outer)
-    arriving, demands = _checked(arriving, environ, accepts)
+    arriving, demands = _check_demands(arriving, environ, accepts)
     if demands is not None and not demands.needed:
         notes.append("Scripts that agents write do not run in it, since nobody agreed to them; import --trust does.")
     waits = demands is not None and bool(demands.needed)
@@ -277,16 +277,16 @@ def _taken_in(
             continue
         if one.before is not None:
             engine.files.remove(one.before, "results")
-        entered.append(_entered(engine, environ, one, place, waits=waits, keyless=bool(keyless), outer=arriving[0]))
+        entered.append(_place_files(engine, environ, one, place, waits=waits, keyless=bool(keyless), outer=arriving[0]))
     engine.store.restore(entered)
     row = engine.store.get(outer.run_id)
     if row.idempotency_key != outer.idempotency_key:
         notes.append("Another run here has its idempotency key, so it has none.")
-    asks_for = demands.lines() if demands is not None and waits else ()
+    asks_for = demands.describe_lines() if demands is not None and waits else ()
     return MovedIn(row.run_id, row.state, notes=tuple(notes), asks_for=tuple(asks_for))
 
 
-def _checked(
+def _check_demands(
     arriving: Sequence[_Arriving], environ: Mapping[str, str], accepts: Callable[[RunDemands], bool]
 ) -> tuple[Sequence[_Arriving], RunDemands | None]:
     """The runs as they may come in, and what they ask for that nobody accepted. None: nothing."""
@@ -296,14 +296,14 @@ def _checked(
         return arriving, None
     if demands.needed:
         return arriving, demands
-    return [_without_scripts(one) if one in foreign else one for one in arriving], demands
+    return [_drop_scripts(one) if one in foreign else one for one in arriving], demands
 
 
-def _without_scripts(one: _Arriving) -> _Arriving:
+def _drop_scripts(one: _Arriving) -> _Arriving:
     return replace(one, request=replace(one.request, config=without_scripts(one.request.config)))
 
 
-def _entered(
+def _place_files(
     engine: Engine,
     environ: Mapping[str, str],
     one: _Arriving,
@@ -340,7 +340,7 @@ def _arriving(engine: Engine, dispatch: Dispatch, moved: MovedRun, owner: str | 
     state = record.state if record.end is not None else moved.state
     if state not in TERMINAL_STATES:
         state = "interrupted" if record.seq else "queued"
-        request = replace(request, config=_away(request.config))
+        request = replace(request, config=_move_places(request.config))
     if owner is not None and parent is None and run.idempotency_key is not None:  # a person's begin with his name
         key = run.idempotency_key.removeprefix(f"{run.owner}\n")
         run = replace(run, idempotency_key=f"{owner}\n{key}" if owner else key)
@@ -353,14 +353,14 @@ def _arriving(engine: Engine, dispatch: Dispatch, moved: MovedRun, owner: str | 
     return _Arriving(lost, request, before, still, own)
 
 
-def _away(config: Config) -> Config:
+def _move_places(config: Config) -> Config:
     """The config as it is where the directories of this machine are not."""
     return with_places(config, lambda path: path if _is_elsewhere(path) else f"{UPLOADED}{path}")
 
 
 def _is_same_request(here: RunFiles, request: FrozenRequest) -> bool:
     with suppress(MassgenError):
-        return _away(here.read_request().config) == _away(request.config)
+        return _move_places(here.read_request().config) == _move_places(request.config)
     return False
 
 

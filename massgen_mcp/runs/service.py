@@ -30,7 +30,7 @@ from massgen_mcp.request.question import check_text
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.checks import check_action, check_mark, checked_raise
-from massgen_mcp.runs.consent import RunDemands, demands_of_run
+from massgen_mcp.runs.consent import RunDemands, read_demands
 from massgen_mcp.runs.engine import (
     Action,
     AuditEntry,
@@ -286,9 +286,9 @@ class RunService:
         return view
 
     @in_thread
-    def demands(self, run_id: str) -> RunDemands | None:
+    def read_demands(self, run_id: str) -> RunDemands | None:
         """Return what a run asks for that came from elsewhere and waits for consent; None for any other one."""
-        return demands_of_run(self._engine, self._store.get(run_id), self.environ)
+        return read_demands(self._engine, self._store.get(run_id), self.environ)
 
     async def resume(self, run_id: str, accepted: str | None = None) -> RunView:
         """Let an interrupted run go on with the keys of this process. `accepted`: the digest of what a person accepted,

@@ -16,7 +16,7 @@ from massgen_mcp.people import asking, environ_asked, owner_asking
 from massgen_mcp.request.build import RunRequest
 from massgen_mcp.request.reach import NestedRunLimits, nested_config
 from massgen_mcp.run_state.status import TERMINAL_STATES
-from massgen_mcp.runs.consent import WAITING, demands_of_run, require_consent
+from massgen_mcp.runs.consent import WAITING, read_demands, require_consent
 from massgen_mcp.runs.engine import Added, Engine, FileStore, FrozenRequest, NewRun, RunRow, SessionMoved, new_run_id
 from massgen_mcp.runs.patches.earlier_changes import with_earlier_changes
 from massgen_mcp.runs.patches.given import upload_base
@@ -148,7 +148,7 @@ class Dispatch:
         person accepted of one that waits for consent. Raises `MassgenError`.
         """
         config = view.directory.read_request().config
-        demands = demands_of_run(self._engine, view.row, self._environ)
+        demands = read_demands(self._engine, view.row, self._environ)
         if demands is not None:
             require_consent(view.row.run_id, demands, accepted)
         if self._engine.pool is None:

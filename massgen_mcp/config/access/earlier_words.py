@@ -50,12 +50,12 @@ def read_lines(lines: Sequence[str], wanted: Sequence[Permission]) -> EarlierYes
     another one.
     """
     stored = frozenset(lines)
-    found = [one for one in wanted if (line := _line_of(one)) is None or line in stored]
+    found = [one for one in wanted if (line := _write_line(one)) is None or line in stored]
     unclear = tuple(one for one in found if isinstance(one, ReadPath | WritePath) and not str(one.path).isprintable())
     return EarlierYes(tuple(one for one in found if one not in unclear), unclear)
 
 
-def _line_of(permission: Permission) -> str | None:
+def _write_line(permission: Permission) -> str | None:
     """The line of a permission that depends on the machine; None for one that the config's text decides."""
     match permission:
         case AskHost(host=host):
@@ -67,7 +67,7 @@ def _line_of(permission: Permission) -> str | None:
         case WritePath():
             return f"writes: {_quote_unprintable(str(permission.path))}"
         case StartAgentCli():
-            return f"starts: {_agent_cli_line(permission)}"
+            return f"starts: {_write_agent_cli(permission)}"
         case LoadAdapter(name=name, package=package):
             return f"starts: the adapter {name} of {package}, with all your rights"
         case StartOther(words=words):
@@ -81,7 +81,7 @@ def _line_of(permission: Permission) -> str | None:
             assert_never(permission)
 
 
-def _agent_cli_line(cli: StartAgentCli) -> str:
+def _write_agent_cli(cli: StartAgentCli) -> str:
     words = ["the agent CLI", _quote_unprintable(shlex.join(cli.command))]
     words += ["with your own login, so your subscription pays"] if cli.own_login else []
     words += [f"given {', '.join(cli.variables)}"] if cli.variables else []

@@ -68,7 +68,7 @@ class ReadPath(_Stored):
 
     @property
     def path(self) -> Path:
-        return _path_of(self.uri)
+        return _decode_path(self.uri)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class WritePath(_Stored):
 
     @property
     def path(self) -> Path:
-        return _path_of(self.uri)
+        return _decode_path(self.uri)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,12 +252,12 @@ class TakeTime(_Stored):
 
 
 Program = StartClaudeCode | StartAgentCli | LoadAdapter | StartOther
-Started = Program | RunCommands | UseNetwork | RunSetup | RunCheck | RunScripts
+Execution = Program | RunCommands | UseNetwork | RunSetup | RunCheck | RunScripts
 """What runs on this machine, and whom it may reach."""
 Setting = SetVariable | SetPrice | SendFields
 Amount = SpendMoney | SpendTokens | TakeTime
 Permission = Annotated[
-    AskHost | SendKey | ReadPath | WritePath | Started | StartServer | AskServer | Setting | Amount,
+    AskHost | SendKey | ReadPath | WritePath | Execution | StartServer | AskServer | Setting | Amount,
     Field(discriminator="kind"),
 ]
 
@@ -287,7 +287,7 @@ def describe(permission: Permission) -> str:
             return f"starts: {describe_program(permission)}"
 
 
-def describe_program(permission: Started) -> str:
+def describe_program(permission: Execution) -> str:
     """Name what is started, and where."""
     match permission:
         case StartClaudeCode(own_login=own_login):
@@ -317,14 +317,19 @@ _COMMANDS = {"agents": "agents' commands", "checks": "checks"}
 
 def describe_server(server: StartServer | AskServer) -> str:
     """Name an MCP server, the agent that has it, and the rights that it has."""
+    rights: list[str] = []
     if isinstance(server, AskServer):
-        target, rights = server.url, list[str]()
+        target = server.url
     else:
         target = shlex.join(server.command)
-        rights = [] if server.sandboxed else ["outside the sandbox, with all your rights"]
-        rights += [f"connects to {', '.join(server.network)}"] if server.network else []
-        rights += [f"reads {', '.join(server.readable)}"] if server.readable else []
-    rights += [f"is given {', '.join(server.variables)}"] if server.variables else []
+        if not server.sandboxed:
+            rights.append("outside the sandbox, with all your rights")
+        if server.network:
+            rights.append(f"connects to {', '.join(server.network)}")
+        if server.readable:
+            rights.append(f"reads {', '.join(server.readable)}")
+    if server.variables:
+        rights.append(f"is given {', '.join(server.variables)}")
     listed = f" ({'; '.join(rights)})" if rights else ""
     return on_one_line(f"{server.name} of {server.agent}: {target}{listed}")
 
@@ -345,11 +350,14 @@ def _describe_setting(setting: Setting) -> str:
 
 def _describe_agent_cli(cli: StartAgentCli) -> str:
     words = ["the agent CLI", on_one_line(shlex.join(cli.command))]
-    words += ["with your own login, so your subscription pays"] if cli.own_login else []
-    words += [f"given {', '.join(cli.variables)}"] if cli.variables else []
-    words += [] if cli.sandboxed else ["outside the sandbox, with all your rights"]
+    if cli.own_login:
+        words.append("with your own login, so your subscription pays")
+    if cli.variables:
+        words.append(f"given {', '.join(cli.variables)}")
+    if not cli.sandboxed:
+        words.append("outside the sandbox, with all your rights")
     return " ".join(words)
 
 
-def _path_of(uri: str) -> Path:
+def _decode_path(uri: str) -> Path:
     return Path(os.fsdecode(unquote_to_bytes(uri.removeprefix("file://"))))

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from massgen_mcp.changes.git import Git, GitFailed, fetch
-from massgen_mcp.changes.repository_view import open_view, origin_of
+from massgen_mcp.changes.repository_view import open_view, read_origin
 from massgen_mcp.changes.user_repository import UserRepository
 from massgen_mcp.cli.output import print_error
 from massgen_mcp.config.access.held_keys import without_keys
@@ -143,7 +143,7 @@ def _commit(git: Git, names: Sequence[str]) -> str:
 
 def _fetch_head(view: Git, user: UserRepository, pr: int) -> str:
     """Return the last commit of a pull request, as it is at `origin` now."""
-    address = origin_of(user, view)
+    address = read_origin(user, view)
     if address is None:
         raise GitFailed(f"pull request {pr} cannot be fetched: the repository has no remote `origin`")
     if (user.top / address).exists():

@@ -69,14 +69,14 @@ def is_trusted(trust: str | None, demands: RunDemands) -> bool:
 
 async def accept_demands(service: RunService, run_id: str, trust: str | None) -> str | None:
     """Return the digest of what an imported run asks for, if `--trust` or the person at the terminal accepts that."""
-    demands = await service.demands(run_id)
+    demands = await service.read_demands(run_id)
     if demands is None:
         return None
     if not is_trusted(trust, demands):
         if not on_terminal():
             return None
         print_line("It asks for what needs your consent (!):")
-        for line in demands.lines():
+        for line in demands.describe_lines():
             print_line(line)
         if not confirm("Allow this", default=False):
             return None
