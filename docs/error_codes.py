@@ -42,9 +42,9 @@ CODES: Mapping[ErrorCode, Meaning] = {
         frozenset({"start_run", "list_configs"}),
     ),
     "config_untrusted": Meaning(
-        "The config asks for what a person has to allow first.",
-        "A person runs `massgen-mcp trust PATH` ([trust](security.md#configs)).",
-        _START,
+        "The config, or an imported run, asks for what a person has to allow first.",
+        "A person runs `massgen-mcp trust PATH`, of a run `massgen-mcp resume ID` ([trust](security.md#configs)).",
+        _START | {"control_run"},
     ),
     "missing_key": Meaning(
         "The variable with the key of an agent is not set where the server runs.",

@@ -13,10 +13,11 @@ from massgen_mcp.changes.apply_records import ChangeStep, IntentPart, planned, s
 from massgen_mcp.changes.base import BaseDirectory
 from massgen_mcp.changes.choosing import Chosen, Patch, choose
 from massgen_mcp.changes.files import TreeFiles
-from massgen_mcp.changes.git import Git
+from massgen_mcp.changes.git import Git, GitFailed
 from massgen_mcp.changes.held_directory import HeldDirectory
 from massgen_mcp.changes.obstacles import Obstacle, obstacles
 from massgen_mcp.changes.repository import FileChange, PrivateRepository, TreeId
+from massgen_mcp.changes.repository_view import add_branch, check_is_writable, open_view
 from massgen_mcp.changes.user_repository import UserRepository
 from massgen_mcp.errors import MassgenError
 
@@ -139,7 +140,6 @@ def _why(reason: str) -> str:
 # what the person's own git makes.
 
 
-_UNTOUCHED = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 _CONVERTING = (b"filter", b"ident", b"working-tree-encoding")
 _ENDS_OF_LINES = (b"text", b"eol")
 _NO = (b"unspecified", b"unset")
@@ -165,14 +165,21 @@ def plan_branch(
     """
     chosen = choose(repository, patch, paths)
     user = _repository_of(patch.writable)
-    parent = _checked_out(user, name)
+    with open_view(user) as view:
+        return _plan_branch(repository, patch, chosen, user, view, name)
+
+
+def _plan_branch(
+    repository: PrivateRepository, patch: Patch, chosen: Chosen, user: UserRepository, view: Git, name: str
+) -> tuple[ApplyPlan, NewBranch]:
+    parent = _checked_out(user, view, name)
     prefixes = {os.fsencode(place.name): _prefix(user, place) for place in patch.writable}
     before, beside = _by_place(repository.files(TreeId(parent)), prefixes)
     plan = merged(repository, repository.tree_of(before), chosen)
     after = {_in_repository(path, prefixes): file for path, file in repository.files(plan.after).items()}
     files = repository.files(chosen.base)
     refused = tuple(_explained(repository, one, files, before) for one in plan.refused)
-    refused = refused or tuple(_converted(repository, user, plan, prefixes))
+    refused = refused or tuple(_converted(repository, user, view, plan, prefixes))
     return replace(plan, refused=refused), NewBranch(user, name, parent, repository.tree_of({**beside, **after}))
 
 
@@ -183,9 +190,7 @@ def make_branch(repository: PrivateRepository, branch: NewBranch, message: str) 
     when = f"{int(time.time())} +0000"
     head = f"tree {branch.tree}\nparent {branch.parent}\nauthor {_BY} {when}\ncommitter {_BY} {when}\n"
     commit, pack = repository.packed_commit(f"{head}\n{message}\n".encode(), without=branch.parent)
-    git = Git(branch.user.git_dir)
-    git.run(*_UNTOUCHED, "unpack-objects", "-q", given=pack)
-    git.run(*_UNTOUCHED, "update-ref", "-m", "massgen", f"refs/heads/{branch.name}", commit, "0" * len(commit))
+    add_branch(branch.user, branch.name, commit, pack)
     return commit
 
 
@@ -195,12 +200,15 @@ def _repository_of(places: Sequence[BaseDirectory]) -> UserRepository:
     if first is None or first.objects is None or any(one != first for one in found):
         where = ", ".join(place.path for place in places)
         raise MassgenError("invalid_action", f"a branch needs one git repository (of SHA-1) that holds all of: {where}")
+    try:
+        check_is_writable(first)
+    except GitFailed as error:
+        raise MassgenError("invalid_action", f"no branch is made: {error}; {_INSTEAD}") from error
     return first
 
 
-def _checked_out(user: UserRepository, name: str) -> str:
+def _checked_out(user: UserRepository, git: Git, name: str) -> str:
     """The commit that a branch of this name would begin at."""
-    git = Git(user.git_dir)
     if name.startswith("-") or git.outcome("check-ref-format", f"refs/heads/{name}", accepted=(0, 1))[0]:
         raise MassgenError("invalid_arguments", f"{name[:80]!r} is no name for a branch")
     wanted = f"refs/heads/{name}/"
@@ -252,12 +260,12 @@ def _plain(content: bytes) -> bytes:
 
 
 def _converted(
-    repository: PrivateRepository, user: UserRepository, plan: ApplyPlan, prefixes: Mapping[bytes, bytes]
+    repository: PrivateRepository, user: UserRepository, view: Git, plan: ApplyPlan, prefixes: Mapping[bytes, bytes]
 ) -> Iterator[Obstacle]:
     """The files whose content the repository's attributes would change on the way into a commit."""
     files = {_in_repository(one.path, prefixes): one for one in plan.changes if one.after is not None}
     asked = ("check-attr", "-z", "--stdin", *(name.decode() for name in (*_CONVERTING, *_ENDS_OF_LINES)))
-    fields = Git(user.git_dir).run(*_UNTOUCHED, *asked, given=b"\0".join(files), work_tree=user.top).split(b"\0")
+    fields = view.run(*asked, given=b"\0".join(files), work_tree=user.top).split(b"\0")
     for path, attribute, value in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
         after = files[path].after
         if value in _NO or after is None:

@@ -2,7 +2,8 @@
 that a run names by its address.
 
 No configuration, hook, filter, attribute driver, file system monitor or credential of the user, of the machine or of a
-repository takes effect, nothing is fetched but such a clone, and nothing is asked of anybody.
+repository takes effect, nothing is fetched but such a clone, and nothing is asked of anybody. One exception: `fetch`
+has the user's own access, with the settings of their account.
 """
 
 import base64
@@ -237,6 +238,47 @@ def _alternate(path: Path) -> bytes:
     if b"\n" in name or name.startswith((b'"', b"#")):
         return b""
     return name + b"\n"
+
+
+_OF_A_REPOSITORY = frozenset(
+    (
+        *("GIT_DIR", "GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_PREFIX"),
+        *("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_SHALLOW_FILE", "GIT_GRAFT_FILE"),
+        *("GIT_NAMESPACE", "GIT_EXTERNAL_DIFF", "GIT_PROTOCOL"),
+    )
+)
+"""Variables that would have git work in another repository than the private one."""
+_FETCHING = (
+    *("-c", "core.hooksPath=/dev/null", "-c", "core.alternateRefsCommand=true", "-c", "fetch.recurseSubmodules=false"),
+)
+
+
+def fetch(git: Git, address: str, refspec: str, environ: Mapping[str, str]) -> None:
+    """Fetch into the private repository with the user's own access: their global settings, SSH agent and credential
+    helpers. A repository named the address, so nothing but the usual transports is used. Raises `GitFailed`.
+    """
+    command = [program(), *_FETCHING, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--", address, refspec]
+    try:
+        subprocess.run(  # noqa: S603 - a program of our own choice, no shell
+            command,
+            cwd=git.directory,
+            env=_fetch_environ(git, environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=MAX_SECONDS,
+            check=True,
+        )
+    except subprocess.CalledProcessError as error:
+        raise GitFailed(last_line(error.stderr) or f"exit code {error.returncode}") from error
+    except subprocess.TimeoutExpired as error:
+        raise GitFailed(f"it took longer than {MAX_SECONDS:g} s") from error
+    except OSError as error:
+        raise GitFailed(f"git could not be started: {error.strerror}") from error
+
+
+def _fetch_environ(git: Git, environ: Mapping[str, str]) -> dict[str, str]:
+    own = {name: value for name, value in environ.items() if name not in _OF_A_REPOSITORY}
+    return {**own, "GIT_DIR": str(git.directory), "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh"}
 
 
 _ADDRESS = re.compile(r"(https://([A-Za-z0-9.-]+)(?::\d+)?/[^\s#?@]+)(?:#([A-Za-z0-9_][A-Za-z0-9._/-]*))?")

@@ -5,7 +5,6 @@ Its files are read; git itself never works in it, so none of its settings, hooks
 
 import os
 import re
-import shutil
 import stat
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -15,11 +14,13 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from massgen_mcp.changes.files import small_file
-from massgen_mcp.changes.git import Git
+from massgen_mcp.changes.files import MIB, small_file
+from massgen_mcp.changes.git import Git, GitFailed
 
 _SHA256 = re.compile(rb"^\s*objectformat\s*=\s*sha256\s*$", re.IGNORECASE | re.MULTILINE)
 _SUBMODULE = b"160000"
+MAX_INDEX_BYTES = 256 * MIB
+"""An index of two million files has about as much."""
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -42,10 +43,12 @@ class UserRepository:
 
     @classmethod
     def around(cls, directory: Path) -> "UserRepository | None":
-        """The repository that a directory lies in; None if it lies in none."""
+        """The repository that a directory lies in; None if it lies in none. One that another user put into a directory
+        of a third one's, such as `/tmp/.git`, is none.
+        """
         for place in (directory, *directory.parents):
             git_dir = _git_dir(place / ".git")
-            if git_dir is not None:
+            if git_dir is not None and _belongs_there(place):
                 common = git_dir
                 with suppress(OSError):
                     common = (git_dir / os.fsdecode(small_file(git_dir / "commondir")).strip()).resolve()
@@ -56,21 +59,17 @@ class UserRepository:
     def objects(self) -> Path | None:
         """Its object store, if a private repository can make use of it."""
         store = self.common_dir / "objects"
-        return store if store.is_dir() and self._object_format() == "sha1" else None
+        return store if store.is_dir() and self.object_format == "sha1" else None
 
     def tracked(self, directory: Path) -> Tracked:
         """What it tracks in a directory below its top, read from a copy of its index. Raises `GitFailed`."""
-        index = self.git_dir / "index"
-        if not index.is_file():
+        if not os.path.lexists(self.git_dir / "index"):
             return Tracked((), (), ())
         with tempfile.TemporaryDirectory(prefix="massgen-index-") as scratch:
             place = Path(scratch) / "listing.git"
             store = self.common_dir / "objects"
-            git = Git.create(place, alternates=[store], object_format=self._object_format())
-            shutil.copyfile(index, place / "index")
-            for shared in self.git_dir.glob("sharedindex.*"):
-                if stat.S_ISREG(shared.lstat().st_mode):
-                    shutil.copyfile(shared, place / shared.name)
+            git = Git.create(place, alternates=[store], object_format=self.object_format)
+            self.copy_index(place)
             listed = git.run("ls-files", "-z", "--stage", "-t")
         prefix = b"".join(part.encode("utf-8", "surrogateescape") + b"/" for part in self._path_parts(directory))
         files: dict[bytes, None] = {}
@@ -97,14 +96,48 @@ class UserRepository:
             lines += _rerooted(self.top.joinpath(*parts[:depth], ".gitignore"), parts[depth:])
         return b"".join(line + b"\n" for line in lines)
 
+    def copy_index(self, into: Path) -> None:
+        """Copy its index, in all its parts. Raises `GitFailed` for one that is too large or no regular file."""
+        for part in (self.git_dir / "index", *self.git_dir.glob("sharedindex.*")):
+            copy_file(part, into / part.name, MAX_INDEX_BYTES)
+
     def _path_parts(self, directory: Path) -> tuple[str, ...]:
         return directory.relative_to(self.top).parts
 
-    def _object_format(self) -> str:
+    @property
+    def object_format(self) -> str:
         config = b""
         with suppress(OSError):
             config = small_file(self.common_dir / "config")
         return "sha256" if _SHA256.search(config) else "sha1"
+
+
+def copy_file(source: Path, target: Path, most: int) -> None:
+    """Copy a regular file of at most so many bytes; nothing where there is none. Its place may hold
+    another thing. Raises `GitFailed`.
+    """
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    try:
+        opened = os.open(source, flags)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise GitFailed(f"{source} cannot be read: {error.strerror}") from error
+    with os.fdopen(opened, "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise GitFailed(f"{source} is no regular file")
+        if status.st_size > most:
+            raise GitFailed(f"{source} is larger than {most // MIB} MiB")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(file.read(most))
+
+
+def _belongs_there(place: Path) -> bool:
+    """Whether its `.git` is this user's, or of the user whose directory it lies in."""
+    with suppress(OSError):
+        return (place / ".git").lstat().st_uid in (os.geteuid(), place.stat().st_uid)
+    return False
 
 
 def _git_dir(found: Path) -> Path | None:

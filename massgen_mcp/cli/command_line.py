@@ -51,9 +51,20 @@ _DASHES = ("\N{EM DASH}", "\N{EN DASH}", "\N{MINUS SIGN}")
 """What an editor makes of two hyphens."""
 
 
+AS_IT_IS = "as it is"
+"""The value of `--trust` alone: accept it, whatever it is now."""
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+
 CommandArgument = tuple[tuple[str, ...], Mapping[str, Any]]
 ArgumentGroups = Mapping[str, Sequence[CommandArgument]]
 """By the heading that they have in the help; none: as argparse heads them."""
+
+
+def trust_argument(text: str) -> str:
+    """Check the value of `--trust`. Raises `ArgumentTypeError`."""
+    if text != AS_IT_IS and not _DIGEST.fullmatch(text):
+        raise argparse.ArgumentTypeError("expected sha256: and 64 hexadecimal digits, or no value")
+    return text
 
 
 def argument(*names: str, **how: Any) -> CommandArgument:  # noqa: ANN401 - as argparse

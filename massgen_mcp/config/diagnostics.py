@@ -20,9 +20,9 @@ from massgen_mcp.nearest import nearest
 _BY_KEY = {
     "api_key_env": "expected the NAME of an environment variable in capitals, never a key itself",
     "api_version": "expected v1, or a version such as 2024-10-21",
-    "base_url": "expected an http:// or https:// address without spaces or credentials: http://localhost:8000/v1",
+    "base_url": "expected an http:// or https:// address without spaces, credentials, ? or #: http://localhost:8000/v1",
     "deployment": "expected letters, digits, '_', '.' or '-', at most 64",
-    "endpoint": "expected an http:// or https:// address without spaces or credentials",
+    "endpoint": "expected an http:// or https:// address without spaces, credentials, ? or #",
     "id": "expected letters, digits, '_', '.' or '-', at most 64, beginning with a letter or digit; "
     "quotation marks are ' or \"",
 }

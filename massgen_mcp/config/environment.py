@@ -65,10 +65,11 @@ def check_address(environ: Mapping[str, str], variable: str) -> None:
             f"{variable}: an address must not hold a user name, a password or a key, since addresses are shown and "
             "kept. Put the key into its own variable; a password for an HTTP proxy belongs into HTTPS_PROXY",
         )
-    if address and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", address):
+    if address and not re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", address):
         raise MassgenError(
             "config_invalid",
-            f"{variable} holds no address: one begins with http:// or https://, such as https://host:8000/v1",
+            f"{variable} holds no address: one begins with http:// or https:// and has no ? or #, such as "
+            "https://host:8000/v1",
         )
 
 

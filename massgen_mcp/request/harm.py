@@ -2,8 +2,8 @@
 
 A config that a command finds by itself came with the directory, from whoever wrote that; one that an agent names may be
 anybody's. Both run as they are while they ask for nothing that could harm: providers at their own hosts with their own
-keys, servers of this machine without a key, reading within the project or what the call names, and no more money and
-time than the call's or the user's own limits.
+keys, model servers of this machine without a key, reading within the project or what the call names, and no more money
+and time than the call's or the user's own limits.
 """
 
 from collections import defaultdict
@@ -11,21 +11,46 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import assert_never
 
 from massgen_mcp.config.access.acceptances import user_directory
 from massgen_mcp.config.access.key_hosts import host_of, is_own_key
 from massgen_mcp.config.access.members import addresses
+from massgen_mcp.config.access.permissions import (
+    AskHost,
+    AskServer,
+    CommandPlace,
+    LoadAdapter,
+    Permission,
+    ReadPath,
+    RunCheck,
+    RunCommands,
+    RunScripts,
+    RunSetup,
+    SendFields,
+    SendKey,
+    SetPrice,
+    SetVariable,
+    SpendMoney,
+    SpendTokens,
+    StartAgentCli,
+    StartClaudeCode,
+    StartOther,
+    StartServer,
+    TakeTime,
+    UseNetwork,
+    WritePath,
+)
 from massgen_mcp.config.adjusted import RequestedLimits, with_limits
-from massgen_mcp.config.diagnostics import on_one_line
 from massgen_mcp.config.examples import example_name
 from massgen_mcp.config.loader import config_places, is_team, load_config
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.orchestrator import BudgetConfig, ContextPath, TimeoutSettings
 from massgen_mcp.config.providers.addresses import is_loopback
-from massgen_mcp.config.providers.catalog import operators_rows, owner_of
+from massgen_mcp.config.providers.catalog import is_usual_server, operators_rows, owner_of
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import Decide
-from massgen_mcp.request.reach import KEY, NETWORK, READS, SANDBOX, SCRIPTS, WRITES, Reach, check_in
+from massgen_mcp.request.reach import Reach
 
 AZURE = "azure_openai"
 
@@ -64,26 +89,37 @@ def harmful(
     project: Path,
     granted: Granted,
     readable: Sequence[Path] = (),
-) -> tuple[str, ...]:
-    """What a config that nobody vouches for asks for and may not have unasked, in the words of `Reach.demands`.
-    `readable`: the directories that it may read besides those that are granted.
+) -> tuple[Permission, ...]:
+    """Return what a config that nobody vouches for asks for and may not have unasked. `readable`: the directories that
+    it may read besides those that are granted.
     """
-    harmless = {*_known_hosts(config, reach, environ)}
-    harmless |= {f"{READS}{on_one_line(one)}" for one in reach.reads if _within(one, (*readable, *granted.readable))}
-    harmless |= {f"{WRITES}{on_one_line(one)}" for one in reach.writes if _within(one, granted.writable)}
-    harmless |= {f"starts: {check_in(command)}" for command in granted.checks}
-    harmless |= {f"starts: {SCRIPTS}{SANDBOX}"} if granted.scripts else set()
-    asked = (granted.limits.max_usd or 0, 0, granted.limits.max_seconds or 0)
-    limited = with_limits(config, granted.limits)
-    amounts = zip(
-        reach.amounts(),
-        _amounts(limited.budget, limited.timeout_settings),
-        _amounts(*_own_limits(project, environ)),
-        asked,
-        strict=True,
-    )
-    harmless |= {line for line, value, own, calls in amounts if value <= max(own, calls)}
-    return tuple(line for line in reach.demands() if line not in harmless)
+    may_read = (*readable, *granted.readable)
+    known = _known_hosts(config, reach, environ)
+    usual = _usual_amounts(config, environ, project, granted)
+
+    def is_harmless(one: Permission) -> bool:
+        match one:
+            case AskHost() | SendKey():
+                return one in known
+            case ReadPath():
+                return _within(one.path, may_read)
+            case WritePath():
+                return _within(one.path, granted.writable)
+            case RunCheck(command=command, place=place):
+                return place == CommandPlace() and command in granted.checks
+            case RunScripts(place=place):
+                return place == CommandPlace() and granted.scripts
+            case SpendMoney() | SpendTokens() | TakeTime():
+                return one in usual
+            case (
+                StartClaudeCode() | StartAgentCli() | LoadAdapter() | StartOther() | RunCommands() | UseNetwork()
+                | RunSetup() | StartServer() | AskServer() | SetVariable() | SetPrice() | SendFields()
+            ):  # fmt: skip
+                return False
+            case _:
+                assert_never(one)
+
+    return tuple(one for one in reach.permissions if not is_harmless(one))
 
 
 def vouched_for(named: Path, environ: Mapping[str, str]) -> bool:
@@ -98,45 +134,73 @@ def outside(reach: Reach, project: Path) -> tuple[Path, ...]:
     return tuple(path for path in paths if not path.is_relative_to(project))
 
 
-def beyond(reach: Reach, granted: Granted) -> tuple[str, ...]:
-    """What an agent may not have of a config that is vouched for: paths that are not below those that may be read or
-    written, MCP servers, and what commands may reach over the network, in the words of `Reach.demands`.
+def beyond(reach: Reach, granted: Granted) -> tuple[Permission, ...]:
+    """Return what an agent may not have of a config that is vouched for: paths that are not below those that may be
+    read or written, MCP servers, what commands may reach over the network, and programs with all the user's rights.
     """
-    reads = (path for path in reach.reads if not _within(path, granted.readable))
-    writes = (path for path in reach.writes if not _within(path, granted.writable))
-    return (
-        *(f"{READS}{on_one_line(path)}" for path in reads),
-        *(f"{WRITES}{on_one_line(path)}" for path in writes),
-        *(f"starts: {command}" for command in reach.commands if NETWORK in command),
-        *reach.server_demands(),
-    )
+
+    def is_allowed(one: Permission) -> bool:
+        match one:
+            case ReadPath():
+                return _within(one.path, granted.readable)
+            case WritePath():
+                return _within(one.path, granted.writable)
+            case StartServer() | AskServer() | UseNetwork() | LoadAdapter() | StartOther():
+                return False
+            case StartAgentCli(sandboxed=sandboxed):
+                return sandboxed
+            case (
+                AskHost() | SendKey() | StartClaudeCode() | RunCommands() | RunSetup() | RunCheck() | RunScripts()
+                | SetVariable() | SetPrice() | SendFields() | SpendMoney() | SpendTokens() | TakeTime()
+            ):  # fmt: skip
+                return True
+            case _:
+                assert_never(one)
+
+    return tuple(one for one in reach.permissions if not is_allowed(one))
 
 
 def _within(path: Path, directories: Sequence[Path]) -> bool:
     return any(path.is_relative_to(one) for one in directories)
 
 
-def _known_hosts(config: Config, reach: Reach, environ: Mapping[str, str]) -> set[str]:
+def _known_hosts(config: Config, reach: Reach, environ: Mapping[str, str]) -> frozenset[Permission]:
     """The hosts that may be asked, and their own keys: a host only if that holds for every address there is at it."""
-    known: defaultdict[str, list[str]] = defaultdict(list)
+    urls_of: defaultdict[str, list[str]] = defaultdict(list)
     for url in addresses((agent.backend for agent in config.agents), environ):
-        known[host_of(url)].append(url)
-    hosts = {host for host, urls in known.items() if all(_is_known(url, environ) for url in urls)}
-    keys = [pair for pair in reach.keys if all(is_own_key(pair.key, url, environ) for url in known[pair.host])]
-    return {*(f"host: {host}" for host in hosts), *(f"{KEY}{pair.key} to {pair.host}" for pair in keys)}
+        urls_of[host_of(url)].append(url)
+    hosts = [host for host, urls in urls_of.items() if all(_is_known(url, environ) for url in urls)]
+    keys = [pair for pair in reach.keys if all(is_own_key(pair.key, url, environ) for url in urls_of[pair.host])]
+    return frozenset((*map(AskHost, hosts), *(SendKey(pair.key, pair.host) for pair in keys)))
 
 
 def _is_known(url: str, environ: Mapping[str, str]) -> bool:
     """Not so somebody's resource at Azure: its host is the provider's, what stands behind it anybody's."""
-    if is_loopback(url) or operators_rows(url, environ):
+    if operators_rows(url, environ):
         return True
+    if is_loopback(url):
+        return is_usual_server(url)
     owner = owner_of(url)
     return owner is not None and owner.type != AZURE
 
 
-def _amounts(budget: BudgetConfig, timeouts: TimeoutSettings) -> tuple[float, float, float]:
-    """Money, tokens and time, as `Reach.amounts` names them."""
-    return budget.max_usd, budget.max_tokens, timeouts.orchestrator_timeout_seconds
+def _usual_amounts(
+    config: Config, environ: Mapping[str, str], project: Path, granted: Granted
+) -> frozenset[Permission]:
+    """Return the config's amounts that exceed neither the user's own limits nor those of the call."""
+    limited, asked = with_limits(config, granted.limits), granted.limits
+    own_budget, own_timeouts = _own_limits(project, environ)
+    seconds = config.timeout_settings.orchestrator_timeout_seconds
+    usual: list[Permission] = []
+    if limited.budget.max_usd <= max(own_budget.max_usd, asked.max_usd or 0):
+        usual.append(SpendMoney(config.budget.max_usd))
+    if limited.budget.max_tokens <= own_budget.max_tokens:
+        usual.append(SpendTokens(config.budget.max_tokens))
+    if limited.timeout_settings.orchestrator_timeout_seconds <= max(
+        own_timeouts.orchestrator_timeout_seconds, asked.max_seconds or 0
+    ):
+        usual.append(TakeTime(seconds))
+    return frozenset(usual)
 
 
 def _own_limits(project: Path, environ: Mapping[str, str]) -> tuple[BudgetConfig, TimeoutSettings]:

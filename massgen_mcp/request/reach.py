@@ -4,7 +4,8 @@ what a run may be that is started inside another one, which reaches, spends and 
 A function of the config, the environment and the project's directory. Must not judge it.
 """
 
-import shlex
+import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,77 +13,75 @@ from typing import assert_never
 
 from massgen_mcp.config.access import members
 from massgen_mcp.config.access.acceptances import Pair
+from massgen_mcp.config.access.permissions import (
+    AskHost,
+    AskServer,
+    CommandPlace,
+    Execution,
+    Permission,
+    ReadPath,
+    RunCheck,
+    RunCommands,
+    RunScripts,
+    RunSetup,
+    SendFields,
+    SendKey,
+    SetPrice,
+    SetVariable,
+    SpendMoney,
+    SpendTokens,
+    StartServer,
+    TakeTime,
+    UseNetwork,
+    WritePath,
+    describe,
+    describe_program,
+    describe_server,
+)
 from massgen_mcp.config.adjusted import rechecked, without_caller, without_scripts
 from massgen_mcp.config.diagnostics import on_one_line
 from massgen_mcp.config.environment import variables_in
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.common import ListedBackendConfig
-from massgen_mcp.config.models.config import Config, HttpMcpServer, StdioServer
+from massgen_mcp.config.models.config import AgentSettings, Config, HttpMcpServer, StdioServer
 from massgen_mcp.config.models.http_backends import HttpBackendConfig
 from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.errors import MassgenError
 
-SETS = "sets: "
-
-KEY = "key: "
-READS = "reads: "
-WRITES = "writes: "
-COMMANDS = "agents' commands in "
-CHECKS = "checks in "
-SCRIPTS = "scripts that agents write, in "
-NETWORK = "that may reach "
-SANDBOX = "a sandbox"
-
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Each without repetitions, in the order of the agents. Paths are absolute and free of links."""
+    """Everything that a config may do, without repetitions: hosts, keys, paths, programs, servers, settings, amounts,
+    each in the order of the agents.
+    """
 
-    hosts: tuple[str, ...]
-    keys: tuple[Pair, ...]
-    """Variables, by name, and the hosts that their values are sent to."""
-    reads: tuple[Path, ...]
-    writes: tuple[Path, ...]
-    commands: tuple[str, ...]
-    scripts: tuple[str, ...]
-    """Where scripts of agents run that the run can do without; where it cannot, `commands` says so."""
-    servers: tuple[str, ...]
-    """MCP servers: what is started or asked, and the variables, by name, that it is given."""
-    settings: tuple[str, ...]
-    """What else a stranger could do harm with."""
-    max_usd: float
-    max_tokens: int
-    max_seconds: float
+    permissions: tuple[Permission, ...]
 
-    def demands(self) -> tuple[str, ...]:
-        """Every part of it in words, one line each, as a person accepts it."""
-        return (
-            *(f"host: {host}" for host in self.hosts),
-            *(f"{KEY}{pair.key} to {pair.host}" for pair in self.keys),
-            *(f"{READS}{on_one_line(path)}" for path in self.reads),
-            *(f"{WRITES}{on_one_line(path)}" for path in self.writes),
-            *(f"starts: {command}" for command in self.commands),
-            *self.spared(),
-            *self.server_demands(),
-            *(f"sets: {setting}" for setting in self.settings),
-            *self.amounts(),
-        )
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return tuple(one.host for one in self.permissions if isinstance(one, AskHost))
 
-    def spared(self) -> tuple[str, ...]:
-        """The part of the demands that the run can do without."""
-        return tuple(f"starts: {line}" for line in self.scripts)
+    @property
+    def keys(self) -> tuple[Pair, ...]:
+        """Variables, by name, and the hosts that their values are sent to."""
+        return tuple(Pair(key=one.key, host=one.host) for one in self.permissions if isinstance(one, SendKey))
 
-    def amounts(self) -> tuple[str, ...]:
-        """The part of the demands that money, tokens and time are."""
-        return (
-            f"spends: up to {self.max_usd:g} US dollars",
-            f"spends: up to {self.max_tokens} tokens",
-            f"takes: up to {self.max_seconds:g} seconds",
-        )
+    @property
+    def reads(self) -> tuple[Path, ...]:
+        return tuple(one.path for one in self.permissions if isinstance(one, ReadPath))
 
-    def server_demands(self) -> tuple[str, ...]:
-        """The part of the demands that the MCP servers are."""
-        return tuple(f"MCP server: {server}" for server in self.servers)
+    @property
+    def writes(self) -> tuple[Path, ...]:
+        return tuple(one.path for one in self.permissions if isinstance(one, WritePath))
+
+    @property
+    def optional_scripts(self) -> tuple[RunScripts, ...]:
+        """The permissions that the run can do without."""
+        return tuple(one for one in self.permissions if isinstance(one, RunScripts) and one.optional)
+
+    def lines(self) -> tuple[str, ...]:
+        """Describe every permission, one line each, as a person accepts it."""
+        return tuple(map(describe, self.permissions))
 
     def __str__(self) -> str:
         """On one line, what people want to know before the first call: hosts, keys by name, writable paths."""
@@ -90,8 +89,10 @@ class Reach:
             "hosts": self.hosts,
             "keys": dict.fromkeys(pair.key for pair in self.keys),
             "writes": map(on_one_line, self.writes),
-            "starts": self.commands,
-            "MCP servers": self.servers,
+            "starts": (describe_program(one) for one in self.permissions if isinstance(one, Execution)),
+            "MCP servers": (
+                describe_server(one) for one in self.permissions if isinstance(one, StartServer | AskServer)
+            ),
         }
         parts_with_names = [f"{name} {', '.join(listed)}" for name, values in parts.items() if (listed := [*values])]
         return "; ".join(parts_with_names) or "no hosts, no keys, writes nothing of yours"
@@ -100,30 +101,42 @@ class Reach:
 def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach:
     """What a run of this config reaches. `project` is what relative paths start from."""
     backends = [agent.backend for agent in config.agents]
-    orchestrator = config.orchestrator
-    contexts = orchestrator.context_paths if orchestrator.enable_filesystem else ()
-    reads = [(project / context.path).resolve() for context in contexts]
-    writes = [(project / context.path).resolve() for context in contexts if context.permission == "write"]
-    reads += [Path(tool.path).resolve() for agent in config.agents for tool in agent.custom_tools]
+    found: list[Permission] = [AskHost(host) for backend in backends for host in members.hosts(backend, environ)]
+    found += [SendKey(pair.key, pair.host) for backend in backends for pair in members.keys(backend, environ)]
+    found += [ReadPath(path.as_uri()) for path in _read_paths(config, project)]
+    contexts = _context_paths(config)
+    found += [WritePath((project / one.path).resolve().as_uri()) for one in contexts if one.permission == "write"]
+    found += [program for backend in backends for program in members.start_permissions(backend)]
+    found += _command_permissions(config)
+    found += _script_permissions(config)
+    found += [_server_permission(agent, name) for agent in config.agents for name in agent.mcp_servers]
+    found += _setting_permissions(config, environ)
+    found += [
+        SpendMoney(config.budget.max_usd),
+        SpendTokens(config.budget.max_tokens),
+        TakeTime(config.timeout_settings.orchestrator_timeout_seconds),
+    ]
+    return Reach(tuple(dict.fromkeys(found)))
+
+
+def _context_paths(config: Config) -> Sequence[ContextPath]:
+    return config.orchestrator.context_paths if config.orchestrator.enable_filesystem else ()
+
+
+def _read_paths(config: Config, project: Path) -> Iterator[Path]:
+    """Absolute, and free of links."""
+    for context in _context_paths(config):
+        yield (project / context.path).resolve()
+    for agent in config.agents:
+        yield from (Path(tool.path).resolve() for tool in agent.custom_tools)
     for commands in _all_commands(config):
-        reads += [Path(path).resolve() for path in commands.readable]
-        reads += [Path(commands.image_archive).resolve()] if commands.image_archive else []
-    if orchestrator.coordination.use_skills:
-        skills = (project / orchestrator.coordination.skills_directory).resolve()
-        reads += [skills] if skills.is_dir() else []
-    return Reach(
-        hosts=tuple(dict.fromkeys(host for backend in backends for host in members.hosts(backend, environ))),
-        keys=tuple(dict.fromkeys(pair for backend in backends for pair in members.keys(backend, environ))),
-        reads=tuple(dict.fromkeys(reads)),
-        writes=tuple(dict.fromkeys(writes)),
-        commands=tuple(_commands(config)),
-        scripts=tuple(_scripts(config, wanted=False)),
-        servers=tuple(dict.fromkeys(_servers(config))),
-        settings=tuple(_settings(config, environ)),
-        max_usd=config.budget.max_usd,
-        max_tokens=config.budget.max_tokens,
-        max_seconds=config.timeout_settings.orchestrator_timeout_seconds,
-    )
+        yield from (Path(path).resolve() for path in commands.readable)
+        if commands.image_archive:
+            yield Path(commands.image_archive).resolve()
+    coordination = config.orchestrator.coordination
+    skills = (project / coordination.skills_directory).resolve() if coordination.use_skills else None
+    if skills is not None and skills.is_dir():
+        yield skills
 
 
 def _all_commands(config: Config) -> tuple[CommandsConfig, ...]:
@@ -131,41 +144,40 @@ def _all_commands(config: Config) -> tuple[CommandsConfig, ...]:
     return (*config.all_commands, config.orchestrator.commands)
 
 
-def _servers(config: Config) -> Iterator[str]:
-    for agent in config.agents:
-        for name, server in agent.mcp_servers.items():
-            match server:
-                case StdioServer():
-                    values, what = server.env, shlex.join([server.command, *server.args])
-                    where = [] if server.sandbox else ["outside the sandbox, with all your rights"]
-                    where += [f"connects to {', '.join(server.network)}"] if server.network else []
-                    where += [f"reads {', '.join(server.readable)}"] if server.readable else []
-                case HttpMcpServer():
-                    values, what, where = server.headers, server.url, []
-                case _:
-                    assert_never(server)
-            given = variables_in(values.values())
-            where += [f"is given {', '.join(given)}"] if given else []
-            places = f" ({'; '.join(where)})" if where else ""
-            yield on_one_line(f"{name} of {agent.id}: {what}{places}")
+def _server_permission(agent: AgentSettings, name: str) -> StartServer | AskServer:
+    server = agent.mcp_servers[name]
+    match server:
+        case StdioServer():
+            return StartServer(
+                agent=agent.id,
+                name=name,
+                command=(server.command, *server.args),
+                sandboxed=server.sandbox,
+                network=server.network,
+                readable=server.readable,
+                variables=variables_in(server.env.values()),
+                environment=_digest(server.env),
+            )
+        case HttpMcpServer():
+            variables = variables_in(server.headers.values())
+            return AskServer(agent.id, name, server.url, variables, _digest(server.headers))
+        case _:
+            assert_never(server)
 
 
-def _commands(config: Config) -> Iterator[str]:
-    yield from dict.fromkeys(line for agent in config.agents for line in members.starts(agent.backend))
-    commands_named = [
-        line
-        for commands in config.all_commands
-        for line in (f"{COMMANDS}{_where(commands)}", *_reaches(COMMANDS, commands))
-    ]
+def _command_permissions(config: Config) -> Iterator[Permission]:
     commands, checks = config.orchestrator.commands, config.orchestrator.checks
-    if setup := config.orchestrator.setup:
-        commands_named.append(f"the setup {on_one_line(setup)} in {_where(commands)}")
-    commands_named += [check_in(command, _where(commands)) for command in checks]
-    commands_named += _scripts(config, wanted=True)
-    if not checks and not commands.enabled and _where(commands) != SANDBOX:
-        commands_named.append(f"{CHECKS}{_where(commands)}")
-    commands_named += list(_reaches(CHECKS, commands)) if checks or not commands.enabled else []
-    yield from dict.fromkeys(commands_named)
+    for enabled in config.all_commands:
+        yield RunCommands("agents", _place_of(enabled))
+        yield from (UseNetwork("agents", _place_of(enabled), endpoint) for endpoint in _endpoints(enabled))
+    place = _place_of(commands)
+    if config.orchestrator.setup:
+        yield RunSetup(config.orchestrator.setup, place)
+    yield from (RunCheck(command, place) for command in checks)
+    if not checks and not commands.enabled and place != CommandPlace():
+        yield RunCommands("checks", place)
+    if checks or not commands.enabled:
+        yield from (UseNetwork("checks", place, endpoint) for endpoint in _endpoints(commands))
 
 
 def scripts_may_run(config: Config) -> bool:
@@ -178,50 +190,44 @@ def scripts_may_run(config: Config) -> bool:
     )
 
 
-def _scripts(config: Config, *, wanted: bool) -> Iterator[str]:
-    """How `Reach` names them. `wanted`: the config asks for them, and does not only take them where they may run.
-    Agents' commands are as much.
-    """
+def _script_permissions(config: Config) -> Iterator[RunScripts]:
+    """Optional where the config takes scripts only where they may run. Agents' commands are as much."""
     orchestrator = config.orchestrator
     asked_for = orchestrator.decide == "checks" or orchestrator.refute or orchestrator.write_check
-    if scripts_may_run(config) and not orchestrator.commands.enabled and wanted == asked_for:
-        yield f"{SCRIPTS}{_where(orchestrator.commands)}"
+    if scripts_may_run(config) and not orchestrator.commands.enabled:
+        yield RunScripts(_place_of(orchestrator.commands), optional=not asked_for)
 
 
-def check_in(command: str, where: str = SANDBOX) -> str:
-    """How `Reach.commands` names a check."""
-    return f"the check {on_one_line(command)} in {where}"
+def _endpoints(commands: CommandsConfig) -> tuple[str | None, ...]:
+    return (*commands.network, *((None,) if commands.open_network else ()))
 
 
-def _reaches(whose: str, commands: CommandsConfig) -> Iterator[str]:
-    where = _where(commands)
-    yield from (f"{whose}{where} {NETWORK}{endpoint}" for endpoint in commands.network)
-    if commands.open_network:
-        yield f"{whose}{where} {NETWORK}every host"
+def _place_of(commands: CommandsConfig) -> CommandPlace:
+    match commands.sandbox:
+        case "docker" | "podman" as container:
+            return CommandPlace(container, commands.image, commands.image_archive)
+        case "auto" | "bubblewrap" | "sandlock" | "sandbox-exec":
+            return CommandPlace(None, commands.image, commands.image_archive)
 
 
-def _where(commands: CommandsConfig) -> str:
-    image = f" of the image {on_one_line(commands.image)}" if commands.image else ""
-    where = f"a {commands.sandbox} container{image}" if commands.in_container else SANDBOX
-    if commands.image_archive:
-        where += f" with the programs of {on_one_line(commands.image_archive)}"
-    return where
+def _digest(values: object) -> str:
+    text = json.dumps(values, sort_keys=True, default=str)
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def _settings(config: Config, environ: Mapping[str, str]) -> Iterator[str]:
-    variables = (variable for commands in _all_commands(config) for variable in commands.env.items())
-    yield from (on_one_line(f"{name}={value} for commands and checks") for name, value in dict.fromkeys(variables))
+def _setting_permissions(config: Config, environ: Mapping[str, str]) -> Iterator[Permission]:
+    for commands in _all_commands(config):
+        yield from (SetVariable(name, value) for name, value in commands.env.items())
     for agent in config.agents:
         backend = agent.backend
         if members.destination(backend, environ) is None:
             continue  # it calls nobody
         if isinstance(backend, ListedBackendConfig) and backend.price_as is not None:
-            yield f"{agent.id}: the prices of {backend.price_as}, by which the money limit counts"
+            yield SetPrice(agent.id, backend.price_as, "")
         if backend.price is not None:
-            yield f"{agent.id}: a price of its own, by which the money limit counts"
+            yield SetPrice(agent.id, None, _digest(backend.price.model_dump(mode="json")))
         if isinstance(backend, HttpBackendConfig) and backend.extra_body:
-            names = ", ".join(sorted(backend.extra_body))
-            yield f"{agent.id}: further fields of its requests ({on_one_line(names)})"
+            yield SendFields(agent.id, tuple(sorted(backend.extra_body)), _digest(backend.extra_body))
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +250,9 @@ def nested_config(
     """
     config = outer if own is None else own
     root = Path("/")
-    if reach_of(config, environ, root).scripts and not (scripts_may_run(outer) or outer.orchestrator.commands.enabled):
+    if reach_of(config, environ, root).optional_scripts and not (
+        scripts_may_run(outer) or outer.orchestrator.commands.enabled
+    ):
         config = without_scripts(config)
     config = config.model_copy(
         update={
@@ -270,7 +278,8 @@ def nested_config(
     if beyond:
         raise MassgenError(
             "nesting_refused",
-            f"a run inside another one reaches no more than that one does; this team also asks for {'; '.join(beyond)}",
+            "a run inside another one reaches no more than that one does; this team also asks for "
+            + "; ".join(map(describe, beyond)),
         )
     return config
 
@@ -281,14 +290,22 @@ def _read_by_both(outer: Config, own: Config | None) -> tuple[ContextPath, ...]:
     return tuple(ContextPath(path=path) for path in dict.fromkeys(paths)) if files else ()
 
 
-def _beyond(outer: Reach, inner: Reach, granted: Sequence[Path], *, of_itself: bool) -> list[str]:
-    """What the inner run reaches and the outer one does not, in the words of `Reach.demands`. A setting of another team
-    is never the same one, whatever it is called.
-    """
+def _beyond(outer: Reach, inner: Reach, granted: Sequence[Path], *, of_itself: bool) -> tuple[Permission, ...]:
+    """Return what the inner run may do and the outer one may not. A setting of another team is never the same one."""
     may_read = (*outer.reads, *granted)
-    readable = {
-        f"reads: {on_one_line(path)}" for path in inner.reads if any(path.is_relative_to(one) for one in may_read)
-    }
-    within = readable | {line for line in outer.demands() if of_itself or not line.startswith(SETS)}
-    within |= {*inner.spared()}
-    return [line for line in inner.demands() if line not in within and line not in inner.amounts()]
+    allowed = frozenset(outer.permissions)
+
+    def is_allowed(one: Permission) -> bool:
+        match one:
+            case ReadPath():
+                return any(one.path.is_relative_to(path) for path in may_read)
+            case SetVariable() | SetPrice() | SendFields():
+                return of_itself and one in allowed
+            case SpendMoney() | SpendTokens() | TakeTime():
+                return True  # within the bounds
+            case RunScripts(place=place):
+                return one.optional or not allowed.isdisjoint(RunScripts(place, optional) for optional in (True, False))
+            case _:
+                return one in allowed
+
+    return tuple(one for one in inner.permissions if not is_allowed(one))

@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Literal, assert_never
 
 from massgen_mcp.config.access.acceptances import PAIRS_VARIABLE, Acceptance, accept, acceptance_of
+from massgen_mcp.config.access.earlier_words import EarlierYes, read_lines
+from massgen_mcp.config.access.permissions import Permission, ReadPath, SendKey, WritePath, describe
 from massgen_mcp.config.diagnostics import on_one_line, show_name
 from massgen_mcp.config.loader import config_path, config_places, parse_text, read_config_at, refused_keys
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import ErrorCode, MassgenError
 from massgen_mcp.request.harm import Granted, beyond, harmful, outside, vouched_for
-from massgen_mcp.request.reach import KEY, READS, WRITES, Reach, reach_of
+from massgen_mcp.request.reach import Reach, reach_of
 
 MAX_SKILL_FILES = 10_000
 """Files and directories."""
@@ -147,7 +149,7 @@ def remember(file: ConfigFile, digest: str, environ: Mapping[str, str]) -> Accep
     acceptance = Acceptance(
         path=str(file.path),
         digest=digest,
-        demands=file.reach.demands(),
+        permissions=file.reach.permissions,
         pairs=refused_keys(file.config, environ),
     )
     accept(acceptance, environ)
@@ -160,8 +162,8 @@ class Trusted:
 
     environ: Mapping[str, str]
     """It differs from the caller's by the pairs that were accepted for this call alone."""
-    without: tuple[str, ...] = ()
-    """What it asks for, can do without, and nobody agreed to, in the words of `Reach.demands`."""
+    without: tuple[Permission, ...] = ()
+    """What it asks for, can do without, and has no consent."""
 
 
 def require_trust(
@@ -171,16 +173,16 @@ def require_trust(
     demands = _demands(file, origin, environ, granted)
     if origin == "found" and outside(file.reach, file.project):
         raise _reaches_out(file, demands, consent)
-    without = tuple(line for line in file.reach.spared() if line in demands)
-    needed = {*demands}.difference(without)
+    optional = tuple(one for one in file.reach.optional_scripts if one in demands)
+    needed = frozenset(demands).difference(optional)
     known = acceptance_of(file.path, environ) if demands else None
     try:
         digest = file.digest() if demands else ""
     except MassgenError as error:
         if not needed:
-            return Trusted(environ, without)
+            return Trusted(environ, optional)
         raise _trust_error(file, origin, demands, known, f"It cannot be accepted as it is: {error}") from error
-    accepted = set(known.demands) if known is not None and known.digest == digest else set[str]()
+    accepted = frozenset(_earlier_yes(file, known).accepted if known is not None and known.digest == digest else ())
     if accepted.issuperset(demands):
         return Trusted(environ)
     enough = accepted.issuperset(needed)
@@ -188,11 +190,18 @@ def require_trust(
     if given is not None:
         return Trusted(given)
     if enough:
-        return Trusted(environ, without)
+        return Trusted(environ, optional)
     ways = _ways(file, digest, demands, consent)
     if consent.digest is not None:
         ways = f"Its digest is {digest}, not the one that --trust names."
     raise _trust_error(file, origin, demands, known, ways)
+
+
+def _earlier_yes(file: ConfigFile, known: Acceptance) -> EarlierYes:
+    """Return the permissions that a stored acceptance names, whichever version stored it."""
+    if known.permissions is None:
+        return read_lines(known.demands, file.reach.permissions)
+    return EarlierYes(known.permissions, ())
 
 
 def _consented(
@@ -200,7 +209,7 @@ def _consented(
     digest: str,
     environ: Mapping[str, str],
     consent: Consent,
-    demands: Sequence[str],
+    demands: Sequence[Permission],
     known: Acceptance | None,
 ) -> Mapping[str, str] | None:
     """The environment for the run, if somebody says yes to all that the config asks for now."""
@@ -218,20 +227,30 @@ def new_since(file: ConfigFile, known: Acceptance | None) -> list[str]:
     """Lines for a person who accepted this config before: what of it is new since then. None for who did not."""
     if known is None:
         return []
-    new = [f"  + {line}" for line in file.reach.demands() if line not in known.demands]
+    earlier = _earlier_yes(file, known)
+    new = [f"  + {describe(one)}" for one in file.reach.permissions if one not in earlier.accepted]
     then = f"since it was accepted on {time.strftime('%Y-%m-%d', time.localtime(known.accepted))}"
-    return [f"New {then}:", *new] if new else [f"It asks for nothing new {then}; its text or its skills changed."]
+    if not new:
+        return [f"It asks for nothing new {then}; its text or its skills changed."]
+    lines = [f"New {then}:", *new]
+    if earlier.unclear:
+        paths = ", ".join(on_one_line(one.path) for one in earlier.unclear if isinstance(one, ReadPath | WritePath))
+        lines.append(
+            f"You are asked once more about {paths}: an earlier version of massgen stored the words of that question, "
+            "and they fit more than one path."
+        )
+    return lines
 
 
-def _question(file: ConfigFile, demands: Sequence[str], known: Acceptance | None) -> str:
+def _question(file: ConfigFile, demands: Sequence[Permission], known: Acceptance | None) -> str:
     """What a person reads before saying yes or no."""
     asks = "asks for" if known is None else "is not what you accepted, and asks for"
     first = f"{on_one_line(file.path)} {asks} what needs your consent:"
     return "\n".join([first, *_demand_lines(file, demands), *new_since(file, known)])
 
 
-def _demands(file: ConfigFile, origin: Origin, environ: Mapping[str, str], granted: Granted) -> tuple[str, ...]:
-    keys = [f"{KEY}{pair.key} to {pair.host}" for pair in refused_keys(file.config, environ)]
+def _demands(file: ConfigFile, origin: Origin, environ: Mapping[str, str], granted: Granted) -> tuple[Permission, ...]:
+    keys = [SendKey(pair.key, pair.host) for pair in refused_keys(file.config, environ)]
     match origin:
         case "found":
             others = harmful(file.config, file.reach, environ, file.project, granted, (file.project,))
@@ -246,7 +265,7 @@ def _demands(file: ConfigFile, origin: Origin, environ: Mapping[str, str], grant
     return tuple(dict.fromkeys((*others, *keys)))
 
 
-def _reaches_out(file: ConfigFile, demands: Sequence[str], consent: Consent) -> MassgenError:
+def _reaches_out(file: ConfigFile, demands: Sequence[Permission], consent: Consent) -> MassgenError:
     path = _quoted(file.path)
     if consent.options:
         way = f"--config {path}"
@@ -263,15 +282,15 @@ def _reaches_out(file: ConfigFile, demands: Sequence[str], consent: Consent) -> 
     )
 
 
-def _demand_lines(file: ConfigFile, demands: Sequence[str]) -> list[str]:
+def _demand_lines(file: ConfigFile, demands: Sequence[Permission]) -> list[str]:
     """Everything that the config asks for; what needs a yes is marked."""
-    return [f"  {'!' if line in demands else ' '} {line}" for line in file.reach.demands()]
+    return [f"  {'!' if one in demands else ' '} {describe(one)}" for one in file.reach.permissions]
 
 
-def _ways(file: ConfigFile, digest: str, demands: Sequence[str], consent: Consent) -> str:
+def _ways(file: ConfigFile, digest: str, demands: Sequence[Permission], consent: Consent) -> str:
     by_option = f", with --trust, or in CI with --trust={digest}" if consent.options else ""
     ways = f"Accept it as it is now with `massgen-mcp trust {_quoted(file.path)}`{by_option}."
-    if consent.grants_paths and all(line.startswith((READS, WRITES)) for line in demands):
+    if consent.grants_paths and all(isinstance(one, ReadPath | WritePath) for one in demands):
         ways += " Or name these paths in `context_paths` of the call, with permission write where they are written."
     return ways
 
@@ -282,7 +301,7 @@ def _quoted(path: Path) -> str:
 
 
 def _trust_error(
-    file: ConfigFile, origin: Origin, demands: Sequence[str], known: Acceptance | None, ways: str
+    file: ConfigFile, origin: Origin, demands: Sequence[Permission], known: Acceptance | None, ways: str
 ) -> MassgenError:
     code: ErrorCode = "config_untrusted"
     listed = _demand_lines(file, demands)
@@ -290,7 +309,7 @@ def _trust_error(
         case "found":
             what = "came with this directory"
         case "agent":
-            what, listed = "was named by an agent", [f"  ! {line}" for line in demands]
+            what, listed = "was named by an agent", [f"  ! {describe(one)}" for one in demands]
         case "person":
             code, what = "key_refused", "sends a key to a host that is not its own"
         case _:

@@ -14,13 +14,14 @@ from pathlib import Path
 from massgen_mcp.changes.git import GitFailed, is_address
 from massgen_mcp.changes.run_changes import RunChanges
 from massgen_mcp.config.access.held_keys import redactor_for
-from massgen_mcp.config.adjusted import with_places
+from massgen_mcp.config.adjusted import with_places, without_scripts
 from massgen_mcp.config.loader import missing_keys, require_keys
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import write_durably
 from massgen_mcp.run_state.state import folded
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
+from massgen_mcp.runs.consent import WAITING, RunDemands, find_demands
 from massgen_mcp.runs.engine import Engine, FrozenRequest, LostRun, NewRun, RunFiles, RunRow, Wish
 from massgen_mcp.runs.engine.files import LEFT
 from massgen_mcp.runs.patches.given import UPLOADED, named_contexts, upload_base
@@ -51,12 +52,15 @@ class MovedOut:
 
 @dataclass(frozen=True, slots=True)
 class MovedIn:
-    """`known`: the run was here already, and nothing was changed. `notes`: what is not as it was, in words."""
+    """`known`: the run was here already, and nothing was changed. `notes`: what is not as it was, in words. `asks_for`:
+    what it asks for, if it waits for consent to that.
+    """
 
     run_id: str
     state: RunStatus
     known: bool = False
     notes: tuple[str, ...] = ()
+    asks_for: tuple[str, ...] = ()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -194,12 +198,15 @@ def _moved_run(engine: Engine, view: RunView, request: FrozenRequest) -> MovedRu
 
 @dataclass(frozen=True, slots=True)
 class _Arriving:
-    """`before`: what is known of the run here; `stood_still`: nothing has happened since it left."""
+    """`before`: what is known of the run here; `stood_still`: nothing has happened since it left; `is_own`: it left
+    this store with the same request, which may be executed here.
+    """
 
     lost: LostRun
     request: FrozenRequest
     before: RunRow | None
     stood_still: bool
+    is_own: bool
 
     @property
     def ended(self) -> bool:
@@ -213,10 +220,18 @@ class _Arriving:
 
 
 def move_in(
-    engine: Engine, dispatch: Dispatch, environ: Mapping[str, str], file: Path, owner: str | None, *, back: bool
+    engine: Engine,
+    dispatch: Dispatch,
+    environ: Mapping[str, str],
+    file: Path,
+    owner: str | None,
+    *,
+    back: bool,
+    accepts: Callable[[RunDemands], bool],
 ) -> MovedIn:
     """Take in what a file holds. `owner`: whose the run is from now on; None: whose it was. `back`: also a run that
-    left this store and has not gone on since. Raises `MassgenError`; nothing is changed then.
+    left this store and has not gone on since. `accepts`: whether it may do what it asks for; else it waits. Raises
+    `MassgenError`; nothing is changed then.
     """
     place = engine.home.ensure().path / "moving"
     with engine.files.moving(), engine.files.making():
@@ -230,34 +245,85 @@ def move_in(
                 raise MassgenError(
                     "invalid_action", f"run {moved[0].run.run_id} left this store as this file; {advice}"
                 )
-            return _taken_in(engine, environ, arriving, place)
+            return _take_in(engine, environ, arriving, place, accepts)
         finally:
             remove_tree(place)
 
 
-def _taken_in(engine: Engine, environ: Mapping[str, str], arriving: Sequence[_Arriving], place: Path) -> MovedIn:
+def _take_in(
+    engine: Engine,
+    environ: Mapping[str, str],
+    arriving: Sequence[_Arriving],
+    place: Path,
+    accepts: Callable[[RunDemands], bool],
+) -> MovedIn:
     outer = arriving[0].lost.run
     if arriving[0].is_here:
         return MovedIn(outer.run_id, engine.store.get(outer.run_id).state, known=True)
     notes: list[str] = []
     if not arriving[0].ended:
         _require_free_session(engine, outer)
-        notes += _without_keys(engine, arriving[0].request.config, environ, outer.run_id)
+    arriving, demands = _check_demands(arriving, environ, accepts)
+    if demands is not None and not demands.needed:
+        notes.append("Scripts that agents write do not run in it, since nobody agreed to them; import --trust does.")
+    waits = demands is not None and bool(demands.needed)
+    keyless = (
+        [] if arriving[0].ended or waits else _without_keys(engine, arriving[0].request.config, environ, outer.run_id)
+    )
+    notes += keyless
     entered: list[LostRun] = []
     for one in arriving:
         if one.is_here:
             continue
         if one.before is not None:
             engine.files.remove(one.before, "results")
-        run = replace(one.lost.run, fingerprint="") if notes else one.lost.run
-        redactor = redactor_for(environ, [agent.backend for agent in one.request.config.agents])
-        engine.files.take_in(place / run.run_id, one.request, redactor, run, ended=one.ended)
-        entered.append(replace(one.lost, run=run, alone=bool(notes) and one is arriving[0]))
+        entered.append(_place_files(engine, environ, one, place, waits=waits, keyless=bool(keyless), outer=arriving[0]))
     engine.store.restore(entered)
     row = engine.store.get(outer.run_id)
     if row.idempotency_key != outer.idempotency_key:
         notes.append("Another run here has its idempotency key, so it has none.")
-    return MovedIn(row.run_id, row.state, notes=tuple(notes))
+    asks_for = demands.describe_lines() if demands is not None and waits else ()
+    return MovedIn(row.run_id, row.state, notes=tuple(notes), asks_for=tuple(asks_for))
+
+
+def _check_demands(
+    arriving: Sequence[_Arriving], environ: Mapping[str, str], accepts: Callable[[RunDemands], bool]
+) -> tuple[Sequence[_Arriving], RunDemands | None]:
+    """The runs as they may come in, and what they ask for that nobody accepted. None: nothing."""
+    foreign = [one for one in arriving if not (one.ended or one.is_own or one.is_here)]
+    demands = find_demands([(one.request.config, one.lost.record) for one in foreign], environ)
+    if not demands.harmful or accepts(demands):
+        return arriving, None
+    if demands.needed:
+        return arriving, demands
+    return [_drop_scripts(one) if one in foreign else one for one in arriving], demands
+
+
+def _drop_scripts(one: _Arriving) -> _Arriving:
+    return replace(one, request=replace(one.request, config=without_scripts(one.request.config)))
+
+
+def _place_files(
+    engine: Engine,
+    environ: Mapping[str, str],
+    one: _Arriving,
+    place: Path,
+    *,
+    waits: bool,
+    keyless: bool,
+    outer: _Arriving,
+) -> LostRun:
+    """Put the files of a run in their place. Returns what the store is told of it."""
+    run, lost = one.lost.run, one.lost
+    if waits and not one.ended:
+        wanted = [(action, message) for action, message in lost.controls if action != "raise_budget"]
+        lost = replace(lost, state="interrupted", controls=tuple(wanted))
+        run = replace(run, fingerprint=WAITING)
+    elif keyless:
+        run = replace(run, fingerprint="")
+    redactor = redactor_for(environ, [agent.backend for agent in one.request.config.agents])
+    engine.files.take_in(place / run.run_id, one.request, redactor, run, ended=one.ended)
+    return replace(lost, run=run, alone=(waits or keyless) and one is outer)
 
 
 def _arriving(engine: Engine, dispatch: Dispatch, moved: MovedRun, owner: str | None, place: Path) -> _Arriving:
@@ -274,8 +340,7 @@ def _arriving(engine: Engine, dispatch: Dispatch, moved: MovedRun, owner: str | 
     state = record.state if record.end is not None else moved.state
     if state not in TERMINAL_STATES:
         state = "interrupted" if record.seq else "queued"
-        away = with_places(request.config, lambda path: path if _is_elsewhere(path) else f"{UPLOADED}{path}")
-        request = replace(request, config=away)
+        request = replace(request, config=_move_places(request.config))
     if owner is not None and parent is None and run.idempotency_key is not None:  # a person's begin with his name
         key = run.idempotency_key.removeprefix(f"{run.owner}\n")
         run = replace(run, idempotency_key=f"{owner}\n{key}" if owner else key)
@@ -284,7 +349,19 @@ def _arriving(engine: Engine, dispatch: Dispatch, moved: MovedRun, owner: str | 
     left = before if before is not None and before.moved else None
     still = left is not None and not _gone_on(engine.files.of(left), unpacked, left)
     lost = LostRun(run, state, moved.created, record, controls=moved.controls, marks=moved.marks)
-    return _Arriving(lost, request, before, still)
+    own = left is not None and left.fingerprint != WAITING and _is_same_request(engine.files.of(left), request)
+    return _Arriving(lost, request, before, still, own)
+
+
+def _move_places(config: Config) -> Config:
+    """The config as it is where the directories of this machine are not."""
+    return with_places(config, lambda path: path if _is_elsewhere(path) else f"{UPLOADED}{path}")
+
+
+def _is_same_request(here: RunFiles, request: FrozenRequest) -> bool:
+    with suppress(MassgenError):
+        return _move_places(here.read_request().config) == _move_places(request.config)
+    return False
 
 
 def _gone_on(here: RunFiles, unpacked: RunFiles, row: RunRow) -> bool:

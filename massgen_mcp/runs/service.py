@@ -30,6 +30,7 @@ from massgen_mcp.request.question import check_text
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.checks import check_action, check_mark, checked_raise
+from massgen_mcp.runs.consent import RunDemands, read_demands
 from massgen_mcp.runs.engine import (
     Action,
     AuditEntry,
@@ -133,7 +134,7 @@ class RunService:
             raise MassgenError("invalid_arguments", CLONED_ELSEWHERE)
         if self._engine.pool is not None and not request.given.uploads and not all(map(is_address, places)):
             raise MassgenError("invalid_arguments", ELSEWHERE)
-        if is_guest() and any(members.starts(agent.backend) for agent in request.config.agents):
+        if is_guest() and any(members.start_permissions(agent.backend) for agent in request.config.agents):
             raise MassgenError("invalid_arguments", NO_PROGRAMS)
         if request.given.session_id is not None:
             safe_id(request.given.session_id, "session id")
@@ -270,7 +271,7 @@ class RunService:
         Raises `MassgenError` unknown_run, invalid_arguments, invalid_action, missing_key, journal_newer.
         """
         if action == "resume":
-            return await self._resume(run_id)
+            return await self.resume(run_id)
         view = await self.look(run_id)
         if action == "raise_budget":
             message = checked_raise(view, value)
@@ -284,12 +285,20 @@ class RunService:
         await anyio.to_thread.run_sync(self._liveness.announce, view.row, view.directory)
         return view
 
-    async def _resume(self, run_id: str) -> RunView:
+    @in_thread
+    def read_demands(self, run_id: str) -> RunDemands | None:
+        """Return what a run asks for that came from elsewhere and waits for consent; None for any other one."""
+        return read_demands(self._engine, self._store.get(run_id), self.environ)
+
+    async def resume(self, run_id: str, accepted: str | None = None) -> RunView:
+        """Let an interrupted run go on with the keys of this process. `accepted`: the digest of what a person accepted,
+        of a run that waits for consent. Raises as `control`, and `MassgenError` config_untrusted.
+        """
         view = await self.look(run_id)
         if view.state == "interrupted":
             if view.newer is not None:
                 raise view.newer
-            await anyio.to_thread.run_sync(self._dispatch.adopt, view)
+            await anyio.to_thread.run_sync(self._dispatch.adopt, view, accepted)
             view = await self.look(run_id)
         elif view.state in TERMINAL_STATES:
             raise MassgenError(
@@ -509,9 +518,11 @@ class RunService:
         return move_out(self._engine, self._watches.of, run_id, target)
 
     @in_thread
-    def move_in(self, file: Path, owner: str | None = None, *, back: bool = False) -> MovedIn:
+    def move_in(
+        self, file: Path, owner: str | None, accepts: Callable[[RunDemands], bool], *, back: bool = False
+    ) -> MovedIn:
         """See `runs.moving.move_in`; a run that may go on here does so."""
-        moved = move_in(self._engine, self._dispatch, self.environ, file, owner, back=back)
+        moved = move_in(self._engine, self._dispatch, self.environ, file, owner, back=back, accepts=accepts)
         if moved.state not in TERMINAL_STATES:
             self._dispatch.care_for(self._watches.of(moved.run_id).look())
         return moved

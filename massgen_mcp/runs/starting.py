@@ -16,6 +16,7 @@ from massgen_mcp.people import asking, environ_asked, owner_asking
 from massgen_mcp.request.build import RunRequest
 from massgen_mcp.request.reach import NestedRunLimits, nested_config
 from massgen_mcp.run_state.status import TERMINAL_STATES
+from massgen_mcp.runs.consent import WAITING, read_demands, require_consent
 from massgen_mcp.runs.engine import Added, Engine, FileStore, FrozenRequest, NewRun, RunRow, SessionMoved, new_run_id
 from massgen_mcp.runs.patches.earlier_changes import with_earlier_changes
 from massgen_mcp.runs.patches.given import upload_base
@@ -142,18 +143,36 @@ class Dispatch:
         if self.identity(config) == view.row.fingerprint:
             self._liveness.ensure_runner(view.row.fingerprint, self._environ)
 
-    def adopt(self, view: RunView) -> None:
-        """Let a runner with the keys of this environment continue an interrupted run. Raises `MassgenError`."""
+    def adopt(self, view: RunView, accepted: str | None = None) -> None:
+        """Let a runner with the keys of this environment continue an interrupted run. `accepted`: the digest of what a
+        person accepted of one that waits for consent. Raises `MassgenError`.
+        """
         config = view.directory.read_request().config
+        demands = read_demands(self._engine, view.row, self._environ)
+        if demands is not None:
+            require_consent(view.row.run_id, demands, accepted)
         if self._engine.pool is None:
             require_keys(config, self._environ)
+        if demands is not None:
+            self._accept(view.row.run_id)
         self._store.adopt(view.row.run_id, self.identity(config))
         self._liveness.ensure_runner(self.identity(config), self._environ)
+
+    def _accept(self, run_id: str) -> None:
+        """Let the runs that are nested in it have credentials, too."""
+        for row in self._store.family(run_id):
+            if row.fingerprint == WAITING:
+                config = self._files.of(row).read_request().config
+                self._store.accept(row.run_id, self.identity(config))
 
     def held_up(self, row: RunRow) -> str | None:
         """Why this process cannot have a run that waits for a runner executed; None if it can."""
         if row.moved:
             return row.moved
+        if row.fingerprint == WAITING:
+            return (
+                f"it was imported, and nobody accepted what it asks for: `massgen-mcp resume {row.run_id}` shows that"
+            )
         if self._engine.pool is not None:
             alive = self._liveness.runner_alive(row.fingerprint)
             return None if alive else f"{NO_WORKER} in the pool {row.fingerprint}; start one: massgen-mcp worker"

@@ -477,6 +477,47 @@ def test_a_link_stays_a_link_and_what_it_means_keeps_its_mode(person: TempHome) 
     assert json.loads(text.removeprefix("\ufeff"))["mcpServers"]["massgen"]
 
 
+PROJECT_LINKS = [
+    ("vscode", ".vscode/mcp.json", "person/new.json"),
+    ("vscode", ".vscode", "person"),
+    ("claude-code", ".mcp.json", "person/new.json"),
+    ("cursor", ".cursor", "person"),
+    ("gemini", ".gemini", "person/deeper"),
+    ("claude-code", ".mcp.json", "person/settings.json"),
+]
+
+
+@pytest.mark.parametrize(("client", "link", "target"), PROJECT_LINKS)
+@pytest.mark.parametrize("verb", ["install", "uninstall"])
+def test_no_link_of_a_project_leads_an_entry_out_of_it(
+    person: TempHome, tmp_path: Path, client: str, link: str, target: str, verb: str
+) -> None:
+    outside = tmp_path / "person"
+    (outside / "deeper").mkdir(parents=True)
+    (outside / "settings.json").write_text('{"mcpServers": {"massgen": {"command": "massgen-mcp"}}}')
+    place = person.work / link
+    place.parent.mkdir(exist_ok=True)
+    place.symlink_to(tmp_path / target)
+    before = {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()}
+    done = run_command(person, SERVER_MODULE, verb, client, "--scope", "project")
+    assert {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()} == before
+    assert place.is_symlink()
+    if verb == "install" or target.endswith("settings.json"):
+        assert done.returncode == 1
+        assert f"a link leads out of the project, to {tmp_path / target}" in done.stderr
+
+
+def test_a_link_within_a_project_is_followed_but_for_its_repository(person: TempHome) -> None:
+    for name in ("shared", ".git/hooks"):
+        (person.work / name).mkdir(parents=True)
+    (person.work / ".cursor").symlink_to("shared")
+    assert run_command(person, SERVER_MODULE, "install", "cursor", "--scope", "project").returncode == 0
+    assert "massgen" in (person.work / "shared" / "mcp.json").read_text()
+    (person.work / ".mcp.json").symlink_to(".git/hooks/pre-commit")
+    done = run_command(person, SERVER_MODULE, "install", "claude-code", "--scope", "project")
+    assert (done.returncode, [*(person.work / ".git/hooks").iterdir()]) == (1, [])
+
+
 def test_an_unknown_client_and_a_missing_home_are_named(person: TempHome) -> None:
     assert "did you mean 'claude-code'" in refused(person, "claude", code=USAGE)
     assert "did you mean 'vscode'" in refused(person, "vs-code", code=USAGE)

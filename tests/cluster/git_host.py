@@ -29,6 +29,7 @@ def git_host(root: Path, token: str) -> Generator[tuple[str, Path]]:
         def _answer(self) -> None:
             if self.headers.get("Authorization") != wanted:
                 self.send_response(401)
+                self.send_header("WWW-Authenticate", 'Basic realm="git"')
                 self.send_header("Content-Length", "0")
                 self.end_headers()
                 return

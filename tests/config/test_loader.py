@@ -96,6 +96,7 @@ def test_a_key_that_only_begins_as_another_one_is_not_taken_for_it() -> None:
 AN_ID = "expected letters, digits, '_', '.' or '-', at most 64, beginning with a letter or digit"
 ENTRY = "{id: ada, backend: {type: openai, model: NAME}}"
 EFFORTS = "'none', 'minimal', 'low', 'medium', 'high', 'xhigh' or 'max'"
+AN_API = "expected an address without ? and #, such as https://host:8000/v1"
 A_HOST = "expected an address with a plain host name (and port), such as https://host:8000/v1"
 OPENAIS_TOOLS = "openai does not offer this; it has only enable_web_search and enable_code_interpreter"
 AZURES_KEYS = (
@@ -145,6 +146,15 @@ NO_TOOLS = "groq does not offer this; it has no tools of its own here"
             "agent:\n  backend: {type: azure_openai, model: m, endpoint: 'https://[::1'}",
             2,
             f"agent.backend.endpoint: {A_HOST}",
+        ),
+        *(
+            (f"agent:\n  backend: {{{kind}: 'http://127.0.0.1:8000/{end}'}}", 2, f"agent.backend.{key}: {AN_API}")
+            for key, kind in (
+                ("base_url", "type: vllm, base_url"),
+                ("base_url", "type: openai, model: x, base_url"),
+                ("endpoint", "type: azure_openai, model: x, endpoint"),
+            )
+            for end in ("containers/create?name=x&", "a#", "v1?", "v1/#/x")
         ),
         (
             "agent:\n  backend: {type: azure_openai, model: m, deployment: a/b}",

@@ -142,7 +142,9 @@ async def test_an_operators_address_with_credentials_is_refused_by_the_variables
     assert not home.path.exists()
 
 
-@pytest.mark.parametrize("address", ["localhost:9", "ftp://host/v1", "sk-a-key-in-the-wrong-variable"])
+@pytest.mark.parametrize(
+    "address", ["localhost:9", "ftp://host/v1", "sk-a-key-in-the-wrong-variable", "http://host/v1?a=", "http://host/#"]
+)
 async def test_what_is_no_address_is_refused_by_the_variables_name_before_anything_starts(
     address: str, home: TempHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,9 +156,10 @@ async def test_what_is_no_address_is_refused_by_the_variables_name_before_anythi
     assert not home.path.exists()
 
 
-def test_an_address_with_other_parameters_is_no_credential() -> None:
-    address = "https://host.example/v1?api-version=2024-10-21&region=eu"
-    config = config_from_data({"agents": [lone(address)]}, "test")
+def test_an_mcp_servers_address_with_other_parameters_is_no_credential() -> None:
+    address = "https://host.example/mcp?api-version=2024-10-21&region=eu"
+    backend = {**lone("https://host.example/v1")["backend"], "mcp_servers": {"x": {"url": address}}}
+    config = config_from_data({"agents": [{"id": "one", "backend": backend}]}, "test")
     assert address in config.model_dump_json()
 
 

@@ -117,7 +117,7 @@ async def test_a_run_that_goes_on_moves_and_no_reply_that_was_paid_is_paid_again
         assert f"The run was moved to {file}" in watched
         assert "massgen-mcp resume" not in watched, "that would be refused"
         there.work()
-        assert f"{run_id}: imported, interrupted" in there.verb("import", file)
+        assert f"{run_id}: imported, interrupted" in there.verb("import", file, "--trust")
         assert there.told("import", file)["known"], "there is one run, however often it is imported"
         gate.touch()
         there.verb("wait", run_id)

@@ -174,6 +174,12 @@ async def tools() -> AsyncGenerator[Client]:
     service.close()
 
 
+async def needs_consent(client: Client, **arguments: Any) -> bool:
+    """Whether a start is refused for want of a yes; it may lack something else on this machine."""
+    reply = await client.call_tool("start_run", {"question": "q", "dry_run": True, **arguments})
+    return reply.is_error is True and "ERROR config_untrusted" in str(reply.content)
+
+
 def at_terminal(scene: Scene, *arguments: str) -> AbstractContextManager[Typist]:
     """`massgen` as a person at a real terminal runs it."""
     command = [sys.executable, "-m", COMMAND_MODULE, *arguments]

@@ -34,8 +34,11 @@ def paths(*entries: dict[str, str]) -> dict[str, Any]:
 HARMLESS: dict[str, dict[str, Any]] = {
     "a provider with its own key": team(),
     "its own key by name": team({"id": "a", "backend": {**GPT, "api_key_env": "OPENAI_API_KEY"}}),
-    "a server of this machine": team(
-        agent(base_url="http://127.0.0.1:9/v1"), {**agent(base_url="http://[::1]:9/v1"), "id": "b"}
+    "model servers of this machine": team(
+        agent(base_url="http://127.0.0.1:8000/v1"),
+        {**agent(base_url="http://[::1]:1234/v1/"), "id": "b"},
+        {"id": "c", "backend": {"type": "ollama", "model": "m", "base_url": "http://localhost:11434"}},
+        {"id": "d", "backend": {"type": "llamacpp", "model": "m"}},
     ),
     "the operator's address": team({"id": "a", "backend": {"type": "groq", "model": "m"}}),
     "reading the project": team(**paths({"path": "."}, {"path": "src"})),
@@ -70,8 +73,23 @@ HARMFUL: dict[str, tuple[dict[str, Any], str]] = {
     "an address of IPv6": (team(agent(base_url="http://[2001:db8::1]:80/v1")), "host: http://[2001:db8::1]"),
     "a host with a dot at its end": (team(agent(base_url=f"{FOREIGN}./v1")), f"host: {FOREIGN}"),
     "a key for this machine": (
-        team(agent(base_url="http://127.0.0.1:9/v1", api_key_env="OPENAI_API_KEY")),
-        "key: OPENAI_API_KEY to http://127.0.0.1:9",
+        team(agent(base_url="http://127.0.0.1:8000/v1", api_key_env="OPENAI_API_KEY")),
+        "key: OPENAI_API_KEY to http://127.0.0.1:8000",
+    ),
+    "another port of this machine": (team(agent(base_url="http://127.0.0.1:2375/v1")), "host: http://127.0.0.1:2375"),
+    "the usual port of this machine": (team(agent(base_url="http://localhost/v1")), "host: http://localhost"),
+    "another path at the port of a model server": (
+        team(agent(base_url="http://127.0.0.1:8000/admin/delete-all/v1")),
+        "host: http://127.0.0.1:8000",
+    ),
+    "a path with dots at the port of a model server": (
+        team(agent(base_url="http://[::1]:8080/v1/../admin")),
+        "host: http://[::1]:8080",
+    ),
+    "an encrypted port of this machine": (team(agent(base_url="https://localhost:8000/v1")), "host: localhost:8000"),
+    "another address of this machine beside a model server": (
+        team(agent(base_url="http://127.0.0.1:8000/v1"), {**agent(base_url="http://127.0.0.1:8000/x"), "id": "b"}),
+        "host: http://127.0.0.1:8000",
     ),
     "another variable for a provider": (
         team({"id": "a", "backend": {**GPT, "api_key_env": "MY_TEAM_KEY"}}),

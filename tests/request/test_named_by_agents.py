@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.harness import call, expect_error
-from tests.request.scene import FOREIGN, Scene, agent, tools
+from tests.request.scene import FOREIGN, Scene, agent, needs_consent, tools
 
 GPT = {"type": "openai", "model": "gpt-5"}
 FREE = {"input_usd_per_million": 0, "output_usd_per_million": 0}
@@ -139,3 +139,65 @@ async def test_what_ships_with_the_package_and_what_the_user_keeps_need_no_yes(p
             assert await status(config) == "planned", config
         for config in refused:
             assert await status(config) == "config_untrusted", config
+
+
+STDIO = {"mcp_servers": {"x": {"command": "sh", "args": ["-c", "evil"]}}}
+OUTSIDE = {"mcp_servers": {"x": {"command": "sh", "sandbox": False}}}
+ONLINE = {"mcp_servers": {"x": {"url": "https://stranger.example/mcp"}}}
+OF_THE_USERS_OWN: dict[str, tuple[dict[str, Any], str]] = {
+    "an MCP server": (team({**GPT, **STDIO}), "MCP server: x of a0: sh -c evil"),
+    "one outside the sandbox": (
+        team({**GPT, **OUTSIDE}),
+        "MCP server: x of a0: sh (outside the sandbox, with all your rights)",
+    ),
+    "one at an address": (team({**GPT, **ONLINE}), "MCP server: x of a0: https://stranger.example/mcp"),
+    "a path to read": (team(orchestrator={"context_paths": [{"path": "/srv"}]}), "reads: /srv"),
+    "a path to write": (
+        team(orchestrator={"context_paths": [{"path": "/srv", "permission": "write"}]}),
+        "writes: /srv",
+    ),
+    "a readable directory": (
+        team(orchestrator={"commands": {"enabled": True, "readable": ["/srv"]}}),
+        "reads: /srv",
+    ),
+    "a network for commands": (
+        team(orchestrator={"commands": {"enabled": True, "network": ["pypi.org:443"]}}),
+        "starts: agents' commands in a sandbox that may reach pypi.org:443",
+    ),
+    "a network for checks": (
+        team(orchestrator={"commands": {"network": ["pypi.org:443"]}}),
+        "starts: checks in a sandbox that may reach pypi.org:443",
+    ),
+    "every host": (
+        team(orchestrator={"commands": {"enabled": True, "sandbox": "docker", "open_network": True}}),
+        "starts: agents' commands in a docker container that may reach every host",
+    ),
+    "an agent CLI outside the sandbox": (
+        team({"type": "acp", "command": ["/bin/evil"], "enclosure": "off"}),
+        "starts: the agent CLI /bin/evil outside the sandbox, with all your rights",
+    ),
+}
+
+
+async def test_an_agent_that_names_the_users_own_config_needs_a_yes_to_what_reaches_out_of_the_call(
+    place: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-of-the-person")
+    file = place.own / "config.yaml"
+    arguments: dict[str, Any] = {"question": "q", "dry_run": True, "config": str(file)}
+    async with tools() as client:
+        for name, (config, line) in OF_THE_USERS_OWN.items():
+            place.write(file, config)
+            code, message = await expect_error(client, "start_run", **arguments)
+            listed = {one for one in message.splitlines() if one.startswith("  ! ")}
+            assert (code, f"  ! {line}" in listed) == ("config_untrusted", True), (name, message)
+            await place.verb_beside("trust", str(file))
+            assert not await needs_consent(client, config=str(file)), name
+        for name, config in {
+            "commands without a network": team(orchestrator={"commands": {"enabled": True}}),
+            "a price": team({**GPT, "price": FREE}),
+            "the Claude Code CLI": team({"type": "claude_code"}),
+            "a host of the person's": team({**GPT, "base_url": "http://lab.example/v1"}),
+        }.items():
+            place.write(file, config)
+            assert (await call(client, "start_run", **arguments))["status"] == "planned", name

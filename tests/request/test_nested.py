@@ -76,3 +76,18 @@ def test_commands_and_servers_that_the_outer_run_has_not_are_refused() -> None:
     assert "starts: agents' commands" in refusal(config(OPENAI), commands)
     assert "MCP server: files" in refusal(config(OPENAI), server)
     assert nested_config(commands, None, BOUNDS, ENVIRON).orchestrator.commands.enabled
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ({"command": "srv", "env": {"A": "1"}}, {"command": "srv", "env": {"LD_PRELOAD": "/workspace/evil.so"}}),
+        ({"command": "srv", "sandbox": False}, {"command": "srv", "sandbox": False, "env": {"PATH": "/workspace"}}),
+        ({"command": "srv", "args": ["a b"]}, {"command": "srv", "args": ["a", "b"]}),
+        ({"url": "https://x.example/mcp"}, {"url": "https://x.example/mcp", "headers": {"X-Role": "admin"}}),
+    ],
+)
+def test_a_server_of_the_same_name_and_program_with_another_environment_is_another_one(ours: Any, theirs: Any) -> None:
+    outer, inner = ({**OPENAI, "mcp_servers": {"files": one}} for one in (ours, theirs))
+    assert nested_config(config(outer), config(outer), BOUNDS, ENVIRON).agents
+    assert "MCP server: files" in refusal(config(outer), config(inner))

@@ -13,22 +13,21 @@ from pathlib import Path
 from typing import get_args
 
 from massgen_mcp.cli.command_line import (
+    AS_IT_IS,
     OF_EVERY_PROGRAM,
     ArgumentGroups,
     Parser,
     answer_shell,
     argument,
     counting_number,
+    trust_argument,
     whole_number,
 )
 from massgen_mcp.cli.exits import EXIT_CONFIG
 from massgen_mcp.cli.verbs import VERBS, WORDS_FROM_ELSEWHERE
 from massgen_mcp.config.given import GivenDecide
 
-AS_IT_IS = "as it is"
-"""As `Options.trust`: whatever the config is now, and remember it."""
 CONCURRENCY = 4
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _NAMES_CONFIG = re.compile(r"@examples/\S+|\S+\.(ya?ml|json)")
 
 MANUAL = """
@@ -265,12 +264,6 @@ def _with_whole_trust(arguments: Sequence[str]) -> list[str]:
     ]
 
 
-def _trust(text: str) -> str:
-    if text != AS_IT_IS and not _DIGEST.fullmatch(text):
-        raise argparse.ArgumentTypeError("expected sha256: and 64 hexadecimal digits, or no value")
-    return text
-
-
 def dollars(text: str) -> float:
     with suppress(ValueError):
         if 0 < (value := float(text)) < math.inf:
@@ -322,7 +315,7 @@ ARGUMENTS: ArgumentGroups = {
             "--trust",
             metavar="=sha256:DIGEST",
             nargs="?",  # for the help alone: see `_with_whole_trust`
-            type=_trust,
+            type=trust_argument,
             help="accept what the config asks for, and remember it; with =sha256:... only that version, for this call "
             "only",
         ),

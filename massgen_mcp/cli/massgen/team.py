@@ -8,8 +8,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from massgen_mcp.cli.asking import confirm, on_terminal
+from massgen_mcp.cli.command_line import AS_IT_IS
 from massgen_mcp.cli.massgen.display import shown_live
-from massgen_mcp.cli.massgen.options import AS_IT_IS, Options
+from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.config.adjusted import RequestedLimits
 from massgen_mcp.config.models.http_backends import AUTO_MODEL

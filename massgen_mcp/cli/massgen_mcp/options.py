@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import get_args
 
 from massgen_mcp.cli.command_line import (
+    AS_IT_IS,
     OF_EVERY_PROGRAM,
     ArgumentGroups,
     CommandArgument,
@@ -17,6 +18,7 @@ from massgen_mcp.cli.command_line import (
     answer_shell,
     argument,
     counting_number,
+    trust_argument,
     whole_number,
 )
 from massgen_mcp.cli.exits import EXIT_USAGE
@@ -180,6 +182,14 @@ def _float_argument(text: str) -> float:
 
 JSON = argument("--json", action="store_true", help="one JSON document on standard output")
 RUN = argument("run_id", metavar="ID", help="the run's id, or the beginning of it that no other run has")
+TRUST = argument(
+    "--trust",
+    metavar="DIGEST",
+    nargs="?",
+    type=trust_argument,
+    const=AS_IT_IS,
+    help="accept what an imported run asks for, as it is now or if it has this digest",
+)
 OF_RUN = (JSON, RUN)
 SINCE = argument("--since", type=_moment, metavar="WHEN", help="only runs started since: 2026-11-21, 36h, 7d")
 STORE = argument(
@@ -347,7 +357,7 @@ OF_VERBS: Mapping[str, Sequence[CommandArgument]] = {
         *OF_RUN,
         argument("usd", metavar="USD", type=_float_argument, help="the new max_usd, in US dollars"),
     ),
-    "resume": OF_RUN,
+    "resume": (*OF_RUN, TRUST),
     "cancel": OF_RUN,
     "stats": (
         JSON,
@@ -387,6 +397,7 @@ OF_VERBS: Mapping[str, Sequence[CommandArgument]] = {
             help="also a run that left this store as this file, and was imported nowhere else",
         ),
         argument("--owner", metavar="NAME", help="whose it is here, of the people on a server; '' for nobody's"),
+        TRUST,
         STORE,
     ),
     "audit": (

@@ -16,6 +16,7 @@ from typing import Annotated
 import platformdirs
 from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
+from massgen_mcp.config.access.permissions import Permission
 from massgen_mcp.config.yaml_reader import read_yaml
 from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.home import find_home, written_beside
@@ -47,8 +48,10 @@ class Acceptance(BaseModel, frozen=True, defer_build=True, extra="forbid"):
     """Absolute, without links."""
     digest: str
     """As `sha256:` and 64 hexadecimal digits, of the file and of what else it makes effective."""
+    permissions: tuple[Permission, ...] | None = None
+    """Everything that it asks for. None: an earlier version kept it, in `demands`."""
     demands: tuple[str, ...] = ()
-    """What it asks for that has to be accepted, in the words that the person read."""
+    """The same in the words of an earlier version (see `config.access.earlier_words`)."""
     pairs: tuple[Pair, ...] = ()
     accepted: float = 0.0
     """Seconds since the epoch."""

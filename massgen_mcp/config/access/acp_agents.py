@@ -7,7 +7,6 @@ one. Reads a login file of the user's only for a config that says `login: own`.
 
 import json
 import re
-import shlex
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from typing import Literal, cast
 
 from massgen_mcp.config.access.acceptances import Pair
 from massgen_mcp.config.access.key_hosts import is_model_key, is_own_key
-from massgen_mcp.config.diagnostics import on_one_line
+from massgen_mcp.config.access.permissions import StartAgentCli
 from massgen_mcp.config.environment import called_a_secret, is_set
 from massgen_mcp.config.models.backends import AcpBackendConfig, AcpPreset
 
@@ -243,13 +242,16 @@ def login_secrets(config: AcpBackendConfig, environ: Mapping[str, str]) -> Itera
     yield from ((f"of your login to {shown_name(config)}", text) for text in texts)
 
 
-def starts(config: AcpBackendConfig) -> tuple[str, ...]:
+def start_permissions(config: AcpBackendConfig) -> tuple[StartAgentCli, ...]:
     preset = preset_of(config)
-    words = ["the agent CLI", on_one_line(shlex.join([preset.program, *preset.arguments]))]
-    words += ["with your own login, so your subscription pays"] if config.login == "own" else []
-    words += [f"given {', '.join(given)}"] if (given := variables_of(config)) else []
-    words += ["outside the sandbox, with all your rights"] if config.outside else []
-    return (" ".join(words),)
+    return (
+        StartAgentCli(
+            command=(preset.program, *preset.arguments),
+            own_login=config.login == "own",
+            variables=tuple(variables_of(config)),
+            sandboxed=not config.outside,
+        ),
+    )
 
 
 def destination(config: AcpBackendConfig, environ: Mapping[str, str]) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from typing import cast
 
 from massgen_mcp.config.access.acceptances import Pair
 from massgen_mcp.config.access.key_hosts import CLAUDE_URL, CLAUDE_URL_VARIABLE, refused_pair
+from massgen_mcp.config.access.permissions import StartClaudeCode
 from massgen_mcp.config.environment import check_address, is_set, read_key
 from massgen_mcp.config.models.backends import ClaudeCodeBackendConfig
 
@@ -53,8 +54,8 @@ def refused(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> list
     return [pair] if pair else []
 
 
-def starts(config: ClaudeCodeBackendConfig) -> tuple[str, ...]:
-    return (f"the Claude Code CLI{' with your own login' if config.use_login else ''}",)
+def start_permissions(config: ClaudeCodeBackendConfig) -> tuple[StartClaudeCode, ...]:
+    return (StartClaudeCode(own_login=config.use_login),)
 
 
 def destination(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> tuple[str, str]:

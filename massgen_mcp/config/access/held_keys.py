@@ -6,6 +6,7 @@ from functools import lru_cache
 from urllib.parse import urlsplit
 
 from massgen_mcp.config.access import agent_clis, members
+from massgen_mcp.config.access.key_hosts import is_model_key
 from massgen_mcp.config.environment import called_a_secret
 from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.providers.catalog import PROVIDERS
@@ -26,6 +27,18 @@ def redactor_for(
     return _redactor(tuple(_values(environ, tuple(backends), tuple(further))))
 
 
+def without_keys(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment for a program of the user's that has nothing to do with models: without our own settings
+    and the keys of models. Logins to other services stay, also those whose name says that they are for git.
+    """
+    known = _provider_variables()
+
+    def is_ours(name: str) -> bool:
+        return name in known or name.startswith("MASSGEN_") or (is_model_key(name) and "GIT" not in name)
+
+    return {name: value for name, value in environ.items() if not is_ours(name)}
+
+
 @lru_cache(maxsize=8)
 def _redactor(values: tuple[tuple[str, str], ...]) -> Redactor:
     return Redactor(dict(values))
@@ -34,9 +47,7 @@ def _redactor(values: tuple[tuple[str, str], ...]) -> Redactor:
 def _values(
     environ: Mapping[str, str], backends: tuple[BackendConfig, ...], further: tuple[str, ...]
 ) -> Iterator[tuple[str, str]]:
-    known = {name for row in PROVIDERS for name in row.key_variables}
-    known |= {agent_clis.API_KEY, agent_clis.TOKEN}
-    known.update(further)
+    known = _provider_variables() | {*further}
     for name in sorted(known.intersection(environ)):
         yield name, environ[name]
     for name, value in sorted(environ.items()):
@@ -46,6 +57,10 @@ def _values(
             yield from ((name, secret) for secret in _passwords(value))
     for backend in backends:
         yield from members.secrets(backend, environ)
+
+
+def _provider_variables() -> set[str]:
+    return {name for row in PROVIDERS for name in row.key_variables} | {agent_clis.API_KEY, agent_clis.TOKEN}
 
 
 def _passwords(address: str) -> Iterator[str]:

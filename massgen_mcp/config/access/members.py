@@ -14,6 +14,7 @@ from massgen_mcp.config import ag2_agents
 from massgen_mcp.config.access import acp_agents, agent_clis, key_hosts
 from massgen_mcp.config.access.acceptances import Pair
 from massgen_mcp.config.access.acp_agents import backend_named
+from massgen_mcp.config.access.permissions import LoadAdapter, Program, StartOther
 from massgen_mcp.config.adapters import MEMBERS, installed, loaded, where_from
 from massgen_mcp.config.environment import is_set, read_key
 from massgen_mcp.config.installed import OF_MODELS, wrong_versions
@@ -90,8 +91,8 @@ class MemberKind(Generic[C]):
     """Names of the variables that decide who pays. Default: its `key_variables`."""
     secrets: Callable[[C, Environ], Iterable[tuple[str, str]]] = _none
     """What besides its keys is kept out of everything that is said: names, and values."""
-    starts: Callable[[C], Iterable[str]] = _none
-    """What runs for it on this machine, in words."""
+    starts: Callable[[C], Iterable[Program | str]] = _none
+    """The programs that run for it on this machine: text for those of an adapter."""
     destination: Callable[[C, Environ], tuple[str, str] | None] | None = None
     """Whom its calls go to and with whose key: calls to the same are limited together. None: it calls nobody."""
     vendor: Callable[[C], str] | None = None
@@ -135,7 +136,7 @@ CLAUDE_CODE = MemberKind[ClaudeCodeBackendConfig](
     check=agent_clis.check_credentials,
     refused=agent_clis.refused,
     secrets=agent_clis.login_secrets,
-    starts=agent_clis.starts,
+    starts=agent_clis.start_permissions,
     destination=agent_clis.destination,
     vendor=lambda _: "claude",
     listed_at=key_hosts.CLAUDE_URL,
@@ -151,7 +152,7 @@ ACP = MemberKind[AcpBackendConfig](
     keys=acp_agents.pairs_of,
     variables=acp_agents.login_variables,
     secrets=acp_agents.login_secrets,
-    starts=acp_agents.starts,
+    starts=acp_agents.start_permissions,
     destination=acp_agents.destination,
     vendor=lambda config: acp_agents.preset_of(config).vendor,
     limitable=False,
@@ -180,9 +181,9 @@ def adapter_named(name: str) -> Installable[Any]:
     if not isinstance(found, Installable):
         raise ValueError(f"{entry.value} of {where_from(entry)} is no Adapter")  # noqa: TRY004 - of a config
     adapter = cast("Installable[Any]", found)
-    code = f"the adapter {name} of {where_from(entry)}, with all your rights"
+    code = LoadAdapter(name, where_from(entry))
 
-    def starts(config: BaseModel) -> tuple[str, ...]:
+    def starts(config: BaseModel) -> tuple[Program | str, ...]:
         return code, *adapter.starts(config)
 
     return replace(adapter, starts=starts)
@@ -330,10 +331,10 @@ def secrets(config: BackendConfig, environ: Environ) -> Iterator[tuple[str, str]
     yield from member.secrets(own, environ)
 
 
-def starts(config: BackendConfig) -> tuple[str, ...]:
-    """What runs for it on this machine, in words, as a person accepts it."""
+def start_permissions(config: BackendConfig) -> tuple[Program, ...]:
+    """Return the programs that run for it on this machine, as a person accepts them."""
     member, own = _member_kind(config)
-    return tuple(member.starts(own))
+    return tuple(StartOther(one) if isinstance(one, str) else one for one in member.starts(own))
 
 
 def destination(config: BackendConfig, environ: Environ) -> tuple[str, str] | None:

@@ -7,8 +7,8 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from massgen_mcp.config.models.common import (
     VARIABLE_PATTERN,
-    Address,
     ListedBackendConfig,
+    ModelAddress,
     ModelName,
     PrintableName,
     Settings,
@@ -30,7 +30,7 @@ class Ag2ModelConfig(Settings, frozen=True):
     """Whose default address; all three are asked by Chat Completions."""
     model: ModelName
     """The model, by the server's name for it."""
-    base_url: Address | None = None
+    base_url: ModelAddress | None = None
     """Root of the API, without credentials. Default: `api_type`'s; of OpenAI, `OPENAI_BASE_URL` where that is set."""
     api_key_env: str | None = Field(default=None, pattern=VARIABLE_PATTERN)
     """Name of the environment variable that holds the key. Default: the variable of the provider whose host it is."""

@@ -77,6 +77,17 @@ Address = Annotated[
 ]
 
 
+def _check_is_root(address: str) -> str:
+    """Our paths are appended to it: behind a `?` or `#` they would be none."""
+    if "?" in address or "#" in address:
+        raise ValueError("expected an address without ? and #, such as https://host:8000/v1")
+    return address
+
+
+ModelAddress = Annotated[Address, AfterValidator(_check_is_root)]
+"""The root of a model's API."""
+
+
 def _printable(name: str) -> str:
     if not name.isprintable():
         raise ValueError("expected a name without line breaks, control characters and the like")

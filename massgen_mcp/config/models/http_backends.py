@@ -4,7 +4,13 @@ from typing import Any, Literal, Self, get_args
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from massgen_mcp.config.models.common import VARIABLE_PATTERN, Address, ListedBackendConfig, ModelName, ProviderType
+from massgen_mcp.config.models.common import (
+    VARIABLE_PATTERN,
+    ListedBackendConfig,
+    ModelAddress,
+    ModelName,
+    ProviderType,
+)
 from massgen_mcp.config.providers.catalog import BY_HOST, NativeTool, flags_text, refusal, tools_at
 
 AUTO_MODEL = "auto"
@@ -59,7 +65,7 @@ class ProviderBackendConfig(HttpBackendConfig, frozen=True):
 
     type: ProviderType
     """The provider; `chatcompletion` is any server with an OpenAI-compatible API."""
-    base_url: Address | None = None
+    base_url: ModelAddress | None = None
     """Root of the API, without credentials. Default: the provider's own. A model that another address does not list is
     asked for all the same."""
 
@@ -78,7 +84,7 @@ class LocalServerConfig(HttpBackendConfig, frozen=True):
 
     model: ModelName = AUTO_MODEL
     """`auto`: the largest chat model that the server has and this machine can hold, looked up at the first call."""
-    base_url: Address | None = None
+    base_url: ModelAddress | None = None
     """Root of the API, without credentials. Default: this machine, at the server's usual port."""
 
 
@@ -107,7 +113,7 @@ class AzureBackendConfig(HttpBackendConfig, frozen=True):
 
     type: Literal["azure_openai"]
     """Azure OpenAI."""
-    endpoint: Address | None = None
+    endpoint: ModelAddress | None = None
     """Root of the resource, such as https://NAME.openai.azure.com. Default: AZURE_OPENAI_ENDPOINT."""
     api_version: str = Field(default="v1", pattern=r"^[A-Za-z0-9.-]{1,40}$")
     """`v1`, which has every current model and needs no date; or the date of an older API, such as 2024-10-21."""

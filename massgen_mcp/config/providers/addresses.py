@@ -47,7 +47,7 @@ def is_safe_url(url: str) -> bool:
         host = parts.hostname or ""
     except ValueError:
         return False
-    if not host or "@" in parts.netloc or parts.query or parts.fragment:
+    if not host or "@" in parts.netloc or "?" in url or "#" in url:
         return False
     return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(url))
 

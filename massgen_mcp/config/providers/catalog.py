@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
+from urllib.parse import urlsplit
 
-from massgen_mcp.config.providers.addresses import host_in, is_loopback, ollama_address, same_address
+from massgen_mcp.config.providers.addresses import host_in, is_loopback, ollama_address, port_in, same_address
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.nearest import nearest
 
@@ -322,6 +323,18 @@ def operators_rows(url: str, environ: Mapping[str, str]) -> list[Provider]:
     """The rows whose address the operator moved to this one."""
     moved = ((row, operators_address(row, environ)) for row in PROVIDERS)
     return [row for row, address in moved if address and same_address(url, address)]
+
+
+def is_usual_server(url: str) -> bool:
+    """Whether the address is the API of a model server at its usual port of this machine."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return False
+    ports = [port_in(row.base_url) for row in PROVIDERS if row.is_local]
+    is_api = parts.path.rstrip("/") in ("", "/v1") and not any(sign in url for sign in "?#")
+    return parts.scheme == "http" and is_loopback(url) and port in ports and is_api
 
 
 def keys_of_default_teams() -> list[str]:

@@ -411,6 +411,12 @@ class RunStore:
             )
             self._hand_out(db, run_id)
 
+    def accept(self, run_id: str, fingerprint: str) -> None:
+        """Give a run that a person accepted the credentials with which it may be executed."""
+        with self._database.transaction() as db:
+            sql.note(db, sql.existing(db, run_id), "accept")
+            db.execute("UPDATE runs SET fingerprint = ? WHERE run_id = ?", (fingerprint, run_id))
+
     def move_out(self, run_id: str, where: str) -> None:
         """Let a run that has not ended, and what is nested in it, go on in another store, and here no more: whoever
         executes it leaves it. `where`: in words. Raises `MassgenError` invalid_action for one that a process executes

@@ -1,28 +1,35 @@
 """The change that is reviewed: a unified diff, and the lines of its new side.
 
-Git runs without hooks, filters of attributes and programs for diffs; of a pull request nothing is checked out.
+Git works on a private repository that borrows the objects of the user's, so no program that a repository names is
+run. A pull request is fetched with the user's own access to its address, and nothing of it is checked out.
 """
 
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from massgen_mcp.changes.git import MAX_SECONDS, Git, GitFailed, last_line, program
+from massgen_mcp.changes.git import Git, GitFailed, fetch
+from massgen_mcp.changes.repository_view import open_view, read_origin
 from massgen_mcp.changes.user_repository import UserRepository
+from massgen_mcp.cli.output import print_error
+from massgen_mcp.config.access.held_keys import without_keys
 from massgen_mcp.config.diagnostics import show_name
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.nearest import did_you_mean
 from massgen_mcp.views.plain_text import counted
 
-_QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
-_PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color", "--src-prefix=a/", "--dst-prefix=b/")
+_DIFF = (
+    *("-c", "core.quotePath=false", "diff", "--no-ext-diff", "--no-textconv", "--no-color"),
+    *("--src-prefix=a/", "--dst-prefix=b/", "--ignore-submodules=dirty"),
+)
+"""Into submodules git would look with their own settings."""
 _MAIN = ("refs/remotes/origin/HEAD", "origin/main", "origin/master", "main", "master")
 """Where the main branch is looked for, in this order."""
+_WITH_LOGIN = re.compile(r"^(https?://)[^/\s]*@")
 _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
@@ -83,19 +90,31 @@ def change_of(diff: str | None, branch: str | None, pr: int | None, cwd: Path) -
         user = UserRepository.around(cwd)
         if user is None:
             raise MassgenError("invalid_arguments", "this directory is in no git repository; give the change as --diff")
-        git = Git(user.git_dir)
-        base = _commit(git, (branch,) if branch is not None else _MAIN)
-        head = _fetched(git, pr, user.top) if pr is not None else _commit(git, ("HEAD",))
-        since = git.run(*_QUIET, "merge-base", base, head).decode().strip()
-        if pr is not None:
-            text = git.run(*_QUIET, "diff", *_PLAIN, since, head)
-            return ReviewedChange(f"pull request {pr}, {head[:12]}", _decoded(text))
-        text = git.run(*_QUIET, "diff", *_PLAIN, since, work_tree=user.top)
-        new = git.run(*_QUIET, "ls-files", "-z", "--others", "--exclude-standard", work_tree=user.top).count(b"\0")
-        without = f", without {counted(new, 'untracked file')} (`git add -N FILE` takes one in)" if new else ""
-        return ReviewedChange(f"the working tree since {since[:12]}{without}", _decoded(text), user.top)
+        with open_view(user) as view:
+            if pr is not None:
+                return _pull_request(view, user, branch, pr)
+            return _working_tree(view, user, branch)
     except GitFailed as error:
         raise MassgenError("invalid_arguments", f"the change cannot be found: {error}") from error
+
+
+def _working_tree(view: Git, user: UserRepository, branch: str | None) -> ReviewedChange:
+    base, head = _base_commit(view, branch), _commit(view, ("HEAD",))
+    since = view.run("merge-base", base, head).decode().strip()
+    text = view.run(*_DIFF, since, work_tree=user.top)
+    new = view.run("ls-files", "-z", "--others", "--exclude-standard", work_tree=user.top).count(b"\0")
+    without = f", without {counted(new, 'untracked file')} (`git add -N FILE` takes one in)" if new else ""
+    return ReviewedChange(f"the working tree since {since[:12]}{without}", _decoded(text), user.top)
+
+
+def _pull_request(view: Git, user: UserRepository, branch: str | None, pr: int) -> ReviewedChange:
+    base, head = _base_commit(view, branch), _fetch_head(view, user, pr)
+    since = view.run("merge-base", base, head).decode().strip()
+    return ReviewedChange(f"pull request {pr}, {head[:12]}", _decoded(view.run(*_DIFF, since, head)))
+
+
+def _base_commit(view: Git, branch: str | None) -> str:
+    return _commit(view, _MAIN if branch is None else (branch,))
 
 
 def _given_diff(path: str) -> str:
@@ -122,17 +141,18 @@ def _commit(git: Git, names: Sequence[str]) -> str:
     )
 
 
-def _fetched(git: Git, pr: int, top: Path) -> str:
-    """The last commit of a pull request, as it is at `origin` now, fetched with the caller's own access to it."""
+def _fetch_head(view: Git, user: UserRepository, pr: int) -> str:
+    """Return the last commit of a pull request, as it is at `origin` now."""
+    address = read_origin(user, view)
+    if address is None:
+        raise GitFailed(f"pull request {pr} cannot be fetched: the repository has no remote `origin`")
+    if (user.top / address).exists():
+        address = str(user.top / address)
+    shown = _WITH_LOGIN.sub(r"\1", address)
+    print_error(f"Fetching pull request {pr} from {show_name(shown)}")
     ref = f"refs/massgen/pull/{pr}"
-    command = [program(), *_QUIET, "fetch", "--quiet", "--no-tags", "origin", f"+refs/pull/{pr}/head:{ref}"]
     try:
-        subprocess.run(  # noqa: S603 - a program of our own choice, no shell
-            command, cwd=top, env=os.environ, stdin=subprocess.DEVNULL, capture_output=True, timeout=MAX_SECONDS,
-            check=True,
-        )  # fmt: skip
-    except subprocess.CalledProcessError as error:
-        raise GitFailed(f"pull request {pr} cannot be fetched from origin: {last_line(error.stderr)}") from error
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise GitFailed(f"pull request {pr} cannot be fetched from origin: {error}") from error
-    return _commit(git, (ref,))
+        fetch(view, address, f"+refs/pull/{pr}/head:{ref}", without_keys(os.environ))
+    except GitFailed as error:
+        raise GitFailed(f"pull request {pr} cannot be fetched from {show_name(shown)}: {error}") from error
+    return _commit(view, (ref,))

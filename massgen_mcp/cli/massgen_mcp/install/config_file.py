@@ -30,20 +30,20 @@ class Change:
     copy: Path | None = None
 
 
-def put_entry(file: Path, section: str, name: str, entry: ServerEntry) -> Change:
-    """Write the entry, in place of an earlier one of ours.
+def put_entry(file: Path, section: str, name: str, entry: ServerEntry, *, within: Path | None = None) -> Change:
+    """Write the entry, in place of an earlier one of ours. `within`: the project that the file has to lie in.
 
-    Raises `MassgenError` invalid_arguments for a file that we do not understand, may not write, or whose entry of this
-    name is not ours.
+    Raises `MassgenError` invalid_arguments for a file that we do not understand, may not write, whose entry of this
+    name is not ours, or that a link leads to out of the project.
     """
-    return _changed(file, section, name, entry)
+    return _changed(file, section, name, entry, within)
 
 
-def take_entry(file: Path, section: str, name: str) -> Change:
+def take_entry(file: Path, section: str, name: str, *, within: Path | None = None) -> Change:
     """Remove the entry; a file in which nothing else was changed since `put_entry` becomes what it was before, or is
     gone again. Raises as `put_entry` does.
     """
-    return _changed(file, section, name, None) if file.exists() or file.is_symlink() else Change(file, False)
+    return _changed(file, section, name, None, within) if file.exists() or file.is_symlink() else Change(file, False)
 
 
 def read(file: Path, text: str) -> object:
@@ -56,9 +56,11 @@ def shown(file: Path, section: str, name: str, entry: ServerEntry) -> str:
     return _with_entry(file, "" if file.suffix in _LANGUAGES else "{}\n", section, name, entry)
 
 
-def _changed(link: Path, section: str, name: str, entry: ServerEntry | None) -> Change:
+def _changed(link: Path, section: str, name: str, entry: ServerEntry | None, within: Path | None) -> Change:
     try:
         file = link.resolve()  # what a link means is changed, the link stays
+        if within is not None:
+            _check_within(link, file, within.resolve())
         before = _present_text(file)
         text = _edited(file, before, section, name, entry)
         if text == before:
@@ -73,6 +75,14 @@ def _changed(link: Path, section: str, name: str, entry: ServerEntry | None) -> 
         raise _left_as_it_was(link, "its links lead in a circle") from error
     except OSError as error:
         raise _left_as_it_was(link, error.strerror or type(error).__name__) from error
+
+
+def _check_within(link: Path, file: Path, project: Path) -> None:
+    """The links of a project may be anybody's."""
+    if not file.is_relative_to(project):
+        raise _left_as_it_was(link, f"a link leads out of the project, to {file}; remove the link, or use --scope user")
+    if ".git" in file.relative_to(project).parts:
+        raise _left_as_it_was(link, f"a link leads into the repository's own directory, to {file}; remove the link")
 
 
 def _earlier(file: Path, now: str, section: str, name: str) -> str | None:

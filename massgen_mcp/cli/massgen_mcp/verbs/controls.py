@@ -3,9 +3,13 @@
 import argparse
 from typing import Literal
 
+from massgen_mcp.cli.asking import confirm, on_terminal
+from massgen_mcp.cli.command_line import AS_IT_IS
 from massgen_mcp.cli.exits import EXIT_NOT_ENDED, EXIT_OK
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.cli.run_service import run_service
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.runs.consent import RunDemands
 from massgen_mcp.runs.engine import Action
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.server.results import controlled
@@ -39,7 +43,10 @@ async def _control(
     value: float | None = None,
 ) -> int:
     """Ask for it, and tell the state of the run afterwards."""
-    view = await service.control(run_id, action, message, value)
+    if action == "resume":
+        view = await service.resume(run_id, await accept_demands(service, run_id, options.trust))
+    else:
+        view = await service.control(run_id, action, message, value)
     if action == "cancel":
         view = await service.wait(run_id, until="terminal", seconds=CANCEL_SECONDS, cursor=None)
     if options.json:
@@ -48,6 +55,32 @@ async def _control(
         taken_up = action == "resume" and view.state == "interrupted"
         print_line(f"{run_id}: {'a runner goes on with it now' if taken_up else view.state}")
     return EXIT_NOT_ENDED if action == "cancel" and not view.ended else EXIT_OK
+
+
+def is_trusted(trust: str | None, demands: RunDemands) -> bool:
+    """Whether `--trust` accepts what an imported run asks for. Raises `MassgenError` config_untrusted for the digest of
+    something else.
+    """
+    if trust not in (None, AS_IT_IS, demands.digest):
+        message = f"what the run asks for has the digest {demands.digest}, not the one that --trust names"
+        raise MassgenError("config_untrusted", message)
+    return trust is not None
+
+
+async def accept_demands(service: RunService, run_id: str, trust: str | None) -> str | None:
+    """Return the digest of what an imported run asks for, if `--trust` or the person at the terminal accepts that."""
+    demands = await service.read_demands(run_id)
+    if demands is None:
+        return None
+    if not is_trusted(trust, demands):
+        if not on_terminal():
+            return None
+        print_line("It asks for what needs your consent (!):")
+        for line in demands.describe_lines():
+            print_line(line)
+        if not confirm("Allow this", default=False):
+            return None
+    return demands.digest
 
 
 async def _mark(service: RunService, run_id: str, options: argparse.Namespace) -> int:

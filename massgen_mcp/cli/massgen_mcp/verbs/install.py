@@ -39,7 +39,7 @@ async def run(options: argparse.Namespace) -> int:
         change = Change(file, changed=False)
     else:
         try:
-            change = put_entry(file, client.section, entry.name, entry.content)
+            change = put_entry(file, client.section, entry.name, entry.content, within=_project(options))
         except MassgenError as error:
             raise MassgenError(error.code, f"{error}\nThe entry, to be put there by hand:\n{entry.text()}") from error
     if options.json:
@@ -61,6 +61,11 @@ def _file(client: Client, options: argparse.Namespace) -> Path:
     if file is None:
         raise MassgenError("invalid_arguments", f"{client.title} has no servers of a project; use --scope user")
     return file
+
+
+def _project(options: argparse.Namespace) -> Path | None:
+    """The directory that the settings of a project have to lie in."""
+    return Path.cwd() if options.scope == "project" else None
 
 
 def _print_change(entry: _Entry, change: Change) -> None:
@@ -98,7 +103,7 @@ def _document(entry: _Entry, change: Change) -> dict[str, object]:
 
 
 def _uninstall(client: Client, file: Path, options: argparse.Namespace) -> int:
-    change = take_entry(file, client.section, options.name)
+    change = take_entry(file, client.section, options.name, within=_project(options))
     if options.json:
         copy = str(change.copy) if change.copy else None
         print_line(

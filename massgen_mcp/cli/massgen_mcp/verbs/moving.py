@@ -1,13 +1,16 @@
 """`massgen-mcp export ID` and `massgen-mcp import FILE`: a run goes from one store to another."""
 
 import argparse
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 from massgen_mcp.cli.exits import EXIT_OK
+from massgen_mcp.cli.massgen_mcp.verbs.controls import accept_demands, is_trusted
 from massgen_mcp.cli.output import print_error, print_line
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.request.output_file import OutputFile
+from massgen_mcp.runs.moving import MovedIn
 from massgen_mcp.server.results.reply import as_json
 
 
@@ -20,12 +23,20 @@ async def run(options: argparse.Namespace) -> int:
             moved = await service.move_out(run_id, target.path)
             done = f"{'moved' if moved.moved else 'copied'} to {moved.file}"
         else:
-            moved = await service.move_in(options.file.absolute(), options.owner, back=options.back)
+            accepts = partial(is_trusted, options.trust)
+            moved = await service.move_in(options.file.absolute(), options.owner, accepts, back=options.back)
+            if moved.asks_for and not options.json and (accepted := await accept_demands(service, moved.run_id, None)):
+                await service.resume(moved.run_id, accepted)
+                moved = replace(moved, asks_for=())
             done = f"{'here already' if moved.known else 'imported'}, {moved.state}"
     if options.json:
-        print_line(as_json(asdict(moved)))
+        told = asdict(moved)
+        print_line(as_json({name: value for name, value in told.items() if name != "asks_for" or value}))
     else:
         print_line(f"{moved.run_id}: {done}")
         for note in moved.notes:
             print_error(note)
+        if isinstance(moved, MovedIn) and moved.asks_for:
+            lines = ["It asks for what needs your consent (!), so it waits:", *moved.asks_for]
+            print_error("\n".join([*lines, f"To let it go on: massgen-mcp resume {moved.run_id} --trust"]))
     return EXIT_OK

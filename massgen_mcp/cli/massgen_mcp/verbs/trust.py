@@ -42,7 +42,7 @@ def _source(path: str) -> str:
 def _show(file: ConfigFile, digest: str) -> None:
     known = acceptance_of(file.path, os.environ)
     print_line(f"{file.path} asks for:")
-    for line in file.reach.demands():
+    for line in file.reach.lines():
         print_line(f"  {line}")
     for line in new_since(file, known) if known and known.digest != digest else ():
         print_line(line)

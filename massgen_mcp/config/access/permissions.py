@@ -1,0 +1,363 @@
+"""What a config may do, as values. Two permissions are the same when their types and fields are; words are only for
+people.
+
+A new kind of permission is a class here, a sentence in `describe`, and a decision in `request.harm`.
+"""
+
+import os
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal, assert_never
+from urllib.parse import unquote_to_bytes
+
+from pydantic import ConfigDict, Field
+
+from massgen_mcp.config.diagnostics import on_one_line
+
+SANDBOX = "a sandbox"
+
+
+class _Stored:
+    """A value that is kept on disk. A field that this version doesn't know voids it."""
+
+    __slots__ = ()
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandPlace(_Stored):
+    """Where commands run: the sandbox, or a container."""
+
+    container: Literal["docker", "podman"] | None = None
+    image: str | None = None
+    image_archive: str | None = None
+
+    def __str__(self) -> str:
+        image = f" of the image {on_one_line(self.image)}" if self.image else ""
+        where = f"a {self.container} container{image}" if self.container else SANDBOX
+        archive = f" with the programs of {on_one_line(self.image_archive)}" if self.image_archive else ""
+        return f"{where}{archive}"
+
+
+@dataclass(frozen=True, slots=True)
+class AskHost(_Stored):
+    """Send requests to a host, as `key_hosts.host_of` writes it."""
+
+    host: str
+    kind: Literal["host"] = "host"
+
+
+@dataclass(frozen=True, slots=True)
+class SendKey(_Stored):
+    """Send the value of a variable to a host."""
+
+    key: str
+    host: str
+    kind: Literal["key"] = "key"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPath(_Stored):
+    """Read a file or a directory. The path is absolute and free of links; as a `file:` address it can be stored,
+    whatever bytes are in it.
+    """
+
+    uri: str
+    kind: Literal["read"] = "read"
+
+    @property
+    def path(self) -> Path:
+        return _decode_path(self.uri)
+
+
+@dataclass(frozen=True, slots=True)
+class WritePath(_Stored):
+    """Change a file or a directory; see `ReadPath`."""
+
+    uri: str
+    kind: Literal["write"] = "write"
+
+    @property
+    def path(self) -> Path:
+        return _decode_path(self.uri)
+
+
+@dataclass(frozen=True, slots=True)
+class StartClaudeCode(_Stored):
+    """Start the Claude Code CLI."""
+
+    own_login: bool
+    kind: Literal["claude_code"] = "claude_code"
+
+
+@dataclass(frozen=True, slots=True)
+class StartAgentCli(_Stored):
+    """Start an agent CLI that speaks ACP."""
+
+    command: tuple[str, ...]
+    own_login: bool
+    variables: tuple[str, ...]
+    """Names of the variables that it is given."""
+    sandboxed: bool
+    kind: Literal["agent_cli"] = "agent_cli"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadAdapter(_Stored):
+    """Load the code of an installed adapter into the process of the run."""
+
+    name: str
+    package: str
+    kind: Literal["adapter"] = "adapter"
+
+
+@dataclass(frozen=True, slots=True)
+class StartOther(_Stored):
+    """Start what an adapter names, in its own words."""
+
+    words: str
+    kind: Literal["other_program"] = "other_program"
+
+
+@dataclass(frozen=True, slots=True)
+class RunCommands(_Stored):
+    """Run the commands of agents, or the checks that a call adds."""
+
+    of: Literal["agents", "checks"]
+    place: CommandPlace
+    kind: Literal["commands"] = "commands"
+
+
+@dataclass(frozen=True, slots=True)
+class UseNetwork(_Stored):
+    """Let commands or checks connect to an endpoint (host:port); None: to every host."""
+
+    of: Literal["agents", "checks"]
+    place: CommandPlace
+    endpoint: str | None
+    kind: Literal["network"] = "network"
+
+
+@dataclass(frozen=True, slots=True)
+class RunSetup(_Stored):
+    """Run the config's setup command in every copy."""
+
+    command: str
+    place: CommandPlace
+    kind: Literal["setup"] = "setup"
+
+
+@dataclass(frozen=True, slots=True)
+class RunCheck(_Stored):
+    """Run a check of the config's on the answers' files."""
+
+    command: str
+    place: CommandPlace
+    kind: Literal["check"] = "check"
+
+
+@dataclass(frozen=True, slots=True)
+class RunScripts(_Stored):
+    """Run scripts that agents write. `optional`: the run can do without them."""
+
+    place: CommandPlace
+    optional: bool
+    kind: Literal["scripts"] = "scripts"
+
+
+@dataclass(frozen=True, slots=True)
+class StartServer(_Stored):
+    """Start an MCP server for an agent."""
+
+    agent: str
+    name: str
+    command: tuple[str, ...]
+    sandboxed: bool
+    network: tuple[str, ...]
+    readable: tuple[str, ...]
+    variables: tuple[str, ...]
+    """Names of the user's variables that it is given."""
+    environment: str
+    """Digest of its own environment, as the config has it: what is in it may be private."""
+    kind: Literal["server_program"] = "server_program"
+
+
+@dataclass(frozen=True, slots=True)
+class AskServer(_Stored):
+    """Ask an MCP server at an address."""
+
+    agent: str
+    name: str
+    url: str
+    variables: tuple[str, ...]
+    headers: str
+    """Digest of its headers, as the config has them."""
+    kind: Literal["server_address"] = "server_address"
+
+
+@dataclass(frozen=True, slots=True)
+class SetVariable(_Stored):
+    """Give commands and checks a variable of a fixed value."""
+
+    name: str
+    value: str
+    kind: Literal["variable"] = "variable"
+
+
+@dataclass(frozen=True, slots=True)
+class SetPrice(_Stored):
+    """Count an agent's calls at another price than the listed one. `prices_of`: those of this model; None: its own."""
+
+    agent: str
+    prices_of: str | None
+    amounts: str
+    """Digest of the price of its own."""
+    kind: Literal["price"] = "price"
+
+
+@dataclass(frozen=True, slots=True)
+class SendFields(_Stored):
+    """Send further fields with an agent's requests."""
+
+    agent: str
+    names: tuple[str, ...]
+    values: str
+    """Digest of the fields with their values."""
+    kind: Literal["fields"] = "fields"
+
+
+@dataclass(frozen=True, slots=True)
+class SpendMoney(_Stored):
+    """Spend up to so many US dollars."""
+
+    usd: float
+    kind: Literal["money"] = "money"
+
+
+@dataclass(frozen=True, slots=True)
+class SpendTokens(_Stored):
+    """Use up to so many tokens."""
+
+    tokens: int
+    kind: Literal["tokens"] = "tokens"
+
+
+@dataclass(frozen=True, slots=True)
+class TakeTime(_Stored):
+    """Take up to so many seconds."""
+
+    seconds: float
+    kind: Literal["time"] = "time"
+
+
+Program = StartClaudeCode | StartAgentCli | LoadAdapter | StartOther
+Execution = Program | RunCommands | UseNetwork | RunSetup | RunCheck | RunScripts
+"""What runs on this machine, and whom it may reach."""
+Setting = SetVariable | SetPrice | SendFields
+Amount = SpendMoney | SpendTokens | TakeTime
+Permission = Annotated[
+    AskHost | SendKey | ReadPath | WritePath | Execution | StartServer | AskServer | Setting | Amount,
+    Field(discriminator="kind"),
+]
+
+
+def describe(permission: Permission) -> str:
+    """Return the line that a person reads before saying yes or no."""
+    match permission:
+        case AskHost(host=host):
+            return f"host: {host}"
+        case SendKey(key=key, host=host):
+            return f"key: {key} to {host}"
+        case ReadPath():
+            return f"reads: {on_one_line(permission.path)}"
+        case WritePath():
+            return f"writes: {on_one_line(permission.path)}"
+        case StartServer() | AskServer():
+            return f"MCP server: {describe_server(permission)}"
+        case SetVariable() | SetPrice() | SendFields():
+            return f"sets: {_describe_setting(permission)}"
+        case SpendMoney(usd=usd):
+            return f"spends: up to {usd:g} US dollars"
+        case SpendTokens(tokens=tokens):
+            return f"spends: up to {tokens} tokens"
+        case TakeTime(seconds=seconds):
+            return f"takes: up to {seconds:g} seconds"
+        case _:
+            return f"starts: {describe_program(permission)}"
+
+
+def describe_program(permission: Execution) -> str:
+    """Name what is started, and where."""
+    match permission:
+        case StartClaudeCode(own_login=own_login):
+            return "the Claude Code CLI with your own login" if own_login else "the Claude Code CLI"
+        case StartAgentCli():
+            return _describe_agent_cli(permission)
+        case LoadAdapter(name=name, package=package):
+            return f"the adapter {name} of {package}, with all your rights"
+        case StartOther(words=words):
+            return words
+        case RunCommands(of=of, place=place):
+            return f"{_COMMANDS[of]} in {place}"
+        case UseNetwork(of=of, place=place, endpoint=endpoint):
+            return f"{_COMMANDS[of]} in {place} that may reach {endpoint or 'every host'}"
+        case RunSetup(command=command, place=place):
+            return f"the setup {on_one_line(command)} in {place}"
+        case RunCheck(command=command, place=place):
+            return f"the check {on_one_line(command)} in {place}"
+        case RunScripts(place=place):
+            return f"scripts that agents write, in {place}"
+        case _:
+            assert_never(permission)
+
+
+_COMMANDS = {"agents": "agents' commands", "checks": "checks"}
+
+
+def describe_server(server: StartServer | AskServer) -> str:
+    """Name an MCP server, the agent that has it, and the rights that it has."""
+    rights: list[str] = []
+    if isinstance(server, AskServer):
+        target = server.url
+    else:
+        target = shlex.join(server.command)
+        if not server.sandboxed:
+            rights.append("outside the sandbox, with all your rights")
+        if server.network:
+            rights.append(f"connects to {', '.join(server.network)}")
+        if server.readable:
+            rights.append(f"reads {', '.join(server.readable)}")
+    if server.variables:
+        rights.append(f"is given {', '.join(server.variables)}")
+    listed = f" ({'; '.join(rights)})" if rights else ""
+    return on_one_line(f"{server.name} of {server.agent}: {target}{listed}")
+
+
+def _describe_setting(setting: Setting) -> str:
+    match setting:
+        case SetVariable(name=name, value=value):
+            return on_one_line(f"{name}={value} for commands and checks")
+        case SetPrice(agent=agent, prices_of=None):
+            return f"{agent}: a price of its own, by which the money limit counts"
+        case SetPrice(agent=agent, prices_of=model):
+            return f"{agent}: the prices of {model}, by which the money limit counts"
+        case SendFields(agent=agent, names=names):
+            return f"{agent}: further fields of its requests ({on_one_line(', '.join(names))})"
+        case _:
+            assert_never(setting)
+
+
+def _describe_agent_cli(cli: StartAgentCli) -> str:
+    words = ["the agent CLI", on_one_line(shlex.join(cli.command))]
+    if cli.own_login:
+        words.append("with your own login, so your subscription pays")
+    if cli.variables:
+        words.append(f"given {', '.join(cli.variables)}")
+    if not cli.sandboxed:
+        words.append("outside the sandbox, with all your rights")
+    return " ".join(words)
+
+
+def _decode_path(uri: str) -> Path:
+    return Path(os.fsdecode(unquote_to_bytes(uri.removeprefix("file://"))))
