@@ -116,7 +116,7 @@ def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
     if request.tools:
         declared: list[JsonValue] = [
             {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters}
-            for tool in request.tools
+            for tool in request.all_tools
         ]
         body["toolConfig"] = _tool_config(combined=bool(native), must_call=request.must_call_tool)
         body["tools"] = [*native, {"functionDeclarations": declared}]

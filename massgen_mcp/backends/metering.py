@@ -52,7 +52,7 @@ def request_tokens(request: ModelRequest) -> int:
     """How many tokens a request has at most, in practice."""
     tools = sum(
         MESSAGE_TOKENS + estimated_tokens(f"{tool.name}{tool.description}{json.dumps(tool.parameters)}")
-        for tool in request.tools
+        for tool in request.all_tools
     )
     return MESSAGE_TOKENS + estimated_tokens(request.system) + tools + sum(map(_message_tokens, request.messages))
 

@@ -193,7 +193,7 @@ class _ModelCall(CallHooks):
         _record_bill(self._live_run, failed)
 
     def _replied(self, reply: ModelReply) -> ModelReplied:
-        usage, reported = self._meter.usage(), reply.usage and reply.usage.cost_usd
+        usage, reported, asked = self._meter.usage(), reply.usage and reply.usage.cost_usd, self._asked
         return ModelReplied(
             agent=self._member.name,
             call_id=self._call_id,
@@ -206,6 +206,8 @@ class _ModelCall(CallHooks):
             ),
             citations=tuple(CitationRecord(url=cited.url, title=cited.title) for cited in reply.citations),
             stop=reply.stop,
+            notice="" if asked is None else asked.notice,
+            opening="" if asked is None else asked.opening,
             replay=reply.replay,
             usage=usage,
             cost=self._member.tariff.cost(usage, reported_usd=reported, model=reply.model),
