@@ -38,7 +38,7 @@ class RoundStarted(Event):
     notes: str = ""
     """What the team shared with the agent besides answers, as it was shown."""
     opening: str = ""
-    """The nonce of the markers around the question and what precedes it; agents of one model share it, in all rounds."""
+    """The nonce of the markers around the question and what precedes it; all rounds of agents of one model share it."""
     nonce: str = ""
     """The nonce of the markers around everything else that the round begins with."""
     kind: RoundKind = "answer_or_vote"

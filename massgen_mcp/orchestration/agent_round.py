@@ -39,6 +39,7 @@ from massgen_mcp.orchestration.round_request import (
     ROUND_FORMS,
     ballot_message,
     ballot_texts,
+    own_task,
     shown_changes,
     shown_reasons,
     standing_tools,
@@ -90,8 +91,7 @@ class Round:
         self._talk = Conversation(member, attempt, f"{member.name}.{attempt.number}.{opened.round}", opened)
         self._judges = bool(opened.ballot)
         """It has been told how to judge answers."""
-        task = opened.task or task_message(member, attempt, opened.kind, judges=self._judges)
-        self._talk.tell(task, "lasting")
+        self._tell_task(opened.task or task_message(member, attempt, opened.kind, judges=self._judges))
         if opened.notes:
             self._talk.tell(opened.notes, "lasting")
         self._show_ballot(self._form.heading, opened, notes=attempt.live_run.state.agents[member.name].working_notes)
@@ -173,7 +173,7 @@ class Round:
         """
         failure: BackendError | None = None
         might_answer = self._live_run.coordination.may_answer(self._member.name)
-        system = system_message(self._member, self._attempt)
+        system = system_message(self._member, self._attempt, own_task(self._member, self._opened.kind))
         tools = (*(tool.spec for tool in self._member.offered), *self._workflow_tools())
         standing = standing_tools(self._member, self._attempt, self._opened.kind)
         async with anyio.create_task_group() as tasks:
@@ -210,7 +210,7 @@ class Round:
                 self._ballot = Ballot(self._member.name, event.revision, event.ballot)
                 if event.ballot and not self._judges:
                     self._judges = True
-                    self._talk.tell(event.task or self._judging, "lasting")
+                    self._tell_task(event.task or self._judging)
                 self._show_ballot(prompts.BALLOT_CHANGED, event)
             case RuleViolated():
                 self._violations += event.counts
@@ -254,6 +254,11 @@ class Round:
     def _judging(self) -> str:
         """The task from when there are answers on."""
         return task_message(self._member, self._attempt, self._opened.kind, judges=True)
+
+    def _tell_task(self, task: str) -> None:
+        """The user's own words may leave nothing to say."""
+        if task:
+            self._talk.tell(task, "lasting")
 
     def _texts_of(self, ballot: Ballot, reasons: tuple[ShownReason, ...]) -> list[str]:
         return [*ballot_texts(self._live_run, ballot, reasons, self._run_spec.answer_store)]

@@ -122,7 +122,8 @@ async def _present(member: Member, attempt: Attempt, past: Sequence[Presentation
     if not past:
         attempt.live_run.record(started)
     talk = Conversation(member, attempt, f"{member.name}.{attempt.number}.present", started)
-    talk.tell(started.task or _task(member, attempt), "lasting")
+    if task := started.task or _task(member, attempt):
+        talk.tell(task, "lasting")
     if attempt.live_run.coordination.answered:
         talk.tell(_record(member, attempt, started), "lasting")
     for event in later:
@@ -163,14 +164,14 @@ def _started(member: Member, attempt: Attempt) -> PresentationStarted:
 def _task(member: Member, attempt: Attempt) -> str:
     """The task of writing the final answer."""
     usual = prompts.PRESENT if attempt.live_run.coordination.answered else prompts.PRESENT_AT_ONCE
-    task = member.templates.final_presentation_system_message or usual
-    return "\n\n".join([task, *check_notes(member, attempt)])
+    tasks = [] if member.templates.final_presentation_system_message else [usual]
+    return "\n\n".join([*tasks, *check_notes(member, attempt)])
 
 
 async def _write_answer(member: Member, attempt: Attempt, talk: Conversation) -> str:
     limits = attempt.run_spec.limits
     await member.ready()
-    system = system_message(member, attempt)
+    system = system_message(member, attempt, member.templates.final_presentation_system_message)
     tools = tuple(tool.spec for tool in member.offered)
     while True:
         if reply := talk.reply:

@@ -393,7 +393,7 @@ def evidence_note(policy: ChecksPolicy) -> str:
 
 
 def system_prompt(task: str, own_instructions: str | None, notes: Iterable[str], *, today: str | None = None) -> str:
-    """The task of a phase and the system message in one, for work that has a single phase."""
+    """The task of a phase and the system message in one."""
     return f"{task}\n\n{system_message(own_instructions, notes, today=today)}"
 
 

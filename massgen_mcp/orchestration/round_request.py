@@ -18,10 +18,12 @@ from massgen_mcp.orchestration.window import all_within, within
 from massgen_mcp.views.plain_text import counted
 
 
-def system_message(member: Member, attempt: Attempt) -> str:
-    """The system message of an agent, the same in all its rounds and as far as possible for all agents."""
+def system_message(member: Member, attempt: Attempt, own_task: str | None) -> str:
+    """The system message of an agent, the same in all its rounds and as far as possible for all agents. `own_task`: the
+    user's words for this phase, which are its beginning.
+    """
     policy = attempt.run_spec.policy
-    notes: list[str] = []
+    notes = [own_task] if own_task else []
     if member.offered:
         notes.append(prompts.USE_TOOLS)
     if plan := policy.coordination.planning_instruction:
@@ -31,6 +33,11 @@ def system_message(member: Member, attempt: Attempt) -> str:
     if policy.answer_format == "findings":
         notes.append(prompts.FINDINGS)
     return prompts.system_message(member.system_message, notes, today=attempt.today)
+
+
+def own_task(member: Member, kind: RoundKind) -> str | None:
+    """The user's words for what is asked in rounds of this kind, in place of ours."""
+    return member.templates.evaluation_system_message if kind in ("answer_or_vote", "run_off") else None
 
 
 def task_message(member: Member, attempt: Attempt, kind: RoundKind, *, judges: bool) -> str:
@@ -44,8 +51,7 @@ def task_message(member: Member, attempt: Attempt, kind: RoundKind, *, judges: b
         usual = prompts.ANSWER_ALONE
     elif first:
         usual = prompts.FIRST_ANSWER
-    own = member.templates.evaluation_system_message if kind in ("answer_or_vote", "run_off") else None
-    notes = [own or usual]
+    notes = [] if own_task(member, kind) else [usual]
     criterion = prompts.CONTENT_WITH[run_spec.policy.voting_sensitivity]
     if criterion and judges and coordination.may_answer(member.name):
         notes.append(criterion)
