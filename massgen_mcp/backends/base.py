@@ -93,8 +93,10 @@ class ModelRequest:
     """All tools that the run may offer this agent beside or in place of some of `tools`, in an order that never
     changes. A server with a prompt cache is sent these: another list of tools would void it.
     """
-    shared_messages: int = 0
-    """So many of the first messages are the same for every agent and round of the run."""
+    shared_ends: tuple[int, ...] = ()
+    """Places of messages that end what other requests begin with, too: the earlier turns of a session, and what every
+    agent and round of the run is told first.
+    """
     cache_scope: str = ""
     """Names the run, so that its requests find each other's cache."""
     long_waits: bool = False

@@ -29,9 +29,12 @@ from massgen_mcp.backends.failures import of_event, stop_part
 from massgen_mcp.backends.http import TIMEOUT, Endpoint, LazyClient, drain, events_in, http_client, posted
 from massgen_mcp.backends.prompt_cache import (
     BREAKPOINT,
+    MAX_MARKS,
+    ONLY_BREAKPOINTS,
     CacheForm,
     cache_form,
     cache_key,
+    has_next_step,
     is_narrowed,
     marked_messages,
     sent_tools,
@@ -128,7 +131,7 @@ def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
         "stream": True,
         "stream_options": {"include_usage": True},
     }
-    if request.tools:
+    if offered:
         body["tools"] = [
             {"type": "function", "function": {"name": t.name, "description": t.description, "parameters": t.parameters}}
             for t in offered
@@ -138,9 +141,12 @@ def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
         if is_narrowed(endpoint, request):
             mode = "required" if request.must_call_tool else "auto"
             allowed: list[JsonValue] = [{"type": "function", "function": {"name": t.name}} for t in request.tools]
-            body["tool_choice"] = {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": allowed}}
+            narrowed: JsonObject = {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": allowed}}
+            body["tool_choice"] = narrowed if allowed else "none"
     if form in ("key", "key_and_breakpoints") and request.cache_scope and not endpoint.of_xai:
         body["prompt_cache_key"] = cache_key(endpoint, request)
+    if form == "key_and_breakpoints" and not has_next_step(request):
+        body["prompt_cache_options"] = {**ONLY_BREAKPOINTS}
     if request.reply_schema is not None and endpoint.holds_to_schemas:
         schema: JsonObject = {"name": "call", "schema": request.reply_schema}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
@@ -175,11 +181,11 @@ def _messages(request: ModelRequest, form: CacheForm | None) -> Iterator[JsonObj
     """All messages, with marks where the provider's cache wants them."""
     system: JsonObject = {"role": "system", "content": request.system}
     yield {**system, "content": text_with_mark(request.system)} if form == "marks" else system
-    marked = marked_messages(request) if form == "marks" else ()
+    marked = marked_messages(request)[-MAX_MARKS + 1 :] if form == "marks" else ()
     for place, message in enumerate(map(_message, request.messages)):
         if place in marked:
             yield {**message, "content": text_with_mark(message.get("content"))}
-        elif form == "key_and_breakpoints" and place == request.shared_messages - 1:
+        elif form == "key_and_breakpoints" and place in request.shared_ends:
             part: JsonObject = {"type": "text", "text": message["content"], "prompt_cache_breakpoint": BREAKPOINT}
             yield {**message, "content": [part]}
         else:

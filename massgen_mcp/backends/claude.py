@@ -38,7 +38,7 @@ from massgen_mcp.backends.http import (
     http_client,
     posted,
 )
-from massgen_mcp.backends.prompt_cache import LONG_MARK, LOOKBACK, MARK, marked_messages, with_mark
+from massgen_mcp.backends.prompt_cache import LONG_MARK, LOOKBACK, MARK, MAX_MARKS, marked_messages, with_mark
 from massgen_mcp.backends.streamed import Draft, HttpBackend, WireReply
 from massgen_mcp.backends.wire_values import (
     Fields,
@@ -128,7 +128,7 @@ def request_body(endpoint: Endpoint, request: ModelRequest, *, so_far: Sequence[
     body.update(endpoint.extra_body)
     if tools:
         body["tools"] = tools
-    if request.tools:
+    if request.all_tools:
         thinking = body.get("thinking")
         thinks = isinstance(thinking, dict) and thinking.get("type") != "disabled"
         # The API refuses to force a tool on a model that thinks.
@@ -166,13 +166,16 @@ def _marked_turns(request: ModelRequest, beginning: JsonObject, end: JsonObject)
     before needs none.
     """
     blocks = [list(_blocks(message)) for message in request.messages]
-    *earlier, last = marked_messages(request) or (-1,)
-    kept = [place for place in earlier if place < request.shared_messages]
-    before = [place for place in earlier if place >= request.shared_messages]
+    last = len(request.messages) - 1
+    marked = marked_messages(request)
+    earlier = [place for place in marked if place != last]
+    kept = [place for place in earlier if place in request.shared_ends]
+    before = [place for place in earlier if place not in request.shared_ends]
     added = sum(map(len, blocks[before[-1] + 1 :])) if before else 0
-    kept += [*(before if added >= LOOKBACK else ()), last]
+    ends = [last] if last in marked else []
+    kept = [*kept, *(before if added >= LOOKBACK else ()), *ends][-MAX_MARKS + 1 :]
     for place in filter(lambda place: blocks[place], kept if blocks else ()):
-        mark = beginning if place < request.shared_messages else end
+        mark = beginning if place in request.shared_ends else end
         blocks[place][-1] = with_mark(blocks[place][-1], mark)
     return list(_turns(request.messages, blocks)), len(kept)
 
@@ -215,8 +218,6 @@ def _blocks(message: Message) -> Iterator[JsonValue]:
 # -- one reply of Anthropic's Messages API, put together out of its events --------------------------------------------
 
 
-MAX_MARKS = 4
-"""Of a request."""
 MAX_PAUSES = 10
 """How often the API may interrupt one reply, which it does when tools of its own take long."""
 

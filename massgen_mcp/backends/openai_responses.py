@@ -27,7 +27,15 @@ from massgen_mcp.backends.chatcompletion import OpenAIBackend
 from massgen_mcp.backends.ends import RESPONSES, RESPONSES_INCOMPLETE
 from massgen_mcp.backends.failures import cut_off, of_event, stop_part
 from massgen_mcp.backends.http import Endpoint
-from massgen_mcp.backends.prompt_cache import BREAKPOINT, cache_form, cache_key, is_narrowed, sent_tools
+from massgen_mcp.backends.prompt_cache import (
+    BREAKPOINT,
+    ONLY_BREAKPOINTS,
+    cache_form,
+    cache_key,
+    has_next_step,
+    is_narrowed,
+    sent_tools,
+)
 from massgen_mcp.backends.streamed import Draft, WireReply
 from massgen_mcp.backends.wire_values import (
     Fields,
@@ -71,14 +79,14 @@ class ResponsesBackend(OpenAIBackend):
 def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
     """The whole body of the HTTP request."""
     form, offered = cache_form(endpoint), sent_tools(endpoint, request)
-    shared = request.shared_messages - 1 if form == "key_and_breakpoints" else -1
+    shared = request.shared_ends if form == "key_and_breakpoints" else ()
     body: JsonObject = {
         "model": endpoint.model,
         "instructions": request.system,
         "input": [
             item
             for place, message in enumerate(request.messages)
-            for item in (_marked_items(message) if place == shared else _items(message))
+            for item in (_marked_items(message) if place in shared else _items(message))
         ],
         "stream": True,
         "store": False,
@@ -91,14 +99,16 @@ def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
     if tools:
         body["tools"] = tools
     if request.tools:
+        body["tool_choice"] = "required" if request.must_call_tool else "auto"
+    if is_narrowed(endpoint, request):
+        named: list[JsonValue] = [{"type": "function", "name": tool.name} for tool in request.tools]
+        allowed: list[JsonValue] = [*named, *({"type": tool["type"]} for tool in of_provider)]
         mode = "required" if request.must_call_tool else "auto"
-        body["tool_choice"] = mode
-        if is_narrowed(endpoint, request):
-            named: list[JsonValue] = [{"type": "function", "name": tool.name} for tool in request.tools]
-            allowed: list[JsonValue] = [*named, *({"type": tool["type"]} for tool in of_provider)]
-            body["tool_choice"] = {"type": "allowed_tools", "mode": mode, "tools": allowed}
+        body["tool_choice"] = {"type": "allowed_tools", "mode": mode, "tools": allowed} if allowed else "none"
     if form is not None and request.cache_scope:
         body["prompt_cache_key"] = cache_key(endpoint, request)
+    if form == "key_and_breakpoints" and not has_next_step(request):
+        body["prompt_cache_options"] = {**ONLY_BREAKPOINTS}
     settings: dict[str, JsonValue] = {
         "temperature": endpoint.temperature,
         "top_p": endpoint.top_p,

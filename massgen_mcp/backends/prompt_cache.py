@@ -14,7 +14,7 @@ import hashlib
 import re
 from typing import Literal
 
-from massgen_mcp.backends.base import AssistantMessage, JsonObject, JsonValue, ModelRequest, ToolSpec
+from massgen_mcp.backends.base import WORKFLOW_TOOLS, AssistantMessage, JsonObject, JsonValue, ModelRequest, ToolSpec
 from massgen_mcp.backends.http import Endpoint
 from massgen_mcp.config.providers.addresses import host_in
 
@@ -27,12 +27,16 @@ _MARKED_AT_OPENROUTER = ("anthropic/", "~anthropic/", "google/gemini")
 _VERSION = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
 _FIRST_WITH_BREAKPOINTS = (5, 6)
 _FIRST_WITH_ALLOWED_TOOLS = (5, 0)
+MAX_MARKS = 4
+"""Of a request, one of them at the system message."""
 LOOKBACK = 20
 """Blocks that a mark looks back over."""
 MARK: JsonObject = {"type": "ephemeral"}
 LONG_MARK: JsonObject = {"type": "ephemeral", "ttl": "1h"}
 """Lives longer than 5 minutes; writing costs twice the price of other input in place of 1.25 times."""
 BREAKPOINT: JsonObject = {"mode": "explicit"}
+ONLY_BREAKPOINTS: JsonObject = {"mode": "explicit"}
+"""Nothing is written to the cache but what ends with a breakpoint."""
 
 
 def cache_form(endpoint: Endpoint) -> CacheForm | None:
@@ -60,7 +64,13 @@ def sent_tools(endpoint: Endpoint, request: ModelRequest) -> tuple[ToolSpec, ...
 
 def is_narrowed(endpoint: Endpoint, request: ModelRequest) -> bool:
     """Whether the request lists tools that may not be called now, at a server that can be told so."""
-    return cache_form(endpoint) != "marks" and len(sent_tools(endpoint, request)) > len(request.tools)
+    return cache_form(endpoint) != "marks" and sent_tools(endpoint, request) != request.tools
+
+
+def has_next_step(request: ModelRequest) -> bool:
+    """Whether a request will probably begin with all of this one: in a run without tools a reply ends the round."""
+    ordinary = (tool.name not in WORKFLOW_TOOLS for tool in request.all_tools)
+    return not request.shared_ends or any(ordinary)
 
 
 def marked_messages(request: ModelRequest) -> tuple[int, ...]:
@@ -68,9 +78,11 @@ def marked_messages(request: ModelRequest) -> tuple[int, ...]:
     one, and this one.
     """
     last = len(request.messages) - 1
+    if not has_next_step(request):
+        return tuple(place for place in request.shared_ends if place <= last)
     replies = [place for place, message in enumerate(request.messages) if isinstance(message, AssistantMessage)]
-    ends = {request.shared_messages - 1, replies[-1] - 1 if replies else last, last}
-    return tuple(sorted(place for place in ends if place >= 0))
+    ends = {*request.shared_ends, replies[-1] - 1 if replies else last, last}
+    return tuple(sorted(place for place in ends if 0 <= place <= last))
 
 
 def with_mark(part: JsonValue, mark: JsonObject) -> JsonValue:

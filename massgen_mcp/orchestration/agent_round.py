@@ -175,7 +175,8 @@ class Round:
         might_answer = self._live_run.coordination.may_answer(self._member.name)
         system = system_message(self._member, self._attempt, own_task(self._member, self._opened.kind))
         tools = (*(tool.spec for tool in self._member.offered), *self._workflow_tools())
-        standing = standing_tools(self._member, self._attempt, self._opened.kind)
+        votes_or_answers = self._opened.kind == "answer_or_vote"
+        standing = standing_tools(self._member, self._attempt) if votes_or_answers else ()
         async with anyio.create_task_group() as tasks:
             if not might_answer:
                 tasks.start_soon(self._when_outdated, tasks.cancel_scope)

@@ -47,6 +47,12 @@ class Attempt:
         """Whether agents may wait longer for each other than a provider's cache usually lives: they work on files."""
         return len(self.run_spec.team) > 1 and any(one.commands is not None for one in self.run_spec.team)
 
+    @property
+    def shared_ends(self) -> tuple[int, ...]:
+        """The places in the opening that end what other requests begin with, too."""
+        turns, briefed = len(self.run_spec.history), self.briefing is not None
+        return (*((turns - 1,) if turns else ()), turns + briefed)
+
     def opening(self, nonce: str, most: int | None) -> tuple[Message, ...]:
         """What every conversation opens with: the question, and in a further attempt the briefing. At most `most`
         characters of each text; None: all of it.
@@ -56,7 +62,7 @@ class Attempt:
             for one in self.run_spec.history
         ]
         asked, commented = within(self.run_spec.question, most), within(self.run_spec.commented, most)
-        blocks = [prompts.history_block(history, nonce)] if history else []
+        blocks = [*prompts.history_blocks(history, nonce)]
         blocks.append(prompts.question_block(asked, nonce, commented))
         if (before := self.briefing) is not None:
             answer = within(before.answer, most)
@@ -81,11 +87,14 @@ class Attempt:
         return opening, draw_nonce([*known, opening])
 
     def opening_nonce(self, agent: str, texts: Iterable[str]) -> str:
-        """The one that the agent has, or else another agent of the same model, unless a text holds it."""
+        """The one that the agent has, or else another agent of the same model, or the turn before; unless a text holds
+        it.
+        """
         agents = self.live_run.state.agents
         own, known = agents[agent], [*texts]
         others = (one.opening for one in agents.values() if one.info.model == own.info.model)
-        for kept in filter(None, (own.opening, *others)):
+        before = (turn.opening for turn in self.run_spec.history[-1:])
+        for kept in filter(None, (own.opening, *others, *before)):
             if not any(kept in text.casefold() for text in known):
                 return kept
         return draw_nonce(known)

@@ -190,7 +190,7 @@ class Conversation:
             must_call_tool=must_call_tool,
             ends_with_call=purpose == "coordinate",
             standing_tools=standing,
-            shared_messages=self._shared,
+            shared_ends=self._attempt.shared_ends,
             cache_scope=self._attempt.cache_scope,
             long_waits=self._attempt.has_long_waits,
         )

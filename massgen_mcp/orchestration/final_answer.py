@@ -30,7 +30,7 @@ from massgen_mcp.orchestration.conversation import Conversation, calls_of
 from massgen_mcp.orchestration.evidence_text import evidence_of
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.model_calls import ask
-from massgen_mcp.orchestration.round_request import check_notes, shown_changes, system_message
+from massgen_mcp.orchestration.round_request import check_notes, shown_changes, standing_tools, system_message
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.window import all_within, within
 from massgen_mcp.run_state.agents import Vote
@@ -186,13 +186,13 @@ async def _write_answer(member: Member, attempt: Attempt, talk: Conversation) ->
         if talk.steps >= limits.steps_per_round:
             raise BackendError("no_action", f"no final answer in {limits.steps_per_round} steps (max_steps_per_round)")
         talk.listen()
-        await talk.ask(system, tools, "present")
+        await talk.ask(system, tools, "present", standing=standing_tools(member, attempt))
 
 
 def _written_answer(reply: ModelReplied) -> str | None:
-    """The answer, where a model that writes its calls as text goes on to do so."""
+    """The answer, where a model goes on to submit it by a call, as it did in the rounds."""
     match reply.tool_calls:
-        case (call,) if call.name == prompts.NEW_ANSWER.name and call.form != "tool_call":
+        case (call,) if call.name == prompts.NEW_ANSWER.name:
             with suppress(ToolRefused):
                 return parse_arguments(NewAnswer, decoded(calls_of(reply)[0])).content
         case _:

@@ -5,7 +5,7 @@ Must not know who the agents are: only neutral names from a ballot reach a promp
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import cast
 
@@ -419,13 +419,13 @@ def question_block(question: str, nonce: str, commented: str = "") -> str:
     return asked
 
 
-def history_block(history: Iterable[EarlierTurn], nonce: str) -> str:
-    """The earlier turns of a session."""
-    turns = "\n".join(
-        f"{marked('earlier_question', turn.question, nonce)}\n{marked('earlier_answer', turn.answer, nonce)}"
-        for turn in history
-    )
-    return f"{CONVERSATION}\n{turns}"
+def history_blocks(history: Iterable[EarlierTurn], nonce: str) -> Iterator[str]:
+    """The earlier turns of a session, each in a block of its own, so that a provider's cache finds those it knows."""
+    heading = f"{CONVERSATION}\n"
+    for turn in history:
+        answer = marked("earlier_answer", turn.answer, nonce)
+        yield f"{heading}{marked('earlier_question', turn.question, nonce)}\n{answer}"
+        heading = ""
 
 
 def caller_block(messages: Sequence[str], nonce: str) -> str:

@@ -89,12 +89,12 @@ def check_notes(member: Member, attempt: Attempt) -> Iterator[str]:
     yield "\n".join([CHECKS.format(of=f"context/{run_spec.copies[0]}"), *listed, PROTECTED])
 
 
-def standing_tools(member: Member, attempt: Attempt, kind: RoundKind) -> tuple[ToolSpec, ...]:
-    """All tools that rounds of this kind may offer the agent, in an order that never changes. Empty: it is always the
-    same ones.
+def standing_tools(member: Member, attempt: Attempt) -> tuple[ToolSpec, ...]:
+    """All tools of an agent that answers, votes, and writes the final answer, in an order that never changes. Empty: it
+    is always the same ones.
     """
     agents = len(attempt.run_spec.team)
-    if kind != "answer_or_vote" or agents == 1:
+    if agents == 1:
         return ()
     vote = prompts.vote_tool_for(f"agent{place}" for place in range(1, agents + 1))
     return (*(tool.spec for tool in member.offered), prompts.NEW_ANSWER, vote)
