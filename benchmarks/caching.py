@@ -16,7 +16,7 @@ import json
 import random
 import re
 import sys
-from collections import defaultdict
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, cast
@@ -158,7 +158,8 @@ async def resumed_run() -> list[ModelRequest]:
     requests, events = await requests_of(scripts, question, with_tools=True)
     replies = [place for place, event in enumerate(events) if isinstance(event, ModelReplied)]
     lost_at = replies[len(replies) // 2] + 1
-    past = [LogRecord(seq=seq, time=1.0 * seq, event=event) for seq, event in enumerate(events[:lost_at], start=1)]
+    kept = enumerate(events[:lost_at], start=1)
+    past = [LogRecord.model_construct(seq=seq, time=1.0 * seq, event=event) for seq, event in kept]
     further, _ = await requests_of(scripts, question, with_tools=True, past=past)
     return [*requests[: len(replies) // 2 + 1], *further]
 
@@ -353,22 +354,19 @@ Cache = MarkedCache | BreakpointCache | PrefixCache
 
 def best_price(requests: Sequence[Sequence[Block]], write_price: float) -> float:
     """Every block is paid in full or, where it comes again, for its write once, and read ever after. Codes of markers
-    are taken to be the same. A request that is too short to be kept is paid in full.
+    are taken to be the same. What is repeated in a request is paid in full if it is too short to be kept.
     """
-    times: defaultdict[str, int] = defaultdict(int)
-    sizes: dict[str, float] = {}
-    price = 0.0
-    for blocks in requests:
-        if sum(block.tokens for block in blocks) < LEAST:
-            price += sum(block.tokens for block in blocks)
-            continue
-        for block in blocks:
-            text = _NONCE.sub("CODE", block.text)
-            times[text] += 1
-            sizes[text] = block.tokens
-    for text, count in times.items():
-        first = write_price if count > 1 else 1.0
-        price += sizes[text] * (first + READ * (count - 1))
+    texts = [[_NONCE.sub("CODE", block.text) for block in blocks] for blocks in requests]
+    times = Counter(text for request in texts for text in request)
+    price, known = 0.0, set[str]()
+    for request in texts:
+        repeated = sum(len(text) / 4 for text in request if times[text] > 1)
+        for text in request:
+            each = 1.0
+            if times[text] > 1 and repeated >= LEAST:
+                each = READ if text in known else write_price
+                known.add(text)
+            price += each * len(text) / 4
     return price
 
 
