@@ -152,6 +152,8 @@ class UsagePart:
     reasoning_tokens: int = 0
     model: str = ""
     cache_write_tokens: int = 0
+    cache_write_long_tokens: int = 0
+    """Those of the written ones that are kept for an hour."""
     web_searches: int = 0
     cost_usd: float | None = None
     at_least: bool = False
