@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def _ours(program: str, directory: Path) -> list[int]:
-    place = _project(directory)
+    place = project(directory)
 
     def run(url: str) -> None:
         team = directory / "team.yaml"
@@ -90,7 +90,7 @@ def _ours(program: str, directory: Path) -> list[int]:
 
 
 def _theirs(program: str, directory: Path) -> list[int]:
-    place = _project(directory)
+    place = project(directory)
 
     def run(url: str) -> None:
         environ = {**environment(directory), "OPENAI_API_KEY": "none", "OPENAI_API_BASE": url}
@@ -102,7 +102,7 @@ def _theirs(program: str, directory: Path) -> list[int]:
     return _measured(run)
 
 
-def _project(directory: Path) -> Path:
+def project(directory: Path) -> Path:
     """An empty repository."""
     place = directory / "project"
     place.mkdir(parents=True)

@@ -96,6 +96,7 @@ USED: Mapping[str, str] = {
     "input_tokens": "What models read.",
     "cached_input_tokens": "Those of them that came from providers' caches.",
     "cache_write_tokens": "Those of them that were written to providers' caches.",
+    "saved_by_cache": "US dollars that providers' caches saved, as far as prices are known.",
     "output_tokens": "What models wrote.",
     "reasoning_tokens": "Those of them that were thoughts.",
     "calls_without_usage": "Calls whose provider told no tokens; ours are estimates.",

@@ -1,4 +1,4 @@
-"""A team behind a real address that answers, votes and presents at once, and the system messages that it was sent."""
+"""A team behind a real address that answers, votes and presents at once, and what it was told to do."""
 
 import json
 from collections import defaultdict
@@ -16,15 +16,18 @@ def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
 
 
 class Model:
-    """Answers, votes for agent1, presents; keeps the system messages it got, by what it was asked for."""
+    """Answers, votes for agent1, presents; keeps the system messages and the tasks it got, by what it was asked for."""
 
     def __init__(self) -> None:
         self.systems: defaultdict[str, list[str]] = defaultdict(list)
+        self.tasks: defaultdict[str, list[str]] = defaultdict(list)
 
     def respond(self, seen: Seen, number: int) -> bytes:
         offered = {tool["function"]["name"] for tool in seen.body.get("tools", [])}
         asked = "vote" if "vote" in offered else "new_answer" if "new_answer" in offered else "present"
-        self.systems[asked].append(seen.body["messages"][0]["content"])
+        system, _, task, *_ = (message["content"] for message in seen.body["messages"])
+        self.systems[asked].append(system)
+        self.tasks[asked].append(task)
         if asked == "present":
             return reply(sse(chunk({"role": "assistant", "content": "All told."}), chunk({}, "stop"), "[DONE]"))
         arguments: dict[str, dict[str, Any]] = {"vote": {"reason": "right", "agent_id": "agent1", "same_as": []}}

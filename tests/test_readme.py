@@ -156,7 +156,7 @@ def equipped(stranger: Stranger) -> Stranger:
 
 def test_the_first_question_is_answered_and_the_run_can_be_looked_at(equipped: Stranger, aimock: Aimock) -> None:
     aimock.load(
-        {"match": {"model": STRONG, "systemMessage": "your answer was chosen"}, "response": {"content": "Postgres."}},
+        {"match": {"model": STRONG, "userMessage": "Write the final answer now"}, "response": {"content": "Postgres."}},
         {
             "match": {"userMessage": '<answer name="agent3"', "toolName": "vote"},
             "response": {

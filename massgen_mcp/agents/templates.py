@@ -50,12 +50,16 @@ class MessageTemplates:
 
     def evaluation_system_message(self, voting_sensitivity: str = "lenient") -> str:
         """What an agent is asked to do that is shown answers. `voting_sensitivity`: lenient, balanced or strict."""
+        criterion = self._criterion(voting_sensitivity)
+        task = self._overrides.get("evaluation_system_message", prompts.JUDGE)
+        return prompts.system_prompt(task, None, [criterion] if criterion else [])
+
+    def _criterion(self, voting_sensitivity: str) -> str:
         criterion = prompts.CONTENT_WITH.get(voting_sensitivity)
         if criterion is None:
             known = ", ".join(prompts.CONTENT_WITH)
             raise MassgenError("config_invalid", f"voting_sensitivity {voting_sensitivity[:60]!a}: expected {known}")
-        task = self._overrides.get("evaluation_system_message", prompts.JUDGE)
-        return prompts.system_prompt(task, None, [criterion] if criterion else [])
+        return criterion
 
     def final_presentation_system_message(self) -> str:
         """What a winner is asked to do."""
@@ -99,15 +103,16 @@ class MessageTemplates:
         `messages` (both as dictionaries), `tools`, and `agent_mapping` (neutral name → id).
         """
         mapping = {f"agent{place}": agent_id for place, agent_id in enumerate(sorted(agent_summaries or {}), start=1)}
-        user = self.format_original_message(task)
+        user, own = self.format_original_message(task), self._overrides.get("evaluation_system_message")
+        criterion = self._criterion(voting_sensitivity)
+        told = [*([] if own else [prompts.JUDGE if agent_summaries else prompts.FIRST_ANSWER])]
+        told += [criterion] if criterion and agent_summaries else []
+        user = "\n\n".join([user, *told])
         if agent_summaries:
             answers = {name: agent_summaries[agent_id] for name, agent_id in mapping.items()}
-            own = next((name for name, agent_id in mapping.items() if agent_id == own_id), None)
-            user = f"{user}\n\n{self.format_current_answers(answers, own)}\n\n{prompts.DECIDE}"
-        system = self.evaluation_system_message(voting_sensitivity)
-        if not agent_summaries:
-            task = self._overrides.get("evaluation_system_message", prompts.FIRST_ANSWER)
-            system = prompts.system_prompt(task, None, ())
+            reader = next((name for name, agent_id in mapping.items() if agent_id == own_id), None)
+            user = f"{user}\n\n{self.format_current_answers(answers, reader)}\n\n{prompts.DECIDE}"
+        system = prompts.system_message(None, [own] if own else [])
         return {
             "system_message": system,
             "user_message": user,

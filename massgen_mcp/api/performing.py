@@ -44,7 +44,7 @@ async def perform(
         raise _not_completed(snapshot, result)
     if request.given.output_file is not None:
         _write_answer(request.given.output_file, snapshot.final_answer)
-    turn = EarlierTurn(question=request.question, answer=snapshot.final_answer)
+    turn = EarlierTurn(question=request.question, answer=snapshot.final_answer, opening=snapshot.opening)
     SESSIONS.add(request.given.session_id or "", turn, request.given.history, kept=here.listed)
     return result
 

@@ -89,6 +89,27 @@ class ModelRequest:
     """JSON Schema that the text of the reply must follow: how a call is forced where no tools are taken. Servers that
     cannot hold a model to one are not told of it.
     """
+    standing_tools: tuple[ToolSpec, ...] = ()
+    """All tools that the run may offer this agent beside or in place of some of `tools`, in an order that never
+    changes. A server with a prompt cache is sent these: another list of tools would void it.
+    """
+    shared_ends: tuple[int, ...] = ()
+    """Places of messages that end what other requests begin with, too: the earlier turns of a session, and what every
+    agent and round of the run is told first.
+    """
+    cache_scope: str = ""
+    """Names the run, so that its requests find each other's cache."""
+    long_waits: bool = False
+    """Whether the agent may ask the next time after longer than a cache usually lives."""
+    notice: str = ""
+    """The last message, where it is a notice of ours: the reply's event keeps it."""
+    opening: str = ""
+    """The nonce around the question, where it is a new one: the reply's event keeps it."""
+
+    @property
+    def all_tools(self) -> tuple[ToolSpec, ...]:
+        """What is listed where a cache is to be kept."""
+        return self.standing_tools or self.tools
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +152,8 @@ class UsagePart:
     reasoning_tokens: int = 0
     model: str = ""
     cache_write_tokens: int = 0
+    cache_write_long_tokens: int = 0
+    """Those of the written ones that are kept for an hour."""
     web_searches: int = 0
     cost_usd: float | None = None
     at_least: bool = False

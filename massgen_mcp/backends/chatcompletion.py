@@ -27,6 +27,19 @@ from massgen_mcp.backends.base import (
 from massgen_mcp.backends.ends import CHAT
 from massgen_mcp.backends.failures import of_event, stop_part
 from massgen_mcp.backends.http import TIMEOUT, Endpoint, LazyClient, drain, events_in, http_client, posted
+from massgen_mcp.backends.prompt_cache import (
+    BREAKPOINT,
+    MAX_MARKS,
+    ONLY_BREAKPOINTS,
+    CacheForm,
+    cache_form,
+    cache_key,
+    has_next_step,
+    is_narrowed,
+    marked_messages,
+    sent_tools,
+    text_with_mark,
+)
 from massgen_mcp.backends.streamed import Draft, HttpBackend, WireReply
 from massgen_mcp.backends.thoughts import ThoughtsApart
 from massgen_mcp.backends.wire_values import (
@@ -111,19 +124,29 @@ class ChatCompletionBackend(OpenAIBackend):
 
 def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
     """The whole body of the HTTP request."""
+    form, offered = cache_form(endpoint), sent_tools(endpoint, request)
     body: JsonObject = {
         "model": endpoint.deployment or endpoint.model,
-        "messages": [{"role": "system", "content": request.system}, *map(_message, request.messages)],
+        "messages": list(_messages(request, form)),
         "stream": True,
         "stream_options": {"include_usage": True},
     }
-    if request.tools:
+    if offered:
         body["tools"] = [
             {"type": "function", "function": {"name": t.name, "description": t.description, "parameters": t.parameters}}
-            for t in request.tools
+            for t in offered
         ]
         if request.must_call_tool:  # "auto" is every server's default, and some refuse the word
             body["tool_choice"] = "required"
+        if is_narrowed(endpoint, request):
+            mode = "required" if request.must_call_tool else "auto"
+            allowed: list[JsonValue] = [{"type": "function", "function": {"name": t.name}} for t in request.tools]
+            narrowed: JsonObject = {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": allowed}}
+            body["tool_choice"] = narrowed if allowed else "none"
+    if form in ("key", "key_and_breakpoints") and request.cache_scope and not endpoint.of_xai:
+        body["prompt_cache_key"] = cache_key(endpoint, request)
+    if form == "key_and_breakpoints" and not has_next_step(request):
+        body["prompt_cache_options"] = {**ONLY_BREAKPOINTS}
     if request.reply_schema is not None and endpoint.holds_to_schemas:
         schema: JsonObject = {"name": "call", "schema": request.reply_schema}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
@@ -152,6 +175,21 @@ def _effort(endpoint: Endpoint) -> JsonObject:
     if endpoint.effort_field == "reasoning_effort" or endpoint.reasoning_effort is None:
         return {"reasoning_effort": endpoint.reasoning_effort}
     return {endpoint.effort_field: {"effort": endpoint.reasoning_effort}}
+
+
+def _messages(request: ModelRequest, form: CacheForm | None) -> Iterator[JsonObject]:
+    """All messages, with marks where the provider's cache wants them."""
+    system: JsonObject = {"role": "system", "content": request.system}
+    yield {**system, "content": text_with_mark(request.system)} if form == "marks" else system
+    marked = marked_messages(request)[-MAX_MARKS + 1 :] if form == "marks" else ()
+    for place, message in enumerate(map(_message, request.messages)):
+        if place in marked:
+            yield {**message, "content": text_with_mark(message.get("content"))}
+        elif form == "key_and_breakpoints" and place in request.shared_ends:
+            part: JsonObject = {"type": "text", "text": message["content"], "prompt_cache_breakpoint": BREAKPOINT}
+            yield {**message, "content": [part]}
+        else:
+            yield message
 
 
 def _message(message: Message) -> JsonObject:

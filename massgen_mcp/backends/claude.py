@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from massgen_mcp.backends.base import (
+    WORKFLOW_TOOLS,
     AssistantMessage,
     Citation,
     CitationsPart,
@@ -22,6 +23,7 @@ from massgen_mcp.backends.base import (
     ToolCall,
     ToolCallPart,
     ToolResultMessage,
+    ToolSpec,
     UserMessage,
 )
 from massgen_mcp.backends.ends import MESSAGES, stop_of
@@ -36,6 +38,7 @@ from massgen_mcp.backends.http import (
     http_client,
     posted,
 )
+from massgen_mcp.backends.prompt_cache import LONG_MARK, LOOKBACK, MARK, MAX_MARKS, marked_messages, with_mark
 from massgen_mcp.backends.streamed import Draft, HttpBackend, WireReply
 from massgen_mcp.backends.wire_values import (
     Fields,
@@ -106,29 +109,43 @@ def _connect(endpoint: Endpoint) -> "AsyncAnthropic":
 def request_body(endpoint: Endpoint, request: ModelRequest, *, so_far: Sequence[JsonObject] = ()) -> JsonObject:
     """The whole body of the HTTP request; `so_far` are the blocks of a reply that the API is to go on with."""
     begun: list[JsonValue] = [{"role": "assistant", "content": list(so_far)}] if so_far else []
+    beginning, end = (LONG_MARK, MARK) if request.long_waits else (MARK, MARK)
+    if "cache_control" in endpoint.extra_body:  # the user's own way; the API takes no more than four marks in all
+        beginning = end = {}
+    turns, marks = _marked_turns(request, beginning, end)
+    tools = _tools(request.all_tools, beginning if marks < MAX_MARKS - 1 else {})
+    tools.extend({"type": _NATIVE_TOOLS[tool], "name": tool} for tool in endpoint.native_tools)
     body: JsonObject = {
         "model": endpoint.model,
         "max_tokens": request.max_output_tokens or endpoint.max_output_tokens or MESSAGES_OUTPUT,
-        "system": request.system,
-        "messages": [*_turns(request.messages), *begun],
+        "system": request.system and [with_mark({"type": "text", "text": request.system}, beginning)],
+        "messages": [*turns, *begun],
         "stream": True,
     }
     settings: dict[str, JsonValue] = {"temperature": endpoint.temperature, "top_p": endpoint.top_p}
     body.update({name: value for name, value in settings.items() if value is not None})
     body.update(_thinking(endpoint.reasoning_effort))
     body.update(endpoint.extra_body)
-    tools: list[JsonValue] = [
-        {"name": tool.name, "description": tool.description, "input_schema": tool.parameters} for tool in request.tools
-    ]
-    tools.extend({"type": _NATIVE_TOOLS[tool], "name": tool} for tool in endpoint.native_tools)
     if tools:
         body["tools"] = tools
-    if request.tools:
+    if request.all_tools:
         thinking = body.get("thinking")
         thinks = isinstance(thinking, dict) and thinking.get("type") != "disabled"
         # The API refuses to force a tool on a model that thinks.
         body["tool_choice"] = {"type": "any" if request.must_call_tool and not thinks else "auto"}
     return clean_object({**body, **endpoint.extra_body})
+
+
+def _tools(specs: Sequence[ToolSpec], mark: JsonObject) -> list[JsonValue]:
+    """Tools, with a mark at the last one that is the same in all kinds of rounds."""
+    tools: list[JsonValue] = [
+        {"name": tool.name, "description": tool.description, "input_schema": tool.parameters} for tool in specs
+    ]
+    for place in reversed(range(len(specs))):
+        if specs[place].name not in WORKFLOW_TOOLS:
+            tools[place] = with_mark(tools[place], mark)
+            break
+    return tools
 
 
 def _thinking(effort: str | None) -> JsonObject:
@@ -142,13 +159,33 @@ def _thinking(effort: str | None) -> JsonObject:
     }
 
 
-def _turns(messages: tuple[Message, ...]) -> Iterator[JsonObject]:
+def _marked_turns(request: ModelRequest, beginning: JsonObject, end: JsonObject) -> tuple[list[JsonObject], int]:
+    """Messages as turns, with marks where a cache looks for what it has; and how many marks these are.
+
+    A mark finds what was kept up to `LOOKBACK` blocks before it: where this step adds no more, the end of the step
+    before needs none.
+    """
+    blocks = [list(_blocks(message)) for message in request.messages]
+    last = len(request.messages) - 1
+    marked = marked_messages(request)
+    earlier = [place for place in marked if place != last]
+    kept = [place for place in earlier if place in request.shared_ends]
+    before = [place for place in earlier if place not in request.shared_ends]
+    added = sum(map(len, blocks[before[-1] + 1 :])) if before else 0
+    ends = [last] if last in marked else []
+    kept = [*kept, *(before if added >= LOOKBACK else ()), *ends][-MAX_MARKS + 1 :]
+    for place in filter(lambda place: blocks[place], kept if blocks else ()):
+        mark = beginning if place in request.shared_ends else end
+        blocks[place][-1] = with_mark(blocks[place][-1], mark)
+    return list(_turns(request.messages, blocks)), len(kept)
+
+
+def _turns(messages: Sequence[Message], of_messages: Sequence[list[JsonValue]]) -> Iterator[JsonObject]:
     """Messages as alternating turns: the results of all calls and a user's message after them are one turn."""
     role = ""
     blocks: list[JsonValue] = []
-    for message in messages:
+    for message, its_blocks in zip(messages, of_messages, strict=True):
         its_role = "assistant" if isinstance(message, AssistantMessage) else "user"
-        its_blocks = list(_blocks(message))
         if its_role != role and its_blocks:
             if blocks:
                 yield {"role": role, "content": blocks}

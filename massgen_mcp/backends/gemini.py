@@ -113,21 +113,26 @@ def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
         "generationConfig": {name: value for name, value in settings.items() if value not in (None, {})},
     }
     native: list[JsonValue] = [{_NATIVE_TOOLS[tool]: {}} for tool in endpoint.native_tools]
-    if request.tools:
+    if request.all_tools:
         declared: list[JsonValue] = [
             {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters}
-            for tool in request.tools
+            for tool in request.all_tools
         ]
-        body["toolConfig"] = _tool_config(combined=bool(native), must_call=request.must_call_tool)
+        none = not request.tools and not native
+        body["toolConfig"] = _tool_config(combined=bool(native), must_call=request.must_call_tool, none=none)
         body["tools"] = [*native, {"functionDeclarations": declared}]
     elif native:
         body["tools"] = native
     return clean_object(_merged(body, endpoint.extra_body))
 
 
-def _tool_config(*, combined: bool, must_call: bool) -> JsonObject:
-    """Together with tools of its own the API knows no AUTO, and wants to show what they did."""
-    mode = "ANY" if must_call else "VALIDATED" if combined else "AUTO"
+def _tool_config(*, combined: bool, must_call: bool, none: bool) -> JsonObject:
+    """Together with tools of its own the API knows no AUTO, and wants to show what they did. `none`: the tools are
+    listed for the cache alone.
+    """
+    mode = "VALIDATED" if combined else "AUTO"
+    if must_call or none:
+        mode = "ANY" if must_call else "NONE"
     config: JsonObject = {"functionCallingConfig": {"mode": mode}}
     return {**config, "includeServerSideToolInvocations": True} if combined else config
 

@@ -8,6 +8,7 @@ What a provider counted is taken as it is; what it did not count is estimated fr
 import json
 from collections.abc import Callable
 from contextvars import ContextVar
+from dataclasses import replace
 
 from massgen_mcp.backends.base import (
     AssistantMessage,
@@ -52,9 +53,17 @@ def request_tokens(request: ModelRequest) -> int:
     """How many tokens a request has at most, in practice."""
     tools = sum(
         MESSAGE_TOKENS + estimated_tokens(f"{tool.name}{tool.description}{json.dumps(tool.parameters)}")
-        for tool in request.tools
+        for tool in request.all_tools
     )
     return MESSAGE_TOKENS + estimated_tokens(request.system) + tools + sum(map(_message_tokens, request.messages))
+
+
+def long_kept_tokens(request: ModelRequest) -> int:
+    """How many tokens of a request are to be kept in a cache for an hour, at most."""
+    if not request.long_waits:
+        return 0
+    end = max(request.shared_ends, default=-1) + 1
+    return request_tokens(replace(request, messages=request.messages[:end]))
 
 
 def _message_tokens(message: Message) -> int:
@@ -115,6 +124,7 @@ class Meter:
             input_tokens=reported.input_tokens or self.input_tokens,
             cached_input_tokens=reported.cached_input_tokens,
             cache_write_tokens=reported.cache_write_tokens,
+            cache_write_long_tokens=reported.cache_write_long_tokens,
             output_tokens=reported.output_tokens or streamed,
             reasoning_tokens=reported.reasoning_tokens,
             web_searches=reported.web_searches,

@@ -27,6 +27,15 @@ from massgen_mcp.backends.chatcompletion import OpenAIBackend
 from massgen_mcp.backends.ends import RESPONSES, RESPONSES_INCOMPLETE
 from massgen_mcp.backends.failures import cut_off, of_event, stop_part
 from massgen_mcp.backends.http import Endpoint
+from massgen_mcp.backends.prompt_cache import (
+    BREAKPOINT,
+    ONLY_BREAKPOINTS,
+    cache_form,
+    cache_key,
+    has_next_step,
+    is_narrowed,
+    sent_tools,
+)
 from massgen_mcp.backends.streamed import Draft, WireReply
 from massgen_mcp.backends.wire_values import (
     Fields,
@@ -69,21 +78,37 @@ class ResponsesBackend(OpenAIBackend):
 
 def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
     """The whole body of the HTTP request."""
+    form, offered = cache_form(endpoint), sent_tools(endpoint, request)
+    shared = request.shared_ends if form == "key_and_breakpoints" else ()
     body: JsonObject = {
         "model": endpoint.model,
         "instructions": request.system,
-        "input": [item for message in request.messages for item in _items(message)],
+        "input": [
+            item
+            for place, message in enumerate(request.messages)
+            for item in (_marked_items(message) if place in shared else _items(message))
+        ],
         "stream": True,
         "store": False,
     }
     if not endpoint.model.startswith(_DO_NOT_REASON):
         body["include"] = ["reasoning.encrypted_content"]
     native = _XAI_TOOLS if endpoint.of_xai else _NATIVE_TOOLS
-    tools: list[JsonValue] = [*map(_function_tool, request.tools), *(native[tool] for tool in endpoint.native_tools)]
+    of_provider = [native[tool] for tool in endpoint.native_tools]
+    tools: list[JsonValue] = [*map(_function_tool, offered), *of_provider]
     if tools:
         body["tools"] = tools
     if request.tools:
         body["tool_choice"] = "required" if request.must_call_tool else "auto"
+    if is_narrowed(endpoint, request):
+        named: list[JsonValue] = [{"type": "function", "name": tool.name} for tool in request.tools]
+        allowed: list[JsonValue] = [*named, *({"type": tool["type"]} for tool in of_provider)]
+        mode = "required" if request.must_call_tool else "auto"
+        body["tool_choice"] = {"type": "allowed_tools", "mode": mode, "tools": allowed} if allowed else "none"
+    if form is not None and request.cache_scope:
+        body["prompt_cache_key"] = cache_key(endpoint, request)
+    if form == "key_and_breakpoints" and not has_next_step(request):
+        body["prompt_cache_options"] = {**ONLY_BREAKPOINTS}
     settings: dict[str, JsonValue] = {
         "temperature": endpoint.temperature,
         "top_p": endpoint.top_p,
@@ -103,6 +128,12 @@ def _function_tool(tool: ToolSpec) -> JsonObject:
         "parameters": tool.parameters,
         "strict": False,
     }
+
+
+def _marked_items(message: Message) -> Iterator[JsonValue]:
+    """A user's message as the end of what agents share."""
+    part: JsonObject = {"type": "input_text", "text": message.text, "prompt_cache_breakpoint": BREAKPOINT}
+    yield {"role": "user", "content": [part]}
 
 
 def _items(message: Message) -> Iterator[JsonValue]:

@@ -173,8 +173,9 @@ def _answers(prompt: str) -> list[Material]:
 
 
 def _question(request: ModelRequest) -> str:
-    first = next((message.text for message in request.messages if isinstance(message, UserMessage)), "")
-    return next((material.text for material in materials(first) if material.kind == "question"), first)
+    texts = [message.text for message in request.messages if isinstance(message, UserMessage)]
+    asked = (material.text for text in texts for material in materials(text) if material.kind == "question")
+    return next(asked, texts[0] if texts else "")
 
 
 def _texts(request: ModelRequest) -> Iterator[str]:

@@ -145,7 +145,7 @@ class WireReply(ABC):
     def __init__(self, endpoint: Endpoint, request: ModelRequest) -> None:
         self._endpoint = endpoint
         self._ids = CallIds(request.messages)
-        self._drafts = Drafts(request.tools)
+        self._drafts = Drafts(request.all_tools)
 
     @abstractmethod
     def read(self, event: Any, /) -> Iterator[Part]:  # noqa: ANN401 - each wire has events of its own

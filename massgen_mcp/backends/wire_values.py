@@ -232,6 +232,7 @@ def usage_part(
     written: int | None,
     cached: int | None = None,
     cache_written: int | None = None,
+    cache_written_long: int | None = None,
     reasoning: int | None = None,
     searches: int | None = None,
     cost_usd: float | None = None,
@@ -239,13 +240,15 @@ def usage_part(
     """The counts of one call; a part is never more than its whole, where that is known."""
     most_read, most_written = (MAX_TOKENS if whole is None else whole for whole in (read, written))
     cached = min(cached or 0, most_read)
+    cache_written = min(cache_written or 0, most_read - cached)
     return UsagePart(
         input_tokens=read,
         cached_input_tokens=cached,
         output_tokens=written,
         reasoning_tokens=min(reasoning or 0, most_written),
         model=clean(model) if isinstance(model, str) else "",
-        cache_write_tokens=min(cache_written or 0, most_read - cached),
+        cache_write_tokens=cache_written,
+        cache_write_long_tokens=min(cache_written_long or 0, cache_written),
         web_searches=searches or 0,
         cost_usd=cost_usd,
     )
@@ -285,6 +288,7 @@ class MessagesUsage:
             written=_sum(before.output_tokens, counts.get("output_tokens")),
             cached=before.cached_input_tokens + cached,
             cache_written=before.cache_write_tokens + cache_written,
+            cache_written_long=before.cache_write_long_tokens + counts.get("ephemeral_1h_input_tokens", 0),
             reasoning=before.reasoning_tokens + counts.get("thinking_tokens", 0),
             searches=before.web_searches + counts.get("web_search_requests", 0),
         )
@@ -294,6 +298,7 @@ _MESSAGES_COUNTS = (
     ("input_tokens",),
     ("cache_read_input_tokens",),
     ("cache_creation_input_tokens",),
+    ("cache_creation", "ephemeral_1h_input_tokens"),
     ("output_tokens",),
     ("output_tokens_details", "thinking_tokens"),
     ("server_tool_use", "web_search_requests"),

@@ -38,7 +38,7 @@ class RoundStarted(Event):
     notes: str = ""
     """What the team shared with the agent besides answers, as it was shown."""
     opening: str = ""
-    """The nonce of the markers around the question and what precedes it; an agent keeps it from round to round."""
+    """The nonce of the markers around the question and what precedes it; all rounds of agents of one model share it."""
     nonce: str = ""
     """The nonce of the markers around everything else that the round begins with."""
     kind: RoundKind = "answer_or_vote"
@@ -49,6 +49,8 @@ class RoundStarted(Event):
     """So many characters of the question, of each earlier turn and of each answer were shown, because the model cannot
     read more. None: all of them.
     """
+    task: str = ""
+    """The task of the round, as the agent read it. Empty in older records."""
 
 
 class MessagesShown(Event):
@@ -76,6 +78,8 @@ class BallotChanged(Event):
     """As in `RoundStarted`."""
     most: int | None = None
     """As in `RoundStarted`, for each answer."""
+    task: str = ""
+    """As in `RoundStarted`, where it changed because there were no answers before."""
 
 
 class ModelCallStarted(Event):
@@ -167,6 +171,10 @@ class ModelReplied(Event):
     """What the provider's own search found, as the provider tells it. They stand below the answer in this reply."""
     stop: Literal["end", "tool_calls", "length", "refusal"]
     """How the reply ended."""
+    notice: str = ""
+    """What we told the model last before this reply: that few steps, little time or little money is left."""
+    opening: str = ""
+    """The nonce around the question, where it was drawn anew because a text had come to hold the old one."""
     replay: tuple[dict[str, Any], ...] = ()
     """What the provider wants back with the next request, as it came."""
     usage: Usage | None = None

@@ -197,6 +197,8 @@ class PresentationStarted(Event):
     """As in `RoundStarted`."""
     most: int | None = None
     """As in `RoundStarted`."""
+    task: str = ""
+    """As in `RoundStarted`."""
 
 
 class AnswerPresented(Event):

@@ -286,6 +286,8 @@ class Usage(Event):
     """Those of them that came from the provider's cache."""
     cache_write_tokens: int = 0
     """Those of them that were written to the provider's cache."""
+    cache_write_long_tokens: int = 0
+    """Those of the written ones that are kept for an hour, at a higher price."""
     output_tokens: int = 0
     """What the model wrote."""
     reasoning_tokens: int = 0
@@ -309,6 +311,10 @@ class Cost(Event):
     """US dollars; None: nobody knows a price, which is not the same as nothing."""
     source: PriceSource | None = None
     """Who said the price."""
+    saved_usd: float = 0.0
+    """US dollars that the provider's cache saved, as far as prices are known: negative if it was only written."""
+    discounted_tokens: int = 0
+    """Cached input tokens that are not counted where they count by their price."""
 
 
 class Spent(Event):
@@ -338,6 +344,10 @@ class Spent(Event):
     """Those of them that were thoughts."""
     usd: float = 0.0
     """US dollars, as far as prices are known."""
+    saved_usd: float = 0.0
+    """US dollars that providers' caches saved, as far as prices are known."""
+    discounted_tokens: int = 0
+    """Cached input tokens that are not counted where they count by their price."""
     unpriced_calls: int = 0
     """Calls whose price nobody knows."""
     estimated_calls: int = 0

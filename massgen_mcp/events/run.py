@@ -23,6 +23,8 @@ class RunStarted(Event):
     """The cap of its cost."""
     max_tokens: int | None = None
     """The cap of its tokens."""
+    weighs_cache: bool = False
+    """Whether cached input counts for that cap by its price, and not in full."""
     parent: str | None = None
     """Id of the run in which it was started, if it is a nested run."""
     sandbox: str = ""

@@ -93,6 +93,8 @@ def _spent(
         output_tokens=usage.output_tokens,
         reasoning_tokens=usage.reasoning_tokens,
         usd=cost.usd or 0.0,
+        saved_usd=cost.saved_usd,
+        discounted_tokens=cost.discounted_tokens,
         unpriced_calls=int(cost.usd is None),
         estimated_calls=int(cost.source == "estimate"),
         seconds=seconds,
@@ -105,6 +107,8 @@ class Budget:
 
     max_usd: float = math.inf
     max_tokens: float = math.inf
+    weighs_cache: bool = False
+    """Whether cached input counts for `max_tokens` by its price."""
     spending: Spending = field(default_factory=Spending)
     announced: int = 0
     """The highest mark that has been told."""
@@ -118,11 +122,16 @@ class Budget:
         return self.spending.total
 
     @property
+    def used_tokens(self) -> int:
+        """Tokens that count for `max_tokens`."""
+        return self.spent.tokens - (self.spent.discounted_tokens if self.weighs_cache else 0)
+
+    @property
     def free(self) -> tuple[float, float]:
         """Money and tokens that are neither spent nor set aside for nested runs."""
         aside = self.set_aside.values()
         usd = self.max_usd - self.spent.usd - sum(usd for usd, _ in aside)
-        return usd, self.max_tokens - self.spent.tokens - sum(tokens for _, tokens in aside)
+        return usd, self.max_tokens - self.used_tokens - sum(tokens for _, tokens in aside)
 
     @property
     def share(self) -> float:
@@ -136,7 +145,7 @@ class Budget:
 
     def _shares_with(self, usd: float, tokens: int) -> tuple[float, float]:
         """Of money and of tokens."""
-        spent, most = (self.spent.usd + usd, self.spent.tokens + tokens), (self.max_usd, self.max_tokens)
+        spent, most = (self.spent.usd + usd, self.used_tokens + tokens), (self.max_usd, self.max_tokens)
         return spent[0] / most[0] if most[0] else 1.0, spent[1] / most[1] if most[1] else 1.0
 
     @property
@@ -150,6 +159,7 @@ class Budget:
             case RunStarted():
                 self.max_usd = self.max_usd if event.max_usd is None else event.max_usd
                 self.max_tokens = self.max_tokens if event.max_tokens is None else event.max_tokens
+                self.weighs_cache = event.weighs_cache
             case BudgetMark():
                 self.announced = event.percent
             case BudgetReached():
@@ -183,7 +193,8 @@ def left_for_nested(budget: Budget, nested: "NestedConfig") -> Caps:
     aside = budget.set_aside.values()
     spent = budget.spending.nested
     usd = budget.max_usd * nested.share_of_budget - spent.usd - sum(usd for usd, _ in aside)
-    tokens = budget.max_tokens * nested.share_of_budget - spent.tokens - sum(tokens for _, tokens in aside)
+    counted = spent.tokens - (spent.discounted_tokens if budget.weighs_cache else 0)
+    tokens = budget.max_tokens * nested.share_of_budget - counted - sum(tokens for _, tokens in aside)
     return Caps(max(0.0, usd), max(0, int(min(tokens, 1 << 53))))
 
 

@@ -156,9 +156,12 @@ def _plan(course: _Course, config: Config, asked: int, *, few: bool) -> _Plan:
 
 
 def _round(reads: int, writes: int, tools: int) -> list[Usage]:
+    """The calls of a round: each reads what the one before read from the provider's cache, where that has a price."""
+    inputs = [reads + done * TOOL_TOKENS for done in range(tools + 1)]
+    outputs = [*[TOOL_TOKENS] * tools, writes]
     return [
-        *(Usage(input_tokens=reads + done * TOOL_TOKENS, output_tokens=TOOL_TOKENS) for done in range(tools)),
-        Usage(input_tokens=reads + tools * TOOL_TOKENS, output_tokens=writes),
+        Usage(input_tokens=size, cached_input_tokens=known, output_tokens=written)
+        for size, known, written in zip(inputs, [0, *inputs], outputs, strict=False)
     ]
 
 

@@ -39,6 +39,8 @@ class CallEstimate:
 
     tariff: Tariff
     input_tokens: int
+    long_tokens: int = 0
+    """Those of the input that may be written to a cache for an hour."""
 
     @property
     def outputs(self) -> tuple[tuple[int, bool], ...]:
@@ -55,7 +57,7 @@ class CallEstimate:
         return self.reservation(min(bound, LEAST_OUTPUT) if self.tariff.limitable else bound, sent=True)
 
     def reservation(self, output: int, *, sent: bool) -> Reservation:
-        usd = self.tariff.worst_usd(self.input_tokens, output)
+        usd = self._worst_usd(output)
         return Reservation(usd or 0.0, self.input_tokens + output, output if sent else None, usd is not None)
 
     def affordable(self, usd: float, tokens: float) -> Reservation | None:
@@ -63,14 +65,17 @@ class CallEstimate:
         bound = self.outputs[-1][0]
         if not self.tariff.limitable:
             return None
-        fixed = self.tariff.worst_usd(self.input_tokens, 0)
-        each = (self.tariff.worst_usd(self.input_tokens, 1_000_000) or 0.0) - (fixed or 0.0)
+        fixed = self._worst_usd(0)
+        each = (self._worst_usd(1_000_000) or 0.0) - (fixed or 0.0)
         by_money = (usd - (fixed or 0.0)) / each * 1_000_000 if each > 0 else math.inf
         # One token less, because adding floats rounds.
         output = min(bound, by_money - 1, tokens - self.input_tokens)
         if output < min(bound, LEAST_OUTPUT):
             return None
         return self.reservation(int(output), sent=True)
+
+    def _worst_usd(self, output: int) -> float | None:
+        return self.tariff.worst_usd(self.input_tokens, output, long_tokens=self.long_tokens)
 
 
 @dataclass
@@ -128,8 +133,8 @@ class Reservations:
         )
 
     def due(self) -> list[BudgetMark]:
-        spent = self.budget.spent
-        return [BudgetMark(percent=mark, usd=spent.usd, tokens=spent.tokens) for mark in self.budget.due_marks]
+        usd, tokens = self.budget.spent.usd, self.budget.used_tokens
+        return [BudgetMark(percent=mark, usd=usd, tokens=tokens) for mark in self.budget.due_marks]
 
     async def change(self) -> None:
         """Return when something set aside came back, or the budget was raised."""
@@ -147,7 +152,7 @@ class Reservations:
         """Money and tokens of that share that are neither spent nor set aside."""
         budget = self.budget
         usd, tokens = self._set_aside
-        return budget.max_usd * share - budget.spent.usd - usd, budget.max_tokens * share - budget.spent.tokens - tokens
+        return budget.max_usd * share - budget.spent.usd - usd, budget.max_tokens * share - budget.used_tokens - tokens
 
     @property
     def _set_aside(self) -> tuple[float, int]:

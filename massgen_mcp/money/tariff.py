@@ -18,6 +18,7 @@ from massgen_mcp.config.access.prices import Guess, PriceAs, guess_of, price_as_
 from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.common import Price
 from massgen_mcp.config.models.http_backends import AnyHttpBackend
+from massgen_mcp.config.providers.addresses import host_in
 from massgen_mcp.config.providers.catalog import MESSAGES_OUTPUT
 from massgen_mcp.events.parts import Cost, PriceSource, Usage
 from massgen_mcp.threads import imported
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
     from genai_prices.types import PriceCalculation
 
 _MILLION = Decimal(1_000_000)
+_LONG_WRITE = 1.6
+"""Times the price of writing for 5 minutes: 2 and 1.25 times that of other input."""
+_NO_CACHE = {"cached_input_tokens": 0, "cache_write_tokens": 0, "cache_write_long_tokens": 0}
+_TIER_FACTORS = {"flex": 0.5, "priority": 2.0}
+"""Of OpenAI's prices: https://developers.openai.com/api/docs/pricing. The highest factor where models differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,8 @@ class Tariff:
     """Tokens that a reply has at most, by the config or by our own limit. None: the model decides."""
     limitable: bool = True
     """Whether a lower limit can be sent with a request."""
+    tier_factor: float = 1.0
+    """What the provider's list prices are multiplied with, as the request asks for a cheaper or a faster service."""
     others: "tuple[Tariff, ...]" = ()
     """Of the other models that the agent asks, by their names."""
 
@@ -56,7 +64,29 @@ class Tariff:
             await other.ready()
 
     def cost(self, usage: Usage, *, reported_usd: float | None = None, model: str = "") -> Cost:
-        """What a call cost. `model` is the provider's name for the one that replied, or the config's."""
+        """Return the cost of a call, and what the provider's cache saved. `model` is the provider's name for the one
+        that replied, or the config's.
+        """
+        cost = self._cost(usage, reported_usd, model)
+        if not usage.cached_input_tokens and not usage.cache_write_tokens:
+            return cost
+        uncached = usage.model_copy(update=_NO_CACHE)
+        known, full = (self._cost(one, None, model).usd for one in (usage, uncached))
+        if known is None or full is None:
+            return cost
+        return cost.model_copy(
+            update={"saved_usd": full - known, "discounted_tokens": self._discounted_tokens(usage, model)}
+        )
+
+    def _discounted_tokens(self, usage: Usage, model: str) -> int:
+        """How many tokens less the cached input is worth than other input of the same length."""
+        plain = Usage(input_tokens=usage.input_tokens)
+        cached = Usage(input_tokens=usage.input_tokens, cached_input_tokens=usage.cached_input_tokens)
+        full, reduced = (self._cost(one, None, model).usd or 0.0 for one in (plain, cached))
+        share = max(0.0, full - reduced) / full if full else 0.0
+        return min(int(usage.input_tokens * share), usage.cached_input_tokens)
+
+    def _cost(self, usage: Usage, reported_usd: float | None, model: str) -> Cost:
         if model != self.model and (other := next((one for one in self.others if one.model == model), None)):
             return other.cost(usage, reported_usd=reported_usd)
         if self.price is not None:
@@ -68,17 +98,22 @@ class Tariff:
             named = [self.price_as.model] if self.price_as.model else names
             return _first((_look_up(_bare(name), usage, self.price_as.address) for name in named), "genai-prices")
         listed = _first((_look_up(name, usage, self.listed_at) for name in names if self.listed_at), "genai-prices")
+        if listed.usd is not None and self.tier_factor != 1.0:
+            return listed.model_copy(update={"usd": listed.usd * self.tier_factor})
         if listed.usd is not None or self.guess is None:
             return listed
         guess = self.guess
         return _first((_look_up_anywhere(name, usage, guess) for name in names if guess.allows(name)), "estimate")
 
-    def worst_usd(self, input_tokens: int, output_tokens: int) -> float | None:
-        """The most that a call with so many tokens can cost, wherever its input goes; None if there is no price."""
+    def worst_usd(self, input_tokens: int, output_tokens: int, *, long_tokens: int = 0) -> float | None:
+        """The most that a call with so many tokens can cost, wherever its input goes; None if there is no price.
+        `long_tokens` of the input may be written to a cache for an hour.
+        """
         plain = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
-        written = plain.model_copy(update={"cache_write_tokens": input_tokens})
+        long = min(long_tokens, input_tokens)
+        written = plain.model_copy(update={"cache_write_tokens": input_tokens, "cache_write_long_tokens": long})
         costs = [self.cost(usage).usd for usage in (plain, written)]
-        costs += [other.worst_usd(input_tokens, output_tokens) for other in self.others]
+        costs += [other.worst_usd(input_tokens, output_tokens, long_tokens=long) for other in self.others]
         return max((usd for usd in costs if usd is not None), default=None)
 
     def window(self) -> int | None:
@@ -119,7 +154,14 @@ def _of_model(config: AnyHttpBackend, environ: Mapping[str, str]) -> Tariff:
         guess_of(config, provider),
         output_limit=max(own, default=usual),
         limitable=not own,
+        tier_factor=_tier_factor(config, provider.base_url),
     )
+
+
+def _tier_factor(config: AnyHttpBackend, base_url: str) -> float:
+    """By the service tier that the request's body asks OpenAI for."""
+    tier = config.extra_body.get("service_tier")
+    return _TIER_FACTORS.get(str(tier), 1.0) if host_in(base_url) == "api.openai.com" else 1.0
 
 
 def _limits_in(extra_body: Mapping[str, object]) -> list[int]:
@@ -134,22 +176,26 @@ def _limits_in(extra_body: Mapping[str, object]) -> list[int]:
 
 
 def _by_config(price: Price, usage: Usage) -> Decimal:
-    cached, written = _cached_tokens(usage)
-    plain = price.input_usd_per_million
+    cached, written, long = _cached_tokens(usage)
+    plain, write = price.input_usd_per_million, price.cache_write_usd_per_million
     rows = (
         (usage.input_tokens - cached - written, plain),
         (cached, plain if price.cached_input_usd_per_million is None else price.cached_input_usd_per_million),
-        (written, plain if price.cache_write_usd_per_million is None else price.cache_write_usd_per_million),
+        (written - long, plain if write is None else write),
+        (long, plain if write is None else write * _LONG_WRITE),
         (usage.output_tokens, price.output_usd_per_million),
         (usage.web_searches * 1000, price.web_search_usd_per_thousand),
     )
     return sum((tokens * Decimal(str(usd)) for tokens, usd in rows), Decimal(0)) / _MILLION
 
 
-def _cached_tokens(usage: Usage) -> tuple[int, int]:
-    """Cached and cache-written tokens, within the input whatever the provider says."""
+def _cached_tokens(usage: Usage) -> tuple[int, int, int]:
+    """Cached tokens, cache-written ones, and those of these that are kept for an hour: within the input whatever the
+    provider says.
+    """
     cached = min(usage.cached_input_tokens, usage.input_tokens)
-    return cached, min(usage.cache_write_tokens, usage.input_tokens - cached)
+    written = min(usage.cache_write_tokens, usage.input_tokens - cached)
+    return cached, written, min(usage.cache_write_long_tokens, written)
 
 
 def _first(found: Iterable[Decimal | None], source: PriceSource) -> Cost:
@@ -178,11 +224,12 @@ def _look_up(model: str, usage: Usage, url: str | None, *, provider: str | None 
     from genai_prices import Usage as ListUsage
     from genai_prices import calc_price
 
-    cached, written = _cached_tokens(usage)
+    cached, written, long = _cached_tokens(usage)
     listed = ListUsage(
         input_tokens=usage.input_tokens,
         cache_read_tokens=cached,
         cache_write_tokens=written,
+        cache_write_1h_tokens=long,
         output_tokens=usage.output_tokens,
         web_searches=usage.web_searches,
     )

@@ -70,7 +70,7 @@ def _question(live_run: LiveRun, estimate: CallEstimate) -> str:
     hint = f" ({' and '.join(enough)} would do for short replies)" if enough else ""
     return (
         f"the next call does not fit into the budget{hint}: ${budget.spent.usd:.4f} of ${budget.max_usd:g} (max_usd) "
-        f"and {budget.spent.tokens:,} of {budget.max_tokens:,.0f} tokens (max_tokens) are spent"
+        f"and {budget.used_tokens:,} of {budget.max_tokens:,.0f} tokens (max_tokens) are spent"
     )
 
 
@@ -80,7 +80,7 @@ def _enough(live_run: LiveRun, estimate: CallEstimate) -> tuple[float | None, fl
     """
     budget, least = live_run.state.budget, estimate.least
     calls = (2 * len(live_run.coordination.seats) + 1) / ANSWERS_SHARE
-    usd, tokens = budget.spent.usd + calls * least.usd, budget.spent.tokens + calls * least.tokens
+    usd, tokens = budget.spent.usd + calls * least.usd, budget.used_tokens + calls * least.tokens
     return (
         _rounded_up(usd) if usd > budget.max_usd else None,
         _rounded_up(tokens) if tokens > budget.max_tokens else None,

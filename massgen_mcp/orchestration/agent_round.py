@@ -39,9 +39,12 @@ from massgen_mcp.orchestration.round_request import (
     ROUND_FORMS,
     ballot_message,
     ballot_texts,
+    own_task,
     shown_changes,
     shown_reasons,
+    standing_tools,
     system_message,
+    task_message,
 )
 from massgen_mcp.orchestration.run_end import never_acted
 from massgen_mcp.orchestration.team import Member
@@ -61,8 +64,8 @@ from massgen_mcp.tools.workflow import (
 class Round:
     """`begin` it with its duty, or `resume` it with its events, then `play` it once.
 
-    The conversation lives as long as the round: every round begins with the same stable prefix (system message,
-    question), to which the ballot is appended. Like the conversation, the round is a fold over its events.
+    The conversation lives as long as the round: every round begins with the same stable prefix (tools, system message,
+    question), to which its task and the ballot are appended. The round is a fold over its events, as the conversation.
     """
 
     def __init__(self, member: Member, attempt: Attempt, opened: RoundStarted) -> None:
@@ -86,6 +89,9 @@ class Round:
         self._writes = form == "vote_line" or (form == "text" and bool(member.tools))
         """It has acted in plain text after a reminder, so it is told at once how to."""
         self._talk = Conversation(member, attempt, f"{member.name}.{attempt.number}.{opened.round}", opened)
+        self._judges = bool(opened.ballot)
+        """It has been told how to judge answers."""
+        self._tell_task(opened.task or task_message(member, attempt, opened.kind, judges=self._judges))
         if opened.notes:
             self._talk.tell(opened.notes, "lasting")
         self._show_ballot(self._form.heading, opened, notes=attempt.live_run.state.agents[member.name].working_notes)
@@ -108,6 +114,7 @@ class Round:
             kind=work.kind,
             reasons=reasons,
             most=attempt.most_shown(member, texts),
+            task=task_message(member, attempt, work.kind, judges=bool(work.ballot.entries)),
         )
         live_run.record(opened)
         return cls(member, attempt, opened)
@@ -166,14 +173,18 @@ class Round:
         """
         failure: BackendError | None = None
         might_answer = self._live_run.coordination.may_answer(self._member.name)
-        system = system_message(self._member, self._attempt, self._opened.kind, judges=bool(self._ballot.entries))
+        system = system_message(self._member, self._attempt, own_task(self._member, self._opened.kind))
         tools = (*(tool.spec for tool in self._member.offered), *self._workflow_tools())
+        votes_or_answers = self._opened.kind == "answer_or_vote"
+        standing = standing_tools(self._member, self._attempt) if votes_or_answers else ()
         async with anyio.create_task_group() as tasks:
             if not might_answer:
                 tasks.start_soon(self._when_outdated, tasks.cancel_scope)
             try:
                 # A model may think aloud first; it is forced when it had to be told that its turn is not over.
-                await self._talk.ask(system, tools, "coordinate", must_call_tool=self._violations > 0)
+                await self._talk.ask(
+                    system, tools, "coordinate", must_call_tool=self._violations > 0, standing=standing
+                )
             except BackendError as error:
                 failure = error
             tasks.cancel_scope.cancel()
@@ -198,6 +209,9 @@ class Round:
         match event:
             case BallotChanged():
                 self._ballot = Ballot(self._member.name, event.revision, event.ballot)
+                if event.ballot and not self._judges:
+                    self._judges = True
+                    self._tell_task(event.task or self._judging)
                 self._show_ballot(prompts.BALLOT_CHANGED, event)
             case RuleViolated():
                 self._violations += event.counts
@@ -233,8 +247,19 @@ class Round:
                 nonce=draw_nonce(texts),
                 reasons=reasons,
                 most=self._attempt.most_shown(self._member, texts),
+                task="" if self._judges or not ballot.entries else self._judging,
             )
             self._record(changed)
+
+    @property
+    def _judging(self) -> str:
+        """The task from when there are answers on."""
+        return task_message(self._member, self._attempt, self._opened.kind, judges=True)
+
+    def _tell_task(self, task: str) -> None:
+        """The user's own words may leave nothing to say."""
+        if task:
+            self._talk.tell(task, "lasting")
 
     def _texts_of(self, ballot: Ballot, reasons: tuple[ShownReason, ...]) -> list[str]:
         return [*ballot_texts(self._live_run, ballot, reasons, self._run_spec.answer_store)]

@@ -37,6 +37,22 @@ class Attempt:
         started = self.live_run.state.started_at
         return None if started is None else datetime.fromtimestamp(started, UTC).date().isoformat()
 
+    @property
+    def cache_scope(self) -> str:
+        """Name what shares a provider's cache."""
+        return self.live_run.coordination.rules.seed
+
+    @property
+    def has_long_waits(self) -> bool:
+        """Whether agents may wait longer for each other than a provider's cache usually lives: they work on files."""
+        return len(self.run_spec.team) > 1 and any(one.commands is not None for one in self.run_spec.team)
+
+    @property
+    def shared_ends(self) -> tuple[int, ...]:
+        """The places in the opening that end what other requests begin with, too."""
+        turns, briefed = len(self.run_spec.history), self.briefing is not None
+        return (*((turns - 1,) if turns else ()), turns + briefed)
+
     def opening(self, nonce: str, most: int | None) -> tuple[Message, ...]:
         """What every conversation opens with: the question, and in a further attempt the briefing. At most `most`
         characters of each text; None: all of it.
@@ -46,12 +62,12 @@ class Attempt:
             for one in self.run_spec.history
         ]
         asked, commented = within(self.run_spec.question, most), within(self.run_spec.commented, most)
-        question = UserMessage(prompts.question_block(asked, nonce, history, commented))
-        if self.briefing is None:
-            return (question,)
-        before = self.briefing
-        briefing = prompts.briefing_block(within(before.answer, most), before.reason, before.instructions, nonce)
-        return (question, UserMessage(briefing))
+        blocks = [*prompts.history_blocks(history, nonce)]
+        blocks.append(prompts.question_block(asked, nonce, commented))
+        if (before := self.briefing) is not None:
+            answer = within(before.answer, most)
+            blocks.append(prompts.briefing_block(answer, before.reason, before.instructions, nonce))
+        return tuple(map(UserMessage, blocks))
 
     def most_shown(self, member: Member, texts: Iterable[str]) -> int | None:
         """So many characters of each text of the opening, and of each of these, its model can read in one call. None:
@@ -63,18 +79,24 @@ class Attempt:
     def nonces(self, agent: str, texts: Iterable[str]) -> tuple[str, str]:
         """For a conversation that begins with `texts` after its opening: the nonce of the opening and that of the rest.
 
-        An agent keeps the opening's, so that providers can cache it, unless one of the texts has come to hold it.
+        Agents of one model have the same one for the opening, so that providers can cache it, unless a text has come to
+        hold it.
         """
         known = [*texts, *self._opening_texts()]
         opening = self.opening_nonce(agent, known)
         return opening, draw_nonce([*known, opening])
 
     def opening_nonce(self, agent: str, texts: Iterable[str]) -> str:
-        """The one that the agent has, unless a text holds it."""
-        kept = self.live_run.state.agents[agent].opening
-        known = [*texts]
-        if kept and not any(kept in text.casefold() for text in known):
-            return kept
+        """The one that the agent has, or else another agent of the same model, or the turn before; unless a text holds
+        it.
+        """
+        agents = self.live_run.state.agents
+        own, known = agents[agent], [*texts]
+        others = (one.opening for one in agents.values() if one.info.model == own.info.model)
+        before = (turn.opening for turn in self.run_spec.history[-1:])
+        for kept in filter(None, (own.opening, *others, *before)):
+            if not any(kept in text.casefold() for text in known):
+                return kept
         return draw_nonce(known)
 
     def _opening_texts(self) -> Iterable[str]:

@@ -37,6 +37,7 @@ from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.model_calls import ask
+from massgen_mcp.orchestration.notices import WARNED_STEPS, Notices, Remainder
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.tool_calls import run_tools
 from massgen_mcp.orchestration.window import (
@@ -55,16 +56,21 @@ from massgen_mcp.orchestration.window import (
     within,
 )
 
-WARNED_STEPS = 5
-"""So many replies before the last one an agent is told how many there are."""
-WARNED_SHARE = 0.6
-"""Of the budget, when that is gone; at 0.8 no answer is begun any more."""
-
 
 class Conversation:
     def __init__(self, member: Member, attempt: Attempt, name: str, opened: RoundStarted | PresentationStarted) -> None:
         """`name` begins the ids of its calls."""
+        self._attempt = attempt
+        self._opening: str = opened.opening
+        self._most = opened.most
         self._transcript = Transcript(attempt.opening(opened.opening, opened.most))
+        self._shared = len(self._transcript.messages)
+        """Messages of the opening."""
+        self._searched = self._shared
+        """So many messages do not hold the opening's nonce."""
+        self._new_opening = ""
+        """The opening's nonce, where it was drawn anew and no reply's event has it yet."""
+        self._notices = Notices()
         self.steps = 0
         """Model calls that have ended."""
         self.reply: ModelReplied | None = None
@@ -107,6 +113,10 @@ class Conversation:
                 self._note = event.text.strip()
             case ModelReplied():
                 called = native_calls(event)
+                self._reopen(event.opening)
+                self._new_opening = ""
+                if event.notice:
+                    self.tell(event.notice)
                 self._transcript.add(AssistantMessage(event.text, called, event.replay))
                 self._native = {call.id for call in called}
                 self.steps += 1
@@ -127,11 +137,11 @@ class Conversation:
             case MessagesShown():
                 self._add_messages_heard(event.heard, event.nonce)
             case ConversationShortened():
-                self._transcript = self._transcript.shortened(event.kept_replies, event.characters)
+                self._replace(self._transcript.shortened(event.kept_replies, event.characters))
             case ConversationCondensed():
                 self._note = None
                 note = prompts.condensed_block(event.note, event.nonce) if event.note else None
-                self._transcript = self._transcript.condensed(note, event.kept_replies)
+                self._replace(self._transcript.condensed(note, event.kept_replies))
             case BallotChanged() | RuleViolated():
                 pass  # the round says of these what its rules are
             case _:
@@ -162,10 +172,29 @@ class Conversation:
             self.take_in(shown)
 
     async def ask(
-        self, system: str, tools: tuple[ToolSpec, ...], purpose: CallPurpose, *, must_call_tool: bool = False
+        self,
+        system: str,
+        tools: tuple[ToolSpec, ...],
+        purpose: CallPurpose,
+        *,
+        must_call_tool: bool = False,
+        standing: tuple[ToolSpec, ...] = (),
     ) -> None:
-        """Have the model reply, with as much of the conversation as it can read. Raises `BackendError`."""
-        empty = ModelRequest(system, (), tools, must_call_tool=must_call_tool, ends_with_call=purpose == "coordinate")
+        """Have the model reply, with as much of the conversation as it can read. `standing`: as in `ModelRequest`.
+        Raises `BackendError`.
+        """
+        empty = ModelRequest(
+            system,
+            (),
+            tools,
+            must_call_tool=must_call_tool,
+            ends_with_call=purpose == "coordinate",
+            standing_tools=standing,
+            shared_ends=self._attempt.shared_ends,
+            cache_scope=self._attempt.cache_scope,
+            long_waits=self._attempt.has_long_waits,
+        )
+        self._renew_opening()
         if not self._repeats(purpose):
             await self._make_room(empty, FULL)
         try:
@@ -178,7 +207,30 @@ class Conversation:
         self.take_in(reply)
 
     def _request(self, empty: ModelRequest) -> ModelRequest:
-        return replace(empty, messages=(*self.messages, *self._warning()))
+        notice = self._notices.due(self._remainder())
+        last = (UserMessage(notice),) if notice else ()
+        return replace(empty, messages=(*self.messages, *last), notice=notice, opening=self._new_opening)
+
+    def _renew_opening(self) -> None:
+        """Draw another nonce for the opening if a text of others has come to hold it: its author could close the
+        question, or speak as the caller.
+        """
+        if self._opening and self._holds_opening():
+            self._new_opening = draw_nonce([one.text for one in self.messages])
+            self._reopen(self._new_opening)
+
+    def _holds_opening(self) -> bool:
+        later, self._searched = self.messages[self._searched :], len(self.messages)
+        texts = (one.text for one in later if not isinstance(one, AssistantMessage))
+        return any(self._opening in text.casefold() for text in texts)
+
+    def _reopen(self, nonce: str) -> None:
+        if nonce and nonce != self._opening:
+            self._opening = nonce
+            self._transcript = self._transcript.reopened(self._attempt.opening(nonce, self._most))
+
+    def _replace(self, transcript: Transcript) -> None:
+        self._transcript, self._searched = transcript, self._shared
 
     def _call_id(self, purpose: CallPurpose) -> str:
         number = f"note{self._notes + 1}" if purpose == "condense" else f"{self.steps + 1}"
@@ -189,6 +241,8 @@ class Conversation:
         return self._live_run.state.resume_point.in_flight.get(self._member.name) == self._call_id(purpose)
 
     async def _ask(self, request: ModelRequest, purpose: CallPurpose) -> ModelReplied:
+        if request.notice:
+            self._notices.remember(self._remainder())
         return await ask(
             self._member,
             request,
@@ -214,7 +268,8 @@ class Conversation:
         return self.messages != before
 
     def _is_roomy(self, transcript: Transcript, empty: ModelRequest, window: int) -> bool:
-        request = replace(empty, messages=(*transcript.messages, *self._warning()))
+        notice = UserMessage(self._notices.due(self._remainder()))
+        request = replace(empty, messages=(*transcript.messages, notice))
         return self._abilities.tokens(request) <= ROOMY * window
 
     def _needs_note(self, step: RoomStep, empty: ModelRequest, window: int) -> bool:
@@ -265,16 +320,14 @@ class Conversation:
     def _is_for_note(self, call_id: str) -> bool:
         return call_id.startswith(f"{self._name}.note")
 
-    def _warning(self) -> tuple[Message, ...]:
-        """That few steps, little time or little money is left: for the next call alone, since it is less each time."""
-        left, notes = self._limits.steps_per_round - self.steps, list[str]()
-        if self.steps and left <= WARNED_STEPS:
-            notes.append(prompts.LAST_STEPS.format(left=left) if left > 1 else prompts.LAST_STEP)
-        if (seconds := self._live_run.seconds_left(self._member.name)) is not None:
-            notes.append(prompts.LAST_SECONDS.format(seconds=f"{max(0.0, seconds):.0f}"))
-        if (share := self._live_run.state.budget.share) >= WARNED_SHARE:
-            notes.append(prompts.LAST_MONEY.format(percent=f"{share:.0%}"))
-        return (UserMessage(" ".join(notes)),) if notes else ()
+    def _remainder(self) -> Remainder:
+        toolbox, left = self._member.toolbox, self._limits.steps_per_round - self.steps
+        return Remainder(
+            steps=left if self.steps else max(left, WARNED_STEPS + 1),
+            seconds=self._live_run.seconds_left(self._member.name),
+            share=self._live_run.state.budget.share,
+            missing=tuple(toolbox.missing()) if toolbox is not None else (),
+        )
 
     async def use_tools(self, calls: tuple[ToolCall, ...], *, only_plan: bool = False) -> None:
         """Run those of the reply's ordinary tool calls that have no result yet."""

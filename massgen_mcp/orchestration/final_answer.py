@@ -30,7 +30,7 @@ from massgen_mcp.orchestration.conversation import Conversation, calls_of
 from massgen_mcp.orchestration.evidence_text import evidence_of
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.model_calls import ask
-from massgen_mcp.orchestration.round_request import file_notes, shown_changes
+from massgen_mcp.orchestration.round_request import check_notes, shown_changes, standing_tools, system_message
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.window import all_within, within
 from massgen_mcp.run_state.agents import Vote
@@ -122,6 +122,8 @@ async def _present(member: Member, attempt: Attempt, past: Sequence[Presentation
     if not past:
         attempt.live_run.record(started)
     talk = Conversation(member, attempt, f"{member.name}.{attempt.number}.present", started)
+    if task := started.task or _task(member, attempt):
+        talk.tell(task, "lasting")
     if attempt.live_run.coordination.answered:
         talk.tell(_record(member, attempt, started), "lasting")
     for event in later:
@@ -155,20 +157,21 @@ def _started(member: Member, attempt: Attempt) -> PresentationStarted:
         opening=opening,
         nonce=nonce,
         most=attempt.most_shown(member, texts),
+        task=_task(member, attempt),
     )
+
+
+def _task(member: Member, attempt: Attempt) -> str:
+    """The task of writing the final answer."""
+    usual = prompts.PRESENT if attempt.live_run.coordination.answered else prompts.PRESENT_AT_ONCE
+    tasks = [] if member.templates.final_presentation_system_message else [usual]
+    return "\n\n".join([*tasks, *check_notes(member, attempt)])
 
 
 async def _write_answer(member: Member, attempt: Attempt, talk: Conversation) -> str:
     limits = attempt.run_spec.limits
-    notes = [*file_notes(member, attempt, judges=False), *member.notes]
-    chosen = attempt.live_run.coordination.answered
-    usual = prompts.PRESENT if chosen else prompts.PRESENT_AT_ONCE
-    task = member.templates.final_presentation_system_message or usual
     await member.ready()
-    if attempt.run_spec.policy.answer_format == "findings":
-        notes.append(prompts.FINDINGS)
-    notes = [*([prompts.USE_TOOLS] if member.offered else []), *notes]
-    system = prompts.system_prompt(task, member.system_message, notes, today=attempt.today)
+    system = system_message(member, attempt, member.templates.final_presentation_system_message)
     tools = tuple(tool.spec for tool in member.offered)
     while True:
         if reply := talk.reply:
@@ -183,13 +186,13 @@ async def _write_answer(member: Member, attempt: Attempt, talk: Conversation) ->
         if talk.steps >= limits.steps_per_round:
             raise BackendError("no_action", f"no final answer in {limits.steps_per_round} steps (max_steps_per_round)")
         talk.listen()
-        await talk.ask(system, tools, "present")
+        await talk.ask(system, tools, "present", standing=standing_tools(member, attempt))
 
 
 def _written_answer(reply: ModelReplied) -> str | None:
-    """The answer, where a model that writes its calls as text goes on to do so."""
+    """The answer, where a model goes on to submit it by a call, as it did in the rounds."""
     match reply.tool_calls:
-        case (call,) if call.name == prompts.NEW_ANSWER.name and call.form != "tool_call":
+        case (call,) if call.name == prompts.NEW_ANSWER.name:
             with suppress(ToolRefused):
                 return parse_arguments(NewAnswer, decoded(calls_of(reply)[0])).content
         case _:

@@ -21,7 +21,7 @@ from massgen_mcp.backends.base import (
     prepare,
 )
 from massgen_mcp.backends.calling import CallHooks, ModelReply, call_model
-from massgen_mcp.backends.metering import Meter
+from massgen_mcp.backends.metering import Meter, long_kept_tokens
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events.agent_work import (
     OWN_QUEUE,
@@ -59,7 +59,7 @@ async def ask(
     Raises `BackendError` when the call failed for good, retries included, or did not fit into the budget.
     """
     meter = Meter(request)
-    estimate = CallEstimate(member.tariff, meter.input_tokens)
+    estimate = CallEstimate(member.tariff, meter.input_tokens, long_kept_tokens(request))
     await prepare(member.backend)
     while True:
         reservation = await admit(live_run, member, estimate, purpose, call_id)
@@ -193,7 +193,7 @@ class _ModelCall(CallHooks):
         _record_bill(self._live_run, failed)
 
     def _replied(self, reply: ModelReply) -> ModelReplied:
-        usage, reported = self._meter.usage(), reply.usage and reply.usage.cost_usd
+        usage, reported, asked = self._meter.usage(), reply.usage and reply.usage.cost_usd, self._asked
         return ModelReplied(
             agent=self._member.name,
             call_id=self._call_id,
@@ -206,6 +206,8 @@ class _ModelCall(CallHooks):
             ),
             citations=tuple(CitationRecord(url=cited.url, title=cited.title) for cited in reply.citations),
             stop=reply.stop,
+            notice="" if asked is None else asked.notice,
+            opening="" if asked is None else asked.opening,
             replay=reply.replay,
             usage=usage,
             cost=self._member.tariff.cost(usage, reported_usd=reported, model=reply.model),

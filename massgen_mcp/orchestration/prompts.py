@@ -5,11 +5,11 @@ Must not know who the agents are: only neutral names from a ballot reach a promp
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import cast
 
-from massgen_mcp.backends.base import WORKFLOW_TOOLS, JsonObject, JsonValue, ToolSpec
+from massgen_mcp.backends.base import VOTE, WORKFLOW_TOOLS, JsonObject, JsonValue, ToolSpec
 from massgen_mcp.coordination.guidance import Ballot, Violation, ViolationCode
 from massgen_mcp.events.parts import ChecksPolicy
 from massgen_mcp.markers import marked
@@ -349,9 +349,14 @@ TOOLS_OF_ROUNDS = (*WORKFLOW_TOOLS, SUBMIT.name, RESTART.name, ASK_THE_ASKER)
 def vote_tool(ballot: Ballot, *, run_off: bool = False) -> ToolSpec:
     """The `vote` tool for this ballot: only the names that stand on it can be chosen.
 
-    The reason comes first, so that the choice follows from it. The answers of a run-off are known to differ.
+    The answers of a run-off are known to differ.
     """
-    names: list[JsonValue] = [entry.name for entry in ballot.entries]
+    return vote_tool_for([entry.name for entry in ballot.entries], run_off=run_off)
+
+
+def vote_tool_for(choices: Iterable[str], *, run_off: bool = False) -> ToolSpec:
+    """The `vote` tool for these names. The reason comes first, so that the choice follows from it."""
+    names: list[JsonValue] = list(choices)
     properties: JsonObject = {
         "reason": {"type": "string", "description": "Compare the best answers, in one or two sentences."},
         "agent_id": {"type": "string", "enum": names, "description": "The best answer."},
@@ -366,7 +371,7 @@ def vote_tool(ballot: Ballot, *, run_off: bool = False) -> ToolSpec:
             ),
         }
     return ToolSpec(
-        name="vote",
+        name=VOTE,
         description="Vote for the answer that serves the caller best.",
         parameters={
             "type": "object",
@@ -388,12 +393,17 @@ def evidence_note(policy: ChecksPolicy) -> str:
 
 
 def system_prompt(task: str, own_instructions: str | None, notes: Iterable[str], *, today: str | None = None) -> str:
-    """The system message: the task of this phase, notes on files, skills and markers, the date, the config's own
-    instructions.
+    """The task of a phase and the system message in one."""
+    return f"{task}\n\n{system_message(own_instructions, notes, today=today)}"
 
-    It stays the same during a phase, so that providers can keep it in their prompt caches.
+
+def system_message(own_instructions: str | None, notes: Iterable[str], *, today: str | None = None) -> str:
+    """The system message: notes on files, skills and markers, the date, the config's own instructions.
+
+    It stays the same during a run, so that providers can keep it in their prompt caches; the task of each phase is a
+    message of its own.
     """
-    parts = [task, *notes, MARKERS]
+    parts = [*notes, MARKERS]
     if today is not None:
         parts.append(TODAY.format(today=today))
     if own_instructions:
@@ -401,18 +411,21 @@ def system_prompt(task: str, own_instructions: str | None, notes: Iterable[str],
     return "\n\n".join(parts)
 
 
-def question_block(question: str, nonce: str, history: Sequence[EarlierTurn] = (), commented: str = "") -> str:
-    """The question, after the earlier turns of its session, with the lines that it comments on."""
+def question_block(question: str, nonce: str, commented: str = "") -> str:
+    """The question, with the lines that it comments on."""
     asked = marked("question", question, nonce)
     if commented:
         asked = f"{asked}\n\n{COMMENTED}\n{marked('lines', commented, nonce)}"
-    if not history:
-        return asked
-    turns = "\n".join(
-        f"{marked('earlier_question', turn.question, nonce)}\n{marked('earlier_answer', turn.answer, nonce)}"
-        for turn in history
-    )
-    return f"{CONVERSATION}\n{turns}\n\n{asked}"
+    return asked
+
+
+def history_blocks(history: Iterable[EarlierTurn], nonce: str) -> Iterator[str]:
+    """The earlier turns of a session, each in a block of its own, so that a provider's cache finds those it knows."""
+    heading = f"{CONVERSATION}\n"
+    for turn in history:
+        answer = marked("earlier_answer", turn.answer, nonce)
+        yield f"{heading}{marked('earlier_question', turn.question, nonce)}\n{answer}"
+        heading = ""
 
 
 def caller_block(messages: Sequence[str], nonce: str) -> str:

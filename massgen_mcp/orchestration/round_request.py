@@ -1,4 +1,4 @@
-"""What a round asks of the model at each step: the system message, and the workflow tools that are valid now."""
+"""The parts of a round's requests: the system message, the task, and the workflow tools that are valid now."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -18,48 +18,86 @@ from massgen_mcp.orchestration.window import all_within, within
 from massgen_mcp.views.plain_text import counted
 
 
-def system_message(member: Member, attempt: Attempt, kind: RoundKind, *, judges: bool) -> str:
-    """`judges`: there are answers on its ballot."""
-    run_spec, coordination = attempt.run_spec, attempt.live_run.coordination
-    alone, policy = len(run_spec.team) == 1, run_spec.policy
-    notes: list[str] = []
-    may_improve = judges and coordination.may_answer(member.name)
-    if may_improve and (criterion := prompts.CONTENT_WITH[policy.voting_sensitivity]):
-        notes.append(criterion)
-    if not judges and member.perspective is not None:
-        notes.append(member.perspective)
+def system_message(member: Member, attempt: Attempt, own_task: str | None) -> str:
+    """The system message of an agent, the same in all its rounds and as far as possible for all agents. `own_task`: the
+    user's words for this phase, which are its beginning.
+    """
+    policy = attempt.run_spec.policy
+    notes = [own_task] if own_task else []
     if member.offered:
         notes.append(prompts.USE_TOOLS)
-    if member.toolbox is not None and (missing := member.toolbox.missing()):
-        notes.append(prompts.MISSING_SERVERS.format(names=", ".join(missing)))
     if plan := policy.coordination.planning_instruction:
         notes.append(plan)
     notes.extend(member.notes)
-    notes += file_notes(member, attempt, judges=judges)
+    notes.extend(file_notes(member, attempt))
     if policy.answer_format == "findings":
         notes.append(prompts.FINDINGS)
+    return prompts.system_message(member.system_message, notes, today=attempt.today)
+
+
+def own_task(member: Member, kind: RoundKind) -> str | None:
+    """The user's words for what is asked in rounds of this kind, in place of ours."""
+    return member.templates.evaluation_system_message if kind in ("answer_or_vote", "run_off") else None
+
+
+def task_message(member: Member, attempt: Attempt, kind: RoundKind, *, judges: bool) -> str:
+    """The task of a round. It stands behind the question, so that a round begins with the same bytes as the one before.
+    `judges`: there are answers on its ballot.
+    """
+    run_spec, coordination = attempt.run_spec, attempt.live_run.coordination
+    first = kind == "answer_or_vote" and not judges
+    usual = ROUND_FORMS[kind].task
+    if len(run_spec.team) == 1:
+        usual = prompts.ANSWER_ALONE
+    elif first:
+        usual = prompts.FIRST_ANSWER
+    notes = [] if own_task(member, kind) else [usual]
+    criterion = prompts.CONTENT_WITH[run_spec.policy.voting_sensitivity]
+    if criterion and judges and coordination.may_answer(member.name):
+        notes.append(criterion)
+    if not judges and member.perspective is not None:
+        notes.append(member.perspective)
+    notes.extend(check_notes(member, attempt))
+    if judges and member.workspace is not None:
+        notes.append(prompts.PEER_FILES)
+    if judges and run_spec.copies:
+        notes.append(HOW_TO_JUDGE)
     if judges and (checks := coordination.rules.checks) is not None:
         notes.append(prompts.evidence_note(checks))
-    first = kind == "answer_or_vote" and not judges
-    usual = prompts.ANSWER_ALONE if alone else prompts.FIRST_ANSWER if first else ROUND_FORMS[kind].task
-    own = member.templates.evaluation_system_message if kind in ("answer_or_vote", "run_off") else None
-    task = own or usual
-    return prompts.system_prompt(task, member.system_message, notes, today=attempt.today)
+    return "\n\n".join(notes)
 
 
-def file_notes(member: Member, attempt: Attempt, *, judges: bool) -> Iterator[str]:
-    """What an agent with a workspace is told of it, of the caller's files, and of work on them."""
+def file_notes(member: Member, attempt: Attempt) -> Iterator[str]:
+    """Describe to an agent with a workspace its files, the caller's files, and work on copies of them."""
     run_spec = attempt.run_spec
     if member.workspace is None:
         return
-    yield f"{prompts.FILES} {prompts.PEER_FILES}" if judges else prompts.FILES
+    yield prompts.FILES
     if run_spec.context_names:
         yield prompts.CONTEXT_FILES.format(names=", ".join(run_spec.context_names))
-    checks = () if run_spec.judge is None else run_spec.judge.commands
-    base, commands = attempt.live_run.state.checked_base, member.commands is not None
     taken = attempt.live_run.state.base
     earlier = taken.begins_with.files if taken is not None and taken.begins_with is not None else 0
-    yield from code_notes(run_spec.copies, checks, base, earlier=earlier, commands=commands, judges=judges)
+    yield from code_notes(run_spec.copies, earlier=earlier, commands=member.commands is not None)
+
+
+def check_notes(member: Member, attempt: Attempt) -> Iterator[str]:
+    """Describe the checks to an agent with a copy of what they check. What they say of the original may come late."""
+    run_spec = attempt.run_spec
+    if member.workspace is None or not run_spec.copies or run_spec.judge is None or not run_spec.judge.commands:
+        return
+    listed = _listed(run_spec.judge.commands, attempt.live_run.state.checked_base)
+    yield "\n".join([CHECKS.format(of=f"context/{run_spec.copies[0]}"), *listed, PROTECTED])
+
+
+def standing_tools(member: Member, attempt: Attempt) -> tuple[ToolSpec, ...]:
+    """All tools of an agent that answers, votes, and writes the final answer, in an order that never changes. Empty: it
+    is always the same ones.
+    """
+    agents = len(attempt.run_spec.team)
+    if agents == 1:
+        return ()
+    vote = prompts.vote_tool_for(f"agent{place}" for place in range(1, agents + 1))
+    return (*(tool.spec for tool in member.offered), prompts.NEW_ANSWER, vote)
 
 
 def _answer_or_vote(coordination: Coordination, ballot: Ballot) -> tuple[ToolSpec, ...]:
@@ -216,18 +254,9 @@ left out or served by a special case; does it change more than is asked for; doe
 callers?"""
 
 
-def code_notes(
-    copies: Sequence[str],
-    checks: Sequence[str],
-    base: FilesChecked | None,
-    *,
-    earlier: int = 0,
-    commands: bool,
-    judges: bool,
-) -> tuple[str, ...]:
-    """For an agent with `copies` of directories, by name; none for others. `checks`: their commands; `base`: what they
-    say of the original files, if that is known; `earlier`: so many files that copies begin with are changed already.
-    `commands`: it can run some; `judges`: answers stand on its ballot.
+def code_notes(copies: Sequence[str], *, earlier: int = 0, commands: bool) -> tuple[str, ...]:
+    """Describe work on `copies` of directories, by name. `earlier`: so many files that copies begin with are changed
+    already. `commands`: the agent can run some.
     """
     if not copies:
         return ()
@@ -236,10 +265,6 @@ def code_notes(
     if earlier:
         notes.append(BEGINS.format(files=counted(earlier, "file")))
     notes.append(f"{HOW_TO_WORK} {HOW_TO_VERIFY}" if commands else HOW_TO_WORK)
-    if checks:
-        notes.append("\n".join([CHECKS.format(of=f"context/{copies[0]}"), *_listed(checks, base), PROTECTED]))
-    if judges:
-        notes.append(HOW_TO_JUDGE)
     return tuple(notes)
 
 

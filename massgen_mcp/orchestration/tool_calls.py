@@ -4,15 +4,18 @@ Must not know the workflow tools: those are actions of the coordination.
 """
 
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+
+import anyio
 
 from massgen_mcp.backends.base import ToolCall
 from massgen_mcp.events.agent_work import ToolFinished, ToolStarted
 from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.team import Member
-from massgen_mcp.tools.base import KeyedTool, RunsOnce, ToolRefused, ToolResult, decoded
+from massgen_mcp.tools.base import KeyedTool, RunsOnce, Tool, ToolRefused, ToolResult, decoded
 
 MAX_RESULT_CHARACTERS = 100_000
 MAX_CALLS_PER_REPLY = 32
@@ -34,33 +37,73 @@ async def run_tools(
     begun: AbstractSet[str] = frozenset(),
     only_plan: bool = False,
 ) -> AsyncGenerator[ToolFinished]:
-    """Run the calls of one reply in their order, except the first `done` ones; every call gets its result, the surplus
-    ones a refusal. Those in `begun`, by id, were begun in a process that was lost, and must not be run twice.
-    `reply_id`: of the model call that was replied to.
+    """Run the calls of one reply in their order, except the first `done` ones; those that only read and follow each
+    other run at the same time. Every call gets its result, the surplus ones a refusal. Those in `begun`, by id, were
+    begun in a process that was lost, and must not be run twice. `reply_id`: of the model call that was replied to.
 
     With `only_plan` tools that have side effects are not run; the model is told that its call is part of its plan.
     """
-    for place, call in enumerate(calls[done:], start=done):
+    place = done
+    while place < len(calls):
+        together = _read_only_calls(member, calls[place:MAX_CALLS_PER_REPLY], begun) or 1
+        batch = [
+            _Call(member, call, f"{reply_id}/{number}", number, call.id in begun)
+            for number, call in enumerate(calls[place : place + together], start=place)
+        ]
+        async with anyio.create_task_group() as tasks:
+            for one in batch:
+                tasks.start_soon(one.run, live_run, only_plan)
+        for one in batch:
+            yield live_run.record(one.finished())
+        place += together
+
+
+def _read_only_calls(member: Member, calls: Sequence[ToolCall], begun: AbstractSet[str]) -> int:
+    """Count the calls at the beginning that change nothing, so that they can run at the same time."""
+    readers = {tool.spec.name for tool in member.offered if _only_reads(tool)}
+    changing = (place for place, call in enumerate(calls) if call.name not in readers or call.id in begun)
+    return next(changing, len(calls))
+
+
+def _only_reads(tool: Tool) -> bool:
+    return not (tool.side_effects or tool.keeps_state or isinstance(tool, KeyedTool | RunsOnce))
+
+
+@dataclass(slots=True)
+class _Call:
+    """One call of a reply on its way to a result. `key` tells it from every other call of the run."""
+
+    member: Member
+    call: ToolCall
+    key: str
+    place: int
+    begun: bool
+    result: ToolResult = field(default_factory=lambda: ToolResult(""))
+    valid: bool = True
+    seconds: float = 0.0
+
+    async def run(self, live_run: LiveRun, only_plan: bool) -> None:
         began = time.monotonic()
-        if place >= MAX_CALLS_PER_REPLY:
-            refused = ToolResult(f"At most {MAX_CALLS_PER_REPLY} calls in one reply; this one did not run.", True)
-            result, valid = refused, True
-        elif call.id in begun:
-            result, valid = ToolResult(INTERRUPTED, is_error=True), True
+        if self.place >= MAX_CALLS_PER_REPLY:
+            text = f"At most {MAX_CALLS_PER_REPLY} calls in one reply; this one did not run."
+            self.result = ToolResult(text, is_error=True)
+        elif self.begun:
+            self.result = ToolResult(INTERRUPTED, is_error=True)
         else:
-            result, valid = await _run(member, call, f"{reply_id}/{place}", live_run, only_plan=only_plan)
-        text = _cut(result.text)
-        yield live_run.record(
-            ToolFinished(
-                agent=member.name,
-                call_id=call.id,
-                name=call.name,
-                result=text,
-                is_error=result.is_error,
-                valid=valid,
-                seconds=time.monotonic() - began,
-                nonce=draw_nonce([text]) if result.foreign else "",
-            )
+            self.result, self.valid = await _run(self.member, self.call, self.key, live_run, only_plan=only_plan)
+        self.seconds = time.monotonic() - began
+
+    def finished(self) -> ToolFinished:
+        text = _cut(self.result.text)
+        return ToolFinished(
+            agent=self.member.name,
+            call_id=self.call.id,
+            name=self.call.name,
+            result=text,
+            is_error=self.result.is_error,
+            valid=self.valid,
+            seconds=self.seconds,
+            nonce=draw_nonce([text]) if self.result.foreign else "",
         )
 
 

@@ -84,6 +84,12 @@ class Transcript:
                 copy.add(entry.message, entry.part, entry.shortened)
         return copy
 
+    def reopened(self, opening: Iterable[Message]) -> "Transcript":
+        """With another opening of as many messages."""
+        copy = Transcript(opening)
+        copy._entries += self._entries[len(copy._entries) :]
+        return copy
+
     def has_earlier(self, kept_replies: int) -> bool:
         """Whether there is a reply before the last so many."""
         earlier = self._entries[: self._end_of_earlier(kept_replies)]

@@ -41,3 +41,5 @@ class EarlierTurn(BaseModel, frozen=True, defer_build=True, extra="forbid", hide
     """What was asked."""
     answer: str
     """The final answer."""
+    opening: str = ""
+    """The nonce around its question; the next turn keeps it, so that a provider's cache knows the conversation."""

@@ -46,7 +46,10 @@ class AgentState:
     dropped_at: float | None = None
 
     def note(self, event: ModelReplied) -> None:
-        """Keep what the agent writes before its first answer: its text, or else what it tells of its thoughts."""
+        """Keep what the agent writes before its first answer: its text, or else what it tells of its thoughts; and the
+        nonce of its question, where that is a new one.
+        """
+        self.opening = event.opening or self.opening
         written = event.text.strip() or event.reasoning.strip()
         if not self.answers and event.purpose == "coordinate" and written:
             self.working_notes = f"{self.working_notes}\n\n{written}".strip()[-_KEPT_NOTES:]

@@ -267,6 +267,11 @@ class RunFacts:
         return self.end.answer if isinstance(self.end, RunCompleted) else None
 
     @property
+    def opening(self) -> str:
+        """The nonce around the question, as an agent had it last; "" before any began."""
+        return next((agent.opening for agent in self.agents.values() if agent.opening), "")
+
+    @property
     def best_answer(self) -> str | None:
         """The final answer, or the best one that a run had which did not come to one."""
         return self.end.answer if self.end is not None else None

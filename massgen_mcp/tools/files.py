@@ -31,7 +31,10 @@ from massgen_mcp.workspace.guard import Entry, PathHidden, PathMissing, PathRefu
 
 MAX_COPIED_BYTES = 64 * 1024 * 1024
 MAX_COPIED_ENTRIES = 10_000
-MAX_OUTPUT_BYTES = 256 * 1024
+MAX_OUTPUT_BYTES = 48 * 1024
+"""Of what one call reads, files together."""
+MAX_FILES_READ = 20
+"""Besides the first, in one call."""
 MAX_LINE_NUMBER = 1_000_000_000
 MAX_PLACES = 5
 """Lines that are told of a text that is there several times."""
@@ -43,6 +46,7 @@ class ReadFile(Arguments):
     path: str
     offset: Positive = 1
     limit: Positive = 2000
+    more: Annotated[tuple[str, ...], Field(max_length=MAX_FILES_READ)] = ()
 
 
 class WriteFile(Arguments):
@@ -101,7 +105,12 @@ def file_tools(workspace: Workspace) -> tuple[Tool, ...]:
         return file_tool(workspace, spec, kind, act, side_effects=side_effects, foreign=not side_effects)
 
     return (
-        tool("read_file", "Read a text file: `limit` lines from line `offset`.", ReadFile, read_file),
+        tool(
+            "read_file",
+            "Read a text file: `limit` lines from line `offset`; or with `more` several files.",
+            ReadFile,
+            read_file,
+        ),
         tool("write_file", "Create or replace a text file.", WriteFile, write_file, side_effects=True),
         tool(
             "edit_file",
@@ -138,13 +147,28 @@ def file_tools(workspace: Workspace) -> tuple[Tool, ...]:
 
 
 def read_file(workspace: Workspace, wanted: ReadFile) -> str:
+    """Read one file, or several from their beginnings, each below its path; one that cannot be read says why."""
+    if not wanted.more:
+        return _read_part(workspace, wanted, MAX_OUTPUT_BYTES)
+    paths = (wanted.path, *wanted.more)
+    parts: list[str] = []
+    for path in paths:
+        one = ReadFile(path=path, limit=wanted.limit)
+        try:
+            part = _read_part(workspace, one, MAX_OUTPUT_BYTES // len(paths))
+        except (ToolRefused, PathRefused) as refused:
+            part = f"[not read: {refused}]"
+        parts.append(f"==> {path}\n{part}")
+    return "\n".join(parts)
+
+
+def _read_part(workspace: Workspace, wanted: ReadFile, room: int) -> str:
     text = read_text(workspace, wanted.path)
     total = text.count("\n") + (not text.endswith("\n") and bool(text))
     first = wanted.offset - 1
     if first and first >= total:
         raise ToolRefused(f"offset {wanted.offset} is beyond the end, the file has {total} lines")
     taken: list[str] = []
-    room = MAX_OUTPUT_BYTES
     for line in islice(lines_of(text), first, first + wanted.limit):
         size = len(line.encode())
         if size > room:
@@ -156,7 +180,9 @@ def read_file(workspace: Workspace, wanted: ReadFile) -> str:
     part = "".join(taken)
     if len(part) == len(text):
         return text
-    return f"[lines {first + 1}-{first + len(taken)} of {total}]\n{part}"
+    last = first + len(taken)
+    further = f"; offset {last + 1} goes on" if last < total else ""
+    return f"[lines {first + 1}-{last} of {total}{further}]\n{part}"
 
 
 def write_file(workspace: Workspace, wanted: WriteFile) -> str:

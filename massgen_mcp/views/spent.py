@@ -6,6 +6,9 @@ from typing import Any
 from massgen_mcp.events.parts import Spent
 from massgen_mcp.run_state.state import RunState
 
+LEAST_SAVED_USD = 0.01
+"""Less than this is not worth a word."""
+
 
 def spent_json(spent: Spent) -> dict[str, Any]:
     """The sums as `status.json` and the records tell them. `cost` is in US dollars, null where nothing is known."""
@@ -21,6 +24,7 @@ def spent_json(spent: Spent) -> dict[str, Any]:
         "partly_counted_calls": spent.partly_counted_calls,
         "lost_calls": spent.lost_calls,
         "cost": spent.rounded_usd,
+        "saved_by_cache": round(spent.saved_usd, 9),
         "unpriced_calls": spent.unpriced_calls,
         "estimated_calls": spent.estimated_calls,
         "latency": round(spent.seconds, 3),
@@ -34,8 +38,11 @@ def spent_text(spent: Spent) -> str:
     unknown = f" ({spent.unpriced_calls} of them of unknown price)" if spent.unpriced_calls < calls else ""
     unpriced = unknown if spent.unpriced_calls else ""
     estimate = "; the cost is an estimate" if spent.estimated_calls else ""
+    saved = f"; prompt caches saved {dollars(spent.saved_usd)}" if spent.saved_usd >= LEAST_SAVED_USD else ""
     how = "about " if _is_about(spent) else "at least " if spent.partly_counted_calls else ""
-    return f"{money} for {calls} call{'' if calls == 1 else 's'}{unpriced}, {how}{spent.tokens:,} tokens{estimate}"
+    return (
+        f"{money} for {calls} call{'' if calls == 1 else 's'}{unpriced}, {how}{spent.tokens:,} tokens{estimate}{saved}"
+    )
 
 
 def _is_about(spent: Spent) -> bool:
@@ -55,7 +62,7 @@ def money_notes(run: RunState) -> list[str]:
     notes: list[str] = []
     if run.budget_reached:
         money = f"{dollars(run.spent.usd)} of max_usd {run.budget.max_usd:g}"
-        tokens = f"{run.spent.tokens:,} tokens of max_tokens {run.budget.max_tokens:,.0f}"
+        tokens = f"{run.budget.used_tokens:,} tokens of max_tokens {run.budget.max_tokens:,.0f}"
         notes.append(f"The budget was reached at {money if run.budget.reached == 'max_usd' else tokens}.")
     if run.max_usd is not None and (unpriced := run.spent.unpriced_calls):
         notes.append(f"{unpriced} calls have no known price: they count for max_tokens, not for max_usd.")

@@ -56,11 +56,14 @@ async def test_an_agent_is_told_what_agents_of_a_run_are_told(sensitivity: Any) 
     agent = scripted(agent_id="me", voting_sensitivity=sensitivity)
 
     conversation = agent.build_conversation(QUESTION)
-    assert uncoded(conversation["system_message"], conversation["user_message"]) == uncoded(*told(first))
+    assert uncoded(conversation["system_message"], *conversation["user_message"].split("\n\n", 1)) == uncoded(
+        *told(first)
+    )
     assert names(conversation) == [tool.name for tool in first.tools] == ["new_answer"]
 
     later = agent.build_conversation(QUESTION, {"me": "42", "other": "Six sevens."})
-    assert uncoded(later["system_message"], *later["user_message"].split("\n\n", 1)) == uncoded(*told(second))
+    system, *messages = told(second)
+    assert uncoded(later["system_message"], later["user_message"]) == uncoded(system, "\n\n".join(messages))
     assert names(later) == [tool.name for tool in second.tools] == ["new_answer", "vote"]
     assert [tool["function"]["parameters"] for tool in later["tools"]] == [tool.parameters for tool in second.tools]
 
@@ -96,9 +99,11 @@ def test_an_answer_cannot_break_out_of_its_fence() -> None:
 
 def test_own_instructions_come_first() -> None:
     agent = AgentConfig({"type": "scripted", "system_prompt": "You know numbers."}).with_custom_instruction("Be brief.")
-    system = agent.build_conversation(QUESTION, {"other": "41"})["system_message"]
+    conversation = agent.build_conversation(QUESTION, {"other": "41"})
+    system = conversation["system_message"]
     assert system.startswith("Be brief.\n\nYou know numbers.\n\n")
-    assert system.endswith(get_templates().evaluation_system_message())
+    task, _ = get_templates().evaluation_system_message().split("\n\n", 1)
+    assert task in conversation["user_message"]
     assert agent.build_conversation(QUESTION, {"other": "41"})["messages"][0]["content"] == system
 
 
@@ -106,7 +111,8 @@ def test_texts_can_be_replaced() -> None:
     texts = MessageTemplates(evaluation_system_message="Decide.", enforcement_message="Act!")
     agent = scripted(message_templates=texts, voting_sensitivity="balanced")
     shown = agent.build_conversation(QUESTION, {"other": "41"})
-    assert shown["system_message"].startswith("Decide.\n\nBefore you vote")
+    assert shown["system_message"].startswith("Decide.\n\n")
+    assert "\n\nBefore you vote" in shown["user_message"]
     assert agent.build_conversation(QUESTION)["system_message"].startswith("Decide.\n\n")
     assert agent.add_enforcement_message([]) == [{"role": "user", "content": "Act!"}]
     usual = get_templates().final_presentation_system_message()
@@ -116,8 +122,9 @@ def test_texts_can_be_replaced() -> None:
 
 async def test_the_texts_of_a_presentation_are_those_of_a_run() -> None:
     run = await perform([{"answer": "42"}], [{"answer": "43"}])
-    systems = {request.system for place in (0, 1) for request in run.asked(place)}
-    assert get_templates().final_presentation_system_message() in systems
+    tasks = {request.messages[1].text for place in (0, 1) for request in run.asked(place)}
+    task, _ = get_templates().final_presentation_system_message().split("\n\n", 1)
+    assert task in tasks
 
 
 def test_an_unknown_sensitivity_is_refused() -> None:

@@ -34,7 +34,7 @@ async def test_a_team_of_agent_configs_answers_votes_and_presents(tmp_path: Path
 
 async def test_agents_of_two_providers_do_what_their_configs_say(tmp_path: Path, aimock: Aimock) -> None:
     aimock.load(
-        {"match": {"systemMessage": "your answer was chosen"}, "response": {"content": "The final answer."}},
+        {"match": {"userMessage": "Write the final answer now"}, "response": {"content": "The final answer."}},
         {
             "match": {"userMessage": "<answer name=", "toolName": "vote"},
             "response": {"toolCalls": [{"name": "vote", "arguments": {"agent_id": "agent2", "reason": "right"}}]},

@@ -25,7 +25,7 @@ def tool(name: str, **arguments: Any) -> dict[str, Any]:
 def load(aimock: Aimock) -> None:
     """Teach it what a team's models say."""
     aimock.load(
-        {"match": {"systemMessage": "your answer was chosen"}, "response": say(content=FINAL)},
+        {"match": {"userMessage": "Write the final answer now"}, "response": say(content=FINAL)},
         {"match": {"toolName": "submit"}, "response": tool("submit", confirmed=True)},
         *(
             {

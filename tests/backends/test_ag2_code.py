@@ -64,10 +64,10 @@ async def test_code_runs_in_the_agents_workspace_and_its_output_comes_with_the_n
     assert executed.result.endswith("\none\none")
     assert len(ended.of(ToolStarted)) == 1, "it is on disk before it runs, and never runs twice"
     roles = [message["role"] for message in told.body["messages"]]
-    assert roles == ["system", "user", "assistant", "user"], "as AG2 tells it, and not as a call of ours"
-    assert told.body["messages"][2] == {"role": "assistant", "content": files}
-    assert told.body["messages"][3]["content"].startswith("What came of your code:\n")
-    assert "one\none" in next(materials(told.body["messages"][3]["content"])).text
+    assert roles == ["system", "user", "user", "assistant", "user"], "as AG2 tells it, and not as a call of ours"
+    assert told.body["messages"][3] == {"role": "assistant", "content": files}
+    assert told.body["messages"][4]["content"].startswith("What came of your code:\n")
+    assert "one\none" in next(materials(told.body["messages"][4]["content"])).text
     assert "are run in a sandbox, in made of your workspace" in told.body["messages"][0]["content"]
     made = ended.directory.path / "final" / "agent_a" / "workspace" / "made"
     assert {file.name for file in made.iterdir()} >= {"one.sh", "a.txt"}

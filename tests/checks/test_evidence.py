@@ -302,7 +302,7 @@ class Voter:
         tools = {tool["function"]["name"]: tool["function"] for tool in seen.body.get("tools", [])}
         if "vote" not in tools:
             return _called("new_answer", content="I only vote.")
-        self.systems.append(seen.body["messages"][0]["content"])
+        self.systems.append("\n".join(str(message["content"]) for message in seen.body["messages"]))
         self.ballots.append("\n".join(str(message["content"]) for message in seen.body["messages"][1:]))
         self.votable = tools["vote"]["parameters"]["properties"]["agent_id"]["enum"]
         return _called("vote", reason="evidence", agent_id=self.votable[0], same_as=[])

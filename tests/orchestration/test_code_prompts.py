@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.checks.project import FILES, GOOD, TOLD, commit
-from tests.system_messages import ask
+from tests.system_messages import Model, ask
 
 
 def repository(path: Path) -> Path:
@@ -16,6 +16,11 @@ def repository(path: Path) -> Path:
     return place
 
 
+def told(model: Model, asked: str) -> list[str]:
+    """What agents were told to do, in the system message and behind the question."""
+    return ["\n\n".join(texts) for texts in zip(model.systems[asked], model.tasks[asked], strict=True)]
+
+
 async def test_a_team_that_works_on_code_is_told_how_and_what_decides(tmp_path: Path) -> None:
     code: dict[str, Any] = {
         "context_paths": [{"path": str(repository(tmp_path))}],
@@ -23,12 +28,12 @@ async def test_a_team_that_works_on_code_is_told_how_and_what_decides(tmp_path: 
         "commands": {"enabled": True},
     }
     model, _ = await ask(tmp_path, "m", "m", **code)
-    for system in model.systems["new_answer"]:
+    for system in told(model, "new_answer"):
         assert "Your own copy of context/project is project/: work there." in system
         assert "reproduce it first" in system
         assert f"- `{GOOD}`" in system
         assert "weakened" not in system
-    for system in model.systems["vote"]:
+    for system in told(model, "vote"):
         assert f"- `{GOOD}` (passed on the original: exit code 0)" in system
         assert f"- `{TOLD}` (failed on the original: exit code 1)" in system
         assert "are tests or checks weakened" in system
@@ -36,6 +41,6 @@ async def test_a_team_that_works_on_code_is_told_how_and_what_decides(tmp_path: 
 
 async def test_nobody_else_hears_of_code(tmp_path: Path) -> None:
     model, _ = await ask(tmp_path, "m", "m", enable_filesystem=True)
-    for system in (*model.systems["new_answer"], *model.systems["vote"]):
+    for system in (*told(model, "new_answer"), *told(model, "vote")):
         assert "reproduce" not in system
         assert "weakened" not in system

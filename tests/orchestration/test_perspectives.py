@@ -16,24 +16,26 @@ def perspectives_in(systems: list[str]) -> list[list[str]]:
 
 async def test_agents_of_one_model_answer_from_a_perspective_each_and_judge_alike(tmp_path: Path) -> None:
     model, _ = await ask(tmp_path, *TRIO)
-    assert sorted(perspectives_in(model.systems["new_answer"])) == [["builder"], ["reader"], ["sceptic"]]
-    assert len(set(model.systems["vote"])) == 1
-    assert not any(perspectives_in([*model.systems["vote"], *model.systems["present"]]))
+    assert sorted(perspectives_in(model.tasks["new_answer"])) == [["builder"], ["reader"], ["sceptic"]]
+    assert len(set(model.tasks["vote"])) == 1
+    assert not any(perspectives_in([*model.tasks["vote"], *model.tasks["present"]]))
+    assert len({system for systems in model.systems.values() for system in systems}) == 1, "in all rounds of all agents"
 
 
 async def test_agents_of_different_models_get_no_perspective(tmp_path: Path) -> None:
     model, _ = await ask(tmp_path, "one", "one", "two")
-    assert perspectives_in(model.systems["new_answer"]) == [[], [], []]
+    assert perspectives_in(model.tasks["new_answer"]) == [[], [], []]
 
 
 async def test_perspectives_can_be_switched_off(tmp_path: Path) -> None:
     model, _ = await ask(tmp_path, *TRIO, perspectives=False)
-    assert perspectives_in(model.systems["new_answer"]) == [[], [], []]
+    assert perspectives_in(model.tasks["new_answer"]) == [[], [], []]
 
 
 async def test_an_agent_with_instructions_of_its_own_keeps_to_those(tmp_path: Path) -> None:
     model, _ = await ask(tmp_path, *TRIO, system_messages=(None, "You are a lawyer.", None))
-    found = {"lawyer" in system: perspectives_in([system])[0] for system in model.systems["new_answer"]}
+    told = zip(model.systems["new_answer"], model.tasks["new_answer"], strict=True)
+    found = {"lawyer" in system: perspectives_in([task])[0] for system, task in told}
     assert found[True] == []
     assert found[False] != []
 

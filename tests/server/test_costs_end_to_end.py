@@ -38,7 +38,7 @@ def script(aimock: Aimock) -> None:
     }
     answer = {"name": "new_answer", "arguments": {"content": "42"}}
     aimock.load(
-        {"match": {"systemMessage": "your answer was chosen"}, "response": say(PRESENTED, content="It is 42.")},
+        {"match": {"userMessage": "Write the final answer now"}, "response": say(PRESENTED, content="It is 42.")},
         ballot,
         *(
             {

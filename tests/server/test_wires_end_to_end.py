@@ -53,7 +53,7 @@ def script(aimock: Aimock, *, nobody_lacks: bool = True) -> None:
         for name in same
     ]
     aimock.load(
-        {"match": {"systemMessage": "your answer was chosen"}, "response": say(content=FINAL)},
+        {"match": {"userMessage": "Write the final answer now"}, "response": say(content=FINAL)},
         *(
             {
                 "match": {"model": model, "hasToolResult": True},

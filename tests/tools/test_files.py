@@ -77,7 +77,9 @@ async def test_an_empty_file_reads_as_nothing(tools: dict[str, Tool]) -> None:
 async def test_a_part_of_a_file_says_which_part_it_is(tools: dict[str, Tool]) -> None:
     await ok(tools["write_file"], {"path": "n", "content": "".join(f"{n}\n" for n in range(1, 11))})
 
-    assert await ok(tools["read_file"], {"path": "n", "offset": 3, "limit": 2}) == "[lines 3-4 of 10]\n3\n4\n"
+    assert await ok(tools["read_file"], {"path": "n", "offset": 3, "limit": 2}) == (
+        "[lines 3-4 of 10; offset 5 goes on]\n3\n4\n"
+    )
     assert await ok(tools["read_file"], {"path": "n", "offset": 10}) == "[lines 10-10 of 10]\n10\n"
     assert "beyond the end, the file has 10 lines" in await refused(tools["read_file"], {"path": "n", "offset": 11})
 
@@ -90,9 +92,23 @@ async def test_output_is_cut_at_its_limit_even_within_one_line(tools: dict[str, 
     long = await ok(tools["read_file"], {"path": "long"})
 
     assert wide.startswith("[lines 1-1 of 1]\n")
-    assert long.startswith("[lines 1-262 of 1000]\n")
+    assert long.startswith("[lines 1-49 of 1000; offset 50 goes on]\n")
     for text in (wide, long):
         assert len(text.partition("\n")[2].encode()) <= MAX_OUTPUT_BYTES
+
+
+async def test_one_call_reads_several_files_and_says_why_one_cannot_be_read(tools: dict[str, Tool]) -> None:
+    await ok(tools["write_file"], {"path": "one", "content": "1\n"})
+    await ok(tools["write_file"], {"path": "long", "content": ("x" * 999 + "\n") * 1000})
+
+    text = await ok(tools["read_file"], {"path": "one", "more": ["long", "none", "../out"]})
+
+    one, long, none, outside = text.split("==> ")[1:]
+    assert one == "one\n1\n\n"
+    assert long.startswith("long\n[lines 1-12 of 1000; offset 13 goes on]\n")
+    assert none.startswith("none\n[not read: ")
+    assert outside.startswith("../out\n[not read: ")
+    assert len(text.encode()) <= MAX_OUTPUT_BYTES + 1_000
 
 
 async def test_binary_files_are_refused_and_slightly_damaged_text_is_not(tools: dict[str, Tool], ws: Path) -> None:
@@ -309,7 +325,7 @@ async def test_peers_are_read_and_searched_but_not_written(tools: dict[str, Tool
     [
         ({}, "'path' is missing"),
         ({"pth": "a"}, "unknown 'pth', did you mean 'path'?"),
-        ({"path": "a", "encoding": "x"}, "unknown 'encoding', there is path, offset, limit"),
+        ({"path": "a", "encoding": "x"}, "unknown 'encoding', there is path, offset, limit, more"),
         ({"path": 7}, "'path': Input should be a valid string"),
         ({"path": "a", "offset": 0}, "'offset': Input should be greater than or equal to 1"),
         ({"path": "a", "limit": "many"}, "'limit': Input should be a valid integer"),

@@ -51,7 +51,7 @@ class Asked(NamedTuple):
 
     @property
     def presents(self) -> bool:
-        return "Write the final answer" in self.system
+        return any("Write the final answer" in str(message["content"]) for message in self.body["messages"][:4])
 
     @property
     def votes(self) -> bool:

@@ -107,7 +107,8 @@ async def test_files_are_written_and_read_by_calls_that_are_text(takes_tools: bo
     played = await play(tmp_path, respond, 1, files=True)
     assert played.ended.snapshot.final_answer == ANSWER
     roles = [message["role"] for message in played.requests[-1].body["messages"]]
-    assert roles == ["system", "user", "assistant", "user", "assistant", "user"]
+    opening = ["system", "user", "user"] if takes_tools else ["system", "user"]
+    assert roles == [*opening, "assistant", "user", "assistant", "user"]
     assert "first Paris" in played.requests[-1].body["messages"][-1]["content"]
     for seen in played.requests:
         check_body(seen.path, seen.body)

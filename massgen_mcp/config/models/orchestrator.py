@@ -214,15 +214,25 @@ class TimeoutSettings(Settings, frozen=True):
 MAX_USD = 100_000.0
 
 
+DEFAULT_MAX_TOKENS = 10_000_000
+
+
 class BudgetConfig(Settings, frozen=True):
     """What a run may cost (see docs/budget.md). Calls of unknown price count with their tokens only."""
 
     max_usd: float = Field(default=10, gt=0, le=MAX_USD)
     """US dollars that the run may cost."""
-    max_tokens: int = Field(default=10_000_000, ge=1_000, le=10_000_000_000)
-    """Input and output of all calls together."""
+    max_tokens: int = Field(default=DEFAULT_MAX_TOKENS, ge=1_000, le=10_000_000_000)
+    """Input and output of all calls together. Of the default, input from a provider's cache uses up only as much as it
+    costs; any other limit counts all input in full.
+    """
     at_cap: Literal["finish", "ask"] = "finish"
     """Vote on the answers that are there, or wait for `raise_budget`, `finish_now` or the run's time limit."""
+
+    @property
+    def weighs_cache(self) -> bool:
+        """Whether cached input counts by its price."""
+        return self.max_tokens == DEFAULT_MAX_TOKENS
 
 
 class NestedConfig(Settings, frozen=True):

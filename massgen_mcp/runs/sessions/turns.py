@@ -106,7 +106,7 @@ class SessionTurns:
             if view.damage is not None:
                 yield None
             elif answer := view.snapshot.best_answer:
-                yield EarlierTurn(question=view.snapshot.question, answer=answer)
+                yield EarlierTurn(question=view.snapshot.question, answer=answer, opening=view.snapshot.opening)
 
 
 def _given_at_start(first: list[RunView]) -> Iterator[EarlierTurn]:
@@ -141,7 +141,8 @@ def recall(newest_first: Iterable[EarlierTurn | None]) -> SessionHistory:
 
 def _cut(turn: EarlierTurn) -> EarlierTurn:
     quarter = MAX_HISTORY_CHARACTERS // 4
-    return EarlierTurn(question=_shortened(turn.question, quarter), answer=_shortened(turn.answer, 3 * quarter - 100))
+    answer = _shortened(turn.answer, 3 * quarter - 100)
+    return turn.model_copy(update={"question": _shortened(turn.question, quarter), "answer": answer})
 
 
 def _shortened(text: str, limit: int) -> str:

@@ -166,6 +166,8 @@ class ResultUsage(ResultPart):
     """Calls of which an agent told a part of the tokens only; absent without any."""
     cost_usd: float | None = None
     """Absent where no price is known."""
+    saved_by_cache_usd: float | None = None
+    """What providers' prompt caches saved; absent where that is nothing or not known."""
     unpriced_calls: int
     """Calls whose price nobody knows."""
     nested_calls: int | None = None
@@ -185,6 +187,7 @@ class ResultUsage(ResultPart):
             f"{self.output_tokens} output tokens",
             f"{self.calls_without_usage} calls without usage",
             f"{self.partly_counted_calls} calls counted in part" if self.partly_counted_calls is not None else None,
+            f"saved_by_cache_usd {number(self.saved_by_cache_usd)}" if self.saved_by_cache_usd is not None else None,
             f"{self.unpriced_calls} unpriced",
             f"of that in nested runs: {self.nested_calls} calls" if self.nested_calls is not None else None,
             f"nested_cost_usd {number(self.nested_cost_usd)}" if self.nested_cost_usd is not None else None,
@@ -360,6 +363,7 @@ def usage_of(view: RunView) -> ResultUsage:
         calls_without_usage=spent.calls_without_usage,
         partly_counted_calls=spent.partly_counted_calls or None,
         cost_usd=spent.rounded_usd,
+        saved_by_cache_usd=round(spent.saved_usd, 9) if spent.saved_usd > 0 else None,
         unpriced_calls=spent.unpriced_calls,
         nested_calls=nested and nested.calls + nested.lost_calls,
         nested_cost_usd=nested and nested.rounded_usd,

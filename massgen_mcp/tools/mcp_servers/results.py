@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 MAX_SHOWN = 20_000
 """Characters of a result that a model reads at once."""
+SHOWN_TAIL = 6_000
+"""Those of them that are the end of a longer one."""
 MAX_BLOCKS = 100
 DIRECTORY = "tool_results"
 
@@ -47,7 +49,8 @@ class ToolResults:
             return text
         kept = self._keep(tool, text.encode(), ".txt")
         whole = f"the whole text is in {kept}" if kept else "the rest is lost; ask for less"
-        return f"{text[:MAX_SHOWN]}\n[cut: {MAX_SHOWN} of {len(text)} characters; {whole}]"
+        cut = f"[cut: {MAX_SHOWN} of {len(text)} characters; {whole}]"
+        return f"{text[: MAX_SHOWN - SHOWN_TAIL]}\n{cut}\n{text[-SHOWN_TAIL:]}"
 
     def _block(self, tool: str, block: "mcp_types.ContentBlock") -> str:
         import mcp_types

@@ -1,0 +1,167 @@
+"""The input of one of our agents, of mini-swe-agent and of the Claude Code CLI for the same task, at Anthropic's prompt
+cache: `python -m benchmarks.caching_beside`. Linux only.
+
+All three talk to the same double of the Messages API, which orders the same commands of each, with outputs of known
+sizes (`benchmarks.steps`), and then the end. mini-swe-agent runs where `MASSGEN_MINI_SWE_AGENT` names its command
+`mini`. The price is that of `benchmarks.caching`.
+"""
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from benchmarks.caching import MarkedCache, Row, best_price, messages_blocks, table
+from benchmarks.dialects import DIALECTS, Played
+from benchmarks.processes import environment, finish
+from benchmarks.steps import STEPS, TASK, VARIABLE, command, project
+
+MODEL = "claude-opus-5-5"
+_END = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
+
+
+def reply_to(request: dict[str, Any], number: int) -> Played:
+    """The next command, by the commands that the conversation has; the end as each agent knows it."""
+    tools = {tool["name"] for tool in request.get("tools", ())}
+    blocks = [block for message in request["messages"] for block in message["content"] if isinstance(block, dict)]
+    step = 1 + sum(block.get("type") == "tool_use" for block in blocks)
+    runs = next((name for name in ("run_command", "bash", "Bash") if name in tools), None)
+    if runs is None:
+        return Played(number, "Numbers")
+    if step <= STEPS:
+        return Played(number, json.dumps({"command": command(step)}), runs)
+    match runs:
+        case "run_command":
+            return Played(number, json.dumps({"content": "They are written down."}), "new_answer")
+        case "bash":
+            return Played(number, json.dumps({"command": _END}), runs)
+        case _:
+            return Played(number, "They are written down.")
+
+
+def requests_of(run: Callable[[str], None]) -> list[dict[str, Any]]:
+    """The bodies that came while it ran."""
+    bodies: list[dict[str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            if "count_tokens" in self.path:
+                self._whole({"input_tokens": 100})
+                return
+            bodies.append(body)
+            played = reply_to(body, len(bodies))
+            if body.get("stream"):
+                self.wfile.write(DIALECTS["/messages"].stream(played))
+                return
+            text = {"type": "text", "text": played.text}
+            call = {"type": "tool_use", "id": f"call_{played.number}", "name": played.tool}
+            content = text if played.tool is None else {**call, "input": json.loads(played.text)}
+            stop = "end_turn" if played.tool is None else "tool_use"
+            head = {"id": "msg", "type": "message", "role": "assistant", "model": MODEL, "stop_reason": stop}
+            self._whole({**head, "content": [content], "usage": {"input_tokens": 100, "output_tokens": 10}})
+
+        def _whole(self, reply: dict[str, Any]) -> None:
+            sent = json.dumps(reply).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(sent)))
+            self.end_headers()
+            self.wfile.write(sent)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
+            """Nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        run(f"http://127.0.0.1:{server.server_port}")
+    finally:
+        server.shutdown()
+    return bodies
+
+
+def _ours(program: str, directory: Path) -> list[dict[str, Any]]:
+    place = project(directory)
+
+    def run(url: str) -> None:
+        team = directory / "team.yaml"
+        backend = {"type": "claude", "model": MODEL, "base_url": url, "enable_mcp_command_line": True}
+        settings = {"max_steps_per_round": STEPS + 5, "context_paths": [{"path": str(place), "permission": "write"}]}
+        team.write_text(json.dumps({"agents": [{"id": "solo", "backend": backend}], "orchestrator": settings}))
+        asked = [program, "--automation", "--config", str(team), TASK]
+        finish(asked, directory=place, environ={**environment(directory), "ANTHROPIC_API_KEY": "none"}, quiet=True)
+
+    return requests_of(run)
+
+
+def _mini(program: str, directory: Path) -> list[dict[str, Any]]:
+    place = project(directory)
+
+    def run(url: str) -> None:
+        environ = {**environment(directory), "ANTHROPIC_API_KEY": "none", "ANTHROPIC_API_BASE": url}
+        environ |= {"MSWEA_CONFIGURED": "true", "MSWEA_COST_TRACKING": "ignore_errors"}
+        asked = [program, "-y", "--exit-immediately", "-m", f"anthropic/{MODEL}", "-t", TASK, "-l", "0"]
+        asked += ["-o", str(directory / "trajectory.json"), "-c", "mini.yaml"]
+        finish(asked, directory=place, environ=environ, quiet=True)
+
+    return requests_of(run)
+
+
+def _claude_code(program: str, directory: Path) -> list[dict[str, Any]]:
+    place = project(directory)
+
+    def run(url: str) -> None:
+        quiet = {"DISABLE_AUTOUPDATER": "1", "DISABLE_TELEMETRY": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+        environ = {**environment(directory), **quiet, "ANTHROPIC_API_KEY": "none", "ANTHROPIC_BASE_URL": url}
+        asked = [program, "-p", TASK, "--model", MODEL, "--allowedTools", "Bash"]
+        finish(asked, directory=place, environ=environ, quiet=True)
+
+    return requests_of(run)
+
+
+def priced(bodies: list[dict[str, Any]]) -> Row:
+    cache = MarkedCache()
+    plain = [list(messages_blocks(body)) for body in bodies]
+    for blocks in plain:
+        cache.ask(blocks, "", keeps_end=True)
+    return Row(cache.bill, best_price(plain, cache.bill.write_price))
+
+
+def main() -> None:
+    ours = shutil.which("massgen", path=str(Path(sys.executable).parent))
+    if ours is None:
+        raise SystemExit("the command massgen is not installed beside this Python")
+    with tempfile.TemporaryDirectory(prefix="massgen-mcp-caching-") as directory:
+        rows = {"ours": priced(_ours(ours, Path(directory) / "ours"))}
+        mini = os.environ.get(VARIABLE)
+        if mini and Path(mini).is_file():
+            rows["mini-swe-agent"] = priced(_mini(mini, Path(directory) / "mini"))
+        else:
+            print(f"MINI-SWE-AGENT IS NOT MEASURED: {VARIABLE} does not name its command `mini`")
+        if bundled := _bundled_claude():
+            rows["Claude Code CLI"] = priced(_claude_code(bundled, Path(directory) / "claude"))
+        else:
+            print("CLAUDE CODE IS NOT MEASURED: the package claude-agent-sdk is not installed")
+    print(f"{STEPS} commands\n\n{table((name, 'Anthropic', row) for name, row in rows.items())}")
+
+
+def _bundled_claude() -> str | None:
+    try:
+        import claude_agent_sdk
+    except ImportError:
+        return None
+    program = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
+    return str(program) if program.is_file() else None
+
+
+if __name__ == "__main__":
+    main()
