@@ -61,6 +61,8 @@ class BaseDirectory(_Kept):
     """Ignored ones that the setup made, which commands can read in their places."""
     installed_copies: tuple[str, ...] = ()
     """Ignored ones that the setup made, of which every copy has its own."""
+    compiled: tuple[str, ...] = ()
+    """Compiled libraries beside its files that are in no copy; the first of them."""
     notes: tuple[str, ...] = ()
     """What is not as one might expect, in words."""
 
@@ -159,6 +161,7 @@ def _take(repository: PrivateRepository, given: ContextDirectory) -> tuple[BaseD
         shared=tuple(_shared(given, written)) if given.named is None else (),
         copied=given.copied,
         kept_outputs=given.kept_outputs,
+        compiled=tuple(path_text(one) for one in written.compiled if not given.hides(one))[:MAX_SHARED],
         notes=tuple(_notes(written, len(tracked.absent) if tracked else 0)),
     )
     return directory, written.tree

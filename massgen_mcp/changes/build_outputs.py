@@ -46,9 +46,19 @@ _FILES = (
     *("npm-debug.log*", "yarn-debug.log*", "yarn-error.log*", "pnpm-debug.log*", "CMakeCache.txt"),
     *("cmake_install.cmake", "CTestTestfile.cmake", "install_manifest.txt", "compile_commands.json", ".ninja_log"),
     *(".ninja_deps", "config.log", "config.status", "config.cache", "libtool", "stamp-h[0-9]", ".sconsign*"),
-    *(".lock-waf*", "core.[0-9]*", "vgcore.*", "a.out", "*.stackdump", "hs_err_pid*.log", "rustc-ice-*.txt"),
+    *(
+        ".lock-waf*",
+        "core.[0-9]*",
+        "vgcore.*",
+        "a.out",
+        "luac.out",
+        "*.stackdump",
+        "hs_err_pid*.log",
+        "rustc-ice-*.txt",
+    ),
     *("nohup.out", "obj/project.assets.json", "obj/*.nuget.*", "Testing/TAG"),
 )
+_LIBRARIES = ("*.so", "*.so.*", "*.pyd", "*.dylib", "*.dll", "*.node")
 _MARKS = (
     *("CACHEDIR.TAG", "CMakeCache.txt", "pyvenv.cfg", ".ninja_log", "lcov.info", "coverage-final.json", "clover.xml"),
     *(".last_run.json", ".package-lock.json"),
@@ -57,7 +67,7 @@ _MARKS = (
 LOOKED_AT_BYTES = 1024
 """So much of the beginning of a file tells whether a tool made it."""
 _COMPILED = re.compile(
-    rb"\x7fELF|!<arch>\n|\xca\xfe\xba\xbe|\xfe\xed\xfa[\xce\xcf]|[\xce\xcf]\xfa\xed\xfe|\0asm|BC\xc0\xde"
+    rb"\x7fELF|\x1bLua|!<arch>\n|\xca\xfe\xba\xbe|\xfe\xed\xfa[\xce\xcf]|[\xce\xcf]\xfa\xed\xfe|\0asm|BC\xc0\xde"
     rb"|MZ.{60,900}?PE\0\0",
     re.DOTALL,
 )
@@ -81,6 +91,11 @@ def is_output(path: bytes, *, directory: bool, kept: Iterable[str] = ()) -> bool
 def is_marked(names: Collection[bytes]) -> bool:
     """Tell whether the names of what lies in a directory show that a tool made all of it."""
     return any(mark.encode() in names for mark in _MARKS)
+
+
+def is_library(path: bytes) -> bool:
+    """Tell whether this is compiled code that a program loads."""
+    return any(fnmatchcase(path.rpartition(b"/")[2].decode(errors="replace"), pattern) for pattern in _LIBRARIES)
 
 
 def is_made(path: bytes, named: Collection[bytes]) -> bool:

@@ -109,6 +109,8 @@ class Written:
     left_out: LeftOut
     ignored: tuple[bytes, ...] = ()
     """Directories that git ignores, or that ignore themselves."""
+    compiled: tuple[bytes, ...] = ()
+    """Libraries beside the files that are in no tree."""
     lfs_pointers: tuple[bytes, ...] = ()
     """Files that Git LFS keeps somewhere else, and that are not on this machine."""
 
@@ -194,7 +196,9 @@ class PrivateRepository:
             if path in before:
                 files[path] = before[path]
         pointers = tuple(passing.lfs_pointers)
-        return Written(self.tree_of(files), len(files), left_out, tuple(others.ignored), pointers)
+        return Written(
+            self.tree_of(files), len(files), left_out, tuple(others.ignored), tuple(others.compiled), pointers
+        )
 
     def tree_of(self, files: Mapping[bytes, TreeFile]) -> TreeId:
         """The tree of these files, whose contents are there."""

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from massgen_mcp.changes.build_outputs import INSTALLED, is_kept, is_made, is_marked, is_output
+from massgen_mcp.changes.build_outputs import INSTALLED, is_kept, is_library, is_made, is_marked, is_output
 from massgen_mcp.changes.files import NOTHING_THERE, TooLarge, parents, small_file
 from massgen_mcp.changes.git import Git
 from massgen_mcp.workspace import openat
@@ -30,7 +30,7 @@ class Untracked:
     `ignored`: directories that git ignores, or whose own `.gitignore` ignores itself and all there is. Not those in
     which it happens to ignore all that is there now: a new file may belong there. `unreadable`: directories that cannot
     be entered, or lie too deep. `outputs`: what tools made and git would not ignore; directories of installed
-    packages among them are `ignored` as well.
+    packages among them are `ignored` as well. `compiled`: libraries beside the files that git ignores, or in `outputs`.
     """
 
     files: list[bytes]
@@ -38,6 +38,7 @@ class Untracked:
     ignored: list[bytes]
     unreadable: list[bytes]
     outputs: list[bytes]
+    compiled: list[bytes]
 
 
 def untracked(
@@ -112,7 +113,10 @@ class _Walk:
                 raise TooLarge(f"holds more than {self._most:,} files")
             level = self._looked_into(entered)
         outputs = sorted(self._outputs)
-        return Untracked(self._files, self._repositories, self._ignored_directories(), self._unreadable, outputs)
+        beside = (*(path for path, is_directory in self._ignored if not is_directory), *outputs)
+        compiled = sorted(path for path in beside if is_library(path))
+        ignored = self._ignored_directories()
+        return Untracked(self._files, self._repositories, ignored, self._unreadable, outputs, compiled)
 
     def _is_output(self, path: bytes, *, is_directory: bool) -> bool:
         if path in self._leading:

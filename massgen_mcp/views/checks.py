@@ -119,6 +119,8 @@ def check_notes(run: RunState) -> list[str]:
         notes += filter(None, [state_of_unfinished(run, run.end.winner)])
     outcomes = run.checked_final.outcomes if run.checked_final is not None else ()
     whys = {one.command: f" ({one.why})" for one in outcomes if one.why}
+    notes += [f"`{one.command}` passes, but {warning}" for one in outcomes for warning in one.warnings]
+    notes += run.checked_base.unfollowed if run.checked_base is not None else ()
     failing = [f"{one}{whys.get(one, '')}" for one in run.failing_checks if not nothing]
     return [*notes, *([f"The final files fail checks: {', '.join(failing)}"] if failing else [])]
 
@@ -176,6 +178,7 @@ def _checked_fields(checked: FilesChecked) -> dict[str, Any]:
         **({"not_passed_before": list(checked.fails_before)} if checked.fails_before else {}),
         **(own if checked.restored else {}),
         **({"problem": checked.problem} if checked.problem else {}),
+        **({"unfollowed": list(checked.unfollowed)} if checked.unfollowed else {}),
     }
 
 
