@@ -97,8 +97,8 @@ CODES: Mapping[ErrorCode, Meaning] = {
         frozenset({"start_run", "control_run"}),
     ),
     "invalid_action": Meaning(
-        "That cannot be done with the run as it is now, such as steering one that has ended, or with a file or directory.",
-        "Do what the message says; `next_step` of `get_status` says more. After the end: a new run in the same `session_id`.",
+        "That cannot be done with the run as it is now, such as steering one that has ended, or with a path.",
+        "`next_step` of `get_status` says what can be done. After the end: a new run in the same `session_id`.",
         ALL,
     ),
     "nesting_refused": Meaning(

@@ -153,20 +153,23 @@ def root_causes(error: BaseException) -> tuple[BaseException, ...]:
     return tuple(cause for inner in group.exceptions for cause in root_causes(inner))
 
 
-def system_error(error: OSError, store: str | None) -> MassgenError:
+def translate_system_error(error: OSError, store: str | None) -> MassgenError:
     """Map what the operating system refused to what a caller is told: a fault of the store only where the path is the
     store's, or where it names none and room or files ran out.
     """
     if error.errno == errno.ENOENT and error.filename is None and not _has_directory():
         return MassgenError("invalid_action", DIRECTORY_GONE)
-    path = error.filename if isinstance(error.filename, str) and error.filename.startswith("/") else None
-    ours = error.errno in _STORAGE if path is None else store is not None and _is_below(path, store)
-    if ours:
-        return storage_error("the operating system refused", error)
-    if path is None:
+    path = error.filename
+    if not isinstance(path, str) or not path.startswith("/"):
+        if error.errno in _STORAGE:
+            return storage_error("the operating system refused", error)
         return MassgenError("internal", f"the operating system refused: {error.strerror or error}")
+    if store is not None and _is_below(path, store):
+        return storage_error("the operating system refused", error)
     message = f"{path}: {error.strerror or error}; check that it exists and that you may use it"
-    return MassgenError("disk_full" if error.errno in FULL else "invalid_action", message)
+    if error.errno in FULL:
+        return MassgenError("disk_full", message)
+    return MassgenError("invalid_action", message)
 
 
 DIRECTORY_GONE = "the working directory was deleted; change to one that exists, and start again there"

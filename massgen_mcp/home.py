@@ -198,7 +198,7 @@ def find_usual_path(place: Callable[[], Path]) -> Path:
         raise MassgenError("invalid_arguments", message) from None
 
 
-def store_path(environ: Mapping[str, str]) -> str | None:
+def find_store_path(environ: Mapping[str, str]) -> str | None:
     """Return the path of the state directory; None where none can be named."""
     try:
         return str(find_home(environ).path)

@@ -1,6 +1,6 @@
 """Build outputs, caches and installed packages: files that tools make and that never belong in a patch.
 
-Where git does not ignore such a file and nobody tracks it, it is treated as if git ignored it. A file is judged by its
+Where git neither ignores nor tracks such a file, it is treated as if git ignored it. A file is judged by its
 name, a directory also by what tools put into it, a new file also by how it begins. Pure.
 """
 

@@ -13,7 +13,7 @@ from massgen_mcp.changes.base import BaseDirectory, path_text
 from massgen_mcp.changes.files import LINK, TreeFile
 from massgen_mcp.changes.obstacles import Obstacle
 from massgen_mcp.changes.repository import FileChange, PrivateRepository, TreeId
-from massgen_mcp.changes.self_running import find_tool
+from massgen_mcp.changes.tool_files import find_tool
 from massgen_mcp.errors import MassgenError
 
 READ_ONLY = "the run was given this directory to read only (permission write allows it)"

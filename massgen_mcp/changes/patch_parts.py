@@ -1,12 +1,12 @@
 """A patch as it is shown: the beginning of each file's difference where it is too long, so that a long one hides no
-other; with numbers of hunks, and a line above each file that other tools run or obey by themselves (`self_running`).
+other; with numbers of hunks, and a line above each file that other tools run or obey by themselves (`tool_files`).
 """
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from massgen_mcp.changes.self_running import find_tool
+from massgen_mcp.changes.tool_files import find_tool
 
 LEAST_BYTES = 200
 """Less of a file is not worth showing; where there are more files, the last ones are left out."""

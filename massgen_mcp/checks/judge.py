@@ -216,7 +216,7 @@ class FileJudge:
             async with spawn(["/bin/sh", "-c", script], policy, self._rules.level) as process:
                 too_much = await take(process, output)
                 ended = await process.wait()
-            lacking = await anyio.to_thread.run_sync(self._lacking, directory / "files")
+            lacking = await anyio.to_thread.run_sync(self._find_lacking, directory / "files")
         except SandboxFailed as failed:
             how = f"did not run: {failed}"
             return CheckOutcome(command=command, expected=expected, result="not_run", how=how, seconds=0)
@@ -242,23 +242,23 @@ class FileJudge:
             obstacle=hindrance and hindrance.obstacle,
             cure=self._cure(hindrance) if hindrance else await self._left_out(text) if missed else "",
         )
-        return outcome.with_warnings(COMPILED.format(", ".join(lacking))) if lacking and expected is None else outcome
+        return outcome.add_warnings(COMPILED.format(", ".join(lacking))) if lacking and expected is None else outcome
 
     @in_thread
-    def unfollowed(self) -> tuple[str, ...]:
+    def find_unfollowed(self) -> tuple[str, ...]:
         """Say what the scripts of the checks load that is not put back."""
         name = os.fsencode(self._base.directories[0].name)
         files = _by_top_directory(self._repository.files(self._base.id)).get(name, {})
         with self._repository.reading() as content:
-            return self._rules.protection.unfollowed(files, content, lambda file: file.mode == LINK)
+            return self._rules.protection.find_unfollowed(files, content, lambda file: file.mode == LINK)
 
-    def _lacking(self, files: Path) -> list[str]:
+    def _find_lacking(self, files: Path) -> list[str]:
         """Name the compiled parts that the user's directory has and a check did not make."""
         return [
             below
             for one in self._base.directories
             for below in one.compiled
-            if not any(is_library(os.fsencode(name)) for name in _names_like(files / one.name / below))
+            if not any(is_library(os.fsencode(name)) for name in _list_like(files / one.name / below))
         ][:MAX_LACKING]
 
     def _cure(self, hindrance: Hindrance) -> str:
@@ -330,7 +330,7 @@ class FileJudge:
         )
 
 
-def _names_like(library: Path) -> Iterator[str]:
+def _list_like(library: Path) -> Iterator[str]:
     """Yield the names beside this one that differ from it in no more than what follows the first dot."""
     with suppress(OSError):
         yield from (

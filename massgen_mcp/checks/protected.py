@@ -108,8 +108,8 @@ class Protection:
         the directory that is checked. `content` of a link: where it leads. `installed`: Python modules, by name, that
         checks find in an environment.
         """
-        links = _links(base, content, is_link)
-        read = _reader(base, content, links)
+        links = _read_links(base, content, is_link)
+        read = _make_reader(base, content, links)
         run = followed(self.commands, read)
         names = frozenset(map(_path_text, base))
         changed = {_path_text(path) for path, file in base.items() if answer.get(path) != file}
@@ -125,11 +125,11 @@ class Protection:
             files[path] = base[path]
         return files, sorted(path for path in {*answer, *files} if answer.get(path) != files.get(path))
 
-    def unfollowed(
+    def find_unfollowed(
         self, base: Mapping[bytes, FileT], content: Callable[[FileT], bytes], is_link: Callable[[FileT], bool]
     ) -> tuple[str, ...]:
         """Say what the scripts of the commands load that is not put back. Arguments as those of `judged`."""
-        read = _reader(base, content, _links(base, content, is_link))
+        read = _make_reader(base, content, _read_links(base, content, is_link))
         run = followed(self.commands, read)
         return find_own_code(run.scripts, frozenset(map(_path_text, base)), read).unfollowed
 
@@ -179,13 +179,13 @@ class Protection:
         return {"", *map(dirname, programs), *(dirname(normpath(join(place, "a"))) for place in chain(*named))}
 
 
-def _links(
+def _read_links(
     base: Mapping[bytes, FileT], content: Callable[[FileT], bytes], is_link: Callable[[FileT], bool]
 ) -> dict[str, str]:
     return {_path_text(path): os.fsdecode(content(file)) for path, file in base.items() if is_link(file)}
 
 
-def _reader(base: Mapping[bytes, FileT], content: Callable[[FileT], bytes], links: Mapping[str, str]) -> Read:
+def _make_reader(base: Mapping[bytes, FileT], content: Callable[[FileT], bytes], links: Mapping[str, str]) -> Read:
     def read(path: str) -> str | None:
         file = base.get(os.fsencode(_way(path, links)[-1]))
         return None if file is None else content(file)[:MAX_READ_BYTES].decode(errors="replace")

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from massgen_mcp.cli.output import print_error
 from massgen_mcp.cli.process import raise_on_interrupt
 from massgen_mcp.config.access.held_keys import redactor_for
-from massgen_mcp.errors import MassgenError, root_causes, system_error
-from massgen_mcp.home import store_path
+from massgen_mcp.errors import MassgenError, root_causes, translate_system_error
+from massgen_mcp.home import find_store_path
 from massgen_mcp.redaction import redacted_output
 
 
@@ -28,15 +28,16 @@ def guarded(
             if debug:
                 print_error("".join(traceback.format_exception(error)))
             if not isinstance(cause, MassgenError):
-                cause = _error_of(cause)
+                cause = _translate(cause)
             print_error(f"ERROR {cause.code}: {cause}")
             return code_of(cause)
         finally:
             gc.enable()  # a program of somebody else may have called the command
 
 
-def _error_of(cause: BaseException) -> MassgenError:
-    error = system_error(cause, store_path(os.environ)) if isinstance(cause, OSError) else None
-    if error is None or error.code == "internal":
-        return MassgenError("internal", f"{type(cause).__name__}: {cause}")
-    return error
+def _translate(cause: BaseException) -> MassgenError:
+    if isinstance(cause, OSError):
+        error = translate_system_error(cause, find_store_path(os.environ))
+        if error.code != "internal":
+            return error
+    return MassgenError("internal", f"{type(cause).__name__}: {cause}")

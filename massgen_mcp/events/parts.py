@@ -270,18 +270,19 @@ class CheckOutcome(Event):
         """Whether it fails for the files' sake, and steadily."""
         return self.result == "failed" and not self.flaky and self.obstacle is None
 
-    def with_warnings(self, *warnings: str) -> "CheckOutcome":
+    def add_warnings(self, *warnings: str) -> "CheckOutcome":
         """Add warnings to a pass; another result needs none."""
         if self.result != "passed":
             return self
         return self.model_copy(update={"warnings": tuple(dict.fromkeys((*self.warnings, *warnings)))})
 
-    def compared_with(self, base: "CheckOutcome | None") -> "CheckOutcome":
+    def warn_if_fewer(self, base: "CheckOutcome | None") -> "CheckOutcome":
         """Add a warning to a pass in which fewer tests ran than on the unchanged files, or that tells of none."""
         if base is None or base.tests is None or (self.tests is not None and self.tests >= base.tests):
             return self
-        ran = "no number of tests" if self.tests is None else str(self.tests)
-        return self.with_warnings(f"fewer tests ran than on the unchanged files: {ran}, {base.tests} before")
+        return self.add_warnings(
+            f"fewer tests ran than on the unchanged files: {self.tests or 'none'}, {base.tests} before"
+        )
 
     def with_another_run(self, second: "CheckOutcome") -> "CheckOutcome":
         """What one more run on the same files makes of it: flaky if it differs. One that could not run adds nothing."""

@@ -139,7 +139,7 @@ class AnswerChecks:
                 try:
                     subject = await self._judge.subject(tree)
                     ran = await self._outcome(subject.tree, first.command, again=first)
-                    second[first.command] = ran.with_warnings(*first.warnings)
+                    second[first.command] = ran.add_warnings(*first.warnings)
                 except Exception as error:  # noqa: BLE001 - what ran once is evidence, also if it cannot run again
                     self._live_run.fault(error)
                     second[first.command] = first.model_copy(update={"runs": RUNS})
@@ -179,7 +179,7 @@ class AnswerChecks:
                 return done
             found = FilesChecked(subject="base")
             try:
-                outcomes, unfollowed = await self._outcomes(self._judge.base), await self._judge.unfollowed()
+                outcomes, unfollowed = await self._outcomes(self._judge.base), await self._judge.find_unfollowed()
                 found = found.model_copy(update={"outcomes": outcomes, "unfollowed": unfollowed[:MAX_NAMED]})
             except Exception as error:  # noqa: BLE001 - a check that we cannot run is nobody's fault
                 found = found.model_copy(update={"problem": self._problem(error)})
@@ -217,4 +217,4 @@ def _of_answer(
     """
     plain = {"obstacle": None, "cure": ""}
     found = (one if one.command in hindered else one.model_copy(update=plain) for one in outcomes)
-    return tuple(one.compared_with(before.get(one.command)) for one in found)
+    return tuple(one.warn_if_fewer(before.get(one.command)) for one in found)

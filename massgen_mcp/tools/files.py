@@ -163,17 +163,14 @@ _MARK = "\ufeff"
 
 
 def write_file(workspace: Workspace, wanted: WriteFile) -> str:
-    content = _with_habits_of(_present_text(workspace, wanted.path), wanted.content)
+    content = _keep_habits(_read_present(workspace, wanted.path), wanted.content)
     size = _write_file(workspace, wanted.path, content)
-    kept = (
-        ", with the line ends of the file as it was (CRLF)"
-        if content.count("\r\n") > wanted.content.count("\r\n")
-        else ""
-    )
-    return f"wrote {size} bytes{kept}"
+    if content.count("\r\n") > wanted.content.count("\r\n"):
+        return f"wrote {size} bytes, with the line ends of the file as it was (CRLF)"
+    return f"wrote {size} bytes"
 
 
-def _present_text(workspace: Workspace, path: str) -> str:
+def _read_present(workspace: Workspace, path: str) -> str:
     """Return what stands in the file now; empty where it is none, or no text."""
     try:
         return read_data(workspace, path).decode()
@@ -181,7 +178,7 @@ def _present_text(workspace: Workspace, path: str) -> str:
         return ""
 
 
-def _with_habits_of(before: str, content: str) -> str:
+def _keep_habits(before: str, content: str) -> str:
     """Give new content the line ends and the byte order mark that the file had, where it has none of its own."""
     if "\r\n" in before and before.count("\r\n") == before.count("\n") and "\r" not in content:
         content = content.replace("\n", "\r\n")

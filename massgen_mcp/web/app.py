@@ -311,8 +311,7 @@ def _api(service: RunService, client: Client, feeds: Feeds, redactor: Redactor, 
         return StreamingResponse(feeds.watch(run_id), media_type="text/event-stream", headers=HEADERS)
 
     async def form(_: Request) -> Response:
-        cwd = None if is_guest() else Path.cwd()
-        return _json(redactor.value(await offered(service, cwd, service.environ)))
+        return _json(redactor.value(await offered(service, service.environ)))
 
     async def checks(request: Request) -> Response:
         directories = [Path(context_path(path).path) for path in request.query_params.getlist("directory")]
@@ -392,19 +391,22 @@ RUNS_READ = 50
 MOST_DIRECTORIES = 8
 
 
-async def offered(service: RunService, cwd: Path | None, environ: Mapping[str, str]) -> dict[str, Any]:
+async def offered(service: RunService, environ: Mapping[str, str]) -> dict[str, Any]:
     """Return the models that can be asked now, the strong ones with a key first; agent CLIs; directories that runs were
-    given. Without `cwd` a person asks who shares the server, and gets neither its directory nor its logins.
+    given. A person who shares the server gets neither its directory nor its logins.
     """
     servers = await find_local_servers(environ)
     local = [f"{server.type}/{model.name}" for server in servers for model in server.models]
     recent = await service.recent(limit=RUNS_READ)
     directories = await anyio.to_thread.run_sync(_directories, recent)
-    own = [] if cwd is None else [str(cwd)]
+    clis: list[str] = []
+    if not is_guest():
+        directories.append(str(Path.cwd()))
+        clis += map(str, await installed_clis(environ))
     return {
         "models": [*reachable_models(environ), *local],
-        "clis": [] if cwd is None else [*map(str, await installed_clis(environ))],
-        "directories": list(dict.fromkeys((*directories, *own)))[:MOST_DIRECTORIES],
+        "clis": clis,
+        "directories": list(dict.fromkeys(directories))[:MOST_DIRECTORIES],
     }
 
 

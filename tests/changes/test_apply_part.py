@@ -15,7 +15,7 @@ from massgen_mcp.changes.base import BaseDirectory
 from massgen_mcp.changes.choosing import Patch, choose
 from massgen_mcp.changes.files import EXECUTABLE, LINK, REGULAR, TreeFile
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
-from massgen_mcp.changes.self_running import find_tool
+from massgen_mcp.changes.tool_files import find_tool
 from massgen_mcp.errors import MassgenError
 from tests.changes.conftest import Repository
 from tests.changes.test_apply import CODE, changed_by_a_run, config_of, verb, write

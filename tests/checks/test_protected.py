@@ -428,6 +428,6 @@ def test_code_under_test_is_judged_as_the_answer_has_it(command: str, texts: dic
 )
 def test_what_could_not_be_followed_is_said(command: str, texts: dict[str, str], said: list[str]) -> None:
     base = {name.encode(): text for name, text in texts.items()}
-    found = Protection(None, (command,)).unfollowed(base, lambda text: text.encode(), lambda _: False)
+    found = Protection(None, (command,)).find_unfollowed(base, lambda text: text.encode(), lambda _: False)
     assert len(found) == len(said)
     assert all(part in sentence for part, sentence in zip(said, found, strict=True)), found

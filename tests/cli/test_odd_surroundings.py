@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from massgen_mcp.errors import MassgenError, system_error
+from massgen_mcp.errors import MassgenError, translate_system_error
 from massgen_mcp.home import find_home
 from massgen_mcp.sandbox import policy, probe
 from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, agent, expect_error, home
@@ -119,8 +119,8 @@ def test_an_error_is_a_fault_of_the_store_only_if_the_path_is_the_stores(
     number: int, path: str | None, code: str
 ) -> None:
     error = OSError(number, os.strerror(number), path)
-    found = system_error(error, "/state")
+    found = translate_system_error(error, "/state")
     assert found.code == code
     assert os.strerror(number) in str(found)
     assert code != "invalid_action" or str(path) in str(found)
-    assert system_error(error, None).code != "store_unavailable" or path is None
+    assert translate_system_error(error, None).code != "store_unavailable" or path is None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from massgen_mcp.changes.base import path_text
 from massgen_mcp.changes.patch_parts import marked
-from massgen_mcp.changes.self_running import find_tool
+from massgen_mcp.changes.tool_files import find_tool
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import ChangedFile, Changes
 from massgen_mcp.runs.host.working_copies import changed_file

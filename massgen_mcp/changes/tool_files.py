@@ -1,8 +1,8 @@
 """Files that other tools run or obey by themselves, as soon as a person opens, enters, commits or pushes a directory.
 
 The one rule for these files, by kinds: a file is judged by its path, in any directory and any case of letters. A name
-that begins with a dot is a setting of some tool unless it is known to be harmless, so a tool that nobody here has heard
-of is no way around. What a person starts on purpose, as a `Makefile` or a `conftest.py`, is none of these files. Pure.
+that begins with a dot is a setting of some tool unless it is known to be harmless, so a tool that is not known here is
+no way around. What a person starts on purpose, as a `Makefile` or a `conftest.py`, is none of these files. Pure.
 """
 
 from fnmatch import fnmatchcase
