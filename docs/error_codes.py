@@ -97,9 +97,9 @@ CODES: Mapping[ErrorCode, Meaning] = {
         frozenset({"start_run", "control_run"}),
     ),
     "invalid_action": Meaning(
-        "That cannot be done with the run as it is now, such as steering one that has ended.",
+        "That cannot be done with the run as it is now, such as steering one that has ended, or with a path.",
         "`next_step` of `get_status` says what can be done. After the end: a new run in the same `session_id`.",
-        frozenset({"control_run", "apply_result"}),
+        ALL,
     ),
     "nesting_refused": Meaning(
         "The outer run allows no run inside it, or no more of them.",

@@ -4,6 +4,8 @@ Knows nothing of the rest of the package. A caller reads `code`, a person reads 
 """
 
 import errno
+import os
+from pathlib import Path
 from typing import Any, Literal, cast
 
 FailureReason = Literal[
@@ -149,6 +151,40 @@ def root_causes(error: BaseException) -> tuple[BaseException, ...]:
         return (error,)
     group = cast("BaseExceptionGroup[BaseException]", error)
     return tuple(cause for inner in group.exceptions for cause in root_causes(inner))
+
+
+def translate_system_error(error: OSError, store: str | None) -> MassgenError:
+    """Map what the operating system refused to what a caller is told: a fault of the store only where the path is the
+    store's, or where it names none and room or files ran out.
+    """
+    if error.errno == errno.ENOENT and error.filename is None and not _has_directory():
+        return MassgenError("invalid_action", DIRECTORY_GONE)
+    path = error.filename
+    if not isinstance(path, str) or not path.startswith("/"):
+        if error.errno in _STORAGE:
+            return storage_error("the operating system refused", error)
+        return MassgenError("internal", f"the operating system refused: {error.strerror or error}")
+    if store is not None and _is_below(path, store):
+        return storage_error("the operating system refused", error)
+    message = f"{path}: {error.strerror or error}; check that it exists and that you may use it"
+    if error.errno in FULL:
+        return MassgenError("disk_full", message)
+    return MassgenError("invalid_action", message)
+
+
+DIRECTORY_GONE = "the working directory was deleted; change to one that exists, and start again there"
+
+
+def _has_directory() -> bool:
+    try:
+        Path.cwd()
+    except OSError:
+        return False
+    return True
+
+
+def _is_below(path: str, store: str) -> bool:
+    return os.path.commonpath((os.path.realpath(path), os.path.realpath(store))) == os.path.realpath(store)
 
 
 _STORAGE = FULL | {errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE}

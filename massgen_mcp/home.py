@@ -7,9 +7,10 @@ import errno
 import math
 import os
 import secrets
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import platformdirs
@@ -169,7 +170,7 @@ def find_home(environ: Mapping[str, str]) -> Home:
     Raises `MassgenError` invalid_arguments for a variable that is not usable.
     """
     chosen = environ.get(HOME_VARIABLE)
-    path = _absolute(chosen) if chosen else platformdirs.user_state_path("massgen-mcp")
+    path = _absolute(chosen) if chosen else find_usual_path(partial(platformdirs.user_state_path, "massgen-mcp"))
     _check_length(path)
     usual = StoreLimits()
     limits = StoreLimits(
@@ -184,6 +185,25 @@ def find_home(environ: Mapping[str, str]) -> Home:
         limits,
         shared=bool(environ.get(STORE_VARIABLE)),
     )
+
+
+def find_usual_path(place: Callable[[], Path]) -> Path:
+    """Return one of the usual places of a user. Raises `MassgenError` invalid_arguments where the operating system
+    knows no home of this user.
+    """
+    try:
+        return place()
+    except RuntimeError:
+        message = f"user {os.getuid()} has no home directory; set HOME to a directory that it may write to"
+        raise MassgenError("invalid_arguments", message) from None
+
+
+def find_store_path(environ: Mapping[str, str]) -> str | None:
+    """Return the path of the state directory; None where none can be named."""
+    try:
+        return str(find_home(environ).path)
+    except MassgenError:
+        return None
 
 
 def known_levels(environ: Mapping[str, str]) -> Path:

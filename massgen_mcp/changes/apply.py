@@ -119,7 +119,15 @@ def _present(repository: PrivateRepository, place: BaseDirectory, patch: Patch) 
     """
     root = Path(place.path)
     base = repository.part(patch.base, place.name)
-    written = repository.write_tree(root, like=[base], ignore=place.rules, without=place.in_no_tree, above=root.parts)
+    written = repository.write_tree(
+        root,
+        like=[base],
+        ignore=place.rules,
+        without=place.in_no_tree,
+        above=root.parts,
+        kept=place.kept_outputs,
+        all_new=False,
+    )
     return written.tree
 
 

@@ -28,6 +28,7 @@ tools fail.
 """
 WRITTEN_TO = ("node_modules", ".venv", "venv", "vendor")
 """Ignored directories of installed packages, beside which tools write: what a command writes there is gone with it."""
+KEEP_OUTPUTS = "`keep_outputs` of the context path takes them in"
 MAX_SHARED = 100
 _NAMED = 5
 
@@ -54,10 +55,14 @@ class BaseDirectory(_Kept):
     """Directories in it that are in no copy and that commands can read in their places: ignored ones, submodules."""
     copied: tuple[str, ...] = ()
     """Ignored ones that every copy has of its own, as the config says."""
+    kept_outputs: tuple[str, ...] = ()
+    """Patterns of build outputs that are files like others, as the config says."""
     installed: tuple[str, ...] = ()
     """Ignored ones that the setup made, which commands can read in their places."""
     installed_copies: tuple[str, ...] = ()
     """Ignored ones that the setup made, of which every copy has its own."""
+    compiled: tuple[str, ...] = ()
+    """Compiled libraries beside its files that are in no copy; the first of them."""
     notes: tuple[str, ...] = ()
     """What is not as one might expect, in words."""
 
@@ -88,6 +93,7 @@ class ContextDirectory:
     path: Path
     writable: bool = False
     copied: tuple[str, ...] = ()
+    kept_outputs: tuple[str, ...] = ()
     hidden: tuple[Path, ...] = ()
     """What no agent may see, wherever it lies."""
     named: str | None = None
@@ -142,6 +148,8 @@ def _take(repository: PrivateRepository, given: ContextDirectory) -> tuple[BaseD
         ignore=ignore,
         without=[*map(os.fsencode, hidden)],
         above=given.path.parts,
+        kept=given.kept_outputs,
+        all_new=tracked is not None,
     )
     directory = BaseDirectory(
         name=given.name,
@@ -152,6 +160,8 @@ def _take(repository: PrivateRepository, given: ContextDirectory) -> tuple[BaseD
         hidden=tuple(hidden),
         shared=tuple(_shared(given, written)) if given.named is None else (),
         copied=given.copied,
+        kept_outputs=given.kept_outputs,
+        compiled=tuple(path_text(one) for one in written.compiled if not given.hides(one))[:MAX_SHARED],
         notes=tuple(_notes(written, len(tracked.absent) if tracked else 0)),
     )
     return directory, written.tree
@@ -184,15 +194,21 @@ def _notes(written: Written, absent: int) -> Iterator[str]:
         (left_out.too_large, "left out, too large"),
         (left_out.unreadable, "left out, not readable"),
         (left_out.special, "left out, no regular files"),
+        (left_out.outputs, f"left out, build outputs and caches ({KEEP_OUTPUTS})"),
     )
     for paths, what in groups:
         if paths:
-            more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-            yield f"{what}: {', '.join(map(path_text, paths[:_NAMED]))}{more}"
+            yield f"{what}: {named_paths(paths)}"
     if left_out.secret:
         yield f"left out, as such files commonly hold secrets: {len(left_out.secret)}"
     if absent:
         yield f"left out by a sparse checkout: {absent}"
+
+
+def named_paths(paths: Sequence[bytes]) -> str:
+    """Name the first of these paths, and say how many more there are."""
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    return f"{', '.join(map(path_text, paths[:_NAMED]))}{more}"
 
 
 def path_text(path: bytes) -> str:

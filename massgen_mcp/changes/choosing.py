@@ -12,8 +12,8 @@ from pathlib import Path
 from massgen_mcp.changes.base import BaseDirectory, path_text
 from massgen_mcp.changes.files import LINK, TreeFile
 from massgen_mcp.changes.obstacles import Obstacle
-from massgen_mcp.changes.patch_parts import run_by
 from massgen_mcp.changes.repository import FileChange, PrivateRepository, TreeId
+from massgen_mcp.changes.tool_files import find_tool
 from massgen_mcp.errors import MassgenError
 
 READ_ONLY = "the run was given this directory to read only (permission write allows it)"
@@ -102,7 +102,7 @@ def _named_changes(
                 found.append(one)
                 chosen.setdefault(one.path, set()).add(int(number))
         else:
-            by_name = run_by(os.fsdecode(wanted), link=True) is not None
+            by_name = find_tool(os.fsdecode(wanted), link=True) is not None
             whole |= {
                 one.path
                 for one in found
@@ -152,7 +152,7 @@ def _self_running(repository: PrivateRepository, patch: Patch, changes: Sequence
         for path in filter(None, (change.path, change.earlier_path)):
             link = LINK in (file.mode for file in (change.before, change.after) if file is not None)
             names = _all_names(os.fsdecode(path), links)
-            if tool := next(filter(None, (run_by(name, link=link) for name in names)), None):
+            if tool := next(filter(None, (find_tool(name, link=link) for name in names)), None):
                 found[change.path] = tool
     return found
 

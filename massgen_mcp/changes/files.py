@@ -9,12 +9,13 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from massgen_mcp.changes.build_outputs import begins_like_output
 from massgen_mcp.workspace import openat
 from massgen_mcp.workspace.guard import Root
 from massgen_mcp.workspace.hidden import holds_credential, is_secret
@@ -101,6 +102,8 @@ class LeftOut:
     unreadable: list[bytes] = field(default_factory=list[bytes])
     special: list[bytes] = field(default_factory=list[bytes])
     """Sockets, pipes, devices, and names that no tree may hold."""
+    outputs: list[bytes] = field(default_factory=list[bytes])
+    """Build outputs, caches and installed packages that git would not ignore."""
 
 
 class Found(NamedTuple):
@@ -124,13 +127,15 @@ def read_files(
     limits: TreeLimits,
     known: KnownFiles | None = None,
     above: tuple[str, ...] = (),
+    judged: Collection[bytes] = (),
 ) -> Iterator[Found]:
     """The files and links among `paths` that are there, in their order. `above`: the names that lead to the directory
-    for people, by which it is judged what commonly holds secrets.
+    for people, by which it is judged what commonly holds secrets. `judged`: those that are left out if they begin as
+    build outputs do.
 
     Raises `TooLarge`, and `OSError` if the directory itself cannot be opened.
     """
-    reader = _Reader(directory, left_out, limits, known or KnownFiles(), above)
+    reader = _Reader(directory, left_out, limits, known or KnownFiles(), above, judged)
     with reader.opened():
         for path in sorted(set(paths)):
             if reader.is_candidate(path) and (found := reader.read(path)) is not None:
@@ -139,9 +144,16 @@ def read_files(
 
 class _Reader:
     def __init__(
-        self, directory: Path, left_out: LeftOut, limits: TreeLimits, known: KnownFiles, above: tuple[str, ...]
+        self,
+        directory: Path,
+        left_out: LeftOut,
+        limits: TreeLimits,
+        known: KnownFiles,
+        above: tuple[str, ...],
+        judged: Collection[bytes],
     ) -> None:
         self._directory = directory
+        self._judged = judged
         self._left_out = left_out
         self._limits = limits
         self._known = known
@@ -210,6 +222,9 @@ class _Reader:
             return None
         if self._is_secret(path, status, content):
             self._left_out.secret.append(path)
+            return None
+        if path in self._judged and begins_like_output(content):
+            self._left_out.outputs.append(path)
             return None
         file = TreeFile(EXECUTABLE if status.st_mode & stat.S_IXUSR else REGULAR, blob_id(content))
         self._known.note(path, status, file, self._now)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NewType
 
+from massgen_mcp.changes.build_outputs import is_kept
 from massgen_mcp.changes.contents import reading, store
 from massgen_mcp.changes.files import (
     LINK,
@@ -108,6 +109,8 @@ class Written:
     left_out: LeftOut
     ignored: tuple[bytes, ...] = ()
     """Directories that git ignores, or that ignore themselves."""
+    compiled: tuple[bytes, ...] = ()
+    """Libraries beside the files that are in no tree."""
     lfs_pointers: tuple[bytes, ...] = ()
     """Files that Git LFS keeps somewhere else, and that are not on this machine."""
 
@@ -162,11 +165,15 @@ class PrivateRepository:
         limits: TreeLimits = USUAL_LIMITS,
         known: KnownFiles | None = None,
         above: tuple[str, ...] = (),
+        kept: Collection[str] = (),
+        all_new: bool = True,
     ) -> Written:
         """The tree of a directory: everything in it that git would not ignore, and, ignored or not, the files that are
         `tracked` or in a tree `like` it. `ignore`: lines as in a `.gitignore`, of lower rank than those in the
         directory. `without`: what is in no tree with all below it, whatever those lines say. `above`: the names that
-        lead to the directory for a person, where it is a person's.
+        lead to the directory for a person, where it is a person's. `kept`: patterns of build outputs that are files
+        like others. `all_new`: files that are neither tracked nor in a tree `like` it are new, so that a build output
+        among them is left out also if only its content shows it.
 
         A file that cannot be read is taken from the first tree `like` it. Raises `GitFailed`, `TooLarge`, `OSError`.
         """
@@ -175,17 +182,23 @@ class PrivateRepository:
             before = {**self.files(tree), **before}
         named = {*before, *tracked}
         left_out = LeftOut()
-        others = untracked(self._git, directory, named, ignore, limits.files, without)
+        others = untracked(self._git, directory, named, ignore, limits.files, without, kept)
         left_out.repositories += others.repositories
         left_out.unreadable += others.unreadable
-        found = read_files(directory, [*named, *others.files], left_out, limits=limits, known=known, above=above)
+        left_out.outputs += others.outputs
+        judged = frozenset(one for one in others.files if all_new and not is_kept(one, kept))
+        found = read_files(
+            directory, [*named, *others.files], left_out, limits=limits, known=known, above=above, judged=judged
+        )
         passing = _Passing(found)
         files = store(self._git, passing)
         for path in (*left_out.unreadable, *left_out.too_large):
             if path in before:
                 files[path] = before[path]
         pointers = tuple(passing.lfs_pointers)
-        return Written(self.tree_of(files), len(files), left_out, tuple(others.ignored), pointers)
+        return Written(
+            self.tree_of(files), len(files), left_out, tuple(others.ignored), tuple(others.compiled), pointers
+        )
 
     def tree_of(self, files: Mapping[bytes, TreeFile]) -> TreeId:
         """The tree of these files, whose contents are there."""

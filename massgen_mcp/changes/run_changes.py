@@ -11,7 +11,17 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from massgen_mcp.changes.base import MAX_SHARED, Base, ContextDirectory, Refused, object_stores, path_text, take_base
+from massgen_mcp.changes.base import (
+    KEEP_OUTPUTS,
+    MAX_SHARED,
+    Base,
+    ContextDirectory,
+    Refused,
+    named_paths,
+    object_stores,
+    path_text,
+    take_base,
+)
 from massgen_mcp.changes.copies import Copies, copy_installed, place_in
 from massgen_mcp.changes.files import EXECUTABLE, REGULAR, KnownFiles, TooLarge
 from massgen_mcp.changes.git import GitFailed
@@ -144,7 +154,9 @@ class RunChanges:
         found: dict[str, tuple[str, ...]] = {}
         for directory in base.directories:
             before = self.repository.part(base.id, directory.name)
-            written = self.repository.write_tree(self.made / directory.name, like=[before], ignore=directory.rules)
+            written = self.repository.write_tree(
+                self.made / directory.name, like=[before], ignore=directory.rules, kept=directory.kept_outputs
+            )
             names = [os.fsdecode(path) for path in written.ignored if _is_text(path)]
             found[directory.name] = tuple(name for name in names if name not in directory.copied)[:MAX_SHARED]
         return found
@@ -188,6 +200,7 @@ class RunChanges:
                     ignore=directory.rules,
                     without=directory.in_no_tree,
                     known=known.setdefault(directory.name, KnownFiles()),
+                    kept=directory.kept_outputs,
                 )
             except TooLarge as error:
                 raise GitFailed(f"{directory.name} {error}; delete what does not belong there") from error
@@ -198,9 +211,10 @@ class RunChanges:
                 (left_out.too_large, "files that are too large"),
                 (left_out.repositories, "repositories of their own"),
                 (left_out.unreadable, "not readable"),
+                (left_out.outputs, f"build outputs and caches ({KEEP_OUTPUTS})"),
             ):
                 if paths:
-                    notes.append(f"left out of {directory.name} as {what}: {', '.join(map(path_text, paths[:5]))}")
+                    notes.append(f"left out of {directory.name} as {what}: {named_paths(paths)}")
         tree = repository.combined(trees)
         files = repository.changes(base.id, tree)
         repository.own(file.blob for change in files for file in (change.before, change.after) if file is not None)

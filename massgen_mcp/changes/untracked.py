@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from massgen_mcp.changes.build_outputs import INSTALLED, is_kept, is_library, is_made, is_marked, is_output
 from massgen_mcp.changes.files import NOTHING_THERE, TooLarge, parents, small_file
 from massgen_mcp.changes.git import Git
 from massgen_mcp.workspace import openat
@@ -28,21 +29,30 @@ class Untracked:
     """`files`: what git would not ignore. `repositories`: directories with one of their own, which are not entered.
     `ignored`: directories that git ignores, or whose own `.gitignore` ignores itself and all there is. Not those in
     which it happens to ignore all that is there now: a new file may belong there. `unreadable`: directories that cannot
-    be entered, or lie too deep.
+    be entered, or lie too deep. `outputs`: what tools made and git would not ignore; directories of installed
+    packages among them are `ignored` as well. `compiled`: libraries beside the files that git ignores, or in `outputs`.
     """
 
     files: list[bytes]
     repositories: list[bytes]
     ignored: list[bytes]
     unreadable: list[bytes]
+    outputs: list[bytes]
+    compiled: list[bytes]
 
 
 def untracked(
-    git: Git, directory: Path, named: Collection[bytes], ignore: bytes, most: int, without: Collection[bytes] = ()
+    git: Git,
+    directory: Path,
+    named: Collection[bytes],
+    ignore: bytes,
+    most: int,
+    without: Collection[bytes] = (),
+    kept: Collection[str] = (),
 ) -> Untracked:
     """`named`: the files that are known, ignored or not. `ignore`: lines as in a `.gitignore`, of lower rank than those
-    in the directory. `without`: what is passed over with all below it, whatever those lines say. Raises `TooLarge` if
-    there is more than `most`, `GitFailed`, `OSError`.
+    in the directory. `without`: what is passed over with all below it, whatever those lines say. `kept`: patterns of
+    build outputs that are files like others. Raises `TooLarge` if there is more than `most`, `GitFailed`, `OSError`.
     """
     with tempfile.TemporaryDirectory(prefix="image.", dir=git.directory) as scratch:
         image = Path(scratch) / "tree"
@@ -50,12 +60,19 @@ def untracked(
         (Path(scratch) / "ignore").write_bytes(ignore)
         root = os.open(directory, openat.DIRECTORY_FLAGS)
         with openat.closing(root):
-            return _Walk(git, root, image, frozenset(named), most, frozenset(without)).walked()
+            return _Walk(git, root, image, frozenset(named), most, frozenset(without), kept).walked()
 
 
 class _Walk:
     def __init__(
-        self, git: Git, root: int, image: Path, named: frozenset[bytes], most: int, without: frozenset[bytes]
+        self,
+        git: Git,
+        root: int,
+        image: Path,
+        named: frozenset[bytes],
+        most: int,
+        without: frozenset[bytes],
+        kept: Collection[str],
     ) -> None:
         self._git = git
         self._root = root
@@ -64,6 +81,8 @@ class _Walk:
         self._leading = {parent for path in named for parent in parents(path)}
         self._most = most
         self._without = without
+        self._kept = kept
+        self._outputs: list[bytes] = []
         self._files: list[bytes] = []
         self._repositories: list[bytes] = []
         self._ignored: list[tuple[bytes, bool]] = []
@@ -80,6 +99,8 @@ class _Walk:
             for path, is_directory in asked.items():
                 if path in ignored and path not in self._leading:
                     self._ignored.append((path, is_directory))
+                elif self._is_output(path, is_directory=is_directory):
+                    self._note_output(path, is_installed=path.rpartition(b"/")[2].decode(errors="replace") in INSTALLED)
                 elif not is_directory:
                     self._files.append(path)
                 elif self._is_repository(path):
@@ -91,7 +112,19 @@ class _Walk:
             if max(len(self._files), len(self._ignored)) > self._most:
                 raise TooLarge(f"holds more than {self._most:,} files")
             level = self._looked_into(entered)
-        return Untracked(self._files, self._repositories, self._ignored_directories(), self._unreadable)
+        outputs = sorted(self._outputs)
+        beside = (*(path for path, is_directory in self._ignored if not is_directory), *outputs)
+        compiled = sorted(path for path in beside if is_library(path))
+        ignored = self._ignored_directories()
+        return Untracked(self._files, self._repositories, ignored, self._unreadable, outputs, compiled)
+
+    def _is_output(self, path: bytes, *, is_directory: bool) -> bool:
+        if path in self._leading:
+            return False
+        if is_directory:
+            return is_output(path, directory=True, kept=self._kept)
+        made = is_made(path, self._named) and not is_kept(path, self._kept)
+        return made or is_output(path, directory=False, kept=self._kept)
 
     def _ignored_directories(self) -> list[bytes]:
         """The outermost of them."""
@@ -113,6 +146,10 @@ class _Walk:
                 if error.errno not in NOTHING_THERE:
                     self._unreadable.append(directory)
                 continue
+            names = {path.rpartition(b"/")[2] for path, is_directory in entries if not is_directory}
+            if directory and directory not in self._leading and is_marked(names) and not is_kept(directory, self._kept):
+                self._note_output(directory, is_installed=b"pyvenv.cfg" in names)
+                continue
             if rules:
                 (self._image / os.fsdecode(directory) / _RULES).write_bytes(rules)
             entries = [(path, is_directory) for path, is_directory in entries if path not in self._without]
@@ -124,6 +161,11 @@ class _Walk:
                     (self._image / os.fsdecode(path)).mkdir()
             found += entries
         return found
+
+    def _note_output(self, path: bytes, *, is_installed: bool) -> None:
+        self._outputs.append(path)
+        if is_installed:
+            self._ignored.append((path, True))
 
     def _ignored_of(self, paths: Collection[bytes]) -> frozenset[bytes]:
         if not paths:

@@ -9,6 +9,7 @@ import secrets
 import shlex
 import shutil
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ import anyio.to_thread
 from pydantic import BaseModel, ValidationError
 
 from massgen_mcp.changes.base import Base, path_text
+from massgen_mcp.changes.build_outputs import is_library
 from massgen_mcp.changes.copies import copy_ignored, copy_installed, known_as, place_in
 from massgen_mcp.changes.files import LINK, TreeFile, TreeFiles
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
@@ -106,6 +108,8 @@ class BaseOutcomes:
                     other.unlink()
 
 
+MAX_LACKING = 3
+COMPILED = "it ran without compiled parts that your directory has: {}; build them in the check or in `setup`"
 TEST_SECONDS = 60
 """The script of a test is ended after so long, or after the time of a check if that is less."""
 
@@ -212,6 +216,7 @@ class FileJudge:
             async with spawn(["/bin/sh", "-c", script], policy, self._rules.level) as process:
                 too_much = await take(process, output)
                 ended = await process.wait()
+            lacking = await anyio.to_thread.run_sync(self._find_lacking, directory / "files")
         except SandboxFailed as failed:
             how = f"did not run: {failed}"
             return CheckOutcome(command=command, expected=expected, result="not_run", how=how, seconds=0)
@@ -225,7 +230,7 @@ class FileJudge:
         exited = ended.reason == "exited" and not passed
         hindrance = hindrance_of(ended.code, text, _directory_of) if exited else None
         missed = exited and tree == self.base
-        return CheckOutcome(
+        outcome = CheckOutcome(
             command=command,
             expected=expected,
             result="passed" if passed else "not_run" if never else "failed",
@@ -237,6 +242,24 @@ class FileJudge:
             obstacle=hindrance and hindrance.obstacle,
             cure=self._cure(hindrance) if hindrance else await self._left_out(text) if missed else "",
         )
+        return outcome.add_warnings(COMPILED.format(", ".join(lacking))) if lacking and expected is None else outcome
+
+    @in_thread
+    def find_unfollowed(self) -> tuple[str, ...]:
+        """Say what the scripts of the checks load that is not put back."""
+        name = os.fsencode(self._base.directories[0].name)
+        files = _by_top_directory(self._repository.files(self._base.id)).get(name, {})
+        with self._repository.reading() as content:
+            return self._rules.protection.find_unfollowed(files, content, lambda file: file.mode == LINK)
+
+    def _find_lacking(self, files: Path) -> list[str]:
+        """Name the compiled parts that the user's directory has and a check did not make."""
+        return [
+            below
+            for one in self._base.directories
+            for below in one.compiled
+            if not any(is_library(os.fsencode(name)) for name in _list_like(files / one.name / below))
+        ][:MAX_LACKING]
 
     def _cure(self, hindrance: Hindrance) -> str:
         return hindrance.cure if hindrance.obstacle == "no_network" else self.doubt or hindrance.cure
@@ -304,6 +327,14 @@ class FileJudge:
             image=rules.image,
             open_network=rules.open_network,
             unpacked=rules.unpacked,
+        )
+
+
+def _list_like(library: Path) -> Iterator[str]:
+    """Yield the names beside this one that differ from it in no more than what follows the first dot."""
+    with suppress(OSError):
+        yield from (
+            one.name for one in library.parent.iterdir() if one.name.split(".")[0] == library.name.split(".")[0]
         )
 
 

@@ -11,6 +11,7 @@ from posixpath import basename, dirname, join, normpath, splitext
 from typing import TypeVar
 
 from massgen_mcp.changes.files import parents
+from massgen_mcp.checks.own_code import find_own_code, is_used_elsewhere
 from massgen_mcp.checks.patterns import CODE, PROJECTS, PYTHON_PROJECT, RUNNERS, RUNNING, TESTS, matches
 from massgen_mcp.checks.recipes import Read, included_by, made_by, run_by
 from massgen_mcp.checks.scripts import INTERPRETERS, SHELLS, ProgramCall, calls_of
@@ -107,14 +108,14 @@ class Protection:
         the directory that is checked. `content` of a link: where it leads. `installed`: Python modules, by name, that
         checks find in an environment.
         """
-        links = {_path_text(path): os.fsdecode(content(file)) for path, file in base.items() if is_link(file)}
-
-        def read(path: str) -> str | None:
-            file = base.get(os.fsencode(_way(path, links)[-1]))
-            return None if file is None else content(file)[:MAX_READ_BYTES].decode(errors="replace")
-
+        links = _read_links(base, content, is_link)
+        read = _make_reader(base, content, links)
         run = followed(self.commands, read)
-        kept = self._restored(base, run, links)
+        names = frozenset(map(_path_text, base))
+        changed = {_path_text(path) for path, file in base.items() if answer.get(path) != file}
+        loaded = find_own_code(run.scripts, names, read).files & changed
+        own = {one for one in loaded if not is_used_elsewhere(one, names, read)}
+        kept = self._restored(base, run, links, own)
         left_out = self._left_out([*base], run, kept, {*sys.stdlib_module_names, *RUNNING, *installed})
         files = {path: file for path, file in answer.items() if path in base or not left_out(_path_text(path))}
         directories = {parent for path in files for parent in parents(path)}
@@ -124,9 +125,19 @@ class Protection:
             files[path] = base[path]
         return files, sorted(path for path in {*answer, *files} if answer.get(path) != files.get(path))
 
-    def _restored(self, base: Iterable[bytes], run: Followed, links: Mapping[str, str]) -> list[bytes]:
+    def find_unfollowed(
+        self, base: Mapping[bytes, FileT], content: Callable[[FileT], bytes], is_link: Callable[[FileT], bool]
+    ) -> tuple[str, ...]:
+        """Say what the scripts of the commands load that is not put back. Arguments as those of `judged`."""
+        read = _make_reader(base, content, _read_links(base, content, is_link))
+        run = followed(self.commands, read)
+        return find_own_code(run.scripts, frozenset(map(_path_text, base)), read).unfollowed
+
+    def _restored(
+        self, base: Iterable[bytes], run: Followed, links: Mapping[str, str], own: Collection[str]
+    ) -> list[bytes]:
         """What is put back, with the links on the way to it."""
-        patterns, judging = self.patterns, set(run.scripts)
+        patterns, judging = self.patterns, {*run.scripts, *own}
         if patterns is None:
             patterns = (*TESTS, *RUNNERS, *_ALL_PROJECTS)
             judging |= run.included
@@ -166,6 +177,20 @@ class Protection:
         )
         named = (found.split(":") for command in self.commands for found in _PYTHONPATH.findall(command))
         return {"", *map(dirname, programs), *(dirname(normpath(join(place, "a"))) for place in chain(*named))}
+
+
+def _read_links(
+    base: Mapping[bytes, FileT], content: Callable[[FileT], bytes], is_link: Callable[[FileT], bool]
+) -> dict[str, str]:
+    return {_path_text(path): os.fsdecode(content(file)) for path, file in base.items() if is_link(file)}
+
+
+def _make_reader(base: Mapping[bytes, FileT], content: Callable[[FileT], bytes], links: Mapping[str, str]) -> Read:
+    def read(path: str) -> str | None:
+        file = base.get(os.fsencode(_way(path, links)[-1]))
+        return None if file is None else content(file)[:MAX_READ_BYTES].decode(errors="replace")
+
+    return read
 
 
 def _new_projects(base: Sequence[bytes]) -> Callable[[str], bool]:

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from massgen_mcp.cli.output import print_error
 from massgen_mcp.cli.process import raise_on_interrupt
 from massgen_mcp.config.access.held_keys import redactor_for
-from massgen_mcp.errors import MassgenError, root_causes, storage_fault
+from massgen_mcp.errors import MassgenError, root_causes, translate_system_error
+from massgen_mcp.home import find_store_path
 from massgen_mcp.redaction import redacted_output
 
 
@@ -27,8 +28,16 @@ def guarded(
             if debug:
                 print_error("".join(traceback.format_exception(error)))
             if not isinstance(cause, MassgenError):
-                cause = storage_fault(cause) or MassgenError("internal", f"{type(cause).__name__}: {cause}")
+                cause = _translate(cause)
             print_error(f"ERROR {cause.code}: {cause}")
             return code_of(cause)
         finally:
             gc.enable()  # a program of somebody else may have called the command
+
+
+def _translate(cause: BaseException) -> MassgenError:
+    if isinstance(cause, OSError):
+        error = translate_system_error(cause, find_store_path(os.environ))
+        if error.code != "internal":
+            return error
+    return MassgenError("internal", f"{type(cause).__name__}: {cause}")

@@ -164,6 +164,8 @@ class FilesChecked(Event):
     """Where there are such: how the checks come out with the answer's versions of them."""
     problem: str = ""
     """Why the files could not be checked. Nobody is blamed for it."""
+    unfollowed: tuple[str, ...] = ()
+    """Of the base: what scripts of the checks load that is not put back, in words."""
 
 
 class FirstAnswersClosed(Event):

@@ -248,7 +248,9 @@ class CheckOutcome(Event):
     excerpt: str = ""
     """The lines of its output that tell why it failed, at most `checks.output.MAX_CHARACTERS`; of a pass its last."""
     tests: int | None = None
-    """So many tests it ran, by its output; None where that does not tell."""
+    """So many tests it ran, as it printed itself, and so code of the answer may have; None where it says nothing."""
+    warnings: tuple[str, ...] = ()
+    """Why a pass proves less than it seems to, in words."""
     runs: int = 1
     """So often it was run on these files."""
     flaky: bool = False
@@ -267,6 +269,20 @@ class CheckOutcome(Event):
     def speaks_against(self) -> bool:
         """Whether it fails for the files' sake, and steadily."""
         return self.result == "failed" and not self.flaky and self.obstacle is None
+
+    def add_warnings(self, *warnings: str) -> "CheckOutcome":
+        """Add warnings to a pass; another result needs none."""
+        if self.result != "passed":
+            return self
+        return self.model_copy(update={"warnings": tuple(dict.fromkeys((*self.warnings, *warnings)))})
+
+    def warn_if_fewer(self, base: "CheckOutcome | None") -> "CheckOutcome":
+        """Add a warning to a pass in which fewer tests ran than on the unchanged files, or that tells of none."""
+        if base is None or base.tests is None or (self.tests is not None and self.tests >= base.tests):
+            return self
+        return self.add_warnings(
+            f"fewer tests ran than on the unchanged files: {self.tests or 'none'}, {base.tests} before"
+        )
 
     def with_another_run(self, second: "CheckOutcome") -> "CheckOutcome":
         """What one more run on the same files makes of it: flaky if it differs. One that could not run adds nothing."""

@@ -6,6 +6,7 @@ run again, also after a resume.
 """
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import anyio
@@ -137,7 +138,8 @@ class AnswerChecks:
             if first.command in work.again:
                 try:
                     subject = await self._judge.subject(tree)
-                    second[first.command] = await self._outcome(subject.tree, first.command, again=first)
+                    ran = await self._outcome(subject.tree, first.command, again=first)
+                    second[first.command] = ran.add_warnings(*first.warnings)
                 except Exception as error:  # noqa: BLE001 - what ran once is evidence, also if it cannot run again
                     self._live_run.fault(error)
                     second[first.command] = first.model_copy(update={"runs": RUNS})
@@ -157,12 +159,13 @@ class AnswerChecks:
             subject = await self._judge.subject(self._judge.base if changes is None else changes.tree)
             hindered = {one.command for one in base.outcomes if one.obstacle is not None}
             own = await self._outcomes(subject.own_tree) if subject.restored else ()
+            before = {one.command: one for one in base.outcomes}
             return found.model_copy(
                 update={
-                    "outcomes": _of_answer(await self._outcomes(subject.tree), hindered),
+                    "outcomes": _of_answer(await self._outcomes(subject.tree), hindered, before),
                     "fails_before": tuple(one.command for one in base.outcomes if one.result != "passed"),
                     "restored": subject.restored[:MAX_NAMED],
-                    "own": _of_answer(own, hindered),
+                    "own": _of_answer(own, hindered, before),
                     "problem": base.problem,
                 }
             )
@@ -176,7 +179,8 @@ class AnswerChecks:
                 return done
             found = FilesChecked(subject="base")
             try:
-                found = found.model_copy(update={"outcomes": await self._outcomes(self._judge.base)})
+                outcomes, unfollowed = await self._outcomes(self._judge.base), await self._judge.find_unfollowed()
+                found = found.model_copy(update={"outcomes": outcomes, "unfollowed": unfollowed[:MAX_NAMED]})
             except Exception as error:  # noqa: BLE001 - a check that we cannot run is nobody's fault
                 found = found.model_copy(update={"problem": self._problem(error)})
             return self._live_run.record(found)
@@ -205,7 +209,12 @@ class AnswerChecks:
         return str(self._live_run.fault(error))
 
 
-def _of_answer(outcomes: tuple[CheckOutcome, ...], hindered: set[str]) -> tuple[CheckOutcome, ...]:
-    """What the environment gave the base it gives an answer, too: what is missing for an answer alone, it asks for."""
+def _of_answer(
+    outcomes: tuple[CheckOutcome, ...], hindered: set[str], before: Mapping[str, CheckOutcome]
+) -> tuple[CheckOutcome, ...]:
+    """What the environment gave the base it gives an answer, too: what is missing for an answer alone, it asks for.
+    `before`: what the checks say of the base, by command.
+    """
     plain = {"obstacle": None, "cure": ""}
-    return tuple(one if one.command in hindered else one.model_copy(update=plain) for one in outcomes)
+    found = (one if one.command in hindered else one.model_copy(update=plain) for one in outcomes)
+    return tuple(one.warn_if_fewer(before.get(one.command)) for one in found)

@@ -61,7 +61,8 @@ def _tests(outcome: CheckOutcome, before: CheckOutcome | None) -> Iterator[str]:
     """A pass of fewer tests proves less."""
     if outcome.tests is not None:
         on_base = "" if before is None or before.tests is None else f", {before.tests} on the unchanged files"
-        yield f"Tests: {outcome.tests}{on_base}."
+        yield f"Tests, as printed by the check: {outcome.tests}{on_base}."
+    yield from (f"Warning: {warning}." for warning in outcome.warnings)
 
 
 def _outcome_lines(outcome: CheckOutcome, limit: int, notes: Iterable[str]) -> Iterator[str]:

@@ -276,6 +276,8 @@ def _listed(checks: Sequence[str], base: FilesChecked | None) -> Iterator[str]:
         if outcome is not None and outcome.obstacle is not None:
             stands = f" (it fails for the environment, also on the original, and will not count: {outcome.how})"
         yield f"- `{command}`{stands}"
+    if base is not None:
+        yield from (f"- {sentence}" for sentence in base.unfollowed)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

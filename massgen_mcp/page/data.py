@@ -112,6 +112,8 @@ class PageCheck(PagePart):
     """It passed and failed on the same files."""
     tests: int | None
     """So many ran, as far as its output tells."""
+    warnings: tuple[str, ...]
+    """Why a pass proves less than it seems to."""
     cure: str
     """What helps where it failed for the environment; else empty."""
 

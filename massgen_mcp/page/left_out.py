@@ -153,6 +153,7 @@ class Nameless:
                         "fails_before": tuple(map(self._numbered, event.fails_before)),
                         "restored": tuple(f"file {place}" for place, _ in enumerate(event.restored, 1)),
                         "problem": "(reason left out)" if event.problem else "",
+                        "unfollowed": (),
                     }
                 )
             case (
@@ -209,7 +210,7 @@ class Nameless:
     def _redacted_outcome(self, outcome: CheckOutcome) -> CheckOutcome:
         how = "did not run" if outcome.result == "not_run" else outcome.how  # the rest of it may name files
         command = self._numbered(outcome.command)
-        return outcome.model_copy(update={"command": command, "how": how, "cure": "", "excerpt": ""})
+        return outcome.model_copy(update={"command": command, "how": how, "cure": "", "excerpt": "", "warnings": ()})
 
     def _numbered(self, command: str) -> str:
         return self._numbers.setdefault(command, f"check {len(self._numbers) + 1}")

@@ -138,6 +138,7 @@ def _past_checks(past: PastChecked, room: TextRoom) -> Checked:
                 own=own.get(outcome.command),
                 flaky=outcome.flaky,
                 tests=outcome.tests,
+                warnings=outcome.warnings,
                 cure=outcome.cure,
             )
             for outcome in event.outcomes

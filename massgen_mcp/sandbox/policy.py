@@ -148,7 +148,8 @@ def readable() -> tuple[Path, ...]:
     found += [path for pattern in _OF_ETC for path in Path("/etc").glob(pattern)]
     found += [home / name for name in _OF_HOME]
     found += [Path(sys.base_prefix), *_of_opt()]
-    return outermost(path for path in found if path.exists())
+    # `Path.exists` raises where a directory on the way cannot be entered, such as HOME
+    return outermost(path for path in found if os.path.exists(path))  # noqa: PTH110
 
 
 def _of_opt() -> Iterator[Path]:

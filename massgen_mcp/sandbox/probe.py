@@ -18,6 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
+import anyio
 import anyio.to_thread
 from pydantic import TypeAdapter
 
@@ -28,6 +29,8 @@ from massgen_mcp.sandbox.targets import Targets
 
 SCRIPT = Path(__file__).with_name("probes.py")
 MAX_OUTPUT = 64 * 1024
+TRY_SECONDS = 20
+"""So long a level is tried; all attempts together take a second or two."""
 _OPEN, _SEEN = "open", "seen"
 _IN_GROUP = "memory_in_group"
 """Whether the kernel bounds the memory of a command, `yes` or `no`; no attempt of its own."""
@@ -81,7 +84,10 @@ async def try_level(level: LevelName, *, image: str | None = None) -> LevelRepor
         return LevelReport(level, False, f"it cannot be tried: {error}")
     with targets:
         try:
-            reports = await _reports(level, targets)
+            with anyio.fail_after(TRY_SECONDS):
+                reports = await _reports(level, targets)
+        except TimeoutError:
+            return LevelReport(level, False, f"a command in it had not ended after {TRY_SECONDS} s")
         except (SandboxFailed, OSError, ValueError) as error:
             return LevelReport(level, False, f"it cannot start a command: {error}")
         outcomes = {**reports, **await anyio.to_thread.run_sync(targets.look)}

@@ -2,6 +2,7 @@
 
 import inspect
 import logging
+import os
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -44,7 +45,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import AnyUrl, BaseModel, ValidationError
 
 from massgen_mcp import __version__
-from massgen_mcp.errors import MassgenError, storage_error
+from massgen_mcp.errors import MassgenError, translate_system_error
+from massgen_mcp.home import find_store_path
 from massgen_mcp.mcp_streams import ReadStream, WriteStream
 from massgen_mcp.nearest import did_you_mean
 from massgen_mcp.redaction import NO_KEYS, Redactor
@@ -323,7 +325,7 @@ def _caller_error(error: BaseException | None) -> MassgenError | None:
         case MassgenError():
             return error
         case OSError():
-            return storage_error("the operating system refused", error)
+            return translate_system_error(error, find_store_path(os.environ))
         case UnexpectedToolError():
             return _caller_error(error.__cause__)
         case ToolError(__cause__=ValidationError() as wrong):

@@ -185,9 +185,32 @@ def _read_part(workspace: Workspace, wanted: ReadFile, room: int) -> str:
     return f"[lines {first + 1}-{last} of {total}{further}]\n{part}"
 
 
+_MARK = "\ufeff"
+
+
 def write_file(workspace: Workspace, wanted: WriteFile) -> str:
-    size = _write_file(workspace, wanted.path, wanted.content)
+    content = _keep_habits(_read_present(workspace, wanted.path), wanted.content)
+    size = _write_file(workspace, wanted.path, content)
+    if content.count("\r\n") > wanted.content.count("\r\n"):
+        return f"wrote {size} bytes, with the line ends of the file as it was (CRLF)"
     return f"wrote {size} bytes"
+
+
+def _read_present(workspace: Workspace, path: str) -> str:
+    """Return what stands in the file now; empty where it is none, or no text."""
+    try:
+        return read_data(workspace, path).decode()
+    except (PathRefused, ToolRefused, UnicodeDecodeError):
+        return ""
+
+
+def _keep_habits(before: str, content: str) -> str:
+    """Give new content the line ends and the byte order mark that the file had, where it has none of its own."""
+    if "\r\n" in before and before.count("\r\n") == before.count("\n") and "\r" not in content:
+        content = content.replace("\n", "\r\n")
+    if before.startswith(_MARK) and content and not content.startswith(_MARK):
+        content = _MARK + content
+    return content
 
 
 def edit_file(workspace: Workspace, wanted: EditFile) -> str:

@@ -119,6 +119,8 @@ def check_notes(run: RunState) -> list[str]:
         notes += filter(None, [state_of_unfinished(run, run.end.winner)])
     outcomes = run.checked_final.outcomes if run.checked_final is not None else ()
     whys = {one.command: f" ({one.why})" for one in outcomes if one.why}
+    notes += [f"`{one.command}` passes, but {warning}" for one in outcomes for warning in one.warnings]
+    notes += [sentence for one in checked if one is not None for sentence in one.unfollowed]
     failing = [f"{one}{whys.get(one, '')}" for one in run.failing_checks if not nothing]
     return [*notes, *([f"The final files fail checks: {', '.join(failing)}"] if failing else [])]
 
@@ -171,12 +173,15 @@ HINDRANCES: dict[CheckObstacle, str] = {
 
 def _checked_fields(checked: FilesChecked) -> dict[str, Any]:
     own = {"restored": list(checked.restored), "with_own_files": [*map(_outcome_fields, checked.own)]}
-    return {
+    fields: dict[str, Any] = {
         "outcomes": [*map(_outcome_fields, checked.outcomes)],
         **({"not_passed_before": list(checked.fails_before)} if checked.fails_before else {}),
         **(own if checked.restored else {}),
         **({"problem": checked.problem} if checked.problem else {}),
     }
+    if checked.unfollowed:
+        fields["unfollowed"] = list(checked.unfollowed)
+    return fields
 
 
 def _outcome_fields(outcome: CheckOutcome) -> dict[str, Any]:

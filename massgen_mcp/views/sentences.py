@@ -367,6 +367,8 @@ def _checks_sentence(event: FilesChecked) -> Sentence:
     if event.restored:
         own = ", ".join(f"{outcome.command}: {_came_out(outcome)}" for outcome in event.own)
         notes += f"; protected files checked as they were: {', '.join(event.restored)}; with its own: {own}"
+    notes += "".join(f"; warning: {warning}" for outcome in event.outcomes for warning in outcome.warnings)
+    notes += "".join(f"; {sentence}" for sentence in event.unfollowed)
     why, _, more = failed[0].excerpt.partition("\n") if failed else ("", "", "")
     return Sentence(
         f"checks of {whose[event.subject]}: {f'{why}; ' if why else ''}{outcomes}{notes}",

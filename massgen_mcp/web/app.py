@@ -36,6 +36,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.page.data import RunPage
 from massgen_mcp.page.document import DRAWING, STATISTICS_DRAWING, document, with_data
 from massgen_mcp.page.head import TONES
+from massgen_mcp.people import is_guest
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.request.team import NamedTeam, choose_team
 from massgen_mcp.request.trust import Consent
@@ -310,7 +311,7 @@ def _api(service: RunService, client: Client, feeds: Feeds, redactor: Redactor, 
         return StreamingResponse(feeds.watch(run_id), media_type="text/event-stream", headers=HEADERS)
 
     async def form(_: Request) -> Response:
-        return _json(redactor.value(await offered(service, Path.cwd(), service.environ)))
+        return _json(redactor.value(await offered(service, service.environ)))
 
     async def checks(request: Request) -> Response:
         directories = [Path(context_path(path).path) for path in request.query_params.getlist("directory")]
@@ -390,16 +391,22 @@ RUNS_READ = 50
 MOST_DIRECTORIES = 8
 
 
-async def offered(service: RunService, cwd: Path, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Models that can be asked now, the strong ones with a key first; agent CLIs; directories that runs were given."""
+async def offered(service: RunService, environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return the models that can be asked now, the strong ones with a key first; agent CLIs; directories that runs were
+    given. A person who shares the server gets neither its directory nor its logins.
+    """
     servers = await find_local_servers(environ)
     local = [f"{server.type}/{model.name}" for server in servers for model in server.models]
     recent = await service.recent(limit=RUNS_READ)
     directories = await anyio.to_thread.run_sync(_directories, recent)
+    clis: list[str] = []
+    if not is_guest():
+        directories.append(str(Path.cwd()))
+        clis += map(str, await installed_clis(environ))
     return {
         "models": [*reachable_models(environ), *local],
-        "clis": [*map(str, await installed_clis(environ))],
-        "directories": list(dict.fromkeys((*directories, str(cwd))))[:MOST_DIRECTORIES],
+        "clis": clis,
+        "directories": list(dict.fromkeys(directories))[:MOST_DIRECTORIES],
     }
 
 

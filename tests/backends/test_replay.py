@@ -1,5 +1,6 @@
 """What a reply leaves for the next turn: reasoning goes back as it came, and broken calls go back as valid ones."""
 
+import base64
 import json
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,8 @@ from massgen_mcp.backends import chatcompletion, claude, gemini, openai_response
 from massgen_mcp.backends.base import AssistantMessage, ModelRequest, ToolCall, ToolResultMessage, UserMessage
 from massgen_mcp.backends.calling import ModelReply
 from massgen_mcp.backends.http import Endpoint
+from massgen_mcp.backends.redacted import RedactedBackend
+from massgen_mcp.redaction import Redactor
 from tests.backends.wires import CHAT, CLAUDE, LOOK, RESPONSES, VOTE, Wire, ask, reply_of
 from tests.raw_double import raw_server, reply, sse
 from tests.wire_check import check_body
@@ -64,6 +67,43 @@ async def test_claudes_thinking_goes_back_signed_and_in_order() -> None:
         {"type": "text", "text": "I look."},
         {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"where": "up"}},
     ]
+
+
+KEY = "sk-proj-AbCdEf0123456789ghijKLMN"
+
+
+@pytest.mark.parametrize("form", [KEY, KEY.encode().hex(), base64.b64encode(KEY.encode()).decode()])
+@pytest.mark.parametrize("place", ["thinking", "signature", "name of a field"])
+async def test_signed_items_that_hold_a_key_are_not_sent_back_altered(place: str, form: str) -> None:
+    """A provider refuses signed items that were altered, and takes a history without them."""
+    start, stop = CLAUDE.whole[0], CLAUDE.whole[-2:]
+    thinking, signature = (f"hm {form}" if place == one else "hm" for one in ("thinking", "signature"))
+    arguments = json.dumps({form if place == "name of a field" else "where": "up"})
+    deltas: list[tuple[dict[str, Any], list[dict[str, Any]]]] = [
+        (
+            {"type": "thinking", "thinking": "", "signature": ""},
+            [{"type": "thinking_delta", "thinking": thinking}, {"type": "signature_delta", "signature": signature}],
+        ),
+        (
+            {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}},
+            [{"type": "input_json_delta", "partial_json": arguments}],
+        ),
+    ]
+    events = [start]
+    for index, (block, parts) in enumerate(deltas):
+        events.append({"type": "content_block_start", "index": index, "content_block": block})
+        events += [{"type": "content_block_delta", "index": index, "delta": part} for part in parts]
+        events.append({"type": "content_block_stop", "index": index})
+    async with raw_server(reply(sse(*events, *stop))) as server:
+        backend = RedactedBackend(CLAUDE.backend(server.url), Redactor({"OPENAI_API_KEY": KEY}))
+        got = await reply_of(backend, ask("look", LOOK))
+    assert got.replay == ()
+    body = claude.request_body(ENDPOINT, next_turn(got))
+    check_body("/v1/messages", body)
+    sent = json.dumps(body)
+    assert form not in sent
+    assert "signature" not in sent
+    assert got.tool_calls[0].name == "look"
 
 
 async def test_encrypted_reasoning_goes_back_before_its_call() -> None:

@@ -15,6 +15,7 @@ from massgen_mcp.changes.base import BaseDirectory
 from massgen_mcp.changes.choosing import Patch, choose
 from massgen_mcp.changes.files import EXECUTABLE, LINK, REGULAR, TreeFile
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
+from massgen_mcp.changes.tool_files import find_tool
 from massgen_mcp.errors import MassgenError
 from tests.changes.conftest import Repository
 from tests.changes.test_apply import CODE, changed_by_a_run, config_of, verb, write
@@ -208,6 +209,38 @@ def test_a_new_file_that_runs_by_itself_is_left_out_unless_it_is_named(
 @pytest.mark.parametrize("path", ["src/claude.py", ".github/README.md", "vscode/tasks.json", "agents/a.py", "hooks/x"])
 def test_a_file_of_a_like_name_is_applied(private: PrivateRepository, path: str) -> None:
     assert left_out(private, patch(private, {}, {path: (REGULAR, b"x")})) == {}
+
+
+LISTS = Path(__file__).parent
+RUNNING = (LISTS / "self_running_files.txt").read_text().splitlines()
+"""Settings of editors and agents, hooks, CI of every service, start files of tools and shells, version control."""
+ORDINARY = (LISTS / "ordinary_files.txt").read_text().splitlines()
+"""Files of 18 public repositories, drawn at random."""
+
+
+def test_whatever_kind_of_file_runs_by_itself_it_is_left_out_and_named_and_can_be_applied_by_name(
+    private: PrivateRepository,
+) -> None:
+    made = patch(private, {}, dict.fromkeys((*RUNNING, "src/a.py"), (REGULAR, b"x")))
+    assert len(RUNNING) > 240
+    assert set(RUNNING) - left_out(private, made).keys() == set()
+    assert "src/a.py" not in left_out(private, made)
+    named = left_out(private, made, "project/.hg/hgrc", "project/.amp", "project/src")
+    assert {".hg/hgrc", ".amp/settings.json", "src/a.py"}.isdisjoint(named)
+    assert ".jj/repo/config.toml" in named
+
+
+def test_at_most_two_of_two_hundred_files_of_real_repositories_are_left_out(private: PrivateRepository) -> None:
+    assert len(ORDINARY) == 200
+    assert len(left_out(private, patch(private, {}, dict.fromkeys(ORDINARY, (REGULAR, b"x"))))) <= 2
+
+
+def test_a_name_with_a_dot_that_nobody_knows_is_left_out_but_for_data_of_tests_and_the_directory_itself() -> None:
+    for path in ("p/.agent-of-next-year/tools.json", "p/sub/.unheard.yml", "p/.UNHEARD/x", "p/tests/.claude/hooks/x"):
+        assert find_tool(path), path
+    for path in ("p/tests/.hidden/x", "p/fixtures/.a.yml", ".dotfiles/a.txt", "p/.prettierrc.json", "p/a/.gitignore"):
+        assert find_tool(path) is None, path
+    assert find_tool("p/.eslintrc", link=True), "whatever it leads to would lie below it"
 
 
 def test_links_and_renames_are_no_way_around(private: PrivateRepository) -> None:

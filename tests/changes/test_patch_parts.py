@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from massgen_mcp.changes.patch_parts import beginnings, shares
+from massgen_mcp.changes.patch_parts import beginnings, marked, shares
 
 
 def difference(name: str, lines: int) -> bytes:
@@ -46,3 +46,19 @@ def test_a_file_of_one_endless_line_and_very_many_files_stay_within_the_bound(tm
 )
 def test_shares_are_equal_but_for_what_shorter_ones_leave(lengths: list[int], most: int, given: list[int]) -> None:
     assert shares(lengths, most) == given
+
+
+@pytest.mark.parametrize(
+    ("head", "tool"),
+    [
+        ("a/p/.jj/repo/config b/p/.jj/repo/config", "version control"),
+        ("a/p/x y b/p/x y", None),
+        ("a/p/x b/p/.unheard/y", "tools that read .unheard"),
+        ("a/p/.unheard b/a b/p/x", "tools that read .unheard"),
+        (r'"a/p/.unheard/\303\251" "b/p/.unheard/\303\251"', "tools that read .unheard"),
+    ],
+)
+def test_a_file_that_runs_by_itself_is_marked_under_its_old_and_its_new_name(head: str, tool: str | None) -> None:
+    line = f"diff --git {head}".encode()
+    above = b"" if tool is None else f"# The next file runs by itself: {tool}\n".encode()
+    assert marked(line) == above + line

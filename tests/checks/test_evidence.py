@@ -373,8 +373,44 @@ async def test_a_pass_stands_beside_that_of_the_base_with_its_last_lines_and_num
     fewer = [write("notes", "===== 1 passed in 0.10s =====\n"), {"answer": "green"}, {"vote": "green"}]
     voter, _ = await shown(tmp_path, project, environ, fewer, checks=["cat notes"])
     (below,) = [one.text for one in materials(voter.ballots[0]) if one.kind == "checks" and "cat notes" in one.text]
-    assert "Tests: 1, 12 on the unchanged files.\n  ===== 1 passed in 0.10s =====" in below
+    fewer_ran = "Warning: fewer tests ran than on the unchanged files: 1, 12 before."
+    printed = "Tests, as printed by the check: 1, 12 on the unchanged files."
+    assert f"{printed} {fewer_ran}\n  ===== 1 passed in 0.10s =====" in below
     assert "On the unchanged files it ended so:\n  collected\n  ===== 12 passed in 0.10s =====" in below
+
+
+async def test_a_pass_without_the_compiled_parts_that_the_users_directory_has_carries_a_warning(
+    tmp_path: Path, project: Path, environ: dict[str, str]
+) -> None:
+    (project / ".gitignore").write_text("*.so\ntools/\n")
+    (project / "pkg").mkdir()
+    (project / "pkg/_fast.cpython-312-x86_64-linux-gnu.so").write_text("compiled")
+    builds = "mkdir -p pkg && touch pkg/_fast.cpython-313-x86_64-linux-gnu.so && grep -q right value"
+    ended = await play(
+        tmp_path, project, environ, [write("notes", "x\n"), {"answer": "told"}], checks=["true", builds, "false"]
+    )
+    for subject in ("base", "final"):
+        hollow, built, failed = evidence(ended, subject).outcomes
+        assert ["_fast.cpython-312" in warning for warning in hollow.warnings] == [True], hollow
+        assert (built.result, built.warnings) == ("passed", ())
+        assert (failed.result, failed.warnings) == ("failed", ())
+    assert any("`true` passes, but it ran without compiled parts" in note for note in check_notes(ended.snapshot))
+
+
+async def test_a_library_of_a_checks_own_script_is_put_back_and_what_was_not_followed_is_said_once(
+    tmp_path: Path, project: Path, environ: dict[str, str]
+) -> None:
+    (project / "ci").mkdir()
+    (project / "ci/run.py").write_text("import ci_lib, sys\nsys.exit(ci_lib.run())\n")
+    (project / "ci/ci_lib.py").write_text("import subprocess, sys\ndef run():\n    return __import__(sys.argv[1])\n")
+    cheats = [write("ci/ci_lib.py", "def run():\n    return 0\n"), {"answer": "cheated"}]
+    ended = await play(tmp_path, project, environ, cheats, checks=["python3 ci/run.py"])
+    final = evidence(ended, "final")
+    assert (results(final.outcomes), final.restored) == (["failed"], ("ci/ci_lib.py",))
+    said = "ci/ci_lib.py loads code by names that it computes"
+    assert evidence(ended, "base").unfollowed == (said,)
+    assert final.unfollowed == ()
+    assert check_notes(ended.snapshot).count(said) == 1
 
 
 async def test_no_output_of_a_check_can_pass_for_an_answer_or_for_other_evidence(

@@ -297,3 +297,137 @@ def test_an_excerpt_is_bounded_and_holds_no_control_characters() -> None:
     assert len(told) <= MAX_CHARACTERS
     assert all(letter.isprintable() or letter == "\n" for letter in told)
     assert excerpt_of("") == ""
+
+
+# -- code of checks beside the scripts that commands name -------------------------------------------------------------
+
+
+RUN_PY = "import ci_lib\nfrom helpers import count\nfrom .deep import more\nimportlib.import_module('named')\n"
+OWN = ["ci/run.py", "ci/ci_lib.py", "ci/helpers/__init__.py", "ci/helpers/count.py", "ci/deep/more.py", "ci/named.py"]
+
+
+@pytest.mark.parametrize(
+    ("command", "texts", "loaded"),
+    [
+        ("python3 ci/run.py", {"ci/run.py": RUN_PY}, OWN[1:]),
+        (
+            "python3 ci/run.py",
+            {"ci/run.py": "import a\n", "ci/a.py": "import b\n", "ci/b.py": "x"},
+            ["ci/a.py", "ci/b.py"],
+        ),
+        ("python3 ci/run.py", {"ci/run.py": "from ci import lib\n"}, ["ci/lib.py"]),
+        ("python3 -m ci.run", {"ci/run.py": "from ci.lib import f\n"}, ["ci/lib.py"]),
+        ("python3 ci/run.py", {"ci/run.py": "exec(open('ci/rules.py').read())\n"}, ["ci/rules.py"]),
+        ("python3 ci/run.py", {"ci/run.py": "d = json.load(open('ci/expected.json'))\n"}, ["ci/expected.json"]),
+        ("python3 ci/run.py", {"ci/run.py": "subprocess.run(['sh', 'ci/all.sh'])\n"}, ["ci/all.sh"]),
+        ("node tools/run.js", {"tools/run.js": "const r = require('./runner')\n"}, ["tools/runner.js"]),
+        ("node tools/run.mjs", {"tools/run.mjs": "import r from './lib/r.mjs'\n"}, ["tools/lib/r.mjs"]),
+        ("node tools/run.mjs", {"tools/run.mjs": "await import('./lib')\n"}, ["tools/lib/index.js"]),
+        ("node tools/run.js", {"tools/run.js": "require(path.join(__dirname, 'lib', 'r.js'))\n"}, ["tools/lib/r.js"]),
+        ("node tools/run.js", {"tools/run.js": "fork(`${__dirname}/w.js`); x = 'tools/w.js'\n"}, ["tools/w.js"]),
+        (
+            "npm test",
+            {"package.json": '{"scripts": {"test": "node tools/run.js"}}', "tools/run.js": "require('./r')"},
+            ["tools/r.js"],
+        ),
+        ("scripts/all", {"scripts/all": '#!/bin/sh\n. "$(dirname "$0")/lib.sh"\n'}, ["scripts/lib.sh"]),
+        ("sh scripts/all.sh", {"scripts/all.sh": "source $HERE/lib/a.bash\n"}, ["scripts/lib/a.bash"]),
+        ("ruby ci/run.rb", {"ci/run.rb": "require_relative 'lib'\n"}, ["ci/lib.rb"]),
+        ("perl hack/run.pl", {"hack/run.pl": "require './hack/lib.pl';\n"}, ["hack/lib.pl"]),
+        ("php qa/run.php", {"qa/run.php": "<?php require __DIR__ . '/lib.php';\n"}, ["qa/lib.php"]),
+        ("make check", {"Makefile": "check:\n\tpython3 ci/run.py\n", "ci/run.py": "import lib\n"}, ["ci/lib.py"]),
+        ("make check", {"Makefile": "check:\n\tcd ci && ./go\n", "ci/go": "#!/bin/sh\nsh lib/x.sh\n"}, ["ci/lib/x.sh"]),
+        ("python3 p/tools/a.py", {"p/tools/a.py": "import lib\n"}, ["p/tools/lib.py"]),
+    ],
+)
+def test_what_a_script_of_a_check_loads_is_judged_as_in_the_base(
+    command: str, texts: dict[str, str], loaded: list[str]
+) -> None:
+    files = [*texts, *loaded, "src/code.py"]
+    whose, restored = judged(files, files, command, texts=texts)
+    assert {path: whose[path] for path in loaded} == dict.fromkeys(loaded, "base")
+    assert whose["src/code.py"] == "answer"
+    assert set(loaded) <= set(restored)
+
+
+@pytest.mark.parametrize(
+    ("command", "texts", "tested"),
+    [
+        ("python3 ci/run.py", {"ci/run.py": "sys.path.insert(0, 'src')\nimport code\n"}, "src/code.py"),
+        ("python3 ci/run.py", {"ci/run.py": "import calc\n"}, "calc.py"),
+        ("node tools/run.js", {"tools/run.js": "require('../src/app')\n"}, "src/app.js"),
+        (
+            "node tools/run.js",
+            {"tools/run.js": "require('./app')", "package.json": '{"main": "tools/app.js"}'},
+            "tools/app.js",
+        ),
+        (
+            "node tools/run.js",
+            {"tools/run.js": "require('./app')", "package.json": '{"bin": {"a": "./tools/cli.js"}}'},
+            "tools/app.js",
+        ),
+        (
+            "python3 tools/run.py",
+            {"tools/run.py": "import app", "pyproject.toml": '[project.scripts]\na = "tools.app:main"'},
+            "tools/app.py",
+        ),
+        (
+            "python3 tools/run.py",
+            {"tools/run.py": "import app", "setup.py": "setup(packages=['tools'])"},
+            "tools/app.py",
+        ),
+        ("python3 tools/run.py", {"tools/run.py": "import app", "src/a.py": "from tools.app import x"}, "tools/app.py"),
+        (
+            "python3 tools/run.py",
+            {"tools/run.py": "import app", "tests/test_a.py": "from tools import app"},
+            "tools/app.py",
+        ),
+        (
+            "node tools/run.js",
+            {"tools/run.js": "require('./app')", "test/a.test.js": "require('../tools/app')"},
+            "tools/app.js",
+        ),
+        ("python3 ci/run.py", {"ci/run.py": "print('other')\n"}, "ci/other.py"),
+        ("python3 run.py", {"run.py": "import app\n"}, "app.py"),
+    ],
+)
+def test_code_under_test_is_judged_as_the_answer_has_it(command: str, texts: dict[str, str], tested: str) -> None:
+    files = [*texts, tested]
+    whose, _ = judged(files, files, command, texts=texts)
+    assert whose[tested] == "answer"
+
+
+@pytest.mark.parametrize(
+    ("command", "texts", "said"),
+    [
+        ("python3 ci/run.py", {"ci/run.py": "importlib.import_module(sys.argv[1])\n"}, ["by names that it computes"]),
+        (
+            "python3 ci/run.py",
+            {"ci/run.py": "import lib\n", "ci/lib.py": "__import__(name)\n"},
+            ["ci/lib.py loads code by"],
+        ),
+        (
+            "node tools/run.js",
+            {"tools/run.js": "require(name)\n"},
+            ["tools/run.js loads code by names that it computes"],
+        ),
+        ("sh ci/run.sh", {"ci/run.sh": '. "$LIB"\n'}, ["ci/run.sh loads code by names"]),
+        (
+            "python3 run.py",
+            {"run.py": "import lib\n", "lib.py": "x"},
+            ["run.py loads code as the answer has it: lib.py"],
+        ),
+        (
+            "node tools/a.js",
+            {"tools/a.js": "require('../src/b')\n", "src/b.js": "x"},
+            ["as the answer has it: src/b.js"],
+        ),
+        ("python3 ci/run.py", {"ci/run.py": "import lib, json\n", "ci/lib.py": "x"}, []),
+        ("pytest -q", {"tests/test_a.py": "import a\n", "a.py": "x"}, []),
+    ],
+)
+def test_what_could_not_be_followed_is_said(command: str, texts: dict[str, str], said: list[str]) -> None:
+    base = {name.encode(): text for name, text in texts.items()}
+    found = Protection(None, (command,)).find_unfollowed(base, lambda text: text.encode(), lambda _: False)
+    assert len(found) == len(said)
+    assert all(part in sentence for part, sentence in zip(said, found, strict=True)), found

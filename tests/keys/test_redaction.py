@@ -122,3 +122,16 @@ def test_json_text_is_cleaned_where_an_escape_hides_a_key_and_kept_to_the_letter
     assert json.loads(REDACTOR.json(hidden)) == {"content": "[key OPENAI_API_KEY]"}
     for honest in ('{"content":  "tab\\t"}', '{"broken": "\\', "", '{"a": "\\u00e9"}'):
         assert REDACTOR.json(honest) == honest
+
+
+@every_form
+@every_key
+def test_keys_of_mappings_are_redacted_as_values_are(name: str, form: Callable[[str], str]) -> None:
+    data = {"plain": [({form(KEYS[name]): {f"x {form(KEYS[name])}": 1}},)], form(KEYS[name]): [form(KEYS[name])]}
+    mark = f"[key {name}]"
+    clean = REDACTOR.value(data)
+    assert not REDACTOR.finds(json.dumps(clean))
+    assert set(clean) == {"plain", mark} or form(KEYS[name]) != KEYS[name]
+    assert list(json.loads(REDACTOR.json(json.dumps({KEYS[name]: 1})))) == [mark]
+    escaped = "".join(f"\\u{ord(letter):04x}" for letter in KEYS[name])
+    assert list(json.loads(REDACTOR.json(f'{{"{escaped}": {{"deep": 1}}}}'))) == [mark], "also where escapes hide it"

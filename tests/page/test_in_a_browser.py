@@ -203,7 +203,7 @@ async def test_a_run_on_code_shows_patches_checks_and_how_the_files_of_two_answe
     assert "did not pass before either" in told
     # A pass stands beside that of the unchanged files: bo took a price out, and so a test.
     before = PRICES.count("price_")
-    beside = f"· {before - 1} tests, {before} on the unchanged filesOn the unchanged files:"
+    beside = f"· {before - 1} tests, as the check printed; {before} on the unchanged filesOn the unchanged files:"
     looked = "looked at the prices\nRan {} tests in 0.1s"
     assert f"{looked.format(before - 1)}\n{beside}\n{looked.format(before)}" in told
     assert "The final files, by bo" in told

@@ -158,6 +158,30 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
+async def test_nobody_who_shares_a_server_learns_its_directory_or_its_logins(home: TempHome) -> None:
+    (home.work / "token").write_text(OPERATOR)
+    (home.work / "HOLDS_KEYS").touch()
+    async with serving(home, "--pages", "--token-file", str(home.work / "token")) as url:
+        started = {"question": "q", "team": "scripted"}
+        begun = (await ask(url, "POST", "/api/tools/start_run", json=started, headers=bearer(TOKENS["bob"]))).json()
+        relative = {"question": "q", "team": "scripted", "context_paths": [{"path": "notes"}]}
+        replies = [
+            await ask(url, "GET", "/api/form", headers=bearer(TOKENS["bob"])),
+            await ask(url, "GET", "/api/checks?directory=notes", headers=bearer(TOKENS["bob"])),
+            await ask(url, "GET", f"/api/runs/{begun['run_id']}/request", headers=bearer(TOKENS["bob"])),
+            await ask(url, "POST", "/api/tools/list_configs", json={}, headers=bearer(TOKENS["bob"])),
+            await ask(url, "POST", "/api/tools/start_run", json=relative, headers=bearer(TOKENS["bob"])),
+            await ask(
+                url, "POST", "/api/tools/get_status", json={"run_id": begun["run_id"]}, headers=bearer(TOKENS["bob"])
+            ),
+        ]
+        own = (await ask(url, "GET", "/api/form", headers=bearer(OPERATOR))).json()
+    form = replies[0].json()
+    assert (form["clis"], form["directories"]) == ([], [])
+    assert own["directories"] == [str(Path.cwd())], "who owns the server is offered it"
+    assert [str(Path.cwd()) in reply.text for reply in replies] == [False] * len(replies), [one.text for one in replies]
+
+
 @IN_BOTH_STORES
 async def test_the_pages_are_behind_the_same_login(home: TempHome) -> None:
     async with serving(home, "--pages") as url:

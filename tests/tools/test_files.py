@@ -182,6 +182,29 @@ async def test_an_edit_takes_over_the_line_ends_of_the_file(tools: dict[str, Too
     assert (ws / "dos").read_bytes() == b"1\r\n2\r\nthree\r\n"
 
 
+@pytest.mark.parametrize(
+    ("before", "given", "after"),
+    [
+        (b"a\r\nb\r\n", "x\ny\n", b"x\r\ny\r\n"),
+        (b"a\r\n", "x\r\ny\n", b"x\r\ny\n"),
+        (b"a\nb\r\n", "x\ny\n", b"x\ny\n"),
+        (b"a\nb\n", "x\r\n", b"x\r\n"),
+        (b"\xef\xbb\xbfa\r\n", "x\n", b"\xef\xbb\xbfx\r\n"),
+        (b"\xef\xbb\xbfa\n", "\ufeffx\n", b"\xef\xbb\xbfx\n"),
+        (b"\xff\xfea\r\n", "x\n", b"x\n"),
+        (b"", "x\n", b"x\n"),
+        (b"a\r\n", "", b""),
+    ],
+)
+async def test_a_file_that_is_written_anew_keeps_its_line_ends_and_its_mark(
+    tools: dict[str, Tool], ws: Path, before: bytes, given: str, after: bytes
+) -> None:
+    (ws / "dos").write_bytes(before)
+    told = await ok(tools["write_file"], {"path": "dos", "content": given})
+    assert (ws / "dos").read_bytes() == after
+    assert ("CRLF" in told) is (after.count(b"\r") > given.count("\r"))
+
+
 async def test_files_and_directories_are_moved_to_where_nothing_is(tools: dict[str, Tool], ws: Path) -> None:
     await ok(tools["write_file"], {"path": "src/a.py", "content": "a"})
     await ok(tools["write_file"], {"path": "b.py", "content": "b"})

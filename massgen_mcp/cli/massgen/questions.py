@@ -22,6 +22,8 @@ from massgen_mcp.request.question import MAX_QUESTION_CHARACTERS
 STANDARD_INPUT = "-"
 PROMPT = "You: "
 NOT_UTF8 = "the question on standard input is not valid UTF-8; convert it with `iconv -t UTF-8`"
+TEXT = "utf-8-sig"
+"""UTF-8, without the mark that programs of Windows put before it."""
 _MENTION = re.compile(r"(?:^|(?<=\s))@(\S+)")
 _TRAILING = ".,;:!?)]}'\""
 _IMAGES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".heic", ".avif"})
@@ -38,10 +40,10 @@ def whole_question(given: str) -> str:
     if not data.strip():
         raise MassgenError("invalid_arguments", "standard input had no question; massgen - < question.md asks a file")
     try:
-        return data.decode()
+        return data.decode(TEXT)
     except UnicodeDecodeError as error:
         if error.reason == "unexpected end of data" and len(data) > 4 * MAX_QUESTION_CHARACTERS:
-            return data.decode(errors="ignore")  # far too long in any case, and refused for that
+            return data.decode(TEXT, errors="ignore")  # far too long in any case, and refused for that
         raise MassgenError("invalid_arguments", NOT_UTF8) from None
 
 
@@ -57,7 +59,7 @@ class PipeReader:
     async def read(self) -> str | None:
         line = await anyio.to_thread.run_sync(sys.stdin.buffer.readline, abandon_on_cancel=True)
         try:
-            text = line.decode()
+            text = line.decode(TEXT)
         except UnicodeDecodeError:
             raise MassgenError("invalid_arguments", NOT_UTF8) from None
         if line:

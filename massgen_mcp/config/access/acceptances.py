@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +20,7 @@ from pydantic import BaseModel, Field, StringConstraints, ValidationError
 from massgen_mcp.config.access.permissions import Permission
 from massgen_mcp.config.yaml_reader import read_yaml
 from massgen_mcp.errors import MassgenError, storage_error
-from massgen_mcp.home import find_home, written_beside
+from massgen_mcp.home import find_home, find_usual_path, written_beside
 
 CONFIG_HOME_VARIABLE = "MASSGEN_CONFIG_HOME"
 """Directory of the user's own `config.yaml` and `keys.yaml`, instead of the operating system's usual place."""
@@ -64,7 +65,8 @@ class _Pairs(BaseModel, frozen=True, defer_build=True, extra="forbid"):
 def user_directory(environ: Mapping[str, str]) -> Path:
     """Where the user's own `config.yaml` and `keys.yaml` are."""
     chosen = environ.get(CONFIG_HOME_VARIABLE)
-    return (Path(chosen) if chosen else platformdirs.user_config_path("massgen")).absolute()
+    usual = partial(platformdirs.user_config_path, "massgen")
+    return (Path(chosen) if chosen else find_usual_path(usual)).absolute()
 
 
 def accepted_pairs(environ: Mapping[str, str]) -> frozenset[Pair]:

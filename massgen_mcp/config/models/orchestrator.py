@@ -39,6 +39,12 @@ class ContextPath(Settings, frozen=True):
         default=(), max_length=20
     )
     """Directories in it that git ignores, such as `target`, and that every copy gets of its own, to be written to."""
+    keep_outputs: tuple[Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_inside)], ...] = Field(
+        default=(), max_length=20
+    )
+    """Build outputs that belong to the project, such as `*.so` or `lib/vendored`; `*` means all. Others that git
+    doesn't ignore are in no copy and in no patch.
+    """
 
 
 class CoordinationSettings(Settings, frozen=True):

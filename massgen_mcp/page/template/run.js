@@ -228,8 +228,9 @@ function pageIn(into) {
   }
   function besideBase(checked, check) {
     const base = checked.subject === 'base' ? null : onBase(check), passed = check.result === 'passed' && base && base.result === 'passed';
-    return [check.tests === null ? null : h('span', {class: 'dim'}, ` · ${count(check.tests, 'test')}${base && base.tests !== null ? `, ${base.tests} on the unchanged files` : ''}`),
+    return [check.tests === null ? null : h('span', {class: 'dim'}, ` · ${count(check.tests, 'test')}, as the check printed${base && base.tests !== null ? `; ${base.tests} on the unchanged files` : ''}`),
       check.flaky ? chip('flaky: passed and failed on the same files', 'busy') : null,
+      check.warnings.map(warning => h('p', {class: 'note'}, 'Warning: ', bdi(warning))),
       check.cure ? h('p', {class: 'note'}, 'It fails for the environment. Cure: ', bdi(check.cure)) : null,
       passed && base.lines && base.lines.text && check.lines && base.lines.text !== check.lines.text ? ['On the unchanged files: ', h('pre', {class: 'lines', tabindex: 0}, visible(base.lines.text))] : null];
   }

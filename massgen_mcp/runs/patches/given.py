@@ -32,9 +32,14 @@ def given_directories(
     for context, name in named_contexts(config):
         place, writable = Path(context.path).resolve(), context.permission == "write"
         if clones is not None and (cloned := clones / name).is_dir():
-            directories.append(ContextDirectory(name, cloned.resolve(), writable, named=context.path))
+            cloned = cloned.resolve()
+            directories.append(
+                ContextDirectory(name, cloned, writable, kept_outputs=context.keep_outputs, named=context.path)
+            )
         elif place.is_dir():
-            directories.append(ContextDirectory(name, place, writable, context.copy_ignored, unseen))
+            directories.append(
+                ContextDirectory(name, place, writable, context.copy_ignored, context.keep_outputs, hidden=unseen)
+            )
         elif writable:
             files.append(name)
     return directories, files

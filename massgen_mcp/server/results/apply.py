@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from massgen_mcp.changes.base import path_text
-from massgen_mcp.changes.patch_parts import marked, run_by
+from massgen_mcp.changes.patch_parts import marked
+from massgen_mcp.changes.tool_files import find_tool
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import ChangedFile, Changes
 from massgen_mcp.runs.host.working_copies import changed_file
@@ -43,7 +44,7 @@ class FileLine(ResultPart):
             added=file.added,
             removed=file.removed,
             was=file.earlier_path,
-            runs_in=run_by(file.path) or run_by(file.earlier_path or ""),
+            runs_in=find_tool(file.path) or find_tool(file.earlier_path or ""),
         )
 
     def text(self) -> str:
