@@ -4,6 +4,7 @@ What the model has been told is a fold over events: while a run goes on the same
 rebuilds it when a lost run is resumed.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -11,6 +12,7 @@ from massgen_mcp.backends.base import (
     AssistantMessage,
     Message,
     ModelRequest,
+    TextVariant,
     ToolCall,
     ToolResultMessage,
     ToolSpec,
@@ -162,10 +164,25 @@ class Conversation:
             self.take_in(shown)
 
     async def ask(
-        self, system: str, tools: tuple[ToolSpec, ...], purpose: CallPurpose, *, must_call_tool: bool = False
+        self,
+        system: str,
+        tools: tuple[ToolSpec, ...],
+        purpose: CallPurpose,
+        *,
+        must_call_tool: bool = False,
+        in_text: TextVariant | None = None,
+        calls_in_text: bool = False,
     ) -> None:
         """Have the model reply, with as much of the conversation as it can read. Raises `BackendError`."""
-        empty = ModelRequest(system, (), tools, must_call_tool=must_call_tool, ends_with_call=purpose == "coordinate")
+        empty = ModelRequest(
+            system,
+            (),
+            tools,
+            must_call_tool=must_call_tool,
+            ends_with_call=purpose == "coordinate",
+            in_text=in_text,
+            calls_in_text=calls_in_text,
+        )
         if not self._repeats(purpose):
             await self._make_room(empty, FULL)
         try:
@@ -276,8 +293,12 @@ class Conversation:
             notes.append(prompts.LAST_MONEY.format(percent=f"{share:.0%}"))
         return (UserMessage(" ".join(notes)),) if notes else ()
 
-    async def use_tools(self, calls: tuple[ToolCall, ...], *, only_plan: bool = False) -> None:
-        """Run those of the reply's ordinary tool calls that have no result yet."""
+    async def use_tools(
+        self, calls: tuple[ToolCall, ...], *, only_plan: bool = False, ending: Sequence[str] = ()
+    ) -> None:
+        """Run those of the reply's ordinary tool calls that have no result yet. `ending`: names of the tools that end
+        the turn.
+        """
         if self.reply is None:
             return
         ran = run_tools(
@@ -288,6 +309,7 @@ class Conversation:
             done=len(self.results),
             begun=frozenset(self._begun),
             only_plan=only_plan,
+            ending=ending,
         )
         async for event in ran:
             self.take_in(event)

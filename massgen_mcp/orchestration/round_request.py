@@ -1,9 +1,10 @@
 """What a round asks of the model at each step: the system message, and the workflow tools that are valid now."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from massgen_mcp.backends.base import ToolSpec
+from massgen_mcp.backends.base import WORKFLOW_TOOLS, TextVariant, ToolSpec
 from massgen_mcp.coordination.guidance import Ballot
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.events.agent_work import BallotChanged, RoundStarted
@@ -15,6 +16,7 @@ from massgen_mcp.orchestration.evidence_text import evidence_of, goal_text, test
 from massgen_mcp.orchestration.live_run import AnswerStore, LiveRun
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.window import all_within, within
+from massgen_mcp.tools.files import FILE_TOOLS
 from massgen_mcp.views.plain_text import counted
 
 
@@ -45,6 +47,25 @@ def system_message(member: Member, attempt: Attempt, kind: RoundKind, *, judges:
     own = member.templates.evaluation_system_message if kind in ("answer_or_vote", "run_off") else None
     task = own or usual
     return prompts.system_prompt(task, member.system_message, notes, today=attempt.today)
+
+
+def text_variant(
+    member: Member, attempt: Attempt, kind: RoundKind, tools: Sequence[ToolSpec], *, judges: bool
+) -> TextVariant | None:
+    """Return what a model that takes no tools is asked: without file tools where there are no files to work on."""
+    if works_on_files(member, attempt):
+        return None
+    tools = tuple(tool for tool in tools if tool.name not in FILE_TOOLS)
+    bare = replace(member, tools=(), toolbox=None, workspace=None)
+    listed = bare if all(tool.name in WORKFLOW_TOOLS for tool in tools) else replace(member, workspace=None)
+    return TextVariant(system_message(listed, attempt, kind, judges=judges), tools)
+
+
+def works_on_files(member: Member, attempt: Attempt) -> bool:
+    """Whether there are files or commands for the agent to work with, besides what it would write itself."""
+    spec = attempt.run_spec
+    others = [tool for tool in member.offered if tool.spec.name not in FILE_TOOLS]
+    return bool(spec.copies or spec.context_names or others)
 
 
 def file_notes(member: Member, attempt: Attempt, *, judges: bool) -> Iterator[str]:

@@ -4,12 +4,13 @@ Must not know the workflow tools: those are actions of the coordination.
 """
 
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from collections.abc import Set as AbstractSet
 
 from massgen_mcp.backends.base import ToolCall
 from massgen_mcp.events.agent_work import ToolFinished, ToolStarted
 from massgen_mcp.markers import draw_nonce
+from massgen_mcp.nearest import nearest
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.tools.base import KeyedTool, RunsOnce, ToolRefused, ToolResult, decoded
@@ -33,10 +34,13 @@ async def run_tools(
     done: int = 0,
     begun: AbstractSet[str] = frozenset(),
     only_plan: bool = False,
+    ending: Sequence[str] = (),
 ) -> AsyncGenerator[ToolFinished]:
     """Run the calls of one reply in their order, except the first `done` ones; every call gets its result, the surplus
     ones a refusal. Those in `begun`, by id, were begun in a process that was lost, and must not be run twice.
     `reply_id`: of the model call that was replied to.
+
+    `ending`: names of the tools that end the turn, for a call of none that there is.
 
     With `only_plan` tools that have side effects are not run; the model is told that its call is part of its plan.
     """
@@ -48,7 +52,7 @@ async def run_tools(
         elif call.id in begun:
             result, valid = ToolResult(INTERRUPTED, is_error=True), True
         else:
-            result, valid = await _run(member, call, f"{reply_id}/{place}", live_run, only_plan=only_plan)
+            result, valid = await _run(member, call, f"{reply_id}/{place}", live_run, only_plan, ending)
         text = _cut(result.text)
         yield live_run.record(
             ToolFinished(
@@ -65,16 +69,14 @@ async def run_tools(
 
 
 async def _run(
-    member: Member, call: ToolCall, key: str, live_run: LiveRun, *, only_plan: bool
+    member: Member, call: ToolCall, key: str, live_run: LiveRun, only_plan: bool, ending: Sequence[str]
 ) -> tuple[ToolResult, bool]:
     """The result, and whether the call was a valid one. `key` tells the call from every other one of the run."""
     tool = next((tool for tool in member.offered if tool.spec.name == call.name), None)
     if tool is None and (why := member.withheld.get(call.name)):
         return ToolResult(why, is_error=True), False
     if tool is None:
-        names = ", ".join(tool.spec.name for tool in member.offered) or "none"
-        unknown = f"There is no tool named {call.name[:60]!r}. Your tools besides the workflow: {names}."
-        return ToolResult(unknown, is_error=True), False
+        return ToolResult(_unknown_tool(member, call.name, ending), is_error=True), False
     try:
         arguments = decoded(call)
     except ToolRefused as error:
@@ -89,6 +91,17 @@ async def _run(
         live_run.record(ToolStarted(agent=member.name, call_id=call.id, name=call.name, shown=shown))
         await live_run.settle()
     return await tool.run(arguments), True
+
+
+def _unknown_tool(member: Member, name: str, ending: Sequence[str]) -> str:
+    """Return what is answered to a call of a tool that there is not: the names of all that there are."""
+    names = [tool.spec.name for tool in member.offered if tool.spec.listed]
+    near = nearest(name, [*names, *ending])
+    hint = f" Did you mean {near}?" if near else ""
+    parts = [f"There is no tool named {name[:60]!r}.{hint} Your tools: {', '.join(names) or 'none'}."]
+    if ending:
+        parts.append(f"End your turn with: {', '.join(ending)}.")
+    return " ".join(parts)
 
 
 def _cut(text: str) -> str:
