@@ -42,6 +42,8 @@ _MARKUP = re.compile(rf"\A(?:{MARK.pattern}|```\w*|~~~\w*|\s|(?:assistant|commen
 _DOCUMENT = re.compile(r'\bjson\b|"content"\s*:', re.IGNORECASE)
 """Where somebody speaks of JSON, an object with `content` may be the answer itself."""
 NEW_ANSWER = "new_answer"
+_BETWEEN = 60
+"""Letters of marks between a tool's name and its arguments, or a key and its value."""
 MAY_BE_MISSING = frozenset({"reason", "same_as"})
 """A vote counts without them."""
 
@@ -196,31 +198,30 @@ def _fits(arguments: Mapping[str, object], tool: ToolSpec) -> bool:
 
 
 def _is_planted(call: WrittenCall, shown: Iterable[str]) -> bool:
-    """Whether a text that was shown holds a call of this tool; of votes, one with this choice."""
+    """Whether a text that was shown holds a call of this tool, in any form; of votes, one with this choice."""
     arguments = cast("dict[str, object]", json.loads(call.arguments))
-    name = _key(call.name)
-    choice = _key(str(arguments.get("agent_id", "")))
-    pattern = rf"agentid\W*{re.escape(choice)}(?!\d)" if call.name == VOTE and choice else ""
+    texts = [_key(text) for text in shown]
+    if call.name == VOTE:
+        number = re.search(r"\d+\D*$", str(arguments.get("agent_id", "")))
+        choice = re.escape(number[0].strip() if number else _key(str(arguments.get("agent_id", ""))))
+        pattern = rf"agentid\D{{0,{_BETWEEN}}}{choice}(?!\d)" if number else rf"agentid.{{0,{_BETWEEN}}}{choice}"
+        return any(re.search(pattern, text) for text in texts)
     keys = [_key(key) for key in arguments]
-    for text in map(_key, shown):
-        if pattern and re.search(pattern, text):
-            return True
-        if call.name != VOTE and keys and name in text and all(key in text for key in keys):
-            return _resembles_call(text, name, keys[0])
-    return False
+    return bool(keys) and any(_resembles_call(text, _key(call.name), keys) for text in texts)
 
 
-def _resembles_call(text: str, name: str, key: str) -> bool:
-    return re.search(rf"{re.escape(name)}.{{0,40}}?{re.escape(key)}", text) is not None
+def _resembles_call(text: str, name: str, keys: Sequence[str]) -> bool:
+    near = re.search(rf"{re.escape(name)}.{{0,{_BETWEEN}}}{re.escape(keys[0])}", text)
+    return near is not None and all(key in text for key in keys)
 
 
 def _quoted(calls: Iterable[WrittenCall], shown: Iterable[str]) -> bool:
     """Whether one of the calls, name and words, stands in a text that was shown."""
-    texts = [(_flat(text), _flat(text.replace("\\n", " "))) for text in shown]
+    texts = [(_key(text), (_flat(text), _flat(text.replace("\\n", " ")))) for text in shown]
     return any(
-        call.name in text[0] and (words := _argument_texts(call)) and all(_stands(word, text) for word in words)
+        _key(call.name) in key and (words := _argument_texts(call)) and all(_stands(word, flat) for word in words)
         for call in calls
-        for text in texts
+        for key, flat in texts
     )
 
 
@@ -414,10 +415,13 @@ class _Reader:
         """The names for which a text that was shown holds something that reads like a vote, however it is written;
         `read` are the keys of these texts. "I vote for NAME" is not meant: it is a sentence, not a line.
         """
+        opening = (
+            r"(?:(?<!i)vote(?:for|is|goesto)?|boxed(?:text)?(?:vote)?)(?:answer(?:of)?|name|agentid|number|no|id)?"
+        )
         return {
             name
             for key, name in self._names.items()
-            if any(re.search(rf"(?<!i)vote(?:for|is|goesto)?(?:answer(?:of)?)?{key}(?!\d)", text) for text in read)
+            if any(re.search(rf"{opening}(?:{key}|{key.removeprefix('agent')})(?!\d)", text) for text in read)
         }
 
 

@@ -50,6 +50,12 @@ class Asked(NamedTuple):
         return []
 
     @property
+    def texts(self) -> dict[str, str]:
+        """The answers on that ballot, by name."""
+        found = [material for message in self.body["messages"] for material in materials(str(message["content"]))]
+        return {material.name: material.text for material in found if material.kind == "answer"}
+
+    @property
     def presents(self) -> bool:
         return "Write the final answer" in self.system
 
