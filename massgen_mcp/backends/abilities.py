@@ -423,4 +423,4 @@ class Abilities:
             case "tools" | "tool_choice" | "call_parser":
                 self.takes_tools = False
             case _:
-                self.left_out |= {part}
+                self.left_out = self.left_out | {part}

@@ -130,7 +130,9 @@ class ChatCompletionBackend(OpenAIBackend):
 
 def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
     """The whole body of the HTTP request."""
-    instructions: list[JsonValue] = [{"role": "system", "content": request.system}] if request.system else []
+    instructions: list[JsonValue] = []
+    if request.system:
+        instructions.append({"role": "system", "content": request.system})
     body: JsonObject = {
         "model": endpoint.deployment or endpoint.model,
         "messages": [*instructions, *map(_message, request.messages)],
@@ -346,7 +348,9 @@ class _Reply(WireReply):
 def _read_finish(choice: Fields) -> object:
     """Return why a choice ended; None while it goes on. Some servers say so in every chunk, in words."""
     given = choice.get(FINISH) or choice.get("finishReason")
-    return None if isinstance(given, str) and given.strip().lower() in ("", "null", "none") else given
+    if isinstance(given, str) and given.strip().lower() in ("", "null", "none"):
+        return None
+    return given
 
 
 def _add_detail(details: list[JsonObject], piece: object) -> None:

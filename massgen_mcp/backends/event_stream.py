@@ -56,7 +56,8 @@ class EventDecoder:
 def _event(block: bytearray) -> ServerEvent | None:
     """The event that these lines make; None if there is no data in it."""
     if block.startswith(b"data: ") and b"\n" not in block:
-        return ServerEvent("", block[6:].decode()) if block[6:].strip() else None
+        whole = block[6:].decode()
+        return ServerEvent("", whole) if whole.strip() else None
     name, data = "", list[str]()
     for line in bytes(block).split(b"\n"):
         field, _, value = line.partition(b":")
@@ -66,6 +67,6 @@ def _event(block: bytearray) -> ServerEvent | None:
             name = value.removeprefix(b" ").decode()
         elif field == b"error" or line.startswith(b'{"error"'):
             # Servers that fail in the middle of a stream may forget that it is one.
-            name, data = "error", [(value if field == b"error" else line).strip().decode()]
+            name, data = "error", [line.removeprefix(b"error:").strip().decode()]
     whole = "\n".join(data)
     return ServerEvent(name, whole) if whole.strip() else None

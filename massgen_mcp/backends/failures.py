@@ -158,7 +158,9 @@ def cut_off(endpoint: Endpoint) -> BackendError:
 def report_empty_reply(usage: object, endpoint: Endpoint) -> BackendError:
     """A stream ended in order, and there was nothing in it."""
     tokens = member(usage, "prompt_tokens")
-    read = f" after it read {tokens:,} tokens" if isinstance(tokens, int) and tokens else ""
+    read = ""
+    if isinstance(tokens, int) and tokens:
+        read = f" after it read {tokens:,} tokens"
     message = (
         f"{endpoint.base_url} ended with an empty reply{read}; the prompt may be larger than the context that the "
         "model is loaded with: start the server with a larger context, or take another model"
@@ -271,7 +273,9 @@ def _judge_refusal(part: RefusedPart) -> _Verdict:
 def _find_exhausted_quota(body: object, detail: str) -> _Verdict | None:
     """Return that nothing more is to be had today, where a server says so in words or by the name of a quota."""
     said = f"{detail} {json.dumps(body, default=str)[:4000]}"
-    return ("quota_exhausted", False) if _NO_CREDIT.search(said) or _FOR_TODAY.search(said) else None
+    if _NO_CREDIT.search(said) or _FOR_TODAY.search(said):
+        return "quota_exhausted", False
+    return None
 
 
 def _by_status(status: int, body: object) -> _Verdict:
@@ -375,7 +379,9 @@ def _describe_cause(body: object) -> str:
         except (ValueError, RecursionError):
             quoted = raw
     behind = _detail(quoted)
-    return f"{detail}: {behind}" if behind and behind not in detail else detail
+    if not behind or behind in detail:
+        return detail
+    return f"{detail}: {behind}"
 
 
 def _detail(body: object, depth: int = 0) -> str:

@@ -16,7 +16,7 @@ import httpx2
 from massgen_mcp.backends.base import JsonObject, JsonValue
 from massgen_mcp.backends.event_stream import MAX_EVENT_BYTES, EventDecoder, ServerEvent
 from massgen_mcp.backends.metering import heard_by
-from massgen_mcp.backends.wire_values import fields_or_none, parsed
+from massgen_mcp.backends.wire_values import Fields, fields_or_none, parsed
 from massgen_mcp.certificates import trusted
 from massgen_mcp.config.providers.catalog import CostField, NativeTool
 from massgen_mcp.errors import BackendError
@@ -149,10 +149,9 @@ async def _is_whole_reply(response: httpx2.Response) -> bool:
     if not isinstance(response.stream, httpx2.AsyncByteStream):
         return False
     body = b"".join([piece async for piece in response.stream])
-    try:
+    reply: Fields = {}
+    with suppress(ValueError, RecursionError):
         reply = fields_or_none(parsed(body.decode()))
-    except (ValueError, RecursionError):
-        reply = {}
     line = json.dumps(reply).encode()
     of_chat, of_ollama = bool(reply.get("choices")), "message" in reply and "done" in reply
     if of_chat:

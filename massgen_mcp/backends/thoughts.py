@@ -119,7 +119,9 @@ def strip_template(reasoning: str, text: str) -> tuple[str, str]:
     """Return a reply's thoughts and text without what the model's own template puts around the text."""
     while token := next(filter(text.rstrip().endswith, END_TOKENS), None):
         text = text.rstrip().removesuffix(token).rstrip()
-    spoken = _SPOKEN.match(text) if "<|" in text or text.startswith("analysis") else None
+    if "<|" not in text and not text.startswith("analysis"):
+        return reasoning, text
+    spoken = _SPOKEN.match(text)
     if spoken is None:
         return reasoning, text
     said = next(given for name in ("harmony", "cohere", "bare") if (given := spoken[name]) is not None)

@@ -183,7 +183,9 @@ def split_content(content: object) -> tuple[str, str]:
 def read_call_arguments(function: Fields) -> str:
     """Return a call's arguments as JSON text; some servers send the object itself."""
     value = function.get("arguments")
-    return json.dumps(value) if isinstance(value, dict) else text_in(function, "arguments")
+    if isinstance(value, dict):
+        return json.dumps(value)
+    return text_in(function, "arguments")
 
 
 def is_cut_json(data: str, error: json.JSONDecodeError) -> bool:

@@ -35,7 +35,7 @@ from massgen_mcp.sandbox import (
     ResourceLimits,
     SandboxFailed,
     VisiblePath,
-    in_shell,
+    build_shell_command,
     spawn,
     unfit_for_code,
 )
@@ -210,7 +210,7 @@ class FileJudge:
                 policy = replace(
                     policy, bounds=replace(policy.bounds, seconds=min(policy.bounds.seconds, TEST_SECONDS))
                 )
-            async with spawn(in_shell(script), policy, self._rules.level) as process:
+            async with spawn(build_shell_command(script), policy, self._rules.level) as process:
                 too_much = await take(process, output)
                 ended = await process.wait()
         except SandboxFailed as failed:

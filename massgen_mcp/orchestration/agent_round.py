@@ -11,6 +11,7 @@ import anyio
 
 from massgen_mcp.backends.base import WORKFLOW_TOOLS, ToolCall, ToolSpec, rest
 from massgen_mcp.backends.thoughts import thoughts_apart
+from massgen_mcp.coordination.agreement import find_agreeing
 from massgen_mcp.coordination.answer_text import is_visible
 from massgen_mcp.coordination.guidance import Ballot, Violation, Work
 from massgen_mcp.errors import BackendError
@@ -39,8 +40,10 @@ from massgen_mcp.orchestration.conversation import Conversation, calls_of
 from massgen_mcp.orchestration.evidence_text import goal_text
 from massgen_mcp.orchestration.round_request import (
     ROUND_FORMS,
+    answers_by_name,
     ballot_message,
     ballot_texts,
+    find_repeated,
     shown_changes,
     shown_reasons,
     system_message,
@@ -188,7 +191,7 @@ class Round:
         system = system_message(self._member, self._attempt, self._opened.kind, judges=bool(self._ballot.entries))
         listed = [tool.spec for tool in self._member.offered if tool.spec.listed]
         tools = (*listed, *self._workflow_tools())
-        in_text = text_variant(self._member, self._attempt, self._opened.kind, tools, judges=bool(self._ballot.entries))
+        in_text = text_variant(self._member, self._attempt, self._opened.kind, tools, self._ballot)
         # The last try is made in another way: who failed to call tools may write what it means.
         calls_in_text = self._violations == self._run_spec.limits.enforcement_retries > 1
         async with anyio.create_task_group() as tasks:
@@ -342,10 +345,11 @@ class Round:
                 return False
             if vote is not None:
                 return self._vote(
-                    None, VoteArguments(agent_id=vote.name, reason=vote.reason or prompts.NO_REASON), "vote_line"
+                    reply, None, VoteArguments(agent_id=vote.name, reason=vote.reason or prompts.NO_REASON), "vote_line"
                 )
-        if text and reply.tools_as_text and (own := self._own_choice(text)):
-            return self._vote(None, VoteArguments(agent_id=own), "vote_line")
+        own = find_repeated(self._live_run.coordination, self._ballot, text)
+        if reply.tools_as_text and self._form.votes and own in self._choices:
+            return self._vote(reply, None, VoteArguments(agent_id=str(own)), "vote_line")
         no_tools = reply.tools_as_text and not works_on_files(self._member, self._attempt)
         only_answers = not self._ballot.entries and (no_tools or not self._member.offered)
         if text and may_answer and (self._reminded or only_answers):
@@ -353,20 +357,10 @@ class Round:
         workflow = [tool.name for tool in self._workflow_tools()]
         own = self._member.templates.enforcement_message
         choices = self._choices if self._form.votes else []
-        code = "no_action" if text or reply.reasoning else "empty_reply"
+        is_empty = not (text or reply.reasoning)
+        code = ("no_action", "empty_reply")[is_empty]
         self._violated(code, prompts.enforcement(workflow, choices, may_answer=may_answer, own=own))
         return False
-
-    def _own_choice(self, text: str) -> str | None:
-        """Return the name of the agent's own answer on the ballot, if it repeats that word for word when it is asked to
-        choose.
-        """
-        state, name = self._live_run.coordination, self._member.name
-        own = [entry.name for entry in self._ballot.entries if state.author(entry.label) == name]
-        if not own or not self._form.votes or own[0] not in self._choices:
-            return None
-        said, stands = " ".join(text.split()), " ".join(state.answer_of(name).content.split())
-        return own[0] if said == stands else None
 
     @property
     def _ballot_names(self) -> list[str]:
@@ -399,7 +393,7 @@ class Round:
             case NewAnswer():
                 return await self._submit(call, action.content, reply.citations, form)
             case VoteArguments():
-                return self._vote(call, action, form)
+                return self._vote(reply, call, action, form)
             case SubmittedTests():
                 return self._submit_tests(call, action, form)
             case SubmittedOutputs():
@@ -415,15 +409,20 @@ class Round:
             case _:
                 assert_never(action)
 
-    def _vote(self, call: ToolCall | None, action: VoteArguments, form: ActionForm) -> bool:
+    def _vote(self, reply: ModelReplied, call: ToolCall | None, action: VoteArguments, form: ActionForm) -> bool:
         state, name = self._live_run.coordination, self._member.name
         chosen = resolve_choice(action.agent_id, self._ballot_names)
-        reason = action.reason if is_visible(action.reason) else prompts.NO_REASON
+        reason = action.reason
+        if not is_visible(reason):
+            reason = prompts.NO_REASON
         same_as = action.same_as and [resolve_choice(one, self._ballot_names) for one in action.same_as]
+        constrained = reply.tools_as_text and not works_on_files(self._member, self._attempt)
+        if constrained and same_as is None:
+            same_as = find_agreeing(answers_by_name(state, self._ballot), chosen)
         vote = state.vote(name, chosen, reason, same_as)
         if isinstance(vote, Violation):
             return self._refuse(call, vote.code, prompts.refusal(vote), counts=vote.counts)
-        self._live_run.record(vote.model_copy(update={"form": form}))
+        self._live_run.record(vote.model_copy(update={"form": form, "constrained": constrained}))
         return True
 
     def _submit_tests(self, call: ToolCall, action: SubmittedTests, form: ActionForm) -> bool:
@@ -477,8 +476,9 @@ class Round:
         return True
 
     def _refuse(self, call: ToolCall | None, code: str, message: str, *, counts: bool = True) -> bool:
-        called = calls_of(self._talk.reply) if call and self._talk.reply else ()
-        ids = tuple(one.id for one in called if one.name in WORKFLOW_TOOLS)
+        ids: tuple[str, ...] = ()
+        if call and self._talk.reply:  # the same call twice is refused twice
+            ids = tuple(one.id for one in calls_of(self._talk.reply) if one.name in WORKFLOW_TOOLS)
         self._violated(code, message, ids, counts=counts)
         return False
 

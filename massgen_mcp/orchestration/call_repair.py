@@ -58,9 +58,9 @@ def _repair(call: ToolCallRecord, offered: Mapping[str, ToolSpec]) -> ToolCallRe
     arguments = _read_arguments(call.arguments, offered.get(name))
     if arguments is not None:
         name, arguments = resolve_call(name, arguments, offered)
-    text = call.arguments if arguments is None else json.dumps(arguments, ensure_ascii=False)
-    if arguments is not None and _is_plain(call.arguments, arguments):
-        text = call.arguments
+    text = call.arguments
+    if arguments is not None and not _is_plain(text, arguments):
+        text = json.dumps(arguments, ensure_ascii=False)
     return (
         call
         if (name, text) == (call.name, call.arguments)
@@ -94,14 +94,18 @@ def _read_arguments(text: str, tool: ToolSpec | None) -> JsonObject | None:
 
 def _unwrap(read: Mapping[str, object], tool: ToolSpec | None, properties: Collection[str]) -> dict[str, object] | None:
     """Return what stands in `{"arguments": {…}}`, beside the tool's name or alone; None if nothing is wrapped so."""
-    keys = set(read) - {"name", "tool", "type", "id"} if "name" not in properties else set(read)
-    wrapper = next((key for key in (*_WRAPPERS, tool.name if tool else "") if key in keys), None)
+    keys = set(read)
+    if "name" not in properties:
+        keys -= {"name", "tool", "type", "id"}
+    wrapper = next((key for key in (*_WRAPPERS, tool and tool.name) if key in keys), None)
     if wrapper is None or len(keys) != 1 or wrapper in properties:
         return None
     value = read[wrapper]
     if isinstance(value, str):
         return read_object(value)
-    return cast("dict[str, object]", value) if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        return None
+    return cast("dict[str, object]", value)
 
 
 def _properties(tool: ToolSpec | None) -> Collection[str]:

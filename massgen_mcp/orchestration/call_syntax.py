@@ -103,7 +103,9 @@ def _read_calls(text: str, at: int) -> _Read | None:
             break
         found += read[0]
         at = skip(text, read[1])
-    return (found, at) if found else None
+    if not found:
+        return None
+    return (found, at)
 
 
 def _read_one_call(text: str, at: int) -> _Read | None:
@@ -136,7 +138,9 @@ def _read_marked_calls(text: str, at: int) -> _Read | None:
             break
         found += read[0]
         at, _ = _skip_marks(text, skip(text, read[1]), marked=True)
-    return (found, at) if found else None
+    if not found:
+        return None
+    return (found, at)
 
 
 def _skip_marks(text: str, at: int, *, marked: bool = False) -> tuple[int, bool]:
@@ -165,28 +169,35 @@ def _read_named_after_marks(text: str, at: int) -> _Read | None:
 def _read_named_json(text: str, at: int) -> _Read | None:
     """`NAME{…}` without marks, which other languages write as well: only with JSON."""
     name = _CALL_NAME.match(text, at)
-    start = skip(text, name.end()) if name else at
-    if name is None or text[start : start + 1] != "{":
+    if name is None or text[(start := skip(text, name.end())) : start + 1] != "{":
         return None
     try:
         value, end = cast("tuple[object, int]", _JSON.raw_decode(text, start))
     except (ValueError, RecursionError):
         return None
-    return ([(name[1], cast("dict[str, object]", value))], end) if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        return None
+    return ([(name[1], cast("dict[str, object]", value))], end)
 
 
 def _read_named_object(text: str, at: int) -> _Read | None:
     """`NAME{…}`."""
     name = _CALL_NAME.match(text, at)
-    return None if name is None else _read_arguments_of(name[1], text, skip(text, name.end()))
+    if name is None:
+        return None
+    return _read_arguments_of(name[1], text, skip(text, name.end()))
 
 
 def _read_arguments_of(name: str, text: str, at: int) -> _Read | None:
     if text[at : at + 1] != "{":
         pairs = _read_pairs(text, at)
-        return None if pairs is None else ([(name, pairs[0])], pairs[1])
+        if pairs is None:
+            return None
+        return ([(name, pairs[0])], pairs[1])
     read = _read_gemma_object(text, at) or _read_object(text, at)
-    return None if read is None else ([(name, read[0])], read[1])
+    if read is None:
+        return None
+    return ([(name, read[0])], read[1])
 
 
 def _read_gemma_object(text: str, at: int) -> tuple[dict[str, object], int] | None:
@@ -196,7 +207,9 @@ def _read_gemma_object(text: str, at: int) -> tuple[dict[str, object], int] | No
         return None
     plain = _GEMMA_TEXT.sub(lambda found: json.dumps(found[1] or found[2] or "", ensure_ascii=False), whole[0])
     value = read_object(plain)
-    return None if value is None else (value, whole.end())
+    if value is None:
+        return None
+    return (value, whole.end())
 
 
 def _read_named_pairs(text: str, at: int) -> _Read | None:
@@ -205,14 +218,18 @@ def _read_named_pairs(text: str, at: int) -> _Read | None:
     if name is None:
         return None
     pairs = _read_pairs(text, skip(text, name.end()))
-    return None if pairs is None else ([(name[1], pairs[0])], pairs[1])
+    if pairs is None:
+        return None
+    return ([(name[1], pairs[0])], pairs[1])
 
 
 def _read_pairs(text: str, at: int) -> tuple[dict[str, object], int] | None:
     arguments: dict[str, object] = {}
     while one := _PAIR.match(text, at):
         arguments[one[1]], at = one[2], one.end()
-    return (arguments, at) if arguments else None
+    if not arguments:
+        return None
+    return (arguments, at)
 
 
 def _read_own_tag(text: str, at: int) -> _Read | None:
@@ -225,7 +242,9 @@ def _read_own_tag(text: str, at: int) -> _Read | None:
     while one := _ELEMENT.match(text, at):
         arguments[one[1]], at = one[2].strip("\n"), one.end()
     closing = f"</{opened[1]}>"
-    return ([(opened[1], arguments)], at + len(closing)) if arguments and text.startswith(closing, at) else None
+    if not (arguments and text.startswith(closing, at)):
+        return None
+    return ([(opened[1], arguments)], at + len(closing))
 
 
 def _read_yaml_call(text: str, at: int) -> _Read | None:
@@ -234,7 +253,8 @@ def _read_yaml_call(text: str, at: int) -> _Read | None:
     if named is None or len(text) - at > MAX_MENDED:
         return None
     end = text.find("\n```", at)
-    body = text[at:] if end < 0 else text[at:end]
+    end = len(text) if end < 0 else end
+    body = text[at:end]
     if _NO_YAML.search(body):
         return None
     try:
@@ -242,7 +262,7 @@ def _read_yaml_call(text: str, at: int) -> _Read | None:
     except (yaml.YAMLError, ValueError, RecursionError):
         return None
     calls = list(_calls_in(value))
-    return (calls, len(text) if end < 0 else end) if calls else None
+    return calls, end if calls else None
 
 
 def _read_closed(inner: Callable[[str, int], _Read | None], text: str, at: int, closing: str) -> _Read | None:
@@ -254,7 +274,9 @@ def _read_closed(inner: Callable[[str, int], _Read | None], text: str, at: int, 
     at = skip(text, at)
     if text[at : at + len(closing)].lower() == closing.lower():
         return calls, at + len(closing)
-    return (calls, at) if at >= len(text) else None
+    if not at >= len(text):
+        return None
+    return (calls, at)
 
 
 def _function_tag(text: str, at: int) -> _Read | None:
@@ -317,7 +339,9 @@ def _read_list(text: str, at: int) -> _Read | None:
         at = skip(text, read[1])
         if text[at : at + 1] == ",":
             at = skip(text, at + 1)
-    return (found, at + 1) if found and text[at : at + 1] == "]" else None
+    if not (found and text[at : at + 1] == "]"):
+        return None
+    return (found, at + 1)
 
 
 def _read_json_calls(text: str, at: int) -> _Read | None:
@@ -327,7 +351,9 @@ def _read_json_calls(text: str, at: int) -> _Read | None:
     if read is None:
         return None
     calls = list(_calls_in(read[0]))
-    return (calls, read[1]) if calls else None
+    if not calls:
+        return None
+    return (calls, read[1])
 
 
 def _read_object(text: str, at: int) -> tuple[dict[str, object], int] | None:
@@ -371,7 +397,9 @@ def _as_object(value: object) -> dict[str, object] | None:
     """Return arguments as an object; OpenAI's form has them as JSON text."""
     if isinstance(value, str):
         return read_object(value)
-    return cast("dict[str, object]", value) if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        return None
+    return cast("dict[str, object]", value)
 
 
 def _literal(text: str) -> object:

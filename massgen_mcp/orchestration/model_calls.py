@@ -351,10 +351,11 @@ def _in_text(request: ModelRequest) -> ModelRequest:
     system, tools = request.system, request.tools
     if request.in_text is not None:
         system, tools = request.in_text.system, request.in_text.tools
-    tools = tuple(prompts.shorten_vote_tool(tool) if tool.name == VOTE else tool for tool in tools)
+    votes = [prompts.shorten_vote_tool(tool) for tool in tools if tool.name == VOTE]
+    tools = (*(tool for tool in tools if tool.name != VOTE), *votes)
     return replace(
         request,
-        system=f"{system}\n\n{prompts.tools_as_text(tools)}" if tools else system,
+        system="\n\n".join([system, *([prompts.tools_as_text(tools)] * bool(tools))]),
         messages=tuple(_plain_turns(request.messages)),
         tools=(),
         must_call_tool=False,
@@ -371,7 +372,9 @@ def _reply_schema(tools: Sequence[ToolSpec], *, forced: bool) -> JsonObject | No
     if not ending or (len(ending) != len(tools) and not forced):
         return None
     chosen = votes or [tool for tool in ending if tool != prompts.NEW_ANSWER]
-    return chosen[0].parameters if len(chosen) == 1 else None
+    if len(chosen) != 1:
+        return None
+    return chosen[0].parameters
 
 
 def _joined_turns(messages: Iterable[Message]) -> Iterator[Message]:
@@ -383,9 +386,11 @@ def _joined_turns(messages: Iterable[Message]) -> Iterator[Message]:
             continue
         if pending is not None:
             yield pending
-        pending = None if isinstance(message, AssistantMessage) else message
+        pending = None
         if isinstance(message, AssistantMessage):
             yield message
+        else:
+            pending = message
     if pending is not None:
         yield pending
 

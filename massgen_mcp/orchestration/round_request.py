@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from massgen_mcp.backends.base import WORKFLOW_TOOLS, TextVariant, ToolSpec
+from massgen_mcp.backends.base import VOTE, TextVariant, ToolSpec
+from massgen_mcp.coordination.agreement import find_agreeing
 from massgen_mcp.coordination.guidance import Ballot
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.events.agent_work import BallotChanged, RoundStarted
@@ -50,15 +51,36 @@ def system_message(member: Member, attempt: Attempt, kind: RoundKind, *, judges:
 
 
 def text_variant(
-    member: Member, attempt: Attempt, kind: RoundKind, tools: Sequence[ToolSpec], *, judges: bool
+    member: Member, attempt: Attempt, kind: RoundKind, tools: Sequence[ToolSpec], ballot: Ballot
 ) -> TextVariant | None:
-    """Return what a model that takes no tools is asked: without file tools where there are no files to work on."""
+    """Return what a model that takes no tools is asked: without file tools where there are no files to work on. If
+    other answers say the same as its own, it chooses among these: such models judge worse than they answer.
+    """
     if works_on_files(member, attempt):
         return None
-    tools = tuple(tool for tool in tools if tool.name not in FILE_TOOLS)
+    state = attempt.live_run.coordination
+    own = next((entry.name for entry in ballot.entries if state.author(entry.label) == member.name), None)
+    texts = answers_by_name(state, ballot)
+    agreeing = find_agreeing(texts, own or "")
+    choices = tuple(entry for entry in ballot.entries if not agreeing or entry.name in (own, *agreeing))
+    held = replace(ballot, entries=choices)
+    given = [tool for tool in tools if tool.name not in (*FILE_TOOLS, VOTE)]
+    given += [prompts.vote_tool(state.votable(held)) for tool in tools if tool.name == VOTE]
     bare = replace(member, tools=(), toolbox=None, workspace=None)
-    listed = bare if all(tool.name in WORKFLOW_TOOLS for tool in tools) else replace(member, workspace=None)
-    return TextVariant(system_message(listed, attempt, kind, judges=judges), tools)
+    return TextVariant(system_message(bare, attempt, kind, judges=bool(ballot.entries)), tuple(given))
+
+
+def answers_by_name(state: Coordination, ballot: Ballot) -> dict[str, str]:
+    """Return the texts of the answers on a ballot, by their neutral names."""
+    return {entry.name: state.content(entry.label) for entry in ballot.entries}
+
+
+def find_repeated(state: Coordination, ballot: Ballot, text: str) -> str | None:
+    """Return the name of the viewer's own answer on the ballot, if the text repeats that word for word."""
+    for entry in ballot.entries:
+        if state.author(entry.label) == ballot.viewer and text.split() == state.content(entry.label).split():
+            return entry.name
+    return None
 
 
 def works_on_files(member: Member, attempt: Attempt) -> bool:

@@ -34,22 +34,29 @@ def read_value(text: str, at: int) -> tuple[object, int] | None:
     if end is None:
         return None
     value = _mend(text[at:end])
-    return None if value is None else (value, end)
+    if value is None:
+        return None
+    return (value, end)
 
 
 def read_object(text: str) -> dict[str, object] | None:
     """Return the one object that a whole text is meant as, also where it is encoded twice; None if it is none."""
+    value: object = None
     body = _AROUND.sub("", text)
     for _ in range(3):
         try:
-            value: object = _LAX.decode(body)
+            value = _LAX.decode(body)
         except (ValueError, RecursionError):
-            found = read_value(body, 0) if body[:1] == "{" else None
-            value = found[0] if found is not None and found[1] == len(body) else None
+            found = read_value(body, 0)
+            value = None
+            if found is not None and found[1] == len(body):
+                value = found[0]
         if not isinstance(value, str):
             break
         body = _AROUND.sub("", value)
-    return cast("dict[str, object]", value) if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        return None
+    return cast("dict[str, object]", value)
 
 
 def find_end(text: str, at: int) -> int | None:
@@ -96,7 +103,9 @@ def _mend(text: str) -> object | None:
         return None
     written = json.dumps(repaired, ensure_ascii=False)
     invented = '""' in written and '""' not in text and "''" not in text
-    return None if invented or _words(written) != _words(text) else cast("object", repaired)
+    if invented or _words(written) != _words(text):
+        return None
+    return cast("object", repaired)
 
 
 def _words(text: str) -> str:

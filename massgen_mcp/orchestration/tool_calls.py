@@ -96,9 +96,10 @@ async def _run(
 def _unknown_tool(member: Member, name: str, ending: Sequence[str]) -> str:
     """Return what is answered to a call of a tool that there is not: the names of all that there are."""
     names = [tool.spec.name for tool in member.offered if tool.spec.listed]
-    near = nearest(name, [*names, *ending])
-    hint = f" Did you mean {near}?" if near else ""
-    parts = [f"There is no tool named {name[:60]!r}.{hint} Your tools: {', '.join(names) or 'none'}."]
+    parts = [f"There is no tool named {name[:60]!r}."]
+    if near := nearest(name, [*names, *ending]):
+        parts.append(f"Did you mean {near}?")
+    parts.append(f"Your tools: {', '.join(names) or 'none'}.")
     if ending:
         parts.append(f"End your turn with: {', '.join(ending)}.")
     return " ".join(parts)

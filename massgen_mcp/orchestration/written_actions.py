@@ -94,7 +94,8 @@ def read_calls(
     if bare := _read_bare_arguments(body, ending, [*shown, *asked]):
         return _unless_quoted((bare,), shown, whole=True)
     attempted = attempted or _is_marked_attempt(body, names)
-    return Writing(unreadable=attempted and not _quoted_text(body[starts[0] if starts else 0 :], shown))
+    first = next(iter(starts), 0)
+    return Writing(unreadable=attempted and not _quoted_text(body[first:], shown))
 
 
 def is_only_markup(text: str) -> bool:
@@ -176,8 +177,7 @@ def _is_marked_attempt(body: str, names: Collection[str]) -> bool:
 
 def _read_bare_arguments(body: str, ending: Sequence[ToolSpec], read: Sequence[str]) -> WrittenCall | None:
     """Return the call of the one tool whose arguments the whole text is. `read`: all that the model has read."""
-    core = _MARKUP.sub("", body, count=1) if _MARKUP.match(body) else body
-    core = core.strip().removesuffix("```").rstrip()
+    core = _MARKUP.sub("", body, count=1).strip().removesuffix("```").rstrip()
     if core[:1] != "{" or core[-1:] != "}":
         return None
     arguments = read_object(core)
@@ -202,9 +202,10 @@ def _is_planted(call: WrittenCall, shown: Iterable[str]) -> bool:
     arguments = cast("dict[str, object]", json.loads(call.arguments))
     texts = [_key(text) for text in shown]
     if call.name == VOTE:
-        number = re.search(r"\d+\D*$", str(arguments.get("agent_id", "")))
-        choice = re.escape(number[0].strip() if number else _key(str(arguments.get("agent_id", ""))))
-        pattern = rf"agentid\D{{0,{_BETWEEN}}}{choice}(?!\d)" if number else rf"agentid.{{0,{_BETWEEN}}}{choice}"
+        choice = _key(str(arguments.get("agent_id", "")))
+        pattern = rf"agentid.{{0,{_BETWEEN}}}{re.escape(choice)}"
+        if number := re.search(r"\d+", choice):
+            pattern = rf"agentid\D{{0,{_BETWEEN}}}{number[0]}(?!\d)"
         return any(re.search(pattern, text) for text in texts)
     keys = [_key(key) for key in arguments]
     return bool(keys) and any(_resembles_call(text, _key(call.name), keys) for text in texts)
@@ -307,7 +308,9 @@ def read_vote(text: str, names: Collection[str], shown: Iterable[str] = ()) -> W
     if said and not own and quotes_only:
         return WrittenVote(chosen.pop(), text)
     is_vote = len(text.splitlines()) == 1 and _FOR_NOBODY.match(text) is not None
-    return "unclear" if lines or is_vote or reader.claims(text) else None
+    if not (lines or is_vote or reader.claims(text)):
+        return None
+    return "unclear"
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,7 +383,9 @@ class _Reader:
 
     def name_alone(self, text: str) -> str | None:
         """Return the name that a whole text is, marks around it left out."""
-        return None if len(text) > _LONGEST_LINE else self._names.get(_key(_EMPHASIS.sub("", text).strip(_EDGES)))
+        if len(text) > _LONGEST_LINE:
+            return None
+        return self._names.get(_key(_EMPHASIS.sub("", text).strip(_EDGES)))
 
     def claims(self, text: str) -> list[_Claim]:
         """Whom the author says to choose; quotations and what is denied are left out."""

@@ -10,6 +10,6 @@ exec /bin/sh -c "$1" sh"""
 """What is there is only known inside: the programs of an image are other ones than those of the machine."""
 
 
-def in_shell(command: str) -> list[str]:
+def build_shell_command(command: str) -> list[str]:
     """Return the words of a process that runs this command in bash, or in `/bin/sh` where there is none."""
     return ["/bin/sh", "-c", _LAUNCHER, "sh", command]

@@ -116,9 +116,7 @@ def _shape_command(arguments: JsonObject) -> JsonObject:
     command = shaped.get("command")
     if isinstance(command, list) and command and all(isinstance(word, str) for word in command):
         shaped["command"] = _command_line(cast("list[str]", command))
-    directory = next(
-        (shaped.pop(key) for key in ("cwd", "workdir", "working_directory", "dir_path") if key in shaped), None
-    )
+    directory = next((shaped.pop(key) for key in _DIRECTORIES if key in shaped), None)
     if isinstance(directory, str) and directory.strip(" ./") and isinstance(shaped.get("command"), str):
         shaped["command"] = f"cd -- {shlex.quote(directory)} || exit 1\n{shaped['command']}"
     for key in ("timeout", "timeout_ms", "timeout_millis", "timeoutMs", "yield_time_ms"):
@@ -170,6 +168,7 @@ def _shape_search(arguments: JsonObject) -> JsonObject:
     return {key: value for key, value in shaped.items() if key not in _LAYOUT}
 
 
+_DIRECTORIES = ("cwd", "workdir", "working_directory", "dir_path", "directory")
 _ENDINGS: Mapping[str, str] = {
     **{kind: f"*.{kind}" for kind in ("c", "cpp", "cs", "css", "go", "html", "java", "js", "json", "md", "php", "py")},
     **{kind: f"*.{kind}" for kind in ("rb", "rs", "sh", "sql", "toml", "ts", "tsx", "txt", "xml", "yaml", "yml")},

@@ -170,7 +170,7 @@ class CheckedTool(Generic[ArgumentsT]):
             needless = sorted(find_needless(self.kind, arguments))
             if not needless:
                 return result
-            names = ", ".join(name[:40] for name in needless[:5])
+            names = ", ".join(ascii(name[:40]) for name in needless[:5])
             return replace(result, text=f"[ignored, there is no such argument: {names}]\n{result.text}")
         except ToolRefused as refused:
             return ToolResult(str(refused), is_error=True, foreign=refused.foreign)

@@ -20,7 +20,7 @@ from anyio.abc import TaskGroup
 from pydantic import AfterValidator, Field
 
 from massgen_mcp.backends.base import RUN_COMMAND, JsonObject, ToolSpec
-from massgen_mcp.sandbox import SCRATCH, Ended, Policy, SandboxedProcess, SandboxFailed, in_shell, spawn
+from massgen_mcp.sandbox import SCRATCH, Ended, Policy, SandboxedProcess, SandboxFailed, build_shell_command, spawn
 from massgen_mcp.sandbox.levels import CONTAINERS
 from massgen_mcp.sandbox.process import MISSED_TERMINAL, Output, how_ended, take, until_it_waits
 from massgen_mcp.tools.base import (
@@ -166,7 +166,7 @@ class AgentCommands:
         seconds = min(wanted_seconds or self._rules.usual_seconds, self._rules.most_seconds)
         policy, notes = await self._policy(seconds)
         output = Output(KEPT_BYTES)
-        async with spawn(in_shell(command), policy, self._rules.level) as process:
+        async with spawn(build_shell_command(command), policy, self._rules.level) as process:
             waits, too_much = await self._take(process, output)
             ended = await process.wait()
         parts = output.text().split(mark) if mark else []
@@ -262,7 +262,7 @@ class AgentCommands:
         """The life of a command in the background."""
         ended = Ended("stopped")
         try:
-            async with spawn(in_shell(one.command), policy, self._rules.level) as process:
+            async with spawn(build_shell_command(one.command), policy, self._rules.level) as process:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(_stop_when, one.stop, process)
                     one.too_much = await take(process, one.output, one.tell)

@@ -53,7 +53,7 @@ def list_files(workspace: Workspace, wanted: ListFiles) -> str:
         if found.cut:
             lines.append(f"[cut at {MAX_LISTED} entries]")
         return "\n".join([*lines, *_left_out(found)]) or "[empty]"
-    wanted = wanted.model_copy(update={"path": workspace.relative(wanted.path)})
+    wanted = wanted.model_copy(update={"path": workspace.make_relative(wanted.path)})
     found = _walked(workspace, wanted.path, include_ignored=wanted.include_ignored)
     if wanted.glob:
         return "\n".join([*_fitting(found, wanted), *_left_out(found)]) or "[no file fits]"
@@ -82,7 +82,7 @@ def search_files(workspace: Workspace, wanted: SearchFiles) -> str:
         glob = Glob(wanted.glob) if wanted.glob else None
     except PatternRefused as refused:
         raise ToolRefused(f"{refused}; set `literal` to search for plain text") from None
-    wanted = wanted.model_copy(update={"path": workspace.relative(wanted.path)})
+    wanted = wanted.model_copy(update={"path": workspace.make_relative(wanted.path)})
     found = _walked(workspace, wanted.path, include_ignored=wanted.include_ignored)
     search = _Search(workspace, find, deadline)
     for entry in found.entries:

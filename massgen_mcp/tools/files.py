@@ -156,6 +156,9 @@ def _patch_tool(workspace: Workspace) -> CheckedTool[ApplyPatch]:
 
 
 def read_file(workspace: Workspace, wanted: ReadFile) -> str:
+    place = workspace.resolve(wanted.path)
+    if place.root.stat(place.rel).kind == "directory":
+        raise ToolRefused(f"{shown(wanted.path)} is a directory; list it with list_files")
     text = read_text(workspace, wanted.path)
     total = text.count("\n") + (not text.endswith("\n") and bool(text))
     first = wanted.offset - 1

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a row a line
 """How model families and servers behave, a row each; every reply holds the right answer, in its own way.
 
 Forms of calls are those that the tool parsers of vLLM, SGLang, llama.cpp and LM Studio know, and what leaks where a
@@ -7,7 +8,7 @@ server has no parser or the wrong one. Played by whole teams against one server,
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, pairwise
 from typing import Any
 
 from massgen_mcp.markers import materials
@@ -401,7 +402,7 @@ def _roles(asked: Asked) -> list[str]:
 
 def refuse_repeated_roles(asked: Asked) -> str | None:
     roles = [role for role in _roles(asked) if role != "system"]
-    twice = any(one == other == "user" for one, other in zip(roles, roles[1:], strict=False))
+    twice = any(one == other == "user" for one, other in pairwise(roles))
     return "After the optional system message, conversation roles must alternate user/assistant/..." if twice else None
 
 

@@ -1,4 +1,4 @@
-"""Every way in which a model or a server is known to behave completes with the right answer, within the calls it needs."""
+"""Every known behaviour of models and servers completes with the right answer, within the calls that it needs."""
 
 import json
 from collections.abc import AsyncGenerator

@@ -52,12 +52,15 @@ def repair_base_url(url: str, *, versioned: bool = False) -> str:
         return url
     path = re.sub(r"/{2,}", "/", parts.path)
     for endpoint in _ENDPOINTS:
-        path = path.rstrip("/").removesuffix(endpoint) if path.rstrip("/").endswith(endpoint) else path
+        if path.rstrip("/").endswith(endpoint):
+            path = path.rstrip("/").removesuffix(endpoint)
         if endpoint == "/messages" and parts.path.rstrip("/").endswith("/v1/messages"):
             path = path.removesuffix("/v1")  # this API's client adds it itself
     if versioned and path in ("", "/"):
         path = "/v1"
-    return url if path == parts.path else parts._replace(path=path).geturl()
+    if path == parts.path:
+        return url
+    return parts._replace(path=path).geturl()
 
 
 def same_address(one: str, other: str) -> bool:
