@@ -423,4 +423,5 @@ class Abilities:
             case "tools" | "tool_choice" | "call_parser":
                 self.takes_tools = False
             case _:
-                self.left_out = self.left_out | {part}
+                refused: frozenset[RefusedPart] = frozenset({part})
+                self.left_out |= refused

@@ -262,7 +262,9 @@ def _read_yaml_call(text: str, at: int) -> _Read | None:
     except (yaml.YAMLError, ValueError, RecursionError):
         return None
     calls = list(_calls_in(value))
-    return calls, end if calls else None
+    if not calls:
+        return None
+    return calls, end
 
 
 def _read_closed(inner: Callable[[str, int], _Read | None], text: str, at: int, closing: str) -> _Read | None:

@@ -351,7 +351,7 @@ def _in_text(request: ModelRequest) -> ModelRequest:
     system, tools = request.system, request.tools
     if request.in_text is not None:
         system, tools = request.in_text.system, request.in_text.tools
-    votes = [prompts.shorten_vote_tool(tool) for tool in tools if tool.name == VOTE]
+    votes = [prompts.shorten_vote_tool(tool, choice_only=request.must_call_tool) for tool in tools if tool.name == VOTE]
     tools = (*(tool for tool in tools if tool.name != VOTE), *votes)
     return replace(
         request,

@@ -379,23 +379,26 @@ def vote_tool(ballot: Ballot, *, run_off: bool = False) -> ToolSpec:
     )
 
 
-MAX_REASON = 200
+MAX_REASON = 80
 """Characters of the reason of a vote whose form the server enforces: small models do not end by themselves."""
 
 
-def shorten_vote_tool(vote: ToolSpec) -> ToolSpec:
-    """The `vote` tool for a model that writes its calls as text: the choice first, a short reason, nothing else."""
+def shorten_vote_tool(vote: ToolSpec, *, choice_only: bool) -> ToolSpec:
+    """The `vote` tool for a model that writes its calls as text: the choice first, and a short reason. `choice_only`:
+    it has failed to end one.
+    """
     given = cast("JsonObject", vote.parameters["properties"])
-    reason = {**cast("JsonObject", given["reason"]), "maxLength": MAX_REASON}
-    properties: JsonObject = {"agent_id": given["agent_id"], "reason": reason}
+    properties: JsonObject = {"agent_id": given["agent_id"]}
+    if not choice_only:
+        properties["reason"] = {**cast("JsonObject", given["reason"]), "maxLength": MAX_REASON}
     parameters = {**vote.parameters, "properties": properties, "required": list(properties)}
     return replace(vote, parameters=parameters)
 
 
 def is_echo(text: str) -> bool:
-    """Whether an answer begins with what we say about answers, in place of one."""
+    """Whether an answer repeats what we say about answers, in place of one."""
     begins = " ".join(text.split()).casefold()
-    return begins.startswith(_OWN_WORDS)
+    return begins.startswith(_OWN_WORDS) or "cut off at its output limit" in begins or "cut off at the output" in begins
 
 
 _OWN_WORDS = tuple(

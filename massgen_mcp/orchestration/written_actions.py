@@ -183,13 +183,13 @@ def _read_bare_arguments(body: str, ending: Sequence[ToolSpec], read: Sequence[s
     arguments = read_object(core)
     if not arguments:
         return None
-    fitting = [tool.name for tool in ending if _fits(arguments, tool)]
+    fitting = [tool.name for tool in ending if _is_call_of(arguments, tool)]
     if len(fitting) != 1 or any(_DOCUMENT.search(text) for text in read if fitting[0] == NEW_ANSWER):
         return None
     return WrittenCall(fitting[0], json.dumps(arguments, ensure_ascii=False, default=str), "json")
 
 
-def _fits(arguments: Mapping[str, object], tool: ToolSpec) -> bool:
+def _is_call_of(arguments: Mapping[str, object], tool: ToolSpec) -> bool:
     """Whether these are arguments of this tool, and enough of them."""
     properties = cast("JsonObject", tool.parameters.get("properties", {}))
     required = cast("list[str]", tool.parameters.get("required", []))

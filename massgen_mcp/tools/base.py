@@ -135,12 +135,13 @@ def find_needless(kind: type[Arguments], arguments: JsonObject) -> frozenset[str
     all that it needs. None where one may be a known name that was written in another way.
     """
     known = kind.model_fields
-    missing = [name for name, field in known.items() if field.is_required() and name not in arguments]
-    unknown = [well_formed(name) for name in arguments if name not in known]
-    if missing:
+    if any(field.is_required() and name not in arguments for name, field in known.items()):
         return frozenset()
+    unknown = {name: value for name, value in arguments.items() if name not in known}
     return frozenset(
-        name for name in unknown if not _RESTRICTS.search(name) or arguments.get(name) in (None, False, "")
+        well_formed(name)
+        for name, value in unknown.items()
+        if not _RESTRICTS.search(name) or value in (None, False, "")
     )
 
 

@@ -15,8 +15,8 @@ from typing import Literal
 from massgen_mcp.tools.aliases import PATCH_BEGINS, PATCH_ENDS
 from massgen_mcp.tools.base import ToolRefused
 
-ChangeKind = Literal["add", "update", "delete"]
-_HEADS: dict[str, ChangeKind] = {
+PatchKind = Literal["add", "update", "delete"]
+_HEADS: dict[str, PatchKind] = {
     "*** Add File: ": "add",
     "*** Update File: ": "update",
     "*** Delete File: ": "delete",
@@ -30,7 +30,7 @@ FORM = (
 
 
 @dataclass(frozen=True, slots=True)
-class Hunk:
+class PatchHunk:
     """Lines to be found, and what takes their place. `below`: a line that stands somewhere before them."""
 
     below: str
@@ -39,17 +39,17 @@ class Hunk:
 
 
 @dataclass(frozen=True, slots=True)
-class FileChange:
+class PatchedFile:
     """`text` is that of a new file; `hunks` are those of one that is updated."""
 
-    kind: ChangeKind
+    kind: PatchKind
     path: str
     moved_to: str = ""
     text: str = ""
-    hunks: tuple[Hunk, ...] = ()
+    hunks: tuple[PatchHunk, ...] = ()
 
 
-def parse_patch(patch: str) -> tuple[FileChange, ...]:
+def parse_patch(patch: str) -> tuple[PatchedFile, ...]:
     """Return the changes of a patch. Raises `ToolRefused` where it is none."""
     lines = patch.strip("\n").split("\n")
     if lines[0].strip() != PATCH_BEGINS or lines[-1].strip() != PATCH_ENDS:
@@ -63,7 +63,7 @@ def parse_patch(patch: str) -> tuple[FileChange, ...]:
     return changes
 
 
-def _changes(lines: Sequence[str]) -> Iterator[FileChange]:
+def _changes(lines: Sequence[str]) -> Iterator[PatchedFile]:
     place = 0
     while place < len(lines):
         head = next((head for head in _HEADS if lines[place].startswith(head)), None)
@@ -76,27 +76,27 @@ def _changes(lines: Sequence[str]) -> Iterator[FileChange]:
         place = end
 
 
-def _change(kind: ChangeKind, path: str, body: Sequence[str]) -> FileChange:
+def _change(kind: PatchKind, path: str, body: Sequence[str]) -> PatchedFile:
     match kind:
         case "delete":
-            return FileChange(kind, path)
+            return PatchedFile(kind, path)
         case "add":
             if not all(line.startswith("+") for line in body):
                 raise ToolRefused(f"every line of the new file {path!a} begins with +")
-            return FileChange(kind, path, text="".join(f"{line[1:]}\n" for line in body))
+            return PatchedFile(kind, path, text="".join(f"{line[1:]}\n" for line in body))
         case "update":
             moved = ""
             if body and body[0].startswith(_MOVE):
                 moved, body = body[0].removeprefix(_MOVE).strip(), body[1:]
-            return FileChange(kind, path, moved, hunks=tuple(_hunks(path, body)))
+            return PatchedFile(kind, path, moved, hunks=tuple(_hunks(path, body)))
 
 
-def _hunks(path: str, body: Sequence[str]) -> Iterator[Hunk]:
+def _hunks(path: str, body: Sequence[str]) -> Iterator[PatchHunk]:
     below, old, new = "", list[str](), list[str]()
     for line in body:
         if line.startswith("@@"):
             if old or new:
-                yield Hunk(below, tuple(old), tuple(new))
+                yield PatchHunk(below, tuple(old), tuple(new))
             below, old, new = line.removeprefix("@@").strip(), [], []
         elif line[:1] in ("-", "+", " ") or not line:
             if line[:1] != "+":
@@ -106,10 +106,10 @@ def _hunks(path: str, body: Sequence[str]) -> Iterator[Hunk]:
         elif line != _END_OF_FILE:
             raise ToolRefused(f"a line of the change of {path!a} begins with none of blank, - and +: {line[:80]!a}")
     if old or new:
-        yield Hunk(below, tuple(old), tuple(new))
+        yield PatchHunk(below, tuple(old), tuple(new))
 
 
-def apply_hunks(text: str, change: FileChange) -> str:
+def apply_hunks(text: str, change: PatchedFile) -> str:
     """Return the text with every hunk applied, in order. Raises `ToolRefused` where one fits nowhere."""
     ending = "\r\n" if "\r\n" in text else "\n"
     lines = text.split(ending)

@@ -25,7 +25,7 @@ from massgen_mcp.tools.base import (
     WellFormedText,
     tool_spec,
 )
-from massgen_mcp.tools.codex_patch import FileChange, apply_hunks, parse_patch
+from massgen_mcp.tools.codex_patch import PatchedFile, apply_hunks, parse_patch
 from massgen_mcp.tools.file_search import ListFiles, SearchFiles, list_files, search_files
 from massgen_mcp.tools.file_text import MAX_FILE_BYTES, lines_of, near_lines, read_data, read_text
 from massgen_mcp.workspace.directory import ResolvedPath, Workspace
@@ -201,7 +201,7 @@ def apply_patch(workspace: Workspace, patch: str) -> str:
     return "\n".join(f"{change.kind} {change.moved_to or change.path}" for change in changes)
 
 
-def _patched(workspace: Workspace, change: FileChange) -> str | None:
+def _patched(workspace: Workspace, change: PatchedFile) -> str | None:
     """Return the text of a file after a change; None for one that is deleted."""
     match change.kind:
         case "delete":
