@@ -207,8 +207,9 @@ def storage_fault(error: BaseException) -> MassgenError | None:
             return None
 
 
-RefusedPart = Literal["tools", "tool_choice"]
-"""What a server may refuse of a request: tools at all, or that one must be called."""
+RefusedPart = Literal["tools", "tool_choice", "call_parser", "stream_options", "system_role", "alternation", "schema"]
+"""What a server may refuse of a request: tools at all, that one must be called, the calls that its own parser cannot
+read, usage in a stream, a system message, two messages of one role in a row, a schema for the reply."""
 
 
 class BackendError(Exception):

@@ -13,6 +13,11 @@ _NONCE_BYTES = 8
 _MATERIAL = re.compile(r'<(\w+)(?: name="([^"\n]*)")?( yours)? ([0-9a-f]{16})>\n(.*?)\n</\1 \4>', re.DOTALL)
 
 
+_WHOLE_IN_MARKERS = re.compile(
+    r'\A\s*<(\w+)(?: name="[^"\n]*")?(?: yours)? ([0-9a-f]{16})>\s*(.*?)(?:\s*</\1 \2>)?\s*\Z', re.DOTALL
+)
+
+
 class Material(NamedTuple):
     """What stands between a pair of markers. `name` is "" where the opening one has none; `yours`: it says so."""
 
@@ -45,6 +50,13 @@ def marked(kind: str, text: str, nonce: str, *, name: str = "", yours: bool = Fa
     named = f' name="{name}"' if name else ""
     own = " yours" if yours else ""
     return f"<{kind}{named}{own} {nonce}>\n{text}\n</{kind} {nonce}>"
+
+
+def strip_markers(text: str) -> str:
+    """Return `text` without the marker of ours that it begins with, and its closing one: small models copy them."""
+    while whole := _WHOLE_IN_MARKERS.match(text):
+        text = whole[3]
+    return text
 
 
 def materials(prompt: str) -> Iterator[Material]:

@@ -8,7 +8,7 @@ import math
 import re
 import sys
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, assert_never
 
 import anyio
 
@@ -120,6 +120,78 @@ REFUSALS = (
         "tools",
         r"built-in tools.{0,60}function calling.{0,3}cannot be combined",
         "https://github.com/lbjlaq/Antigravity-Manager/issues/2241",
+    ),
+    Refusal(
+        "LiteLLM",
+        400,
+        "litellm.UnsupportedParamsError: ollama does not support parameters: ['tools'], for model=gemma2. To drop "
+        "these, set `litellm.drop_params=True` or for proxy: `litellm_settings: drop_params: true`",
+        "tools",
+        r"not support parameters: \[[^\]]*'tools'",
+        "https://github.com/VectifyAI/OpenKB/issues/137",
+    ),
+    Refusal(
+        "LiteLLM",
+        400,
+        "litellm.UnsupportedParamsError: groq does not support parameters: ['tool_choice'], for model=gemma2-9b-it.",
+        "tool_choice",
+        r"not support parameters: \[[^\]]*'tool_choice'",
+        "https://github.com/VectifyAI/OpenKB/issues/137",
+    ),
+    Refusal(
+        "Ollama",
+        500,
+        "error parsing tool call: raw='{\"content\":\"It is 42.\"}]', err=invalid character ']' after top-level value",
+        "call_parser",
+        r"error parsing tool call",
+        "https://github.com/ollama/ollama/issues/12884",
+    ),
+    Refusal(
+        "vLLM of 2024",
+        400,
+        "[{'type': 'extra_forbidden', 'loc': ('body', 'stream_options'), 'msg': 'Extra inputs are not permitted'}]",
+        "stream_options",
+        r"stream_options.{0,80}(?:not permitted|not allowed|not supported)|not support[^.]{0,60}stream_options"
+        r"|(?:unknown|unsupported|unrecognized|invalid|extra)[^.]{0,60}stream_options",
+        "https://github.com/modelscope/ms-agent/issues/489",
+    ),
+    Refusal(
+        "OpenAI-compatible gateways",
+        400,
+        "Unknown parameter: 'stream_options'. (request id: 1)",
+        "stream_options",
+        r"unknown parameter: 'stream_options'",
+        "https://github.com/QuantumNous/new-api/issues/418",
+    ),
+    Refusal(
+        "vLLM with Gemma 2",
+        400,
+        "System role not supported",
+        "system_role",
+        r"system (?:role|messages?|prompts?)(?: is| are)? not (?:supported|allowed)"
+        r"|not support(?:ed)? (?:the )?system (?:role|message)"
+        r"|only user and assistant roles are supported|developer instruction is not enabled",
+        "https://github.com/huggingface/chat-ui/issues/1386",
+    ),
+    Refusal(
+        "vLLM with Mistral",
+        400,
+        "After the optional system message, conversation roles must alternate user/assistant/user/assistant/...",
+        "alternation",
+        r"roles? must alternate|alternate between user and assistant|consecutive (?:user|messages)",
+        "https://github.com/vllm-project/vllm/issues/6862",
+    ),
+    Refusal(
+        "Groq",
+        400,
+        "This model does not support response format `json_schema`. See supported models at "
+        "https://console.groq.com/docs/structured-outputs#supported-models",
+        "schema",
+        r"not support (?:the )?response[ _]format"
+        r"|response_format.{0,80}(?:not supported|unsupported|unavailable|not permitted)"
+        r"|(?:unknown|unsupported|unrecognized|invalid)[^.]{0,40}response_format|invalid schema for response format"
+        r"|not support parameters: \[[^\]]*'response_format'",
+        "https://github.com/ItzCrazyKns/Vane/issues/980",
     ),
     Refusal(
         "DeepSeek",
@@ -244,7 +316,7 @@ _MEANINGS: list[tuple[Meaning, re.Pattern[str]]] = [
 
 
 def refused_part(status: int, message: str) -> RefusedPart | None:
-    """The part of a request that the server says it does not take, if that is what it says."""
+    """Return the part of a request that the server says it does not take, if that is what it says."""
     meant = _meaning(message)
     return None if meant in ("too_long", "filtered") or status not in _REFUSING else meant
 
@@ -277,6 +349,9 @@ class Abilities:
         self.takes_tools = True
         self.can_be_forced = True
         """Whether a request may say that a tool must be called."""
+        self.left_out: frozenset[RefusedPart] = frozenset()
+        """Other parts of a request that were refused."""
+        self._parser_failed = False
         self.window: int | None = None
         """Tokens of the largest request that it takes, as its server or a refusal told. None: none did."""
         self._asking = anyio.Lock(fast_acquire=True)
@@ -308,10 +383,45 @@ class Abilities:
         if error.reason == "context_too_small":
             known = self.window or sys.maxsize
             self.window = min(known, window_in_words(str(error)) or int(WITHIN * self.tokens(request)))
-        if error.refused is None or not request.tools:
-            return False
-        if error.refused == "tool_choice" and request.must_call_tool:
-            self.can_be_forced = False
-        else:
-            self.takes_tools = False
-        return True
+        part = error.refused
+        if part is None and error.reason == "bad_request" and request.reply_schema is not None:
+            part = "schema"  # it may have been the schema, in words that are not known
+        match part:
+            case None:
+                return False
+            case "tools" | "tool_choice":
+                if request.tools:
+                    self.remember(part, forced=request.must_call_tool)
+                return bool(request.tools)
+            case "call_parser":
+                repeated, self._parser_failed = self._parser_failed, True
+                if repeated and request.tools:
+                    self.takes_tools = False
+                return repeated and bool(request.tools)
+            case "stream_options" | "system_role" | "alternation" | "schema":
+                if part == "alternation" and part in request.left_out:
+                    part = "system_role"  # to old templates a system message is one too many
+                self.remember(part)
+                return part not in request.left_out
+            case _:
+                assert_never(part)
+
+    def recall(self, message: str) -> None:
+        """Learn from what a server answered before the run was resumed, if it refused a part of a request."""
+        part = refused_part(400, message)
+        match part:
+            case None | "call_parser":
+                pass
+            case _:
+                self.remember(part, forced=part == "tool_choice")
+
+    def remember(self, part: RefusedPart, *, forced: bool = False) -> None:
+        """Ask without this part from now on. `forced`: the request said that a tool must be called."""
+        match part:
+            case "tool_choice" if forced:
+                self.can_be_forced = False
+            case "tools" | "tool_choice" | "call_parser":
+                self.takes_tools = False
+            case _:
+                refused: frozenset[RefusedPart] = frozenset({part})
+                self.left_out |= refused

@@ -7,6 +7,8 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
+from massgen_mcp.errors import RefusedPart
+
 JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, JsonValue] | None"
 JsonObject: TypeAlias = dict[str, JsonValue]
 
@@ -31,6 +33,8 @@ class ToolSpec:
     description: str
     parameters: JsonObject
     shown: str = ""
+    listed: bool = True
+    """Whether models are told of it. Those that call it all the same are served."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,14 @@ Message = UserMessage | AssistantMessage | ToolResultMessage
 
 
 @dataclass(frozen=True, slots=True)
+class TextVariant:
+    """The instructions and tools of a request in which calls are written as text."""
+
+    system: str
+    tools: tuple[ToolSpec, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ModelRequest:
     """Everything one model call needs. `must_call_tool` asks for a tool call; providers may ignore it. With
     `ends_with_call` the work is done when a tool is called, not when something is said, though no call is forced.
@@ -86,9 +98,7 @@ class ModelRequest:
     max_output_tokens: int | None = None
     ends_with_call: bool = False
     reply_schema: JsonObject | None = None
-    """JSON Schema that the text of the reply must follow: how a call is forced where no tools are taken. Servers that
-    cannot hold a model to one are not told of it.
-    """
+    """JSON Schema that the text of the reply must follow: how a call is forced where no tools are taken."""
     standing_tools: tuple[ToolSpec, ...] = ()
     """All tools that the run may offer this agent beside or in place of some of `tools`, in an order that never
     changes. A server with a prompt cache is sent these: another list of tools would void it.
@@ -105,6 +115,12 @@ class ModelRequest:
     """The last message, where it is a notice of ours: the reply's event keeps it."""
     opening: str = ""
     """The nonce around the question, where it is a new one: the reply's event keeps it."""
+    in_text: "TextVariant | None" = None
+    """What is asked instead where calls are written as text. None: the same."""
+    calls_in_text: bool = False
+    """Have calls written as text, also by a model that takes tools: it has failed to call them."""
+    left_out: frozenset[RefusedPart] = frozenset()
+    """Parts that the server refused before, so that they are not sent."""
 
     @property
     def all_tools(self) -> tuple[ToolSpec, ...]:

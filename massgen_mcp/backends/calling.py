@@ -27,7 +27,7 @@ from massgen_mcp.backends.base import (
     UsagePart,
 )
 from massgen_mcp.backends.limiter import ProviderLimiter
-from massgen_mcp.backends.thoughts import thoughts_apart
+from massgen_mcp.backends.thoughts import strip_template, thoughts_apart
 from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events.agent_work import OWN_QUEUE, WaitReason
@@ -43,6 +43,8 @@ class RetryPolicy:
     first_wait: float = 0.5
     longest_wait: float = 8.0
     longest_retry_after: float = 60.0
+    longest_wish: float = 3_600.0
+    """A provider that wants a longer wait is not asked again."""
 
     def wait(self, failures: int, error: BackendError) -> float:
         """The wait after the `failures`-th failure (from 1): the provider's wish, else a random one that grows."""
@@ -55,7 +57,8 @@ class RetryPolicy:
         loop's clock.
         """
         wait = self.wait(failures, error)
-        out_of_time = anyio.current_time() + wait >= deadline
+        wanted = max(wait, error.retry_after or 0.0)  # who is asked earlier than it wants will refuse again
+        out_of_time = anyio.current_time() + wanted >= deadline or wanted > self.longest_wish
         return None if not error.retryable or failures >= self.attempts or out_of_time else wait
 
 
@@ -253,6 +256,7 @@ class ReplyParts:
         text, reasoning = "".join(self._texts), "".join(self._reasoning)
         if not reasoning:
             reasoning, text = thoughts_apart(text)
+        reasoning, text = strip_template(reasoning, text)
         return ModelReply(
             text=text,
             reasoning=reasoning,

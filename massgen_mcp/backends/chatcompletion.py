@@ -6,6 +6,7 @@ Everything that differs between such servers and matters here is decided in this
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from json import JSONDecodeError
 from typing import TYPE_CHECKING, cast
 
 from massgen_mcp.backends.base import (
@@ -25,7 +26,7 @@ from massgen_mcp.backends.base import (
     UserMessage,
 )
 from massgen_mcp.backends.ends import CHAT
-from massgen_mcp.backends.failures import of_event, stop_part
+from massgen_mcp.backends.failures import of_event, report_empty_reply, stop_part
 from massgen_mcp.backends.http import TIMEOUT, Endpoint, LazyClient, drain, events_in, http_client, posted
 from massgen_mcp.backends.prompt_cache import (
     BREAKPOINT,
@@ -50,10 +51,14 @@ from massgen_mcp.backends.wire_values import (
     clean_object,
     fields_of,
     fields_or_none,
+    is_cut_json,
     is_object,
     member,
     objects_in,
+    parse_leniently,
     parsed,
+    read_call_arguments,
+    split_content,
     text_in,
     tool_name,
 )
@@ -89,18 +94,32 @@ class OpenAIBackend(HttpBackend["AsyncOpenAI", WireReply]):
         self._path = path
         self._request_body = request_body
 
-    async def _events(self, client: "AsyncOpenAI", request: ModelRequest, _: WireReply, /) -> AsyncGenerator[object]:
-        """The JSON of each event. Raises `BackendError` for an error in place of an event."""
+    async def _events(
+        self, client: "AsyncOpenAI", request: ModelRequest, reply: WireReply, /
+    ) -> AsyncGenerator[object]:
+        """Yield the JSON of each event. Raises `BackendError` for an error in place of an event."""
         body = self._request_body(self._endpoint, request)
+        held = ""
         async with posted(client, self._path, body) as chunks, aclosing(events_in(chunks)) as events:
             async for event in events:
-                if event.data.startswith(_LAST):
+                if event.data.strip().startswith(_LAST):
+                    reply.told_end = True
                     await drain(chunks)
                     return
-                value = parsed(event.data)
-                if event.name == "error" or member(value, "error"):
+                if event.name == "error":
+                    raise of_event(parse_leniently(event.data), "an error event", self._endpoint)
+                held += event.data
+                try:
+                    value, held = parsed(held), ""
+                except JSONDecodeError as error:
+                    if not is_cut_json(held, error):
+                        raise
+                    continue  # some proxies end an event in the middle of its JSON
+                if member(value, "error"):
                     raise of_event(value, "an error event", self._endpoint)
                 yield value
+        if held:
+            parsed(held)
 
 
 def _connect(endpoint: Endpoint) -> "AsyncOpenAI":
@@ -129,8 +148,9 @@ def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
         "model": endpoint.deployment or endpoint.model,
         "messages": list(_messages(request, form)),
         "stream": True,
-        "stream_options": {"include_usage": True},
     }
+    if "stream_options" not in request.left_out:
+        body["stream_options"] = {"include_usage": True}
     if offered:
         body["tools"] = [
             {"type": "function", "function": {"name": t.name, "description": t.description, "parameters": t.parameters}}
@@ -147,7 +167,7 @@ def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
         body["prompt_cache_key"] = cache_key(endpoint, request)
     if form == "key_and_breakpoints" and not has_next_step(request):
         body["prompt_cache_options"] = {**ONLY_BREAKPOINTS}
-    if request.reply_schema is not None and endpoint.holds_to_schemas:
+    if request.reply_schema is not None and "schema" not in request.left_out:
         schema: JsonObject = {"name": "call", "schema": request.reply_schema}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
     settings: dict[str, JsonValue] = {
@@ -179,8 +199,9 @@ def _effort(endpoint: Endpoint) -> JsonObject:
 
 def _messages(request: ModelRequest, form: CacheForm | None) -> Iterator[JsonObject]:
     """All messages, with marks where the provider's cache wants them."""
-    system: JsonObject = {"role": "system", "content": request.system}
-    yield {**system, "content": text_with_mark(request.system)} if form == "marks" else system
+    if request.system:
+        system = text_with_mark(request.system) if form == "marks" else request.system
+        yield {"role": "system", "content": system}
     marked = marked_messages(request)[-MAX_MARKS + 1 :] if form == "marks" else ()
     for place, message in enumerate(map(_message, request.messages)):
         if place in marked:
@@ -267,6 +288,10 @@ class _Reply(WireReply):
 
     def finish(self) -> Iterator[Part]:
         called = [call.arguments for call in self._calls]
+        if self._finish is None and self.told_end and (self._texts or all(map(is_object, called or [""]))):
+            self._finish = "stop"  # the stream says that it is whole, and does not say why
+        if self._finish is None and self.told_end and not self._texts and not called and not self._thoughts:
+            raise report_empty_reply(self._usage, self._endpoint)
         stop = stop_part(CHAT, FINISH, self._finish, called, self._endpoint)
         if self._refused:
             stop = StopPart("refusal", provider_word="refusal")
@@ -301,13 +326,18 @@ class _Reply(WireReply):
         return (clean_object({**message, **signed}),)
 
     def _choice(self, choice: Fields) -> Iterator[Part]:
-        self._finish = choice.get("finish_reason") or self._finish
-        if (raw := choice.get("delta")) is None:
+        self._finish = _read_finish(choice) or self._finish
+        if fault := member(choice, "error"):
+            raise of_event({"error": fault}, "an error in a choice", self._endpoint)
+        if (raw := choice.get("delta") or choice.get("message")) is None:
             return
         delta = fields_of(raw, "delta")
         if reasoning := self._reasoning(delta):
             yield ReasoningPart(clean(reasoning))
-        if content := text_in(delta, "content"):
+        thought, content = split_content(delta.get("content"))
+        if thought:
+            yield ReasoningPart(clean(thought))
+        if content:
             self._texts.append(content)
             yield from self._apart.add(clean(content))
         if refusal := text_in(delta, "refusal"):
@@ -345,10 +375,18 @@ class _Reply(WireReply):
             call.extra = cast("JsonObject", extra)
         if name and not call.name:
             call.name, call.draft = name, self._drafts.begin(name)
-        if arguments := text_in(function, "arguments"):
+        if arguments := read_call_arguments(function):
             call.fragments.append(arguments)
             return call.draft.add(arguments) if call.draft else ""
         return ""
+
+
+def _read_finish(choice: Fields) -> object:
+    """Return why a choice ended; None while it goes on. Some servers say so in every chunk, in words."""
+    given = choice.get(FINISH) or choice.get("finishReason")
+    if isinstance(given, str) and given.strip().lower() in ("", "null", "none"):
+        return None
+    return given
 
 
 def _add_detail(details: list[JsonObject], piece: object) -> None:

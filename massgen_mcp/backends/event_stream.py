@@ -56,7 +56,8 @@ class EventDecoder:
 def _event(block: bytearray) -> ServerEvent | None:
     """The event that these lines make; None if there is no data in it."""
     if block.startswith(b"data: ") and b"\n" not in block:
-        return ServerEvent("", block[6:].decode())
+        whole = block[6:].decode()
+        return ServerEvent("", whole) if whole.strip() else None
     name, data = "", list[str]()
     for line in bytes(block).split(b"\n"):
         field, _, value = line.partition(b":")
@@ -64,5 +65,8 @@ def _event(block: bytearray) -> ServerEvent | None:
             data.append(value.removeprefix(b" ").decode())
         elif field == b"event":
             name = value.removeprefix(b" ").decode()
+        elif field == b"error" or line.startswith(b'{"error"'):
+            # Servers that fail in the middle of a stream may forget that it is one.
+            name, data = "error", [line.removeprefix(b"error:").strip().decode()]
     whole = "\n".join(data)
-    return ServerEvent(name, whole) if whole else None
+    return ServerEvent(name, whole) if whole.strip() else None

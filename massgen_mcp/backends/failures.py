@@ -12,7 +12,8 @@ from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Protocol, cast, runtime_checkable
+from typing import Protocol, assert_never, cast, runtime_checkable
+from urllib.parse import urlsplit
 
 import anyio
 import httpx2
@@ -22,7 +23,7 @@ from massgen_mcp.backends.base import StopPart
 from massgen_mcp.backends.ends import End, stop_of
 from massgen_mcp.backends.http import Endpoint
 from massgen_mcp.backends.wire_values import clean, member
-from massgen_mcp.errors import BackendError, DropReason
+from massgen_mcp.errors import BackendError, DropReason, RefusedPart
 
 MAX_MESSAGE = 500
 MAY_PASS = frozenset({408, 409, 425})
@@ -63,7 +64,15 @@ _BY_CODE: dict[str, _Verdict] = {
 }
 
 
+_NO_CREDIT = re.compile(
+    r"credit balance is too low|insufficient (?:credits?|balance|funds)|exceeded your current quota|payment required",
+    re.IGNORECASE,
+)
+_FOR_TODAY = re.compile(r"per[ _-]?day|\bdaily\b|\b[TR]PD\b|\blimit: 0\b|UserByModelByDay", re.IGNORECASE)
+"""What a quota is called that a wait of minutes does not restore."""
+
 _WAYS_OUT: dict[DropReason, str] = {
+    "quota_exhausted": "; add credit or wait for the quota, or take another model",
     "unreachable": "; check the network, that the server runs, and base_url",
     "rate_limited": "; try later, or lower concurrency or requests_per_minute in limits",
     "context_too_small": (
@@ -126,13 +135,15 @@ def translate(error: Exception, endpoint: Endpoint) -> BackendError:
 
 def of_event(body: object, message: str, endpoint: Endpoint) -> BackendError:
     """An error told inside a stream, by its code or type; an unknown one may pass, as most of them do."""
-    detail = _detail(body) or message
+    detail = _describe_cause(body) or message
     refused = refused_part(400, detail)
     reason, retryable = _by_code(body) or ("provider_error", True)
     if in_words := reason_in_words(detail):
         reason, retryable = in_words, False
     elif refused is not None:
-        reason, retryable = "tools_unsupported", False
+        reason, retryable = _judge_refusal(refused)
+    elif spent := _find_exhausted_quota(body, detail):
+        reason, retryable = spent
     error = failure(reason, f"{endpoint.base_url} broke off: {detail}", endpoint, retryable=retryable)
     error.refused = refused
     return error
@@ -141,6 +152,19 @@ def of_event(body: object, message: str, endpoint: Endpoint) -> BackendError:
 def cut_off(endpoint: Endpoint) -> BackendError:
     """A stream ended in order but without the model's own end."""
     message = f"{endpoint.base_url} ended the reply before the model did"
+    return failure("provider_error", message, endpoint, retryable=True)
+
+
+def report_empty_reply(usage: object, endpoint: Endpoint) -> BackendError:
+    """A stream ended in order, and there was nothing in it."""
+    tokens = member(usage, "prompt_tokens")
+    read = ""
+    if isinstance(tokens, int) and tokens:
+        read = f" after it read {tokens:,} tokens"
+    message = (
+        f"{endpoint.base_url} ended with an empty reply{read}; the prompt may be larger than the context that the "
+        "model is loaded with: start the server with a larger context, or take another model"
+    )
     return failure("provider_error", message, endpoint, retryable=True)
 
 
@@ -207,9 +231,11 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
 def _of_status(status: int, body: object, message: str, headers: Mapping[str, str], endpoint: Endpoint) -> BackendError:
     if status < 300:
         return of_event(body, message, endpoint)
-    detail = _detail(body) or message
+    detail = _describe_cause(body) or message
     refused = refused_part(status, detail)
-    reason, retryable = ("tools_unsupported", False) if refused else _by_status(status, body)
+    reason, retryable = _judge_refusal(refused) if refused else _by_status(status, body)
+    if status in _ABOUT_QUOTA and not refused and (spent := _find_exhausted_quota(body, detail)):
+        reason, retryable = spent
     if status >= 400 and reason in ("bad_request", "provider_error") and (in_words := reason_in_words(detail)):
         reason, retryable = in_words, False
     text = f"{endpoint.base_url} answered {status}: {detail}"
@@ -219,11 +245,37 @@ def _of_status(status: int, body: object, message: str, headers: Mapping[str, st
         text = (
             f"{endpoint.base_url} answered {status}; it has no model {endpoint.model!r}, or base_url is wrong: {detail}"
         )
+        if endpoint.base_url and not urlsplit(endpoint.base_url).path.strip("/"):
+            text = f"{text}; most servers have their API at {endpoint.base_url.rstrip('/')}/v1"
     translated_error = failure(reason, text, endpoint, retryable=retryable)
     seconds = retry_after(headers, datetime.now(UTC))
     translated_error.retry_after = seconds if seconds is not None else _retry_delay(body)
     translated_error.refused = refused
     return translated_error
+
+
+_ABOUT_QUOTA = frozenset({400, 402, 403, 429})
+
+
+def _judge_refusal(part: RefusedPart) -> _Verdict:
+    """Return what it means that a server refuses this part of a request, if there is no asking without it."""
+    match part:
+        case "tools" | "tool_choice":
+            return "tools_unsupported", False
+        case "call_parser":
+            return "provider_error", True
+        case "stream_options" | "system_role" | "alternation" | "schema":
+            return "bad_request", False
+        case _:
+            assert_never(part)
+
+
+def _find_exhausted_quota(body: object, detail: str) -> _Verdict | None:
+    """Return that nothing more is to be had today, where a server says so in words or by the name of a quota."""
+    said = f"{detail} {json.dumps(body, default=str)[:4000]}"
+    if _NO_CREDIT.search(said) or _FOR_TODAY.search(said):
+        return "quota_exhausted", False
+    return None
 
 
 def _by_status(status: int, body: object) -> _Verdict:
@@ -314,6 +366,22 @@ _DETAIL = (
     "description",
 )
 """Where servers put what they say, best first."""
+
+
+def _describe_cause(body: object) -> str:
+    """Return what an error's body says, with what OpenRouter quotes of the provider behind it."""
+    detail = _detail(body)
+    raw = member(_unwrapped(body), "error", "metadata", "raw") or member(_unwrapped(body), "metadata", "raw")
+    quoted = raw
+    if isinstance(raw, str):
+        try:
+            quoted = json.loads(raw)
+        except (ValueError, RecursionError):
+            quoted = raw
+    behind = _detail(quoted)
+    if not behind or behind in detail:
+        return detail
+    return f"{detail}: {behind}"
 
 
 def _detail(body: object, depth: int = 0) -> str:

@@ -3,6 +3,7 @@
 Must not know any provider's wire format, nor import an SDK: importing one takes a second or more.
 """
 
+import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ import httpx2
 from massgen_mcp.backends.base import JsonObject, JsonValue
 from massgen_mcp.backends.event_stream import MAX_EVENT_BYTES, EventDecoder, ServerEvent
 from massgen_mcp.backends.metering import heard_by
-from massgen_mcp.backends.wire_values import fields_or_none, parsed
+from massgen_mcp.backends.wire_values import Fields, fields_or_none, parsed
 from massgen_mcp.certificates import trusted
 from massgen_mcp.config.providers.catalog import CostField, NativeTool
 from massgen_mcp.errors import BackendError
@@ -60,8 +61,6 @@ class Endpoint:
     """Parameters of every request's address."""
     cost_field: CostField | None = None
     """Where the provider's usage says what a call cost."""
-    holds_to_schemas: bool = False
-    """Whether its server can hold a model to the schema of a reply."""
     of_xai: bool = False
     """Whether the Responses API is xAI's, which differs in its tools and in what it counts."""
     extra_body: JsonObject = field(default_factory=dict[str, JsonValue])
@@ -139,8 +138,28 @@ async def _guard(response: httpx2.Response) -> None:
             response.stream = CappedStream(_DecodedStream(response.stream, encodings[0]), MAX_REPLY_BYTES, fault)
             del response.headers["content-encoding"]
     media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if response.is_success and media_type == "application/json" and await _is_whole_reply(response):
+        return
     if response.is_success and media_type in ("text/html", "application/json"):
         raise await _no_stream(response, media_type)
+
+
+async def _is_whole_reply(response: httpx2.Response) -> bool:
+    """Whether a server ignored that the reply was to be streamed: then its one object is passed on as the one event."""
+    if not isinstance(response.stream, httpx2.AsyncByteStream):
+        return False
+    body = b"".join([piece async for piece in response.stream])
+    reply: Fields = {}
+    with suppress(ValueError, RecursionError):
+        reply = fields_or_none(parsed(body.decode()))
+    line = json.dumps(reply).encode()
+    of_chat, of_ollama = bool(reply.get("choices")), "message" in reply and "done" in reply
+    if of_chat:
+        body = b"data: " + line + b"\n\ndata: [DONE]\n\n"
+    elif of_ollama:
+        body = line + b"\n"
+    response.stream = httpx2.ByteStream(body)
+    return of_chat or of_ollama
 
 
 async def _no_stream(response: httpx2.Response, media_type: str) -> Exception:

@@ -247,7 +247,6 @@ def _endpoint(config: AnyHttpBackend, environ: Mapping[str, str], redactor: Reda
         effort_field="reasoning" if provider.type == "openrouter" else "reasoning_effort",
         native_tools=config.asked_tools,
         cost_field=provider.cost_field,
-        holds_to_schemas=isinstance(config, LocalServerConfig),
         of_xai=provider.type == "grok",
         extra_body=config.extra_body,
         start=provider.start,

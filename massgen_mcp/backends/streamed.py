@@ -144,6 +144,8 @@ class WireReply(ABC):
 
     def __init__(self, endpoint: Endpoint, request: ModelRequest) -> None:
         self._endpoint = endpoint
+        self.told_end = False
+        """Whether the stream has said that nothing more comes."""
         self._ids = CallIds(request.messages)
         self._drafts = Drafts(request.all_tools)
 

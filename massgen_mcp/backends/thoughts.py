@@ -19,12 +19,31 @@ _CLOSED_BY = {
     "<seed:think>": "</seed:think>",  # Seed-OSS
     "<|begin_of_thought|>": "<|end_of_thought|>",  # Sky-T1, OpenThinker
     "◁think▷": "◁/think▷",  # Kimi
+    "<|START_THINKING|>": "<|END_THINKING|>",  # Cohere
+    "<|channel|>analysis<|message|>": "<|end|>",  # gpt-oss
+    "<|start|>assistant<|channel|>analysis<|message|>": "<|end|>",
 }
 """How models open their thoughts, in any case of letters, and how they close them."""
 
 _LONGEST = max(map(len, _CLOSED_BY))
 _LONE_END = re.compile(r"^[ \t]*</think>[ \t]*$", re.MULTILINE)
 """Templates of DeepSeek-R1 and QwQ put the opening tag into the prompt, so that only the closing one is written."""
+
+
+_SPOKEN = re.compile(
+    r"\A\s*(?:<\|start\|>assistant)?<\|channel\|>(?:final|commentary)(?: <\|constrain\|>\w+)?<\|message\|>"
+    r"(?P<harmony>.*?)"
+    r"(?:<\|(?:return|end)\|>)?\s*\Z"
+    r"|\A\s*<\|START_(?:RESPONSE|TEXT)\|>(?P<cohere>.*?)(?:<\|END_(?:RESPONSE|TEXT)\|>)?\s*\Z"
+    r"|\Aanalysis(?P<thought>[^<].*)assistantfinal(?P<bare>.*)\Z",
+    re.DOTALL,
+)
+"""A reply between the marks of its model's template, which servers take off where they know the model."""
+END_TOKENS = (
+    *("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<|call|>", "<|return|>", "<|endoftext|>"),
+    *("<|end_of_text|>", "<|END_OF_TURN_TOKEN|>", "</s>", "<end_of_turn>", "<\uff5cend\u2581of\u2581sentence\uff5c>"),
+)
+"""They end a reply, and some servers let them through."""
 
 
 class ThoughtsApart:
@@ -94,3 +113,16 @@ def thoughts_apart(text: str) -> tuple[str, str]:
         if "<think>" not in before.lower() and before.count("```") % 2 == 0:
             return before.strip(), reply[lone.end() :].lstrip()
     return "".join(thoughts).strip(), reply
+
+
+def strip_template(reasoning: str, text: str) -> tuple[str, str]:
+    """Return a reply's thoughts and text without what the model's own template puts around the text."""
+    while token := next(filter(text.rstrip().endswith, END_TOKENS), None):
+        text = text.rstrip().removesuffix(token).rstrip()
+    if "<|" not in text and not text.startswith("analysis"):
+        return reasoning, text
+    spoken = _SPOKEN.match(text)
+    if spoken is None:
+        return reasoning, text
+    said = next(given for name in ("harmony", "cohere", "bare") if (given := spoken[name]) is not None)
+    return reasoning or (spoken["thought"] or "").strip(), said.strip()

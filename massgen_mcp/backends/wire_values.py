@@ -157,6 +157,51 @@ def text_in(fields: Fields, name: str) -> str:
     raise _other_type(name, value, "text")
 
 
+def split_content(content: object) -> tuple[str, str]:
+    """Return the thoughts and the text of a message's content: a text, or a list of parts. Raises `TypeError` for
+    anything else.
+    """
+    if isinstance(content, str):
+        return "", content
+    if not content:
+        return "", ""
+    if not isinstance(content, list):
+        raise _other_type("content", content, "text")
+    thoughts, texts = list[str](), list[str]()
+    for part in cast("list[object]", content):
+        if isinstance(part, str):
+            texts.append(part)
+            continue
+        fields = fields_of(part, "a part of content")
+        if thinking := fields.get("thinking") or fields.get("reasoning"):
+            thoughts.append("".join(split_content(thinking)))
+        elif fields.get("type") not in ("image_url", "audio", "reference"):
+            texts.append(text_in(fields, "text"))
+    return "".join(thoughts), "".join(texts)
+
+
+def read_call_arguments(function: Fields) -> str:
+    """Return a call's arguments as JSON text; some servers send the object itself."""
+    value = function.get("arguments")
+    if isinstance(value, dict):
+        return json.dumps(value)
+    return text_in(function, "arguments")
+
+
+def is_cut_json(data: str, error: json.JSONDecodeError) -> bool:
+    """Whether a text that gave this error is the beginning of a JSON object, and only the rest is missing."""
+    ends_early = error.pos >= len(data.rstrip()) or error.msg.startswith("Unterminated string")
+    return data.lstrip().startswith("{") and ends_early
+
+
+def parse_leniently(data: str) -> object:
+    """Return what the text is as JSON, else the text itself."""
+    try:
+        return parsed(data)
+    except (ValueError, RecursionError):
+        return data
+
+
 def needed_text(fields: Fields, name: str) -> str:
     """A text that must be there. Raises `TypeError` if it is not, or no text."""
     value = fields.get(name)

@@ -37,6 +37,7 @@ from massgen_mcp.sandbox import (
     ResourceLimits,
     SandboxFailed,
     VisiblePath,
+    build_shell_command,
     spawn,
     unfit_for_code,
 )
@@ -213,7 +214,7 @@ class FileJudge:
                 policy = replace(
                     policy, bounds=replace(policy.bounds, seconds=min(policy.bounds.seconds, TEST_SECONDS))
                 )
-            async with spawn(["/bin/sh", "-c", script], policy, self._rules.level) as process:
+            async with spawn(build_shell_command(script), policy, self._rules.level) as process:
                 too_much = await take(process, output)
                 ended = await process.wait()
             lacking = await anyio.to_thread.run_sync(self._find_lacking, directory / "files")

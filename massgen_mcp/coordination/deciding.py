@@ -62,7 +62,10 @@ def _decided(state: Coordination, count: Count) -> WinnerChosen | StageOpened:
     top = count.top
     candidates = tuple(count.leader(camp) for camp in top)
     if len(top) == 1:
-        return _drawn(state, candidates, count, "consensus" if top[0].votes == len(state.live) else "plurality")
+        voters = [seat for seat in state.seats.values() if seat.vote is not None]
+        judged = not all(seat.constrained for seat in voters) or len(top[0].answers) == len(state.standing)
+        agreed = judged and top[0].votes == len(state.live)
+        return _drawn(state, candidates, count, "consensus" if agreed else "plurality")
     if state.closing:
         return _drawn(state, candidates, count, "tie_broken")
     writers = {state.author(label) for camp in top for label in camp.answers}

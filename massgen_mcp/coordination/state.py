@@ -192,6 +192,8 @@ class Seat:
     """Label of the answer its standing vote is for; a dropped agent has none."""
     same_as: tuple[str, ...] | None = None
     """What its standing vote says of sameness, as in `VoteCast`."""
+    constrained: bool = False
+    """Whether its standing vote is one, as in `VoteCast`."""
     run_off_vote: str | None = None
     tests: tuple[WrittenTest, ...] | None = None
     """Those that it wrote in a stage of tests; None: it has not submitted any."""
@@ -691,7 +693,9 @@ class Coordination:
             case VoteCast(run_off=True):
                 return self._with_seat(event.agent, replace(self.seats[event.agent], run_off_vote=event.label))
             case VoteCast():
-                seat = replace(self.seats[event.agent], vote=event.label, same_as=event.same_as)
+                seat = replace(
+                    self.seats[event.agent], vote=event.label, same_as=event.same_as, constrained=event.constrained
+                )
                 return self._with_seat(event.agent, seat)
             case StageOpened():
                 given_up = self.stragglers_given_up and event.kind != "answer"

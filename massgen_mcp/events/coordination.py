@@ -61,6 +61,9 @@ class VoteCast(Event):
     run_off: bool = False
     """It was cast in a run-off; the agent's vote before that stands beside it."""
     form: ActionForm = "tool_call"
+    constrained: bool = False
+    """The voter's model takes no tools: its server may have held it to a choice, and `same_as` is found by the words of
+    the answers. Such votes alone are no consensus, unless all answers say the same."""
 
 
 class WinnerChosen(Event):

@@ -11,6 +11,8 @@ import anyio
 
 from massgen_mcp.backends.base import WORKFLOW_TOOLS, ToolCall, ToolSpec, rest
 from massgen_mcp.backends.thoughts import thoughts_apart
+from massgen_mcp.coordination.agreement import find_agreeing
+from massgen_mcp.coordination.answer_text import is_visible
 from massgen_mcp.coordination.guidance import Ballot, Violation, Work
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events.agent_work import (
@@ -29,22 +31,27 @@ from massgen_mcp.events.agent_work import (
 )
 from massgen_mcp.events.coordination import ActionForm, WrittenTestsSubmitted
 from massgen_mcp.events.parts import CitationRecord, Claim, ShownReason, WrittenTest
-from massgen_mcp.markers import draw_nonce
+from massgen_mcp.markers import draw_nonce, strip_markers
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.answer_form import formed
 from massgen_mcp.orchestration.attempt import Attempt
+from massgen_mcp.orchestration.call_repair import resolve_choice
 from massgen_mcp.orchestration.conversation import Conversation, calls_of
 from massgen_mcp.orchestration.evidence_text import goal_text
 from massgen_mcp.orchestration.round_request import (
     ROUND_FORMS,
+    answers_by_name,
     ballot_message,
     ballot_texts,
+    find_repeated,
     own_task,
     shown_changes,
     shown_reasons,
     standing_tools,
     system_message,
     task_message,
+    text_variant,
+    works_on_files,
 )
 from massgen_mcp.orchestration.run_end import never_acted
 from massgen_mcp.orchestration.team import Member
@@ -88,6 +95,8 @@ class Round:
         form = attempt.live_run.state.agents[member.name].acted_in
         self._writes = form == "vote_line" or (form == "text" and bool(member.tools))
         """It has acted in plain text after a reminder, so it is told at once how to."""
+        self._first_text: str | None = None
+        """What a model without tools wrote first, whole or not: its answer, if nothing better comes."""
         self._talk = Conversation(member, attempt, f"{member.name}.{attempt.number}.{opened.round}", opened)
         self._judges = bool(opened.ballot)
         """It has been told how to judge answers."""
@@ -140,11 +149,24 @@ class Round:
         await self._member.ready()
         while not (self._overtaken or (self._talk.reply and await self._act(self._talk.reply))):
             self._talk.reply = None
+            if self._is_out_of_tries and await self._submit_first_text():
+                break
             self._check_bounds()
             await self._catch_up()
             await self._member.ready()
             await self._step()
         await rest(self._member.backend)
+
+    @property
+    def _is_out_of_tries(self) -> bool:
+        return self._violations > self._run_spec.limits.enforcement_retries
+
+    async def _submit_first_text(self) -> bool:
+        """Submit what a model without tools wrote first, as nothing better came. True if it stands."""
+        if self._first_text is None or self._ballot.entries:
+            return False
+        text, self._first_text = self._first_text, None
+        return await self._submit(None, text, (), "text")
 
     @property
     def _overtaken(self) -> bool:
@@ -159,7 +181,7 @@ class Round:
 
     def _check_bounds(self) -> None:
         limits = self._run_spec.limits
-        if self._violations > limits.enforcement_retries:
+        if self._is_out_of_tries:
             raise never_acted(self._violations, self._violation)
         if self._talk.steps >= limits.steps_per_round:
             raise BackendError(
@@ -174,16 +196,26 @@ class Round:
         failure: BackendError | None = None
         might_answer = self._live_run.coordination.may_answer(self._member.name)
         system = system_message(self._member, self._attempt, own_task(self._member, self._opened.kind))
-        tools = (*(tool.spec for tool in self._member.offered), *self._workflow_tools())
+        listed = [tool.spec for tool in self._member.offered if tool.spec.listed]
+        tools = (*listed, *self._workflow_tools())
         votes_or_answers = self._opened.kind == "answer_or_vote"
         standing = standing_tools(self._member, self._attempt) if votes_or_answers else ()
+        in_text = text_variant(self._member, self._attempt, self._opened.kind, tools, self._ballot)
+        # The last try is made in another way: who failed to call tools may write what it means.
+        calls_in_text = self._violations == self._run_spec.limits.enforcement_retries > 1
         async with anyio.create_task_group() as tasks:
             if not might_answer:
                 tasks.start_soon(self._when_outdated, tasks.cancel_scope)
             try:
                 # A model may think aloud first; it is forced when it had to be told that its turn is not over.
                 await self._talk.ask(
-                    system, tools, "coordinate", must_call_tool=self._violations > 0, standing=standing
+                    system,
+                    tools,
+                    "coordinate",
+                    must_call_tool=self._violations > 0,
+                    standing=standing,
+                    in_text=in_text,
+                    calls_in_text=calls_in_text,
                 )
             except BackendError as error:
                 failure = error
@@ -298,24 +330,31 @@ class Round:
         workflow = [call for call in calls_of(reply) if call.name in WORKFLOW_TOOLS]
         ordinary = tuple(call for call in calls_of(reply) if call.name not in WORKFLOW_TOOLS)
         only_plan = self._run_spec.policy.coordination.planning_instruction is not None
-        await self._talk.use_tools(ordinary, only_plan=only_plan)
+        ending = [tool.name for tool in self._workflow_tools()]
+        await self._talk.use_tools(ordinary, only_plan=only_plan, ending=ending)
         results = self._talk.results
+        same = len({(call.name, call.arguments) for call in workflow}) == 1
         if workflow and reply.stop in ("length", "refusal"):
             # What was cut off may still read like a whole answer.
             self._violated("cut_off", prompts.CUT_OFF, tuple(call.id for call in workflow))
-        elif len(workflow) == 1:
+        elif same:
             return await self._put(workflow[0], reply)
         elif workflow:
             self._violated("one_action", prompts.ONE_ACTION, tuple(call.id for call in workflow))
         elif not results:
             return await self._act_in_text(reply)
         elif not self._forgive():
-            self._violated("invalid_call", results[0].result)
+            # Wrong names alone drop no agent: its steps are bounded, and its last tries are made in text.
+            counts = self._violations < self._run_spec.limits.enforcement_retries
+            self._violated("invalid_call", results[0].result, counts=counts)
         return False
 
     async def _act_in_text(self, reply: ModelReplied) -> bool:
         """Take a reply without a call for an action, where it can only be meant as one."""
         text = reply.text.strip()
+        may_answer = self._live_run.coordination.may_answer(self._member.name)
+        if reply.tools_as_text and text and may_answer and not reply.unreadable_call:
+            self._first_text = self._first_text or text
         if reply.stop in ("length", "refusal"):
             self._violated("cut_off", prompts.CUT_OFF_TEXT)
             return False
@@ -330,16 +369,21 @@ class Round:
                 return False
             if vote is not None:
                 return self._vote(
-                    None, VoteArguments(agent_id=vote.name, reason=vote.reason or prompts.NO_REASON), "vote_line"
+                    reply, None, VoteArguments(agent_id=vote.name, reason=vote.reason or prompts.NO_REASON), "vote_line"
                 )
-        may_answer = self._live_run.coordination.may_answer(self._member.name)
-        only_answers = not self._ballot.entries and not self._member.offered
+        own = find_repeated(self._live_run.coordination, self._ballot, text)
+        if reply.tools_as_text and self._form.votes and own in self._choices:
+            return self._vote(reply, None, VoteArguments(agent_id=str(own)), "vote_line")
+        no_tools = reply.tools_as_text and not works_on_files(self._member, self._attempt)
+        only_answers = not self._ballot.entries and (no_tools or not self._member.offered)
         if text and may_answer and (self._reminded or only_answers):
             return await self._submit(None, text, reply.citations, "text")
         workflow = [tool.name for tool in self._workflow_tools()]
         own = self._member.templates.enforcement_message
         choices = self._choices if self._form.votes else []
-        self._violated("no_action", prompts.enforcement(workflow, choices, may_answer=may_answer, own=own))
+        is_empty = not (text or reply.reasoning)
+        code = ("no_action", "empty_reply")[is_empty]
+        self._violated(code, prompts.enforcement(workflow, choices, may_answer=may_answer, own=own))
         return False
 
     @property
@@ -373,7 +417,7 @@ class Round:
             case NewAnswer():
                 return await self._submit(call, action.content, reply.citations, form)
             case VoteArguments():
-                return self._vote(call, action, form)
+                return self._vote(reply, call, action, form)
             case SubmittedTests():
                 return self._submit_tests(call, action, form)
             case SubmittedOutputs():
@@ -389,12 +433,20 @@ class Round:
             case _:
                 assert_never(action)
 
-    def _vote(self, call: ToolCall | None, action: VoteArguments, form: ActionForm) -> bool:
+    def _vote(self, reply: ModelReplied, call: ToolCall | None, action: VoteArguments, form: ActionForm) -> bool:
         state, name = self._live_run.coordination, self._member.name
-        vote = state.vote(name, action.agent_id, action.reason, action.same_as)
+        chosen = resolve_choice(action.agent_id, self._ballot_names)
+        reason = action.reason
+        if not is_visible(reason):
+            reason = prompts.NO_REASON
+        same_as = action.same_as and [resolve_choice(one, self._ballot_names) for one in action.same_as]
+        constrained = reply.tools_as_text and not works_on_files(self._member, self._attempt)
+        if constrained and same_as is None:
+            same_as = find_agreeing(answers_by_name(state, self._ballot), chosen)
+        vote = state.vote(name, chosen, reason, same_as)
         if isinstance(vote, Violation):
             return self._refuse(call, vote.code, prompts.refusal(vote), counts=vote.counts)
-        self._live_run.record(vote.model_copy(update={"form": form}))
+        self._live_run.record(vote.model_copy(update={"form": form, "constrained": constrained}))
         return True
 
     def _submit_tests(self, call: ToolCall, action: SubmittedTests, form: ActionForm) -> bool:
@@ -420,6 +472,9 @@ class Round:
         """
         name = self._member.name
         _, content = thoughts_apart(answer)
+        content = strip_markers(content)
+        if prompts.is_echo(content):
+            return self._refuse(call, "echo", prompts.ECHO)
         try:
             content = formed(content, citations, self._run_spec.policy, claims)
         except ToolRefused as refused:
@@ -445,7 +500,10 @@ class Round:
         return True
 
     def _refuse(self, call: ToolCall | None, code: str, message: str, *, counts: bool = True) -> bool:
-        self._violated(code, message, (call.id,) if call else (), counts=counts)
+        ids: tuple[str, ...] = ()
+        if call and self._talk.reply:  # the same call twice is refused twice
+            ids = tuple(one.id for one in calls_of(self._talk.reply) if one.name in WORKFLOW_TOOLS)
+        self._violated(code, message, ids, counts=counts)
         return False
 
     def _violated(self, code: str, message: str, calls: tuple[str, ...] = (), *, counts: bool = True) -> None:

@@ -294,7 +294,7 @@ class Conductor:
 
 
 def measure_past(agent: str, events: Iterable[AnyEvent | UnknownEvent], abilities: Abilities) -> None:
-    """Let `abilities` know what the provider counted of the agent's calls."""
+    """Let `abilities` know what the provider counted of the agent's calls, and which parts of them it refused."""
     sent = dict[str, int]()
     for event in events:
         if outside_calls(event) or event.agent != agent:
@@ -304,7 +304,9 @@ def measure_past(agent: str, events: Iterable[AnyEvent | UnknownEvent], abilitie
                 sent[event.call_id] = estimated.input_tokens
             case ModelReplied() if event.call_id in sent:
                 abilities.measure(sent[event.call_id], event.usage)
-            case ModelCallStarted() | ModelReplied() | ModelCallRetried() | ModelCallFailed() | ModelCallAborted():
+            case ModelCallRetried():
+                abilities.recall(event.message)
+            case ModelCallStarted() | ModelReplied() | ModelCallFailed() | ModelCallAborted():
                 pass
             case ModelCallWaiting() | ModelCallAdmitted() | TextDelta() | ToolStarted() | ToolFinished():
                 pass

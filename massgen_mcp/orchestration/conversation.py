@@ -4,6 +4,7 @@ What the model has been told is a fold over events: while a run goes on the same
 rebuilds it when a lost run is resumed.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -11,6 +12,7 @@ from massgen_mcp.backends.base import (
     AssistantMessage,
     Message,
     ModelRequest,
+    TextVariant,
     ToolCall,
     ToolResultMessage,
     ToolSpec,
@@ -179,9 +181,11 @@ class Conversation:
         *,
         must_call_tool: bool = False,
         standing: tuple[ToolSpec, ...] = (),
+        in_text: TextVariant | None = None,
+        calls_in_text: bool = False,
     ) -> None:
-        """Have the model reply, with as much of the conversation as it can read. `standing`: as in `ModelRequest`.
-        Raises `BackendError`.
+        """Have the model reply, with as much of the conversation as it can read. `standing`, `in_text` and
+        `calls_in_text`: as in `ModelRequest`. Raises `BackendError`.
         """
         empty = ModelRequest(
             system,
@@ -193,6 +197,8 @@ class Conversation:
             shared_ends=self._attempt.shared_ends,
             cache_scope=self._attempt.cache_scope,
             long_waits=self._attempt.has_long_waits,
+            in_text=in_text,
+            calls_in_text=calls_in_text,
         )
         self._renew_opening()
         if not self._repeats(purpose):
@@ -329,8 +335,12 @@ class Conversation:
             missing=tuple(toolbox.missing()) if toolbox is not None else (),
         )
 
-    async def use_tools(self, calls: tuple[ToolCall, ...], *, only_plan: bool = False) -> None:
-        """Run those of the reply's ordinary tool calls that have no result yet."""
+    async def use_tools(
+        self, calls: tuple[ToolCall, ...], *, only_plan: bool = False, ending: Sequence[str] = ()
+    ) -> None:
+        """Run those of the reply's ordinary tool calls that have no result yet. `ending`: names of the tools that end
+        the turn.
+        """
         if self.reply is None:
             return
         ran = run_tools(
@@ -341,6 +351,7 @@ class Conversation:
             done=len(self.results),
             begun=frozenset(self._begun),
             only_plan=only_plan,
+            ending=ending,
         )
         async for event in ran:
             self.take_in(event)

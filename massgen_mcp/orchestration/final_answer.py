@@ -32,7 +32,7 @@ from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.model_calls import ask
 from massgen_mcp.orchestration.round_request import check_notes, shown_changes, standing_tools, system_message
 from massgen_mcp.orchestration.team import Member
-from massgen_mcp.orchestration.window import all_within, within
+from massgen_mcp.orchestration.window import abilities_of, all_within, within
 from massgen_mcp.run_state.agents import Vote
 from massgen_mcp.tools.base import Arguments, ToolRefused, WellFormedText, decoded, parse_arguments
 from massgen_mcp.tools.workflow import NewAnswer
@@ -95,6 +95,9 @@ def _may_reuse(attempt: Attempt, winner: WinnerChosen) -> bool:
     tested = winner.outcome in DECIDED_BY_RUNS or any(stage.kind in ("test", "refute") for stage in stages)
     if tested or winner.outcome == "synthesised" or attempt.live_run.coordination.rules.decide == "checks":
         return True  # the files that were tested are the final ones, and what was written from all was written for it
+    member = attempt.run_spec.member(winner.agent)
+    if not abilities_of(member).takes_tools:
+        return True  # who cannot call tools gains nothing by writing once more what it wrote with the same means
     agreed = winner.outcome == "consensus" or len(attempt.live_run.coordination.answered) == 1
     return policy.final_answer_strategy == "auto" and agreed
 

@@ -1,7 +1,7 @@
 """One model call of one agent, with everything about it in the journal."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypedDict, TypeVar, assert_never
 
@@ -9,9 +9,9 @@ import anyio
 
 from massgen_mcp.backends.abilities import Abilities
 from massgen_mcp.backends.base import (
+    VOTE,
     AssistantMessage,
     JsonObject,
-    JsonValue,
     Message,
     ModelRequest,
     Part,
@@ -40,6 +40,7 @@ from massgen_mcp.events.parts import CitationRecord, Cost, ToolCallRecord, Usage
 from massgen_mcp.money.reservations import CallEstimate
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.admission import admit, share_of
+from massgen_mcp.orchestration.call_repair import repair_calls
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.team import Member, TeamLimits
 from massgen_mcp.orchestration.window import abilities_of
@@ -113,8 +114,11 @@ class _ModelCall(CallHooks):
         self._deltas.flush()
         replied = self._replied(reply)
         if not replied.tool_calls:
-            as_text = self._asked is not None and self._asked.tools != request.tools
+            as_text = self._asked is not None and bool(request.tools) and not self._asked.tools
             replied = _with_written_calls(replied, request, as_text=as_text)
+        if replied.stop not in ("length", "refusal"):
+            calls = repair_calls(replied.tool_calls, request.tools)
+            replied = replied.model_copy(update={"tool_calls": calls})
         event = _record_bill(self._live_run, replied)
         self._abilities.measure(self._meter.input_tokens, event.usage)
         await self._live_run.settle()
@@ -254,9 +258,13 @@ def _with_written_calls(replied: ModelReplied, request: ModelRequest, *, as_text
     if replied.stop in ("length", "refusal"):
         return replied.model_copy(update={"tools_as_text": as_text})
     names = {tool.name for tool in request.tools}
+    ending = [tool for tool in request.tools if tool.name in prompts.TOOLS_OF_ROUNDS]
     if replied.purpose == "present":
-        names.add(prompts.NEW_ANSWER.name)  # some models go on as before
-    written = read_calls(replied.text, names, shown_texts(request.messages))
+        ending = [prompts.NEW_ANSWER]  # some models go on as before
+        names.add(prompts.NEW_ANSWER.name)
+    shown = shown_texts(request.messages)
+    asked = shown_texts(request.messages, of_caller=True)
+    written = read_calls(replied.text, names, shown, ending=ending, asked=asked)
     calls = tuple(
         ToolCallRecord(id=f"written_{place}", name=call.name, arguments=call.arguments, form=call.form)
         for place, call in enumerate(written.calls, start=1)
@@ -329,35 +337,77 @@ class _Deltas:
 
 def fitted(request: ModelRequest, abilities: Abilities) -> ModelRequest:
     """The same request, as far as the model takes it."""
-    if not abilities.takes_tools and request.tools:
-        return _in_text(request)
-    return request if abilities.can_be_forced else replace(request, must_call_tool=False)
+    request = replace(request, left_out=abilities.left_out)
+    if request.tools and (request.calls_in_text or not abilities.takes_tools):
+        request = _in_text(request)
+    elif not abilities.can_be_forced:
+        request = replace(request, must_call_tool=False)
+    if "alternation" in abilities.left_out:
+        request = replace(request, messages=tuple(_joined_turns(request.messages)), shared_ends=())
+    if "system_role" in abilities.left_out:
+        request = replace(request, system="", messages=_with_system_inside(request))
+    return request
 
 
 def _in_text(request: ModelRequest) -> ModelRequest:
-    system = f"{request.system}\n\n{prompts.tools_as_text(request.tools)}"
+    system, tools = request.system, request.tools
+    if request.in_text is not None:
+        system, tools = request.in_text.system, request.in_text.tools
+    votes = [prompts.shorten_vote_tool(tool, choice_only=request.must_call_tool) for tool in tools if tool.name == VOTE]
+    tools = (*(tool for tool in tools if tool.name != VOTE), *votes)
     return replace(
         request,
-        system=system,
+        system="\n\n".join([system, *([prompts.tools_as_text(tools)] * bool(tools))]),
         messages=tuple(_plain_turns(request.messages)),
         tools=(),
+        standing_tools=(),
+        shared_ends=(),
         must_call_tool=False,
-        reply_schema=_call_schema(request.tools) if request.must_call_tool else None,
+        reply_schema=_reply_schema(tools, forced=request.must_call_tool),
     )
 
 
-def _call_schema(tools: Iterable[ToolSpec]) -> JsonObject:
-    """Of one call of these tools, as `written_actions` reads it."""
-    calls: list[JsonValue] = [
-        {
-            "type": "object",
-            "properties": {"name": {"const": tool.name}, "arguments": tool.parameters},
-            "required": ["name", "arguments"],
-            "additionalProperties": False,
-        }
-        for tool in tools
-    ]
-    return {"anyOf": calls}
+def _reply_schema(tools: Sequence[ToolSpec], *, forced: bool) -> JsonObject | None:
+    """Return the schema of the choice that is asked for: the arguments of the vote, else of the one tool that ends the
+    turn. None where plain text is the answer, or where other tools may be called first and none is `forced`.
+    """
+    ending = [tool for tool in tools if tool.name in prompts.TOOLS_OF_ROUNDS]
+    votes = [tool for tool in ending if tool.name == VOTE]
+    if not ending or (len(ending) != len(tools) and not forced):
+        return None
+    chosen = votes or [tool for tool in ending if tool != prompts.NEW_ANSWER]
+    if len(chosen) != 1:
+        return None
+    return chosen[0].parameters
+
+
+def _joined_turns(messages: Iterable[Message]) -> Iterator[Message]:
+    """Return the messages with those of one side put together, as templates want it that have turns alternate."""
+    pending: UserMessage | ToolResultMessage | None = None
+    for message in messages:
+        if isinstance(message, UserMessage) and pending is not None:
+            pending = replace(pending, text=f"{pending.text}\n\n{message.text}")
+            continue
+        if pending is not None:
+            yield pending
+        pending = None
+        if isinstance(message, AssistantMessage):
+            yield message
+        else:
+            pending = message
+    if pending is not None:
+        yield pending
+
+
+def _with_system_inside(request: ModelRequest) -> tuple[Message, ...]:
+    """Return the messages with the system message at the beginning of the first one of the user."""
+    match request.messages:
+        case (UserMessage(text=first), *rest) if request.system:
+            return (UserMessage(f"{request.system}\n\n{first}"), *rest)
+        case messages if request.system:
+            return (UserMessage(request.system), *messages)
+        case messages:
+            return messages
 
 
 def _plain_turns(messages: Iterable[Message]) -> Iterator[Message]:

@@ -6,6 +6,7 @@ Must not know who the agents are: only neutral names from a ballot reach a promp
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import cast
 
@@ -153,6 +154,7 @@ UNREADABLE = (
     "What you wrote seems to be meant as a call, and cannot be read. Write it as one JSON object at the end of your "
     'reply and nothing after it: {"name": "NAME", "arguments": {...}}'
 )
+ECHO = "This repeats the instructions and is no answer to the question. Write the answer itself."
 CUT_OFF_TEXT = "Your reply was cut off at its output limit, so it was not counted. Say it again in fewer words."
 NO_REASON = "no reason was given"
 """Stands for the reason of a vote by a line of text without one."""
@@ -380,6 +382,52 @@ def vote_tool_for(choices: Iterable[str], *, run_off: bool = False) -> ToolSpec:
             "additionalProperties": False,
         },
     )
+
+
+MAX_REASON = 80
+"""Characters of the reason of a vote whose form the server enforces: small models do not end by themselves."""
+
+
+def shorten_vote_tool(vote: ToolSpec, *, choice_only: bool) -> ToolSpec:
+    """The `vote` tool for a model that writes its calls as text: the choice first, and a short reason. `choice_only`:
+    it has failed to end one.
+    """
+    given = cast("JsonObject", vote.parameters["properties"])
+    properties: JsonObject = {"agent_id": given["agent_id"]}
+    if not choice_only:
+        properties["reason"] = {**cast("JsonObject", given["reason"]), "maxLength": MAX_REASON}
+    parameters = {**vote.parameters, "properties": properties, "required": list(properties)}
+    return replace(vote, parameters=parameters)
+
+
+def is_echo(text: str) -> bool:
+    """Whether an answer repeats what we say about answers, in place of one."""
+    begins = " ".join(text.split()).casefold()
+    return begins.startswith(_OWN_WORDS) or "cut off at its output limit" in begins or "cut off at the output" in begins
+
+
+_OWN_WORDS = tuple(
+    phrase.casefold()
+    for phrase in (
+        "The whole answer.",
+        "Submit your complete answer.",
+        "Your complete answer",
+        "The best answer.",
+        "Compare the best answers, in one or two sentences",
+        "Vote for the answer that serves the caller best",
+        "You are one of several experts who",
+        "You cannot call tools here",
+        "The whole of your reply in plain text is taken as",
+        "The entire of your reply in plain text is taken as",
+        "reply with your complete answer and nothing else",
+        "End your turn by calling",
+        "To call one of the tools below",
+        "Your turn is not over. Decide now",
+        "Text between markers with the same random code",
+        "{{ response",
+    )
+)
+"""Small models repeat descriptions and instructions when they have nothing to say."""
 
 
 def refusal(violation: Violation) -> str:

@@ -1,9 +1,11 @@
 """The parts of a round's requests: the system message, the task, and the workflow tools that are valid now."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from massgen_mcp.backends.base import ToolSpec
+from massgen_mcp.backends.base import VOTE, TextVariant, ToolSpec
+from massgen_mcp.coordination.agreement import find_agreeing
 from massgen_mcp.coordination.guidance import Ballot
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.events.agent_work import BallotChanged, RoundStarted
@@ -15,6 +17,7 @@ from massgen_mcp.orchestration.evidence_text import evidence_of, goal_text, test
 from massgen_mcp.orchestration.live_run import AnswerStore, LiveRun
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.window import all_within, within
+from massgen_mcp.tools.files import FILE_TOOLS
 from massgen_mcp.views.plain_text import counted
 
 
@@ -67,6 +70,46 @@ def task_message(member: Member, attempt: Attempt, kind: RoundKind, *, judges: b
     return "\n\n".join(notes)
 
 
+def text_variant(
+    member: Member, attempt: Attempt, kind: RoundKind, tools: Sequence[ToolSpec], ballot: Ballot
+) -> TextVariant | None:
+    """Return what a model that takes no tools is asked: without file tools where there are no files to work on. If
+    other answers say the same as its own, it chooses among these: such models judge worse than they answer.
+    """
+    if works_on_files(member, attempt):
+        return None
+    state = attempt.live_run.coordination
+    own = next((entry.name for entry in ballot.entries if state.author(entry.label) == member.name), None)
+    texts = answers_by_name(state, ballot)
+    agreeing = find_agreeing(texts, own or "")
+    choices = tuple(entry for entry in ballot.entries if not agreeing or entry.name in (own, *agreeing))
+    held = replace(ballot, entries=choices)
+    given = [tool for tool in tools if tool.name not in (*FILE_TOOLS, VOTE)]
+    given += [prompts.vote_tool(state.votable(held)) for tool in tools if tool.name == VOTE]
+    bare = replace(member, tools=(), toolbox=None, workspace=None)
+    return TextVariant(system_message(bare, attempt, own_task(bare, kind)), tuple(given))
+
+
+def answers_by_name(state: Coordination, ballot: Ballot) -> dict[str, str]:
+    """Return the texts of the answers on a ballot, by their neutral names."""
+    return {entry.name: state.content(entry.label) for entry in ballot.entries}
+
+
+def find_repeated(state: Coordination, ballot: Ballot, text: str) -> str | None:
+    """Return the name of the viewer's own answer on the ballot, if the text repeats that word for word."""
+    for entry in ballot.entries:
+        if state.author(entry.label) == ballot.viewer and text.split() == state.content(entry.label).split():
+            return entry.name
+    return None
+
+
+def works_on_files(member: Member, attempt: Attempt) -> bool:
+    """Whether there are files or commands for the agent to work with, besides what it would write itself."""
+    spec = attempt.run_spec
+    others = [tool for tool in member.offered if tool.spec.name not in FILE_TOOLS]
+    return bool(spec.copies or spec.context_names or others)
+
+
 def file_notes(member: Member, attempt: Attempt) -> Iterator[str]:
     """Describe to an agent with a workspace its files, the caller's files, and work on copies of them."""
     run_spec = attempt.run_spec
@@ -97,7 +140,7 @@ def standing_tools(member: Member, attempt: Attempt) -> tuple[ToolSpec, ...]:
     if agents == 1:
         return ()
     vote = prompts.vote_tool_for(f"agent{place}" for place in range(1, agents + 1))
-    return (*(tool.spec for tool in member.offered), prompts.NEW_ANSWER, vote)
+    return (*(tool.spec for tool in member.offered if tool.spec.listed), prompts.NEW_ANSWER, vote)
 
 
 def _answer_or_vote(coordination: Coordination, ballot: Ballot) -> tuple[ToolSpec, ...]:

@@ -44,6 +44,11 @@ def never_acted(attempts: int, last: RuleViolated | None) -> BackendError:
     message = f"no accepted action in {attempts} attempts in a row"
     if last is not None and last.code == "cut_off":
         message = f"{message}; the last reply was cut off at the model's output limit; raise max_output_tokens"
+    elif last is not None and last.code == "empty_reply":
+        message = (
+            f"{message}; its replies were empty: the prompt may be larger than the context that its server gives the "
+            "model; raise that, or take another model"
+        )
     elif last is not None and last.code != "no_action":
         message = f"{message}; the last one was refused: {' '.join(last.message.split())[:MAX_CAUSE]}"
     return BackendError("no_action", message)

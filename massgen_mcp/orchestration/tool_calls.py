@@ -13,6 +13,7 @@ import anyio
 from massgen_mcp.backends.base import ToolCall
 from massgen_mcp.events.agent_work import ToolFinished, ToolStarted
 from massgen_mcp.markers import draw_nonce
+from massgen_mcp.nearest import nearest
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.tools.base import KeyedTool, RunsOnce, Tool, ToolRefused, ToolResult, decoded
@@ -36,10 +37,13 @@ async def run_tools(
     done: int = 0,
     begun: AbstractSet[str] = frozenset(),
     only_plan: bool = False,
+    ending: Sequence[str] = (),
 ) -> AsyncGenerator[ToolFinished]:
     """Run the calls of one reply in their order, except the first `done` ones; those that only read and follow each
     other run at the same time. Every call gets its result, the surplus ones a refusal. Those in `begun`, by id, were
     begun in a process that was lost, and must not be run twice. `reply_id`: of the model call that was replied to.
+
+    `ending`: names of the tools that end the turn, for a call of none that there is.
 
     With `only_plan` tools that have side effects are not run; the model is told that its call is part of its plan.
     """
@@ -52,7 +56,7 @@ async def run_tools(
         ]
         async with anyio.create_task_group() as tasks:
             for one in batch:
-                tasks.start_soon(one.run, live_run, only_plan)
+                tasks.start_soon(one.run, live_run, only_plan, ending)
         for one in batch:
             yield live_run.record(one.finished())
         place += together
@@ -82,7 +86,7 @@ class _Call:
     valid: bool = True
     seconds: float = 0.0
 
-    async def run(self, live_run: LiveRun, only_plan: bool) -> None:
+    async def run(self, live_run: LiveRun, only_plan: bool, ending: Sequence[str]) -> None:
         began = time.monotonic()
         if self.place >= MAX_CALLS_PER_REPLY:
             text = f"At most {MAX_CALLS_PER_REPLY} calls in one reply; this one did not run."
@@ -90,7 +94,7 @@ class _Call:
         elif self.begun:
             self.result = ToolResult(INTERRUPTED, is_error=True)
         else:
-            self.result, self.valid = await _run(self.member, self.call, self.key, live_run, only_plan=only_plan)
+            self.result, self.valid = await _run(self.member, self.call, self.key, live_run, only_plan, ending)
         self.seconds = time.monotonic() - began
 
     def finished(self) -> ToolFinished:
@@ -108,16 +112,14 @@ class _Call:
 
 
 async def _run(
-    member: Member, call: ToolCall, key: str, live_run: LiveRun, *, only_plan: bool
+    member: Member, call: ToolCall, key: str, live_run: LiveRun, only_plan: bool, ending: Sequence[str]
 ) -> tuple[ToolResult, bool]:
     """The result, and whether the call was a valid one. `key` tells the call from every other one of the run."""
     tool = next((tool for tool in member.offered if tool.spec.name == call.name), None)
     if tool is None and (why := member.withheld.get(call.name)):
         return ToolResult(why, is_error=True), False
     if tool is None:
-        names = ", ".join(tool.spec.name for tool in member.offered) or "none"
-        unknown = f"There is no tool named {call.name[:60]!r}. Your tools besides the workflow: {names}."
-        return ToolResult(unknown, is_error=True), False
+        return ToolResult(_unknown_tool(member, call.name, ending), is_error=True), False
     try:
         arguments = decoded(call)
     except ToolRefused as error:
@@ -132,6 +134,18 @@ async def _run(
         live_run.record(ToolStarted(agent=member.name, call_id=call.id, name=call.name, shown=shown))
         await live_run.settle()
     return await tool.run(arguments), True
+
+
+def _unknown_tool(member: Member, name: str, ending: Sequence[str]) -> str:
+    """Return what is answered to a call of a tool that there is not: the names of all that there are."""
+    names = [tool.spec.name for tool in member.offered if tool.spec.listed]
+    parts = [f"There is no tool named {name[:60]!r}."]
+    if near := nearest(name, [*names, *ending]):
+        parts.append(f"Did you mean {near}?")
+    parts.append(f"Your tools: {', '.join(names) or 'none'}.")
+    if ending:
+        parts.append(f"End your turn with: {', '.join(ending)}.")
+    return " ".join(parts)
 
 
 def _cut(text: str) -> str:

@@ -28,6 +28,7 @@ from massgen_mcp.sandbox.policy import (
 from massgen_mcp.sandbox.probe import LevelReport, SandboxChoice, Wanted, Wishes, choose, how_to_get_one, survey
 from massgen_mcp.sandbox.process import Ended, EndReason, SandboxedProcess, SandboxFailed, spawn
 from massgen_mcp.sandbox.project_tools import NO_TOOLS, OFFLINE, ProjectTools, project_tools
+from massgen_mcp.sandbox.shell import build_shell_command
 
 __all__ = [
     "INSTALLED",
@@ -52,6 +53,7 @@ __all__ = [
     "Wanted",
     "Wishes",
     "bare",
+    "build_shell_command",
     "choose",
     "how_to_get_bubblewrap",
     "how_to_get_one",

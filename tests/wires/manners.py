@@ -50,6 +50,12 @@ class Asked(NamedTuple):
         return []
 
     @property
+    def texts(self) -> dict[str, str]:
+        """The answers on that ballot, by name."""
+        found = [material for message in self.body["messages"] for material in materials(str(message["content"]))]
+        return {material.name: material.text for material in found if material.kind == "answer"}
+
+    @property
     def presents(self) -> bool:
         return any("Write the final answer" in str(message["content"]) for message in self.body["messages"][:4])
 
@@ -244,16 +250,16 @@ MANNERS = (
     Manner(
         "refuses tools, speaks prose",
         without_tools(OLLAMA, prose),
-        Calls(2 * N + 1, 2 * N + 2),
-        Calls(3 * N + 1, 3 * N + 2),
+        Calls(2 * N, 2 * N + 1),
+        Calls(2 * N, 2 * N + 1),
         Calls(1, 2),
         {"answers": "text", "votes": "vote_line"},
     ),
     Manner(
         "refuses tools, writes calls as JSON",
         without_tools(OLLAMA, written(_object)),
-        Calls(2 * N + 1, 2 * N + 2),
-        Calls(2 * N + 1, 2 * N + 2),
+        Calls(2 * N, 2 * N + 1),
+        Calls(2 * N, 2 * N + 1),
         Calls(1, 2),
         {"answers": "json", "votes": "json"},
     ),

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from massgen_mcp.config.access.acceptances import PAIRS_FILE, Pair, accepted_pairs
 from massgen_mcp.config.environment import check_address, is_set, read_key
 from massgen_mcp.config.models.http_backends import AnyHttpBackend, AzureBackendConfig
-from massgen_mcp.config.providers.addresses import is_loopback, port_in, same_address
+from massgen_mcp.config.providers.addresses import is_loopback, port_in, repair_base_url, same_address
 from massgen_mcp.config.providers.catalog import (
     BY_HOST,
     GEMINI_COMPATIBLE,
@@ -173,12 +173,15 @@ def provider_for(backend: AnyHttpBackend, environ: Mapping[str, str] = _NO_VARIA
     url = given or operators or row.base_url
     if not url:
         return row
+    versioned = row.is_local and row.wire == "chat"
+    moved = operators and repair_base_url(operators, versioned=versioned)
+    url = repair_base_url(url, versioned=versioned)
     owner, wire = owner_of(url), wire_at(row, url)
     asked = owner_of(given or row.base_url) if row.type == BY_HOST and backend.asked_tools else None
     if asked is not None:
         # Its tools are asked for in the way of whoever has them.
         wire, url = asked.wire, url.rstrip("/").removesuffix(GEMINI_COMPATIBLE) if asked.wire == "gemini" else url
-    if operators and same_address(url, operators):
+    if moved and same_address(url, moved):
         return replace(row, base_url=url, wire=wire, key_required=row.key_required and not is_loopback(url))
     if owner is None:
         return replace(row, base_url=url, wire=wire, key_variables=(), key_required=False, strong_model=None)

@@ -1,6 +1,7 @@
 """What an address says by itself, and `OLLAMA_HOST` as Ollama itself reads it (`envconfig/config.go`). Pure."""
 
 import ipaddress
+import re
 from functools import lru_cache
 from urllib.parse import urlsplit
 
@@ -34,6 +35,32 @@ def port_in(url: str) -> int | None:
         return urlsplit(url).port
     except ValueError:
         return None
+
+
+_ENDPOINTS = ("/chat/completions", "/completions", "/responses", "/messages", "/api/chat", "/api/generate", "/models")
+
+
+def repair_base_url(url: str, *, versioned: bool = False) -> str:
+    """Return the root of an API where a whole endpoint was given, or two slashes in a row. `versioned`: a server whose
+    API lies at `/v1`, which is added where no path is given. Scheme, host and port stay; what is no address, too.
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url
+    if not parts.netloc or parts.query or parts.fragment:
+        return url
+    path = re.sub(r"/{2,}", "/", parts.path)
+    for endpoint in _ENDPOINTS:
+        if path.rstrip("/").endswith(endpoint):
+            path = path.rstrip("/").removesuffix(endpoint)
+        if endpoint == "/messages" and parts.path.rstrip("/").endswith("/v1/messages"):
+            path = path.removesuffix("/v1")  # this API's client adds it itself
+    if versioned and path in ("", "/"):
+        path = "/v1"
+    if path == parts.path:
+        return url
+    return parts._replace(path=path).geturl()
 
 
 def same_address(one: str, other: str) -> bool:

@@ -25,8 +25,6 @@ from massgen_mcp.tools.mcp_servers.framing import MAX_MESSAGE_BYTES, framed, men
 MAX_PAGES = 20
 MAX_TOOLS = 100
 END_SECONDS = 2.0
-_SESSION_IS_OVER = "Session terminated"
-"""The SDK's words for a server over HTTP that knows its session no more."""
 _SDK_LOG = logging.getLogger("mcp.client")
 _SDK_LOG.addHandler(logging.NullHandler())
 _SDK_LOG.propagate = False  # what is wrong with a server is told to its agents and in the run's log, not on a terminal
@@ -52,9 +50,10 @@ class Launch:
 class Connection:
     """Open it with `connected`. `lost` is set as soon as nothing more can come."""
 
-    def __init__(self, client: Client, lost: anyio.Event) -> None:
+    def __init__(self, client: Client, lost: anyio.Event, session: "HttpSession") -> None:
         self._client = client
         self.lost = lost
+        self._session = session
         self.tools: tuple[mcp_types.Tool, ...] = ()
         self.stale = False
         """Its tools may be other ones by now."""
@@ -82,7 +81,7 @@ class Connection:
             result = await self._client.session.send_request(request, mcp_types.CallToolResult)
         except MCPError as error:
             self.stale = True
-            if error.error.code == mcp_types.CONNECTION_CLOSED or error.error.message == _SESSION_IS_OVER:
+            if error.error.code == mcp_types.CONNECTION_CLOSED or self._session.is_over:
                 self.lost.set()
             raise CallFailed(error.error.message[:2000]) from None
         except Exception as error:
@@ -109,24 +108,29 @@ async def connected(launch: Launch, on_end: Callable[[str], None]) -> AsyncGener
             connection.stale = True
 
     connection: Connection | None = None
-    client = Client(_mended_streams(launch, ended), client_info=_SDK_CLIENT, message_handler=heed, cache=None)
+    session = HttpSession()
+    client = Client(_mended_streams(launch, ended, session), client_info=_SDK_CLIENT, message_handler=heed, cache=None)
     async with client:
-        connection = Connection(client, lost)
+        connection = Connection(client, lost, session)
         yield connection
 
 
 @asynccontextmanager
-async def _mended_streams(launch: Launch, ended: Callable[[str], None]) -> AsyncGenerator[TransportStreams]:
-    async with _streams(launch, ended) as raw, mended(raw) as streams:
+async def _mended_streams(
+    launch: Launch, ended: Callable[[str], None], session: "HttpSession"
+) -> AsyncGenerator[TransportStreams]:
+    async with _streams(launch, ended, session) as raw, mended(raw) as streams:
         yield streams
 
 
 @asynccontextmanager
-async def _streams(launch: Launch, ended: Callable[[str], None]) -> AsyncGenerator[TransportStreams]:
+async def _streams(
+    launch: Launch, ended: Callable[[str], None], session: "HttpSession"
+) -> AsyncGenerator[TransportStreams]:
     server = launch.server
     match server:
         case HttpMcpServer():
-            async with over_http(server.url, launch.values, server.call_seconds) as streams:
+            async with over_http(server.url, launch.values, server.call_seconds, session) as streams:
                 yield streams
         case StdioServer():
             if launch.policy is None:
@@ -169,14 +173,30 @@ MAX_RESPONSE_BYTES = 4 * MAX_MESSAGE_BYTES
 CONNECT_SECONDS = 30.0
 
 
+class HttpSession:
+    """Whether a server still knows the session that it gave; it says no by 404, whatever stands in the body."""
+
+    def __init__(self) -> None:
+        self.is_over = False
+
+    async def watch(self, response: httpx2.Response) -> None:
+        if response.status_code == 404 and response.request.method == "POST" and _SESSION in response.request.headers:
+            self.is_over = True
+
+
+_SESSION = "mcp-session-id"
+
+
 @asynccontextmanager
-async def over_http(url: str, headers: Mapping[str, str], read_seconds: float) -> AsyncGenerator[TransportStreams]:
+async def over_http(
+    url: str, headers: Mapping[str, str], read_seconds: float, session: HttpSession
+) -> AsyncGenerator[TransportStreams]:
     """The streams that the SDK's client speaks over. Redirects are followed within the server's origin only."""
     client = httpx2.AsyncClient(
         headers={**headers, "Accept-Encoding": "identity"},
         timeout=httpx2.Timeout(CONNECT_SECONDS, read=read_seconds),
         transport=httpx2.AsyncHTTPTransport(verify=trusted()),
-        event_hooks={"response": [_guard]},
+        event_hooks={"response": [_guard, session.watch]},
         trust_env=False,
     )
     async with client, streamable_http_client(url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES) as streams:
