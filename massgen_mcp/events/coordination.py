@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from massgen_mcp.errors import DropReason
+from massgen_mcp.errors import DropReason, LimitKey
 from massgen_mcp.events.parts import (
     Camp,
     Challenge,
@@ -183,6 +183,8 @@ class AgentDropped(Event):
     message: str
     changes: Changes | None = None
     """What its copies of the caller's files held then, if that is more than its last answer. None: it is not."""
+    limit: LimitKey | None = None
+    """The limit that it met, if it met one that no other reason tells."""
 
 
 class PresentationStarted(Event):

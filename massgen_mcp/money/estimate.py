@@ -4,10 +4,12 @@ A range, because nobody knows how much agents will write; where a price is unkno
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from massgen_mcp.config.access.members import asked_by, unknown_price
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.events.parts import CHECK_WRITERS, CONFIRM, FIRST_ASKED, Usage, most_asked
+from massgen_mcp.events.parts import CHECK_WRITERS, CONFIRM, FIRST_ASKED, PriceBound, Usage, most_asked
+from massgen_mcp.money.budget import bound_note
 from massgen_mcp.money.tariff import Tariff, tariff_of
 
 CHARACTERS_PER_TOKEN = 4
@@ -33,6 +35,70 @@ TOOL_TOKENS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
+class TeamPrices:
+    """What is known of a team's prices before its run; agents by their names as PROVIDER/MODEL."""
+
+    bounded: Mapping[str, PriceBound] = field(default_factory=dict[str, PriceBound])
+    """Models whose prices are unknown, and at which their calls are counted."""
+    by_tokens: tuple[str, ...] = ()
+    """Models whose prices are unknown, and whose calls count with their tokens only."""
+    free: tuple[str, ...] = ()
+    """Models in a private network."""
+    max_tokens: int = 0
+
+    @property
+    def is_free(self) -> bool:
+        """Whether every model without a price is free."""
+        return bool(self.free) and not (self.bounded or self.by_tokens)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences that a person should know before the run."""
+        counted = [bound_note(model, bound) for model, bound in self.bounded.items()]
+        if self.by_tokens:
+            models = ", ".join(self.by_tokens)
+            counted.append(
+                f"The price of {models} is unknown: its calls are limited by `max_tokens` ({self.max_tokens:,}) and "
+                "the steps of a round, and not by `max_usd`."
+            )
+        return tuple(counted)
+
+    def __str__(self) -> str:
+        return " ".join(self.notes)
+
+
+def asks_models(config: Config) -> bool:
+    """Return whether the team has an agent that is not scripted."""
+    return any(agent.backend.type != "scripted" for agent in config.agents)
+
+
+def team_prices(config: Config, environ: Mapping[str, str]) -> TeamPrices:
+    """Look the prices up. The list is loaded if it has to be: not for an event loop."""
+    return _prices_of(config, _tariffs(config, environ), environ)
+
+
+def _tariffs(config: Config, environ: Mapping[str, str]) -> list[Tariff]:
+    tariffs = [tariff_of(agent.backend, environ, bounded=config.budget.bounds_prices) for agent in config.agents]
+    for tariff in tariffs:
+        tariff.load()
+    return tariffs
+
+
+def _prices_of(config: Config, tariffs: Sequence[Tariff], environ: Mapping[str, str]) -> TeamPrices:
+    bounded: dict[str, PriceBound] = {}
+    by_tokens: dict[str, None] = {}
+    free: dict[str, None] = {}
+    for agent, tariff in zip(config.agents, tariffs, strict=True):
+        if bounds := tariff.bounds:
+            several = len(bounds) > 1
+            bounded.update({model if several else agent.asked: bound for model, bound in bounds.items()})
+        elif tariff.cost(Usage()).usd is None and agent.backend.type != "scripted":
+            is_own = unknown_price(agent.backend, environ) is None and bool(asked_by([agent.backend]))
+            (free if is_own else by_tokens)[agent.asked] = None
+    return TeamPrices(bounded, (*by_tokens,), (*free,), config.budget.most_tokens)
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """From a brief run to a long one. `usd` None: no price is known; `unpriced` counts the agents without one."""
 
@@ -47,6 +113,8 @@ class Estimate:
     """What runs that agents start may cost besides, within `max_usd`; None: they start none."""
     usual_time: str = ""
     """What runs of this team usually took, in words; empty: too few have ended."""
+    prices: TeamPrices = field(default_factory=TeamPrices)
+    """Of which agents the price is unknown, and what that means."""
 
     def __str__(self) -> str:
         calls, seconds = self.calls, self.seconds
@@ -55,17 +123,19 @@ class Estimate:
             effort += f"; runs that agents start may add up to ${self.nested_usd:.2g}"
         if self.usual_time:
             effort += f"; usually {self.usual_time}"
+        if self.prices.notes:
+            effort += f". {self.prices}"
         if self.usd is None:
-            return f"price unknown, {effort}"
+            return f"{'free' if self.prices.is_free else 'price unknown'}, {effort}"
         agents = "one agent" if self.unpriced == 1 else f"{self.unpriced} agents"
-        unknown = f", and {agents} of unknown price" if self.unpriced else ""
+        unknown = f", and {agents} {'free' if self.prices.is_free else 'of unknown price'}" if self.unpriced else ""
         guessed = " at the prices of the models' own providers" if self.guessed else ""
         return f"${self.usd[0]:.2g} to ${self.usd[1]:.2g}{guessed}{unknown} (max_usd {self.max_usd:g}), {effort}"
 
 
 def estimate(config: Config, question: str, environ: Mapping[str, str]) -> Estimate:
     """The estimate for one run of this question. Prices are loaded and looked up: not for an event loop."""
-    tariffs = [tariff_of(agent.backend, environ) for agent in config.agents]
+    tariffs = _tariffs(config, environ)
     asked = len(question) // CHARACTERS_PER_TOKEN
     brief, long = _plan(_BRIEF, config, asked, few=True), _plan(_LONG, config, asked, few=False)
     cap, limit = config.budget.max_usd, config.timeout_settings.orchestrator_timeout_seconds
@@ -79,6 +149,7 @@ def estimate(config: Config, question: str, environ: Mapping[str, str]) -> Estim
         unpriced=len(tariffs) - len(priced),
         max_usd=cap,
         guessed=any(cost.source == "estimate" for cost in nothing),
+        prices=_prices_of(config, tariffs, environ),
         nested_usd=cap * config.nested.share_of_budget if config.nested else None,
     )
 

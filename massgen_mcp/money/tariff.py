@@ -1,31 +1,35 @@
 """What one agent's model calls cost: by its config, else as the provider reports, else by a public price list; behind
-a gateway that is an estimate.
+a gateway that is an estimate, and for a model without a known price the highest known one of similar models.
 
-A price that nobody knows is None and never 0. The price list is genai-prices, loaded when a call first needs it; where
-it was installed without bytecode that once takes 70 MB.
+A price that is unknown is None and never 0. The price list is genai-prices (`money.price_list`).
 """
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from massgen_mcp.config.access.key_hosts import provider_for
-from massgen_mcp.config.access.members import asked_by, known
-from massgen_mcp.config.access.prices import Guess, PriceAs, guess_of, price_as_of
+from massgen_mcp.config.access.members import asked_by, known, model_priced, unknown_price
+from massgen_mcp.config.access.prices import Guess, PriceAs, UnknownPrice, guess_of, price_as_of, unknown_price_of
 from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.common import Price
 from massgen_mcp.config.models.http_backends import AnyHttpBackend
 from massgen_mcp.config.providers.catalog import MESSAGES_OUTPUT
-from massgen_mcp.events.parts import Cost, PriceSource, Usage
-from massgen_mcp.threads import imported
+from massgen_mcp.events.parts import Cost, PriceBound, PriceSource, Usage
+from massgen_mcp.home import find_home
+from massgen_mcp.money import price_list
+from massgen_mcp.money.price_bounds import HighestPrice, highest_price
 
 if TYPE_CHECKING:
     from genai_prices.types import PriceCalculation
 
 _MILLION = Decimal(1_000_000)
+FREE = ":free"
+"""How a router's names of models end that it does not charge for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,11 @@ class Tariff:
     """Where it is looked up instead, because config or environment say so."""
     guess: Guess | None = None
     """How an estimate is looked up where nothing else is known."""
+    unknown: UnknownPrice | None = None
+    """How calls are bounded whose price is not known even so. None: they are free, or counted with their tokens only.
+    """
+    taken_in: Path | None = None
+    """The price list that the user may have taken in."""
     output_limit: int | None = None
     """Tokens that a reply has at most, by the config or by our own limit. None: the model decides."""
     limitable: bool = True
@@ -50,10 +59,25 @@ class Tariff:
 
     async def ready(self) -> None:
         """Load the price list if it may be needed."""
-        if self.price is None and (self.listed_at or self.price_as or self.guess):
-            await imported("genai_prices", "genai_prices.data")
-        for other in self.others:
-            await other.ready()
+        if any(one.needs_list for one in (self, *self.others)):
+            await price_list.ensure_loaded(self.taken_in)
+
+    @property
+    def needs_list(self) -> bool:
+        return self.price is None and bool(self.listed_at or self.price_as or self.guess or self.unknown)
+
+    def load(self) -> None:
+        """As `ready`; not for an event loop."""
+        if any(one.needs_list for one in (self, *self.others)):
+            price_list.load(self.taken_in)
+
+    @property
+    def bounds(self) -> dict[str, PriceBound]:
+        """Return the models that the agent asks whose prices are unknown, and how their calls are counted. The list
+        has to be loaded.
+        """
+        found = {one.model: one.cost(Usage()).bound for one in (self, *self.others)}
+        return {model: bound for model, bound in found.items() if bound is not None}
 
     def cost(self, usage: Usage, *, reported_usd: float | None = None, model: str = "") -> Cost:
         """What a call cost. `model` is the provider's name for the one that replied, or the config's."""
@@ -61,9 +85,19 @@ class Tariff:
             return other.cost(usage, reported_usd=reported_usd)
         if self.price is not None:
             return Cost(usd=float(_by_config(self.price, usage)), source="config")
-        if reported_usd is not None:
+        if reported_usd:
             return Cost(usd=reported_usd, source="provider")
-        names = dict.fromkeys(filter(None, (model, self.model)))
+        names = [*dict.fromkeys(filter(None, (model, self.model)))]
+        listed = self._listed(names, usage)
+        if reported_usd is not None and (not listed.usd or names[0].endswith(FREE)):
+            return Cost(usd=0.0, source="provider")  # any other model that has a listed price is not free
+        if listed.usd is not None or self.unknown is None:
+            return listed
+        highest = self._highest(names, self.unknown)
+        return Cost(usd=float(highest.cost(usage)), source="bound", bound=highest.bound)
+
+    def _listed(self, names: Sequence[str], usage: Usage) -> Cost:
+        """Look the price up, at the model's provider or behind a gateway."""
         if self.price_as is not None:
             named = [self.price_as.model] if self.price_as.model else names
             return _first((_look_up(_bare(name), usage, self.price_as.address) for name in named), "genai-prices")
@@ -72,6 +106,11 @@ class Tariff:
             return listed
         guess = self.guess
         return _first((_look_up_anywhere(name, usage, guess) for name in names if guess.allows(name)), "estimate")
+
+    def _highest(self, names: Sequence[str], unknown: UnknownPrice) -> HighestPrice:
+        """Return the bound of the configured model, which is also what its calls are reserved at."""
+        name = self.price_as.model if self.price_as is not None and self.price_as.model else self.model or names[0]
+        return highest_price(name, unknown.address)
 
     def worst_usd(self, input_tokens: int, output_tokens: int) -> float | None:
         """The most that a call with so many tokens can cost, wherever its input goes; None if there is no price."""
@@ -93,17 +132,32 @@ class Tariff:
         return next(filter(None, found), None)
 
 
-def tariff_of(config: BackendConfig, environ: Mapping[str, str]) -> Tariff:
-    """The tariff of an agent with this backend. A model on one's own machine has no price but the config's. Raises
-    `MassgenError` config_invalid for a `MASSGEN_PRICE_AS` that names no provider.
+def tariff_of(config: BackendConfig, environ: Mapping[str, str], *, bounded: bool = True) -> Tariff:
+    """Return the tariff of an agent with this backend. A model in a private network is free but for the config's price.
+    `bounded`: calls of unknown price are counted at the highest known price; otherwise with their tokens only.
+
+    Raises `MassgenError` config_invalid for a `MASSGEN_PRICE_AS` that names no provider.
     """
-    own, *others = [_of_model(asked, environ) for asked in asked_by([config])] or [_of_member(config)]
-    return replace(own, others=tuple(others))
+    own, *others = [_of_model(asked, environ) for asked in asked_by([config])] or [_of_member(config, environ)]
+    tariff = replace(own, others=tuple(others), taken_in=price_list.list_in(find_home(environ).path))
+    return tariff if bounded else _without_bounds(tariff)
 
 
-def _of_member(config: BackendConfig) -> Tariff:
+def _without_bounds(tariff: Tariff) -> Tariff:
+    return replace(tariff, unknown=None, others=tuple(replace(one, unknown=None) for one in tariff.others))
+
+
+def _of_member(config: BackendConfig, environ: Mapping[str, str]) -> Tariff:
     member = known(config)
-    return Tariff(config.model, config.price, member.listed_at, limitable=member.limitable)
+    unknown = unknown_price(config, environ)
+    return Tariff(
+        model_priced(config),
+        config.price,
+        member.listed_at,
+        unknown=unknown,
+        output_limit=member.most_output,
+        limitable=member.limitable,
+    )
 
 
 def _of_model(config: AnyHttpBackend, environ: Mapping[str, str]) -> Tariff:
@@ -111,12 +165,14 @@ def _of_model(config: AnyHttpBackend, environ: Mapping[str, str]) -> Tariff:
     listed_at = provider.base_url if provider.base_url.lower().startswith("https://") else None
     own = _limits_in(config.extra_body)
     usual = config.max_output_tokens or (MESSAGES_OUTPUT if provider.wire == "messages" else None)
+    price_as = price_as_of(config, provider, environ)
     return Tariff(
         config.model,
         config.price,
         listed_at,
-        price_as_of(config, provider, environ),
+        price_as,
         guess_of(config, provider),
+        unknown_price_of(config, provider, price_as),
         output_limit=max(own, default=usual),
         limitable=not own,
     )

@@ -4,7 +4,7 @@ What the model has been told is a fold over events: while a run goes on the same
 rebuilds it when a lost run is resumed.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from massgen_mcp.backends.base import (
@@ -57,8 +57,20 @@ from massgen_mcp.orchestration.window import (
 
 WARNED_STEPS = 5
 """So many replies before the last one an agent is told how many there are."""
+WARNED_FAILURES = 3
+"""After the same failing call so many times in a row an agent is told to try something else."""
 WARNED_SHARE = 0.6
 """Of the budget, when that is gone; at 0.8 no answer is begun any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedFailure:
+    """The same call that failed so many times in a row."""
+
+    name: str
+    arguments: str
+    result: str
+    times: int = 1
 
 
 class Conversation:
@@ -77,6 +89,8 @@ class Conversation:
         """Ids of the calls of the last reply that are no text."""
         self._fruitless = 0
         """`fruitless` before the last reply."""
+        self.repeated_failure: RepeatedFailure | None = None
+        """The last tool call, if it failed."""
         self._member = member
         self._live_run = attempt.live_run
         self._limits = attempt.run_spec.limits
@@ -123,6 +137,7 @@ class Conversation:
             case ToolFinished():
                 self._begun.discard(event.call_id)
                 self._add_result(event)
+                self.repeated_failure = self._failure_after(event)
                 self.results.append(event)
             case MessagesShown():
                 self._add_messages_heard(event.heard, event.nonce)
@@ -136,6 +151,17 @@ class Conversation:
                 pass  # the round says of these what its rules are
             case _:
                 assert_never(event)
+
+    def _failure_after(self, event: ToolFinished) -> RepeatedFailure | None:
+        """Return the failure that this result is, counted with those of the same call just before it."""
+        if not event.is_error or self.reply is None:
+            return None
+        calls = {call.id: call.arguments for call in self.reply.tool_calls}
+        failure = RepeatedFailure(event.name, calls.get(event.call_id, ""), event.result)
+        before = self.repeated_failure
+        if before is None or (before.name, before.arguments) != (failure.name, failure.arguments):
+            return failure
+        return replace(failure, times=before.times + 1)
 
     def tell(self, text: str, part: WindowPart = "work") -> None:
         self._transcript.add(UserMessage(text), part)
@@ -270,6 +296,10 @@ class Conversation:
         left, notes = self._limits.steps_per_round - self.steps, list[str]()
         if self.steps and left <= WARNED_STEPS:
             notes.append(prompts.LAST_STEPS.format(left=left) if left > 1 else prompts.LAST_STEP)
+        if self.repeated_failure is not None and self.repeated_failure.times >= WARNED_FAILURES:
+            notes.append(
+                prompts.SAME_FAILURE.format(name=self.repeated_failure.name, times=self.repeated_failure.times)
+            )
         if (seconds := self._live_run.seconds_left(self._member.name)) is not None:
             notes.append(prompts.LAST_SECONDS.format(seconds=f"{max(0.0, seconds):.0f}"))
         if (share := self._live_run.state.budget.share) >= WARNED_SHARE:

@@ -31,6 +31,7 @@ from massgen_mcp.orchestration.evidence_text import evidence_of
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.model_calls import ask
 from massgen_mcp.orchestration.round_request import file_notes, shown_changes
+from massgen_mcp.orchestration.run_end import MAX_SAME_FAILURES, out_of_steps, repeats_a_failure
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.window import all_within, within
 from massgen_mcp.run_state.agents import Vote
@@ -181,7 +182,9 @@ async def _write_answer(member: Member, attempt: Attempt, talk: Conversation) ->
         if talk.fruitless > limits.enforcement_retries:
             raise BackendError("no_action", f"no valid tool call in {talk.fruitless} replies in a row")
         if talk.steps >= limits.steps_per_round:
-            raise BackendError("no_action", f"no final answer in {limits.steps_per_round} steps (max_steps_per_round)")
+            raise out_of_steps("no final answer", limits)
+        if talk.repeated_failure is not None and talk.repeated_failure.times >= MAX_SAME_FAILURES:
+            raise repeats_a_failure(talk.repeated_failure)
         talk.listen()
         await talk.ask(system, tools, "present")
 

@@ -92,7 +92,7 @@ class TeamLimits:
     call_seconds: float = 300
     first_answer_wait_seconds: float = 300
     enforcement_retries: int = 3
-    steps_per_round: int = 50
+    steps_per_round: int = 500
     retry: RetryPolicy = field(default_factory=RetryPolicy)
 
 
@@ -133,7 +133,7 @@ class RunSpec:
         """The state of a run like this before its first event, which tells more about the agents, or after `past`."""
         agents = (AgentInfo(name=each.name, id=each.name, backend="", model=each.backend.model) for each in self.team)
         caps = self.budget
-        state = RunState.begin(agents, self.rules, Budget(caps.max_usd, caps.max_tokens) if caps else Budget())
+        state = RunState.begin(agents, self.rules, Budget(caps.max_usd, caps.most_tokens) if caps else Budget())
         for record in past:
             state.apply(record)
         return state

@@ -15,6 +15,7 @@ from massgen_mcp.config.access.acceptances import Pair
 from massgen_mcp.config.adjusted import rechecked, without_caller, without_scripts
 from massgen_mcp.config.diagnostics import on_one_line
 from massgen_mcp.config.environment import variables_in
+from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.common import ListedBackendConfig
 from massgen_mcp.config.models.config import Config, HttpMcpServer, StdioServer
@@ -53,6 +54,8 @@ class Reach:
     max_usd: float
     max_tokens: int
     max_seconds: float
+    uncounted: bool = False
+    """Whether calls of unknown price count for `max_tokens` alone, because the config sets that."""
 
     def demands(self) -> tuple[str, ...]:
         """Every part of it in words, one line each, as a person accepts it."""
@@ -74,9 +77,10 @@ class Reach:
 
     def amounts(self) -> tuple[str, ...]:
         """The part of the demands that money, tokens and time are."""
+        alone = ", and calls without a known price count for that alone" if self.uncounted else ""
         return (
             f"spends: up to {self.max_usd:g} US dollars",
-            f"spends: up to {self.max_tokens} tokens",
+            f"spends: up to {self.max_tokens} tokens{alone}",
             f"takes: up to {self.max_seconds:g} seconds",
         )
 
@@ -121,9 +125,15 @@ def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach
         servers=tuple(dict.fromkeys(_servers(config))),
         settings=tuple(_settings(config, environ)),
         max_usd=config.budget.max_usd,
-        max_tokens=config.budget.max_tokens,
+        max_tokens=config.budget.most_tokens,
         max_seconds=config.timeout_settings.orchestrator_timeout_seconds,
+        uncounted=not config.budget.bounds_prices and any(may_lack_price(one, environ) for one in backends),
     )
+
+
+def may_lack_price(backend: BackendConfig, environ: Mapping[str, str]) -> bool:
+    """Return whether the backend's calls may have to be paid for at a price that is unknown beforehand."""
+    return backend.price is None and members.unknown_price(backend, environ) is not None
 
 
 def _all_commands(config: Config) -> tuple[CommandsConfig, ...]:
@@ -252,7 +262,7 @@ def nested_config(
             "budget": config.budget.model_copy(
                 update={
                     "max_usd": min(config.budget.max_usd, bounds.usd),
-                    "max_tokens": min(config.budget.max_tokens, bounds.tokens),
+                    "max_tokens": min(config.budget.most_tokens, bounds.tokens),
                 }
             ),
             "timeout_settings": config.timeout_settings.model_copy(

@@ -250,6 +250,7 @@ class RunState(RunFacts):
         if event.purpose == "evaluate":
             self.phase = "evaluating"
         self.agents[event.agent].status = "streaming"
+        self.budget.spending.note_bound(event, self.agents[event.agent].info.model)
         self._lose(event)
 
     def _lose(self, event: LostTry) -> None:

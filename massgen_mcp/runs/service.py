@@ -35,7 +35,6 @@ from massgen_mcp.runs.engine import (
     AuditEntry,
     DamagedJournal,
     Engine,
-    FrozenRequest,
     RunFiles,
     RunRow,
     StateFigures,
@@ -161,7 +160,7 @@ class RunService:
     def start_note(self, request: RunRequest) -> str:
         """Whose changes the run would begin with, in words. Raises as `with_earlier_changes`."""
         ended = self.sessions.ended(request.given.session_id)
-        begins = with_earlier_changes(FrozenRequest(request.question, request.config), request, ended)
+        begins = with_earlier_changes(frozen_request(request, None, {}), request, ended)
         return start_note(begins.begins_with)
 
     @in_thread

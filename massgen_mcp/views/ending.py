@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from massgen_mcp.errors import DropReason, FailureReason
+from massgen_mcp.errors import DropReason, FailureReason, LimitKey
 from massgen_mcp.events.run import RunFailed, RunTimedOut
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.checks import check_notes, tests_notes
@@ -34,7 +34,7 @@ REMEDIES: Mapping[FailureReason | DropReason, str] = {
     "context_too_small": "Ask another model with --models, or start the server with a larger context.",
     "content_filter": "Word the question differently, or ask other models with --models.",
     "timeout": "Raise `timeout_settings` in the config.",
-    "budget": "Raise `budget: max_usd` in the config, or --max-usd.",
+    "budget": "Raise the limit that the message names: `budget: max_usd` (--max-usd) or `budget: max_tokens`.",
     "bad_reply": "Correct `base_url` if it leads elsewhere than to the model's API, or ask other models with --models.",
     "cut_off": "`massgen-mcp result` shows what it had changed.",
     "no_quorum": "Ask other models with --models; `massgen-mcp result` shows what was written.",
@@ -61,6 +61,15 @@ class RemainingFiles:
     report: Path | None = None
     """The run as a page to look at."""
     listed: bool = False
+
+
+OF_LIMITS: Mapping[LimitKey, str] = {
+    "max_usd": "Raise `budget: max_usd` in the config, or --max-usd.",
+    "max_tokens": "Raise `budget: max_tokens` in the config.",
+    "max_steps_per_round": "Raise `orchestrator: max_steps_per_round` in the config.",
+    "repeated_call": "Give the team what the failing call lacks, or ask other models with --models.",
+}
+"""The same, where it is known which limit was met."""
 
 
 def ending_lines(run: RunState, kept: RemainingFiles, width: int) -> list[Line]:
@@ -94,11 +103,24 @@ def ending_lines(run: RunState, kept: RemainingFiles, width: int) -> list[Line]:
 
 def helps(run: RunState) -> list[str]:
     """What helps against the failures, each once. That there is no answer follows from what became of the agents."""
-    reasons: list[DropReason | FailureReason] = [gone.reason for gone in run.dropped]
-    if isinstance(run.end, RunFailed) and not (reasons and run.end.reason == "no_answer"):
-        reasons.append(run.end.reason)
-    limits = [RUN_LIMIT] if isinstance(run.end, RunTimedOut) else []
-    return list(dict.fromkeys([*(REMEDIES[reason] for reason in reasons), *limits]))
+    found = [remedy(gone.reason, gone.limit) for gone in run.dropped]
+    match run.end:
+        case RunFailed(reason="budget"):
+            found.append(OF_LIMITS[run.budget.reached])
+        case RunFailed(reason="no_answer") if found:
+            pass
+        case RunFailed(reason=reason):
+            found.append(REMEDIES[reason])
+        case RunTimedOut():
+            found.append(RUN_LIMIT)
+        case _:
+            pass
+    return list(dict.fromkeys(found))
+
+
+def remedy(reason: DropReason, limit: LimitKey | None) -> str:
+    """Return what helps an agent that was dropped."""
+    return REMEDIES[reason] if limit is None else OF_LIMITS[limit]
 
 
 def _next_step(run: RunState) -> str:

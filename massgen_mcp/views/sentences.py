@@ -391,7 +391,8 @@ def _commands(commands: Sequence[str]) -> str:
 
 def _replied(event: ModelReplied) -> Sentence:
     names = [call.name for call in event.tool_calls]
-    source = "an estimate" if event.cost.source == "estimate" else f"price from {event.cost.source}"
+    sources = {"estimate": "an estimate", "bound": "an upper bound: the price is unknown"}
+    source = sources.get(event.cost.source or "", f"price from {event.cost.source}")
     price = "price unknown" if event.cost.usd is None else f"{dollars(event.cost.usd)}, {source}"
     called = f"calls {', '.join(names)}" if names else "no tool call"
     used = list(dict.fromkeys(name for name in names if name not in WORKFLOW_TOOLS))

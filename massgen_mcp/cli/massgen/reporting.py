@@ -180,7 +180,7 @@ def _warnings(run: RunState, limit: int) -> list[str]:
     warnings += [f"{agent} was dropped ({reason}): {preview(message)}" for agent, reason, message in run.degraded]
     warnings += map(preview, run.server_losses)
     warnings += map(preview, check_notes(run))
-    if run.budget_reached:  # calls of unknown price are in the line of the cost already
+    if run.budget_reached or run.budget.spending.bounds:  # unpriced calls are in the line of the cost already
         warnings += money_notes(run)
     return warnings if len(warnings) <= limit else [*warnings[: limit - 1], f"and {len(warnings) - limit + 1} more"]
 

@@ -14,6 +14,7 @@ from massgen_mcp.config import ag2_agents
 from massgen_mcp.config.access import acp_agents, agent_clis, key_hosts
 from massgen_mcp.config.access.acceptances import Pair
 from massgen_mcp.config.access.acp_agents import backend_named
+from massgen_mcp.config.access.prices import UnknownPrice, price_as_of, unknown_price_of
 from massgen_mcp.config.adapters import MEMBERS, installed, loaded, where_from
 from massgen_mcp.config.environment import is_set, read_key
 from massgen_mcp.config.installed import OF_MODELS, wrong_versions
@@ -28,6 +29,7 @@ from massgen_mcp.config.models.backends import (
 )
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.http_backends import AnyHttpBackend
+from massgen_mcp.config.providers.catalog import NEWEST, named_provider
 from massgen_mcp.config.yaml_reader import Place
 
 CONCURRENCY = 100
@@ -50,6 +52,10 @@ def _nothing(*_args: object) -> None:
 
 def _no_words(*_args: object) -> str:
     return ""
+
+
+def _highest_listed(*_args: object) -> UnknownPrice:
+    return UnknownPrice()
 
 
 def _model(model: str, asked: Mapping[str, str]) -> Mapping[str, object]:
@@ -102,6 +108,12 @@ class MemberKind(Generic[C]):
     """Address of the provider whose listed prices hold."""
     limitable: bool = True
     """Whether a limit of tokens can be sent with a request."""
+    most_output: int | None = None
+    """Tokens that a reply has at most. None: unknown."""
+    unknown_price: Callable[[C, Environ], UnknownPrice | None] = _highest_listed
+    """How its calls are counted where their price is unknown; None: with their tokens only, as by a subscription."""
+    priced_as: Callable[[C], str | None] = _nothing
+    """The model whose price is looked up, where its config names none."""
     concurrency: int = CONCURRENCY
     """Calls at once that it stands."""
 
@@ -114,17 +126,44 @@ class Installable(MemberKind[C]):
     """What a config says of it, beside `type`: a model of pydantic's. With a field `model` that name is shown."""
 
 
-SCRIPTED = MemberKind[ScriptedBackendConfig](destination=_nothing, vendor=lambda config: config.model)
+SCRIPTED = MemberKind[ScriptedBackendConfig](
+    destination=_nothing, unknown_price=_nothing, vendor=lambda config: config.model
+)
+
+
+def _http_price(config: AnyHttpBackend, environ: Environ) -> UnknownPrice | None:
+    asked = key_hosts.provider_for(config, environ)
+    return unknown_price_of(config, asked, price_as_of(config, asked, environ))
+
+
 HTTP = MemberKind[AnyHttpBackend](
     asked=lambda config: (config,),
     lack=lambda _config, _environ: "; ".join(map(str, wrong_versions(*OF_MODELS))) or None,
     vendor=lambda config: key_hosts.provider_for(config).type,
+    unknown_price=_http_price,
 )
 AG2 = MemberKind[Ag2BackendConfig](
     named=lambda _, asked: {"agent_config": {"llm_config": dict(asked)}},
     asked=lambda config: config.asked,
     lack=lambda _config, _environ: ag2_agents.lack(),
 )
+
+
+def _maker(vendor: str) -> UnknownPrice:
+    """Return the bound by the prices of a vendor that default teams take models of."""
+    return UnknownPrice(named_provider(vendor).base_url)
+
+
+def _acp_price(config: AcpBackendConfig, _environ: Environ) -> UnknownPrice | None:
+    """Return the bound of an agent whose key is paid for by tokens; None: by a subscription, or unknown to whom."""
+    vendor = acp_agents.preset_of(config).vendor
+    return _maker(vendor) if config.preset is not None and config.login == "key" and vendor in NEWEST else None
+
+
+def _claude_code_price(config: ClaudeCodeBackendConfig, environ: Environ) -> UnknownPrice | None:
+    return _maker("claude") if agent_clis.is_paid_by_key(config, environ) else None
+
+
 CLAUDE_CODE = MemberKind[ClaudeCodeBackendConfig](
     misnamed="a model of Claude Code begins with a letter or digit and has no spaces",
     key_variables=agent_clis.key_variables,
@@ -140,6 +179,9 @@ CLAUDE_CODE = MemberKind[ClaudeCodeBackendConfig](
     vendor=lambda _: "claude",
     listed_at=key_hosts.CLAUDE_URL,
     limitable=False,
+    most_output=64_000,
+    unknown_price=_claude_code_price,
+    priced_as=lambda config: NEWEST["claude"] if config.model == "default" else None,
     concurrency=CLI_CONCURRENCY,
 )
 ACP = MemberKind[AcpBackendConfig](
@@ -155,6 +197,8 @@ ACP = MemberKind[AcpBackendConfig](
     destination=acp_agents.destination,
     vendor=lambda config: acp_agents.preset_of(config).vendor,
     limitable=False,
+    unknown_price=_acp_price,
+    priced_as=lambda config: NEWEST.get(acp_agents.preset_of(config).vendor) if config.model == "default" else None,
     concurrency=CLI_CONCURRENCY,
 )
 
@@ -351,6 +395,18 @@ def concurrency(config: BackendConfig, environ: Environ) -> int:
     member, own = _member_kind(config)
     first = next(iter(member.asked(own)), None)
     return LOCAL_CONCURRENCY if first and key_hosts.serves_here(first, environ) else member.concurrency
+
+
+def unknown_price(config: BackendConfig, environ: Environ) -> UnknownPrice | None:
+    """Return how calls of unknown price are counted; None: with their tokens only."""
+    member, own = _member_kind(config)
+    return member.unknown_price(own, environ)
+
+
+def model_priced(config: BackendConfig) -> str:
+    """Return the model whose price is looked up."""
+    member, own = _member_kind(config)
+    return member.priced_as(own) or config.model
 
 
 def vendor_of(config: BackendConfig) -> str:

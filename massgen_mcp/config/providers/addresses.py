@@ -1,6 +1,7 @@
 """What an address says by itself, and `OLLAMA_HOST` as Ollama itself reads it (`envconfig/config.go`). Pure."""
 
 import ipaddress
+import re
 from functools import lru_cache
 from urllib.parse import urlsplit
 
@@ -20,6 +21,24 @@ def is_loopback(url: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+_PRIVATE_NAMES = re.compile(
+    r"[a-z][a-z0-9_-]*|(?:[a-z0-9_-]+\.)+(?:localhost|local|lan|internal|home\.arpa)", re.IGNORECASE
+)
+"""Names that no public name server has: without a dot, or below a name that is reserved for private networks."""
+
+
+@lru_cache(maxsize=1024)
+def is_private(url: str) -> bool:
+    """Return whether the address is on this machine or in a private network. Looks no name up."""
+    host = host_in(url)
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return _PRIVATE_NAMES.fullmatch(host) is not None
+    mapped = getattr(address, "ipv4_mapped", None) or address
+    return not (mapped.is_global or mapped.is_multicast or mapped.is_reserved)
 
 
 def host_in(url: str) -> str:

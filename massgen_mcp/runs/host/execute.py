@@ -140,7 +140,7 @@ async def execute_run(
         ]
         for backend in backends:
             cleanup.push_async_callback(_quietly, backend.aclose, log)
-        models = _model_access(config, backends, environ, limiters or ProviderLimiters(), cleanup)
+        models = _model_access(request, backends, environ, limiters or ProviderLimiters(), cleanup)
         choices = await chosen_sandboxes(config, environ)
         contexts = [Path(one.path) for one in config.orchestrator.context_paths]
         tools = await anyio.to_thread.run_sync(project_tools, contexts, environ) if contexts else NO_TOOLS
@@ -337,19 +337,19 @@ async def _command_access(
 
 
 def _model_access(
-    config: Config,
+    request: FrozenRequest,
     backends: Iterable[Backend],
     environ: Mapping[str, str],
     limiters: ProviderLimiters,
     cleanup: AsyncExitStack,
 ) -> tuple[ModelAccess, ...]:
     """One per agent; without a limiter for those that call nobody."""
-    models: list[ModelAccess] = []
+    config, models = request.config, list[ModelAccess]()
     for agent, backend in zip(config.agents, backends, strict=True):
         destination = destination_of(agent.backend, environ)
         limits = limits_of(config, agent.backend, environ)
         limiter = destination and cleanup.enter_context(limiters.limiter(destination, limits))
-        models.append(ModelAccess(backend, limiter, tariff_of(agent.backend, environ)))
+        models.append(ModelAccess(backend, limiter, tariff_of(agent.backend, environ, bounded=request.bounded)))
     return tuple(models)
 
 
@@ -367,7 +367,7 @@ def started_event(
         parent=request.nesting.parent if request.nesting else None,
         agents=agent_infos(config),
         max_usd=config.budget.max_usd,
-        max_tokens=config.budget.max_tokens,
+        max_tokens=config.budget.most_tokens,
         sandbox=sandbox_names(choices.values()),
         servers=servers,
     )
