@@ -29,6 +29,8 @@ FILE_NAME = "prices.json"
 """Of the list that was taken in, in the state directory."""
 MAX_BYTES = 64 << 20
 OLD_DAYS = 60
+NEWEST_LIST = "https://raw.githubusercontent.com/pydantic/genai-prices/refs/heads/main/prices/new_data/v2/data.json"
+"""Where the authors of genai-prices publish their newest list. Asked only if a person names it."""
 LEAST_MODELS = 100
 """With fewer priced models a file is no price list."""
 _lock = Lock()
@@ -153,3 +155,11 @@ def take_in(data: bytes, home: Path, changed: float | None = None) -> int:
     except OSError as error:
         raise storage_error(f"cannot keep {target}", error) from error
     return sum(len(provider.models) for provider in snapshot.providers)
+
+
+def remove_taken_in(home: Path) -> None:
+    """Return to the installed list. Raises `MassgenError` store_unavailable."""
+    try:
+        list_in(home).unlink(missing_ok=True)
+    except OSError as error:
+        raise storage_error(f"cannot remove {list_in(home)}", error) from error
