@@ -84,6 +84,7 @@ from massgen_mcp.events.coordination import (
     CheckFinished,
     FilesChecked,
     FirstAnswersClosed,
+    ModelReplaced,
     PresentationFailed,
     PresentationStarted,
     StageOpened,
@@ -739,6 +740,7 @@ class Coordination:
                 RunStarted()
                 | SetupFinished()
                 | ServerLost()
+                | ModelReplaced()
                 | TimeReturned()
                 | BudgetMark()
                 | ReservationExceeded()

@@ -187,6 +187,20 @@ class AgentDropped(Event):
     """The limit that it met, if it met one that no other reason tells."""
 
 
+class ModelReplaced(Event):
+    """An agent's own model was ended by a quota, a balance or an outage; its fallback goes on with its work."""
+
+    type: Literal["model_replaced"] = "model_replaced"
+    agent: str
+    reason: DropReason
+    message: str
+    """How the agent's own model failed."""
+    backend: str
+    """The type of the fallback's backend."""
+    model: str
+    """The model that goes on."""
+
+
 class PresentationStarted(Event):
     """The winner begins to write the final answer."""
 
@@ -245,6 +259,7 @@ CoordinationEvent = (
     | FilesChecked
     | FirstAnswersClosed
     | AgentDropped
+    | ModelReplaced
     | WinnerChosen
     | PresentationStarted
     | AnswerPresented

@@ -37,7 +37,7 @@ from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.model_calls import ask
-from massgen_mcp.orchestration.team import Member
+from massgen_mcp.orchestration.team import FALLBACK_REASONS, Member
 from massgen_mcp.orchestration.tool_calls import run_tools
 from massgen_mcp.orchestration.window import (
     FULL,
@@ -121,7 +121,8 @@ class Conversation:
                 self._note = event.text.strip()
             case ModelReplied():
                 called = native_calls(event)
-                self._transcript.add(AssistantMessage(event.text, called, event.replay))
+                own = event.by_fallback == self._member.is_fallback
+                self._transcript.add(AssistantMessage(event.text, called, event.replay if own else ()))
                 self._native = {call.id for call in called}
                 self.steps += 1
                 self._fruitless = self.fruitless
@@ -131,7 +132,7 @@ class Conversation:
             case ModelCallAborted():
                 self.steps += 1
             case ModelCallFailed():
-                self.steps += event.reason == "context_too_small"  # it was asked once more
+                self.steps += event.reason in ("context_too_small", *FALLBACK_REASONS)  # there is one more call
             case ToolStarted():
                 self._begun.add(event.call_id)
             case ToolFinished():

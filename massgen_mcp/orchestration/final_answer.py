@@ -32,7 +32,7 @@ from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.model_calls import ask
 from massgen_mcp.orchestration.round_request import file_notes, shown_changes
 from massgen_mcp.orchestration.run_end import MAX_SAME_FAILURES, out_of_steps, repeats_a_failure
-from massgen_mcp.orchestration.team import Member
+from massgen_mcp.orchestration.team import Member, acting, replacement
 from massgen_mcp.orchestration.window import all_within, within
 from massgen_mcp.run_state.agents import Vote
 from massgen_mcp.tools.base import Arguments, ToolRefused, WellFormedText, decoded, parse_arguments
@@ -102,9 +102,11 @@ def _may_reuse(attempt: Attempt, winner: WinnerChosen) -> bool:
 
 async def present(member: Member, attempt: Attempt, past: Sequence[PresentationEvent] = ()) -> str:
     """The final answer, never empty. `past`: the events of its writing, `PresentationStarted` first, where it goes on.
+    If the member's model fails, its fallback goes on.
 
     Raises `BackendError` if the member cannot write one, with reason `internal` where the fault is ours.
     """
+    member = acting(member, attempt.live_run.state)
     try:
         try:
             return await _present(member, attempt, past)
@@ -113,7 +115,11 @@ async def present(member: Member, attempt: Attempt, past: Sequence[PresentationE
                 raise
             return await _present(member, attempt, ())  # what the model can read is known now
     except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
-        raise attempt.live_run.fault(error) from None
+        fault = attempt.live_run.fault(error)
+        if (replaced := replacement(member, fault)) is None:
+            raise fault from None
+        attempt.live_run.record(replaced)
+    return await present(member, attempt, tuple(attempt.live_run.state.resume_point.presentation))
 
 
 async def _present(member: Member, attempt: Attempt, past: Sequence[PresentationEvent]) -> str:
@@ -249,6 +255,7 @@ class _Restart(Arguments):
 
 async def evaluate(member: Member, answer: str, attempt: Attempt) -> AnswerEvaluated:
     """The winner's judgement of the final answer, in one call. Whatever is no clear wish for a restart is content."""
+    member = acting(member, attempt.live_run.state)
     nonce, most = attempt.opening_nonce(member.name, [answer]), attempt.most_shown(member, [answer])
     request = ModelRequest(
         prompts.system_prompt(prompts.EVALUATE, member.system_message, (), today=attempt.today),

@@ -6,7 +6,7 @@ perspective: what is judged later is judged by everybody alike.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import anyio
 
@@ -18,6 +18,8 @@ from massgen_mcp.checks.judge import FileJudge
 from massgen_mcp.config.models.config import AgentSettings, AgentTexts
 from massgen_mcp.config.models.orchestrator import BudgetConfig, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
+from massgen_mcp.errors import BackendError, DropReason
+from massgen_mcp.events.coordination import ModelReplaced
 from massgen_mcp.events.parts import AgentInfo
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.money.budget import Budget
@@ -31,6 +33,23 @@ from massgen_mcp.tools.base import Tool
 from massgen_mcp.tools.commands import AgentCommands
 from massgen_mcp.tools.mcp_servers import Toolbox
 from massgen_mcp.workspace.directory import Workspace
+
+FALLBACK_REASONS: tuple[DropReason, ...] = ("quota_exhausted", "rate_limited", "unreachable", "provider_error")
+"""The failures of a model, retries included, after which an agent's fallback goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAccess:
+    """How one agent's model is called."""
+
+    backend: Backend
+    limiter: ProviderLimiter | None = None
+    """None: its calls share nothing with others."""
+    tariff: Tariff = field(default_factory=Tariff)
+    fallback: "ModelAccess | None" = None
+    """How the model is called that may take its place."""
+    type: str = ""
+    """The type of its backend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +79,26 @@ class Member:
     """What its model was found not to take, where nothing is shared."""
     tariff: Tariff = field(default_factory=Tariff)
     """What its model costs."""
+    backend_type: str = ""
     own_tools: tuple[str, ...] = ()
     """The provider's tools that it asks for. Some models refuse ours beside them."""
+    fallback: "Member | None" = None
+    """The same agent with another model, for when a quota, a balance or an outage ends its own."""
+    is_fallback: bool = False
+
+    def with_model(self, model: ModelAccess) -> "Member":
+        """Return the same agent as its fallback, with this model."""
+        return replace(
+            self,
+            backend=model.backend,
+            limiter=model.limiter,
+            tariff=model.tariff,
+            backend_type=model.type,
+            own_tools=(),
+            abilities=Abilities(),
+            fallback=None,
+            is_fallback=True,
+        )
 
     @property
     def offered(self) -> tuple[Tool, ...]:
@@ -140,6 +177,32 @@ class RunSpec:
 
     def member(self, name: str) -> Member:
         return next(member for member in self.team if member.name == name)
+
+
+def with_perspective(member: Member, view: str | None) -> Member:
+    """Return the member, and its fallback, that look at the question from this side."""
+    fallback = member.fallback and replace(member.fallback, perspective=view)
+    return replace(member, perspective=view, fallback=fallback)
+
+
+def acting(member: Member, state: RunState) -> Member:
+    """Return the member as it works now: its fallback, where that has taken its place."""
+    replaced = state.agents[member.name].replaced is not None
+    return member.fallback if replaced and member.fallback is not None else member
+
+
+def replacement(member: Member, fault: BackendError) -> ModelReplaced | None:
+    """Return the fact that the member's fallback goes on, if the fault is one after which it does."""
+    fallback = member.fallback
+    if fallback is None or fault.reason not in FALLBACK_REASONS:
+        return None
+    return ModelReplaced(
+        agent=member.name,
+        reason=fault.reason,
+        message=str(fault),
+        backend=fallback.backend_type,
+        model=fallback.backend.model,
+    )
 
 
 PERSPECTIVES: dict[str, str] = {

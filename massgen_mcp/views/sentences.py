@@ -36,6 +36,7 @@ from massgen_mcp.events.coordination import (
     CheckFinished,
     FilesChecked,
     FirstAnswersClosed,
+    ModelReplaced,
     PresentationFailed,
     PresentationStarted,
     StageOpened,
@@ -264,6 +265,9 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             return Sentence(text + (f"; made {made}" if made else ""), outcome.excerpt, level, "setup_finished", live)
         case FilesChecked():
             return _checks_sentence(event)
+        case ModelReplaced():
+            text = f"goes on with {event.backend}/{event.model}: its own model failed ({event.reason})"
+            return Sentence(text, event.message, "WARNING", record="model_replaced", live="bad", mark="!", doing="")
         case AgentDropped():
             record = "agent_timeout" if event.reason == "timeout" else "agent_error"
             unfinished = f"; left unfinished: {event.changes}" if event.changes is not None else ""

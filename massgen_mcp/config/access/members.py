@@ -14,6 +14,7 @@ from massgen_mcp.config import ag2_agents
 from massgen_mcp.config.access import acp_agents, agent_clis, key_hosts
 from massgen_mcp.config.access.acceptances import Pair
 from massgen_mcp.config.access.acp_agents import backend_named
+from massgen_mcp.config.access.fallbacks import with_fallbacks
 from massgen_mcp.config.access.prices import UnknownPrice, price_as_of, unknown_price_of
 from massgen_mcp.config.adapters import MEMBERS, installed, loaded, where_from
 from massgen_mcp.config.environment import is_set, read_key
@@ -260,6 +261,11 @@ def _member_kind(config: BackendConfig) -> tuple[MemberKind[Any], Any]:
         return MemberKind[BackendConfig](lack=lambda _config, _environ: fault), config
 
 
+def _all_kinds(backends: Iterable[BackendConfig]) -> Iterator[tuple[MemberKind[Any], Any]]:
+    """Of each backend, and of the fallback that it may have."""
+    return map(_member_kind, with_fallbacks(backends))
+
+
 def known(config: BackendConfig) -> MemberKind[Any]:
     return _member_kind(config)[0]
 
@@ -285,18 +291,19 @@ def asked_by(backends: Iterable[BackendConfig]) -> tuple[AnyHttpBackend, ...]:
 
 def lack(config: BackendConfig, environ: Environ) -> str | None:
     """What has to be installed, or said otherwise, before it can work here; None: nothing."""
-    member, own = _member_kind(config)
-    return member.lack(own, environ)
+    found = (member.lack(own, environ) for member, own in _all_kinds([config]))
+    return next(filter(None, found), None)
 
 
 def missing(config: BackendConfig, environ: Environ) -> list[tuple[str, ...]]:
     """What keeps a run with it from starting: groups of variables, of each of which one has to be set."""
-    member, own = _member_kind(config)
-    found = [names for one in member.asked(own) for names in key_hosts.missing_variables(one, environ)]
-    if member.missing is not None:
-        found += member.missing(own, environ)
-    elif (names := member.key_variables(own)) and not any(is_set(environ, name) for name in names):
-        found.append(names)
+    found: list[tuple[str, ...]] = []
+    for member, own in _all_kinds([config]):
+        found += [names for one in member.asked(own) for names in key_hosts.missing_variables(one, environ)]
+        if member.missing is not None:
+            found += member.missing(own, environ)
+        elif (names := member.key_variables(own)) and not any(is_set(environ, name) for name in names):
+            found.append(names)
     return list(dict.fromkeys(found))
 
 
@@ -309,16 +316,16 @@ def check_credentials(config: BackendConfig, environ: Environ) -> None:
     """Raises `MassgenError("config_invalid")` naming the variable of a key that cannot be one (see `keys.read_key`), or
     of an address with credentials in it.
     """
-    member, own = _member_kind(config)
-    for one in member.asked(own):
-        key_hosts.check_credentials(one, environ)
-    member.check(own, environ)
+    for member, own in _all_kinds([config]):
+        for one in member.asked(own):
+            key_hosts.check_credentials(one, environ)
+        member.check(own, environ)
 
 
 def refused_keys(backends: Iterable[BackendConfig], environ: Environ) -> tuple[Pair, ...]:
     """The keys that these want to send to hosts that may not have them."""
     found: list[Pair] = []
-    for member, own in map(_member_kind, backends):
+    for member, own in _all_kinds(backends):
         found += [pair for one in member.asked(own) for pair in key_hosts.refused(one, environ)]
         found += member.refused(own, environ)
     return tuple(dict.fromkeys(found))
@@ -327,30 +334,30 @@ def refused_keys(backends: Iterable[BackendConfig], environ: Environ) -> tuple[P
 def addresses(backends: Iterable[BackendConfig], environ: Environ) -> list[str]:
     """Where models are asked, as far as that is not an adapter's or an agent CLI's own matter."""
     found: list[str] = []
-    for member, own in map(_member_kind, backends):
+    for member, own in _all_kinds(backends):
         found += [url for one in member.asked(own) if (url := key_hosts.provider_for(one, environ).base_url)]
         found += member.addresses(own, environ)
     return found
 
 
 def hosts(config: BackendConfig, environ: Environ) -> list[str]:
-    member, own = _member_kind(config)
-    return [*map(key_hosts.host_of, addresses([config], environ)), *member.hosts(own, environ)]
+    found = [*map(key_hosts.host_of, addresses([config], environ))]
+    return found + [host for member, own in _all_kinds([config]) for host in member.hosts(own, environ)]
 
 
 def keys(config: BackendConfig, environ: Environ) -> Iterator[Pair]:
     """The variables whose values it is given, and the hosts that they are sent to. Of those that may hold a key, the
     first that is set.
     """
-    member, own = _member_kind(config)
-    for one in member.asked(own):
-        if url := key_hosts.provider_for(one, environ).base_url:
-            yield from _first(key_hosts.key_variables(one, environ), [key_hosts.host_of(url)], environ)
-    if member.keys is not None:
-        yield from member.keys(own, environ)
-    else:
-        asked = [*map(key_hosts.host_of, member.addresses(own, environ)), *member.hosts(own, environ)]
-        yield from _first(member.key_variables(own), asked, environ)
+    for member, own in _all_kinds([config]):
+        for one in member.asked(own):
+            if url := key_hosts.provider_for(one, environ).base_url:
+                yield from _first(key_hosts.key_variables(one, environ), [key_hosts.host_of(url)], environ)
+        if member.keys is not None:
+            yield from member.keys(own, environ)
+        else:
+            asked = [*map(key_hosts.host_of, member.addresses(own, environ)), *member.hosts(own, environ)]
+            yield from _first(member.key_variables(own), asked, environ)
 
 
 def _first(names: tuple[str, ...], asked: Iterable[str], environ: Environ) -> Iterator[Pair]:
