@@ -6,8 +6,9 @@ A range, because nobody knows how much agents will write; where a price is unkno
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from massgen_mcp.config.access.fallbacks import fallback_of
 from massgen_mcp.config.access.members import asked_by, unknown_price
-from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.config import AgentSettings, Config
 from massgen_mcp.events.parts import CHECK_WRITERS, CONFIRM, FIRST_ASKED, PriceBound, Usage, most_asked
 from massgen_mcp.money.budget import bound_note
 from massgen_mcp.money.tariff import Tariff, tariff_of
@@ -84,11 +85,28 @@ def _tariffs(config: Config, environ: Mapping[str, str]) -> list[Tariff]:
     return tariffs
 
 
+def _is_priced(tariff: Tariff) -> bool:
+    return tariff.cost(Usage()).usd is not None
+
+
+def _dearer(tariff: Tariff, agent: AgentSettings, environ: Mapping[str, str]) -> Tariff:
+    """Return the agent's own tariff or that of its fallback, whichever costs more."""
+    if (fallback := fallback_of(agent.backend)) is None:
+        return tariff
+    both = [tariff, tariff_of(fallback, environ)]
+    both[1].load()
+    return max(both, key=lambda one: one.worst_usd(1_000, 1_000) or 0.0)
+
+
 def _prices_of(config: Config, tariffs: Sequence[Tariff], environ: Mapping[str, str]) -> TeamPrices:
     bounded: dict[str, PriceBound] = {}
     by_tokens: dict[str, None] = {}
     free: dict[str, None] = {}
     for agent, tariff in zip(config.agents, tariffs, strict=True):
+        if (fallback := fallback_of(agent.backend)) is not None:
+            other = tariff_of(fallback, environ, bounded=config.budget.bounds_prices)
+            other.load()
+            bounded.update(other.bounds)
         if bounds := tariff.bounds:
             several = len(bounds) > 1
             bounded.update({model if several else agent.asked: bound for model, bound in bounds.items()})
@@ -141,7 +159,8 @@ def estimate(config: Config, question: str, environ: Mapping[str, str]) -> Estim
     cap, limit = config.budget.max_usd, config.timeout_settings.orchestrator_timeout_seconds
     nothing = [tariff.cost(Usage()) for tariff in tariffs]
     priced = [tariff for tariff, cost in zip(tariffs, nothing, strict=True) if cost.usd is not None]
-    low, high = (_usd(plan, priced, len(tariffs)) for plan in (brief, long))
+    dearer = [_dearer(tariff, agent, environ) for tariff, agent in zip(tariffs, config.agents, strict=True)]
+    low, high = _usd(brief, priced, len(tariffs)), _usd(long, [one for one in dearer if _is_priced(one)], len(tariffs))
     return Estimate(
         calls=(brief.calls, long.calls),
         seconds=(min(limit, _seconds(_BRIEF, brief)), min(limit, _seconds(_LONG, long))),

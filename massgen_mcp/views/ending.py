@@ -18,6 +18,7 @@ from massgen_mcp.views.votes_text import name_of, votes_lines, votes_won
 
 _LABEL = 7
 _MESSAGE = 300
+_REASON = 120
 _SHORT_ID = 12
 """Characters of a run's id that tell it from others."""
 
@@ -85,7 +86,7 @@ def ending_lines(run: RunState, kept: RemainingFiles, width: int) -> list[Line]:
         lines += [(Span(title, "title"),), *rows, ()] if rows else []
     for agent, reason, message in run.degraded:
         lines += _row("!", f"{name_of(run, agent)} failed ({reason}): {preview(message, _MESSAGE)}", width)
-    for loss in (*run.server_losses, *check_notes(run)):
+    for loss in (*replacement_notes(run), *run.server_losses, *check_notes(run)):
         lines += _row("!", preview(loss, _MESSAGE), width)
     lines += [row for help_ in helps(run) for row in _row("", help_, width)]
     lines += _row("Cost", spent_text(run.spent), width)
@@ -99,6 +100,16 @@ def ending_lines(run: RunState, kept: RemainingFiles, width: int) -> list[Line]:
     if kept.listed:
         lines += _row("Next", _next_step(run), width)
     return lines
+
+
+def replacement_notes(run: RunState) -> list[str]:
+    """Return which fallbacks took the place of their agents' own models, and why."""
+    return [
+        f"{agent.own_model} of {agent.info.id} failed ({agent.replaced.reason}: "
+        f"{preview(agent.replaced.message, _REASON)}); {agent.info.backend}/{agent.info.model} went on in its place."
+        for agent in run.agents.values()
+        if agent.replaced is not None
+    ]
 
 
 def helps(run: RunState) -> list[str]:
