@@ -5,6 +5,7 @@ A range, because nobody knows how much agents will write; where a price is unkno
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from massgen_mcp.config.access.fallbacks import fallback_of
 from massgen_mcp.config.access.members import asked_by, unknown_price
@@ -29,8 +30,13 @@ class _Course:
     tokens_per_second: float
 
 
-_BRIEF = _Course(1_000, 500, 100, 1, 0, 2.0, 80.0)
-_LONG = _Course(2_000, 6_000, 1_000, 2, 5, 5.0, 30.0)
+WorkKind = Literal["question", "code"]
+"""Whether a run works on files of the caller's."""
+_COURSES: Mapping[WorkKind, tuple[_Course, _Course]] = {
+    "question": (_Course(1_000, 500, 100, 1, 0, 2.0, 80.0), _Course(2_000, 3_000, 500, 1, 2, 5.0, 40.0)),
+    "code": (_Course(1_500, 1_000, 200, 1, 4, 2.0, 80.0), _Course(2_500, 4_000, 1_000, 2, 25, 5.0, 40.0)),
+}
+"""A short and a long run of each kind of work."""
 TOOL_TOKENS = 1_000
 """What a tool call and its result add to what the model reads and writes."""
 
@@ -117,6 +123,15 @@ def _prices_of(config: Config, tariffs: Sequence[Tariff], environ: Mapping[str, 
 
 
 @dataclass(frozen=True, slots=True)
+class Usual:
+    """The cost and time of most of so many earlier runs. `usd` None: the price of some was unknown."""
+
+    runs: int
+    usd: tuple[float, float] | None
+    seconds: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """From a brief run to a long one. `usd` None: no price is known; `unpriced` counts the agents without one."""
 
@@ -129,33 +144,57 @@ class Estimate:
     """Some prices are the models' own providers', and not those of the gateways that are asked."""
     nested_usd: float | None = None
     """What runs that agents start may cost besides, within `max_usd`; None: they start none."""
-    usual_time: str = ""
-    """What runs of this team usually took, in words; empty: too few have ended."""
+    usual: Usual | None = None
+    """What the user's own runs of such a team came to. None: too few have ended."""
     prices: TeamPrices = field(default_factory=TeamPrices)
     """Of which agents the price is unknown, and what that means."""
 
     def __str__(self) -> str:
-        calls, seconds = self.calls, self.seconds
-        effort = f"{calls[0]} to {calls[1]} model calls, {seconds[0]:.0f} to {seconds[1]:.0f} s"
+        """Return `usually $0.10 to $0.60 (max_usd 10), 1 to 4 minutes, 7 to 22 model calls`, and notes on prices."""
+        seconds = self.seconds if self.usual is None else self.usual.seconds
+        text = f"usually {self._money()}, {time_range(*seconds)}, "
+        text += f"{self.calls[0]} to {self.calls[1]} model calls" if self.usual is None else self._basis()
         if self.nested_usd is not None:
-            effort += f"; runs that agents start may add up to ${self.nested_usd:.2g}"
-        if self.usual_time:
-            effort += f"; usually {self.usual_time}"
-        if self.prices.notes:
-            effort += f". {self.prices}"
-        if self.usd is None:
-            return f"{'free' if self.prices.is_free else 'price unknown'}, {effort}"
+            text += f"; runs that agents start may add up to ${self.nested_usd:.2g}"
+        return f"{text}. {self.prices}" if self.prices.notes else text
+
+    def _money(self) -> str:
+        """Return the range of money with its cap."""
+        usd = self.usual.usd if self.usual is not None and self.usual.usd is not None else self.usd
+        if usd is None:
+            return "free" if self.prices.is_free else "price unknown"
         agents = "one agent" if self.unpriced == 1 else f"{self.unpriced} agents"
         unknown = f", and {agents} {'free' if self.prices.is_free else 'of unknown price'}" if self.unpriced else ""
-        guessed = " at the prices of the models' own providers" if self.guessed else ""
-        return f"${self.usd[0]:.2g} to ${self.usd[1]:.2g}{guessed}{unknown} (max_usd {self.max_usd:g}), {effort}"
+        guessed = " at the prices of the models' own providers" if self.guessed and self.usual is None else ""
+        return f"${usd[0]:.2g} to ${usd[1]:.2g}{guessed}{unknown} (max_usd {self.max_usd:g})"
+
+    def _basis(self) -> str:
+        return f"as {self.usual.runs} earlier runs of this team" if self.usual is not None else ""
+
+
+IN_SECONDS = 90
+"""Shorter times are told in seconds."""
+
+
+def time_range(low: float, high: float) -> str:
+    """Return `2 to 4 minutes`."""
+    unit, size = ("seconds", 1) if high <= IN_SECONDS else ("minutes", 60)
+    first, last = (max(1, round(bound / size)) for bound in (low, high))
+    return f"{first} to {last} {unit}" if first < last else f"about {last} {unit if last > 1 else unit[:-1]}"
+
+
+def kind_of(config: Config) -> WorkKind:
+    """Return which kind of work a run of this config is."""
+    orchestrator = config.orchestrator
+    return "code" if orchestrator.enable_filesystem and orchestrator.context_paths else "question"
 
 
 def estimate(config: Config, question: str, environ: Mapping[str, str]) -> Estimate:
     """The estimate for one run of this question. Prices are loaded and looked up: not for an event loop."""
     tariffs = _tariffs(config, environ)
     asked = len(question) // CHARACTERS_PER_TOKEN
-    brief, long = _plan(_BRIEF, config, asked, few=True), _plan(_LONG, config, asked, few=False)
+    courses = _COURSES[kind_of(config)]
+    brief, long = _plan(courses[0], config, asked, few=True), _plan(courses[1], config, asked, few=False)
     cap, limit = config.budget.max_usd, config.timeout_settings.orchestrator_timeout_seconds
     nothing = [tariff.cost(Usage()) for tariff in tariffs]
     priced = [tariff for tariff, cost in zip(tariffs, nothing, strict=True) if cost.usd is not None]
@@ -163,7 +202,7 @@ def estimate(config: Config, question: str, environ: Mapping[str, str]) -> Estim
     low, high = _usd(brief, priced, len(tariffs)), _usd(long, [one for one in dearer if _is_priced(one)], len(tariffs))
     return Estimate(
         calls=(brief.calls, long.calls),
-        seconds=(min(limit, _seconds(_BRIEF, brief)), min(limit, _seconds(_LONG, long))),
+        seconds=(min(limit, _seconds(courses[0], brief)), min(limit, _seconds(courses[1], long))),
         usd=None if low is None or high is None else (min(cap, low), min(cap, high)),
         unpriced=len(tariffs) - len(priced),
         max_usd=cap,

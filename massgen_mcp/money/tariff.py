@@ -23,6 +23,7 @@ from massgen_mcp.events.parts import Cost, PriceBound, PriceSource, Usage
 from massgen_mcp.home import find_home
 from massgen_mcp.money import price_list
 from massgen_mcp.money.price_bounds import HighestPrice, highest_price
+from massgen_mcp.money.price_list import register_cache
 
 if TYPE_CHECKING:
     from genai_prices.types import PriceCalculation
@@ -88,7 +89,7 @@ class Tariff:
         if reported_usd:
             return Cost(usd=reported_usd, source="provider")
         names = [*dict.fromkeys(filter(None, (model, self.model)))]
-        listed = self._listed(names, usage)
+        listed = self._look_up_names(names, usage)
         if reported_usd is not None and (not listed.usd or names[0].endswith(FREE)):
             return Cost(usd=0.0, source="provider")  # any other model that has a listed price is not free
         if listed.usd is not None or self.unknown is None:
@@ -96,7 +97,7 @@ class Tariff:
         highest = self._highest(names, self.unknown)
         return Cost(usd=float(highest.cost(usage)), source="bound", bound=highest.bound)
 
-    def _listed(self, names: Sequence[str], usage: Usage) -> Cost:
+    def _look_up_names(self, names: Sequence[str], usage: Usage) -> Cost:
         """Look the price up, at the model's provider or behind a gateway."""
         if self.price_as is not None:
             named = [self.price_as.model] if self.price_as.model else names
@@ -261,6 +262,9 @@ def _window_of(model: str, url: str) -> int | None:
     except (LookupError, ValueError):
         return None
     return found.context_window
+
+
+register_cache(_window_of.cache_clear)
 
 
 def _is_of_a_chat_model(found: "PriceCalculation") -> bool:

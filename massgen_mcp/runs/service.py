@@ -24,6 +24,7 @@ from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.home import enclosing_run
+from massgen_mcp.money.estimate import Usual, kind_of
 from massgen_mcp.people import ask_as, environ_asked, is_guest
 from massgen_mcp.request.build import RunRequest
 from massgen_mcp.request.question import check_text
@@ -51,7 +52,7 @@ from massgen_mcp.runs.store.finding import find_run
 from massgen_mcp.runs.store.retention import Pruned, prune, prune_named
 from massgen_mcp.runs.view.run_view import KeptWatches, RunView, RunWatch, looks
 from massgen_mcp.statistics.digest import Mark, RunDigest, Verdict, digest_of
-from massgen_mcp.statistics.sums import NEWEST, Statistics, StatisticsFilter, statistics_of, usual_time
+from massgen_mcp.statistics.sums import NEWEST, Statistics, StatisticsFilter, statistics_of, usual_runs, usual_time
 from massgen_mcp.threads import in_thread
 from massgen_mcp.workspace.guard import safe_id
 
@@ -406,6 +407,16 @@ class RunService:
             models = [agent.backend.model for agent in agents]
             return usual_time(counted_runs(self._engine, config=row.config, newest=NEWEST)[0], models)
         return ""
+
+    @in_thread
+    def usual_runs(self, source: str, config: Config) -> Usual | None:
+        """What runs of this team, from the same source, usually come to; None where too few have ended, or none can be
+        read.
+        """
+        models = [agent.backend.model for agent in config.agents]
+        with suppress(MassgenError):
+            return usual_runs(counted_runs(self._engine, config=source, newest=NEWEST)[0], models, kind_of(config))
+        return None
 
     @in_thread
     def mark(self, run_id: str, verdict: Verdict | None, *, agent: str | None = None, note: str = "") -> None:

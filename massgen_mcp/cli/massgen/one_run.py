@@ -80,7 +80,7 @@ async def run_once(options: Options) -> int:
         reporter.begin(run, request.question, request.config, request.describe_start(Path.cwd()), notes)
         if asks_models(request.config):
             expected = await anyio.to_thread.run_sync(estimate, request.config, request.question, os.environ)
-            reporter.aside(f"Estimate: {expected}")
+            reporter.aside(f"Estimate: {replace(expected, usual=await run.usual_runs(request))}")
         if commands := await sandbox_note(request.config, os.environ):
             reporter.aside(commands)
         return await _report(run, options, reporter)

@@ -27,7 +27,7 @@ async def run(options: argparse.Namespace) -> int:
     home = find_home(os.environ).ensure().path
     models = None
     if options.source is not None:
-        data, changed = await _read(options.source)
+        data, changed = await _load_source(options.source)
         models = await anyio.to_thread.run_sync(take_in, data, home, changed)
     elif options.installed:
         remove_taken_in(home)
@@ -61,7 +61,7 @@ def _as_json(found: PriceList | None, models: int | None) -> dict[str, object]:
     }
 
 
-async def _read(source: str) -> tuple[bytes, float | None]:
+async def _load_source(source: str) -> tuple[bytes, float | None]:
     """The list at a file or an address, and the file's date. Raises `MassgenError` invalid_arguments."""
     if "://" in source:
         return await _fetch(source), None
