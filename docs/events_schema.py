@@ -27,6 +27,7 @@ from massgen_mcp.events.coordination import (
     CheckFinished,
     FilesChecked,
     FirstAnswersClosed,
+    ModelReplaced,
     StageOpened,
     WrittenTestsSubmitted,
 )

@@ -211,7 +211,7 @@ def caps_of_next(
     return Caps(usd, tokens) if usd > 0 and tokens >= LEAST_TOKENS else None
 
 
-def bound_note(model: str, bound: PriceBound) -> str:
+def format_bound_note(model: str, bound: PriceBound) -> str:
     """Return at which price the calls of a model of unknown price are counted, and which keys change that."""
     return (
         f"The price of {model} is unknown: its calls are counted at {bound}. Set `price` or `price_as` of its backend "

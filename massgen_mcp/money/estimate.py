@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from massgen_mcp.config.access.fallbacks import fallback_of
-from massgen_mcp.config.access.members import asked_by, unknown_price
+from massgen_mcp.config.access.fallbacks import get_fallback
+from massgen_mcp.config.access.members import asked_by, get_unknown_price
 from massgen_mcp.config.models.config import AgentSettings, Config
 from massgen_mcp.events.parts import CHECK_WRITERS, CONFIRM, FIRST_ASKED, PriceBound, Usage, most_asked
-from massgen_mcp.money.budget import bound_note
+from massgen_mcp.money.budget import format_bound_note
 from massgen_mcp.money.tariff import Tariff, tariff_of
 
 CHARACTERS_PER_TOKEN = 4
@@ -61,7 +61,7 @@ class TeamPrices:
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences that a person should know before the run."""
-        counted = [bound_note(model, bound) for model, bound in self.bounded.items()]
+        counted = [format_bound_note(model, bound) for model, bound in self.bounded.items()]
         if self.by_tokens:
             models = ", ".join(self.by_tokens)
             counted.append(
@@ -74,17 +74,17 @@ class TeamPrices:
         return " ".join(self.notes)
 
 
-def asks_models(config: Config) -> bool:
+def has_models(config: Config) -> bool:
     """Return whether the team has an agent that is not scripted."""
     return any(agent.backend.type != "scripted" for agent in config.agents)
 
 
-def team_prices(config: Config, environ: Mapping[str, str]) -> TeamPrices:
+def get_team_prices(config: Config, environ: Mapping[str, str]) -> TeamPrices:
     """Look the prices up. The list is loaded if it has to be: not for an event loop."""
-    return _prices_of(config, _tariffs(config, environ), environ)
+    return _collect_prices(config, _load_tariffs(config, environ), environ)
 
 
-def _tariffs(config: Config, environ: Mapping[str, str]) -> list[Tariff]:
+def _load_tariffs(config: Config, environ: Mapping[str, str]) -> list[Tariff]:
     tariffs = [tariff_of(agent.backend, environ, bounded=config.budget.bounds_prices) for agent in config.agents]
     for tariff in tariffs:
         tariff.load()
@@ -95,21 +95,21 @@ def _is_priced(tariff: Tariff) -> bool:
     return tariff.cost(Usage()).usd is not None
 
 
-def _dearer(tariff: Tariff, agent: AgentSettings, environ: Mapping[str, str]) -> Tariff:
+def _choose_dearer(tariff: Tariff, agent: AgentSettings, environ: Mapping[str, str]) -> Tariff:
     """Return the agent's own tariff or that of its fallback, whichever costs more."""
-    if (fallback := fallback_of(agent.backend)) is None:
+    if (fallback := get_fallback(agent.backend)) is None:
         return tariff
     both = [tariff, tariff_of(fallback, environ)]
     both[1].load()
     return max(both, key=lambda one: one.worst_usd(1_000, 1_000) or 0.0)
 
 
-def _prices_of(config: Config, tariffs: Sequence[Tariff], environ: Mapping[str, str]) -> TeamPrices:
+def _collect_prices(config: Config, tariffs: Sequence[Tariff], environ: Mapping[str, str]) -> TeamPrices:
     bounded: dict[str, PriceBound] = {}
     by_tokens: dict[str, None] = {}
     free: dict[str, None] = {}
     for agent, tariff in zip(config.agents, tariffs, strict=True):
-        if (fallback := fallback_of(agent.backend)) is not None:
+        if (fallback := get_fallback(agent.backend)) is not None:
             other = tariff_of(fallback, environ, bounded=config.budget.bounds_prices)
             other.load()
             bounded.update(other.bounds)
@@ -117,7 +117,7 @@ def _prices_of(config: Config, tariffs: Sequence[Tariff], environ: Mapping[str, 
             several = len(bounds) > 1
             bounded.update({model if several else agent.asked: bound for model, bound in bounds.items()})
         elif tariff.cost(Usage()).usd is None and agent.backend.type != "scripted":
-            is_own = unknown_price(agent.backend, environ) is None and bool(asked_by([agent.backend]))
+            is_own = get_unknown_price(agent.backend, environ) is None and bool(asked_by([agent.backend]))
             (free if is_own else by_tokens)[agent.asked] = None
     return TeamPrices(bounded, (*by_tokens,), (*free,), config.budget.most_tokens)
 
@@ -152,13 +152,13 @@ class Estimate:
     def __str__(self) -> str:
         """Return `usually $0.10 to $0.60 (max_usd 10), 1 to 4 minutes, 7 to 22 model calls`, and notes on prices."""
         seconds = self.seconds if self.usual is None else self.usual.seconds
-        text = f"usually {self._money()}, {time_range(*seconds)}, "
-        text += f"{self.calls[0]} to {self.calls[1]} model calls" if self.usual is None else self._basis()
+        text = f"usually {self._format_money()}, {format_time_range(*seconds)}, "
+        text += f"{self.calls[0]} to {self.calls[1]} model calls" if self.usual is None else self._format_basis()
         if self.nested_usd is not None:
             text += f"; runs that agents start may add up to ${self.nested_usd:.2g}"
         return f"{text}. {self.prices}" if self.prices.notes else text
 
-    def _money(self) -> str:
+    def _format_money(self) -> str:
         """Return the range of money with its cap."""
         usd = self.usual.usd if self.usual is not None and self.usual.usd is not None else self.usd
         if usd is None:
@@ -168,7 +168,7 @@ class Estimate:
         guessed = " at the prices of the models' own providers" if self.guessed and self.usual is None else ""
         return f"${usd[0]:.2g} to ${usd[1]:.2g}{guessed}{unknown} (max_usd {self.max_usd:g})"
 
-    def _basis(self) -> str:
+    def _format_basis(self) -> str:
         return f"as {self.usual.runs} earlier runs of this team" if self.usual is not None else ""
 
 
@@ -176,14 +176,14 @@ IN_SECONDS = 90
 """Shorter times are told in seconds."""
 
 
-def time_range(low: float, high: float) -> str:
+def format_time_range(low: float, high: float) -> str:
     """Return `2 to 4 minutes`."""
     unit, size = ("seconds", 1) if high <= IN_SECONDS else ("minutes", 60)
     first, last = (max(1, round(bound / size)) for bound in (low, high))
     return f"{first} to {last} {unit}" if first < last else f"about {last} {unit if last > 1 else unit[:-1]}"
 
 
-def kind_of(config: Config) -> WorkKind:
+def classify_work(config: Config) -> WorkKind:
     """Return which kind of work a run of this config is."""
     orchestrator = config.orchestrator
     return "code" if orchestrator.enable_filesystem and orchestrator.context_paths else "question"
@@ -191,14 +191,14 @@ def kind_of(config: Config) -> WorkKind:
 
 def estimate(config: Config, question: str, environ: Mapping[str, str]) -> Estimate:
     """The estimate for one run of this question. Prices are loaded and looked up: not for an event loop."""
-    tariffs = _tariffs(config, environ)
+    tariffs = _load_tariffs(config, environ)
     asked = len(question) // CHARACTERS_PER_TOKEN
-    courses = _COURSES[kind_of(config)]
+    courses = _COURSES[classify_work(config)]
     brief, long = _plan(courses[0], config, asked, few=True), _plan(courses[1], config, asked, few=False)
     cap, limit = config.budget.max_usd, config.timeout_settings.orchestrator_timeout_seconds
     nothing = [tariff.cost(Usage()) for tariff in tariffs]
     priced = [tariff for tariff, cost in zip(tariffs, nothing, strict=True) if cost.usd is not None]
-    dearer = [_dearer(tariff, agent, environ) for tariff, agent in zip(tariffs, config.agents, strict=True)]
+    dearer = [_choose_dearer(tariff, agent, environ) for tariff, agent in zip(tariffs, config.agents, strict=True)]
     low, high = _usd(brief, priced, len(tariffs)), _usd(long, [one for one in dearer if _is_priced(one)], len(tariffs))
     return Estimate(
         calls=(brief.calls, long.calls),
@@ -207,7 +207,7 @@ def estimate(config: Config, question: str, environ: Mapping[str, str]) -> Estim
         unpriced=len(tariffs) - len(priced),
         max_usd=cap,
         guessed=any(cost.source == "estimate" for cost in nothing),
-        prices=_prices_of(config, tariffs, environ),
+        prices=_collect_prices(config, tariffs, environ),
         nested_usd=cap * config.nested.share_of_budget if config.nested else None,
     )
 

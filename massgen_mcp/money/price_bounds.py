@@ -31,7 +31,7 @@ class _Steps:
     starts: tuple[int, ...]
     prices: tuple[Decimal, ...]
 
-    def at(self, tokens: int) -> Decimal:
+    def get_price(self, tokens: int) -> Decimal:
         return self.prices[bisect_right(self.starts, tokens) - 1]
 
 
@@ -56,11 +56,11 @@ class HighestPrice:
             (written, self.written),
             (usage.output_tokens, self.output),
         )
-        total = sum((number * steps.at(tokens) for number, steps in rows), Decimal(0)) / _MILLION
-        return total + usage.web_searches * self.searches.at(tokens) / _THOUSAND
+        total = sum((number * steps.get_price(tokens) for number, steps in rows), Decimal(0)) / _MILLION
+        return total + usage.web_searches * self.searches.get_price(tokens) / _THOUSAND
 
 
-def family_of(model: str) -> str:
+def normalize_family(model: str) -> str:
     """Return the name of a model without version, date and size; empty if nothing is left."""
     bare = model.lower().rpartition("/")[2].partition(":")[0].partition("@")[0]
     parts = (re.sub(r"[\d.]+", "", part) for part in re.split(r"[-_\s]", bare))
@@ -74,37 +74,37 @@ def highest_price(model: str, address: str | None) -> HighestPrice:
     """
     from genai_prices.data_snapshot import get_snapshot
 
-    providers, family = get_snapshot().providers, family_of(model)
-    own = _provider_at(address, providers)
-    of_own = [*_priced([own])] if own else []
-    everywhere = [*_priced(providers)]
+    providers, family = get_snapshot().providers, normalize_family(model)
+    own = _find_provider(address, providers)
+    of_own = [*_iterate_priced([own])] if own else []
+    everywhere = [*_iterate_priced(providers)]
     for models in (of_own, everywhere):
-        if relatives := [price for name, price in models if family and family_of(name) == family]:
-            return _highest(PriceBound(scope="family", of=family), relatives)
+        if relatives := [price for name, price in models if family and normalize_family(name) == family]:
+            return _build_highest(PriceBound(scope="family", of=family), relatives)
     if own and of_own:
-        return _highest(PriceBound(scope="provider", of=own.name), [price for _, price in of_own])
-    return _highest(PriceBound(scope="list", of="the price list"), [price for _, price in everywhere])
+        return _build_highest(PriceBound(scope="provider", of=own.name), [price for _, price in of_own])
+    return _build_highest(PriceBound(scope="list", of="the price list"), [price for _, price in everywhere])
 
 
 register_cache(highest_price.cache_clear)
 
 
-def _provider_at(address: str | None, providers: Iterable["Provider"]) -> "Provider | None":
+def _find_provider(address: str | None, providers: Iterable["Provider"]) -> "Provider | None":
     if not address:
         return None
     return next((one for one in providers if re.match(one.api_pattern, address)), None)
 
 
-def _priced(providers: Iterable["Provider"]) -> Iterator[tuple[str, "ModelPrice"]]:
+def _iterate_priced(providers: Iterable["Provider"]) -> Iterator[tuple[str, "ModelPrice"]]:
     """Yield the chat models of these providers with their prices of today."""
     for provider in providers:
         for model in provider.models:
-            for price in _prices_of(model):
-                if _top(price, "input_mtok") and _top(price, "output_mtok"):
+            for price in _get_prices(model):
+                if _get_top(price, "input_mtok") and _get_top(price, "output_mtok"):
                     yield model.id, price
 
 
-def _prices_of(model: "ModelInfo") -> Iterator["ModelPrice"]:
+def _get_prices(model: "ModelInfo") -> Iterator["ModelPrice"]:
     """Yield the price of this moment, and those of other hours of the day."""
     from genai_prices.types import TimeOfDateConstraint
 
@@ -113,28 +113,28 @@ def _prices_of(model: "ModelInfo") -> Iterator["ModelPrice"]:
         yield from (one.prices for one in model.prices if isinstance(one.constraint, TimeOfDateConstraint))
 
 
-def _highest(bound: PriceBound, prices: list["ModelPrice"]) -> HighestPrice:
-    plain, output = _steps(prices, "input_mtok"), _steps(prices, "output_mtok")
+def _build_highest(bound: PriceBound, prices: list["ModelPrice"]) -> HighestPrice:
+    plain, output = _build_steps(prices, "input_mtok"), _build_steps(prices, "output_mtok")
     shown = {"input_usd_per_million": float(plain.prices[0]), "output_usd_per_million": float(output.prices[0])}
     return HighestPrice(
         bound.model_copy(update=shown),
         plain,
-        cached=_steps(prices, "cache_read_mtok", "input_mtok"),
-        written=_steps(prices, "cache_write_mtok", "input_mtok"),
+        cached=_build_steps(prices, "cache_read_mtok", "input_mtok"),
+        written=_build_steps(prices, "cache_write_mtok", "input_mtok"),
         output=output,
-        searches=_steps(prices, "web_searches_kcount"),
+        searches=_build_steps(prices, "web_searches_kcount"),
     )
 
 
-def _steps(prices: list["ModelPrice"], *names: str) -> _Steps:
+def _build_steps(prices: list["ModelPrice"], *names: str) -> _Steps:
     """Return the highest of the first of these prices that each model has."""
     values = [next(filter(None, (getattr(price, name, None) for name in names)), None) for price in prices]
     starts = sorted({0, *(tier.start for value in values for tier in getattr(value, "tiers", ()))})
-    highest = (max((_rate(value, start) for value in values), default=Decimal(0)) for start in starts)
+    highest = (max((_get_rate(value, start) for value in values), default=Decimal(0)) for start in starts)
     return _Steps(tuple(starts), tuple(highest))
 
 
-def _rate(value: object, tokens: int) -> Decimal:
+def _get_rate(value: object, tokens: int) -> Decimal:
     if value is None:
         return Decimal(0)
     if isinstance(value, Decimal):
@@ -143,5 +143,5 @@ def _rate(value: object, tokens: int) -> Decimal:
     return max([base, *(tier.price for tier in value.tiers if tier.start <= tokens)])  # type: ignore[attr-defined]
 
 
-def _top(price: "ModelPrice", name: str) -> Decimal:
-    return _rate(getattr(price, name, None), 1 << 62)
+def _get_top(price: "ModelPrice", name: str) -> Decimal:
+    return _get_rate(getattr(price, name, None), 1 << 62)

@@ -56,15 +56,15 @@ class PriceList:
         return self.days > OLD_DAYS
 
 
-def list_in(home: Path) -> Path:
+def locate_list(home: Path) -> Path:
     """Return where the list that was taken in is kept."""
     return home / FILE_NAME
 
 
 def find_price_list(home: Path) -> PriceList | None:
     """Return the list that is in use: the one that was taken in, else the installed one. Loads nothing."""
-    if list_in(home).is_file():
-        return PriceList(list_in(home), list_in(home).stat().st_mtime, taken_in=True)
+    if locate_list(home).is_file():
+        return PriceList(locate_list(home), locate_list(home).stat().st_mtime, taken_in=True)
     spec = find_spec("genai_prices")
     if spec is None or spec.origin is None:
         return None
@@ -75,7 +75,7 @@ def find_price_list(home: Path) -> PriceList | None:
 async def ensure_loaded(taken_in: Path | None) -> None:
     """Load the list where that is not done. A file that cannot be read leaves the installed list in use."""
     await imported("genai_prices", "genai_prices.data")
-    if _needs_loading(taken_in):
+    if is_outdated_list(taken_in):
         await anyio.to_thread.run_sync(load, taken_in)
 
 
@@ -84,10 +84,10 @@ def load(taken_in: Path | None) -> None:
     from genai_prices import data_snapshot
 
     with _lock:
-        if not _needs_loading(taken_in):
+        if not is_outdated_list(taken_in):
             return
         snapshot: DataSnapshot | None = None
-        changed = _time_of(taken_in)
+        changed = _get_mtime(taken_in)
         if taken_in is not None and changed:
             with suppress(OSError, ValueError):
                 snapshot = read_snapshot(taken_in.read_bytes())
@@ -102,7 +102,7 @@ def register_cache(clear: Callable[[], None]) -> None:
     _caches.append(clear)
 
 
-def _time_of(taken_in: Path | None) -> float:
+def _get_mtime(taken_in: Path | None) -> float:
     """Return when the file was changed; 0.0: it is not there."""
     try:
         return taken_in.stat().st_mtime if taken_in else 0.0
@@ -110,8 +110,8 @@ def _time_of(taken_in: Path | None) -> float:
         return 0.0
 
 
-def _needs_loading(taken_in: Path | None) -> bool:
-    return "genai_prices.data_snapshot" not in sys.modules or _loaded != [_time_of(taken_in)]
+def is_outdated_list(taken_in: Path | None) -> bool:
+    return "genai_prices.data_snapshot" not in sys.modules or _loaded != [_get_mtime(taken_in)]
 
 
 def read_snapshot(data: bytes) -> "DataSnapshot":
@@ -147,7 +147,7 @@ def take_in(data: bytes, home: Path, changed: float | None = None) -> int:
         snapshot = read_snapshot(data)
     except ValueError as error:
         raise MassgenError("invalid_arguments", f"no price list: {error}") from None
-    target = list_in(home)
+    target = locate_list(home)
     try:
         write_durably(target, data)
         if changed is not None:
@@ -160,6 +160,6 @@ def take_in(data: bytes, home: Path, changed: float | None = None) -> int:
 def remove_taken_in(home: Path) -> None:
     """Return to the installed list. Raises `MassgenError` store_unavailable."""
     try:
-        list_in(home).unlink(missing_ok=True)
+        locate_list(home).unlink(missing_ok=True)
     except OSError as error:
-        raise storage_error(f"cannot remove {list_in(home)}", error) from error
+        raise storage_error(f"cannot remove {locate_list(home)}", error) from error

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from massgen_mcp.config.access.key_hosts import provider_for
-from massgen_mcp.config.access.members import asked_by, known, model_priced, unknown_price
-from massgen_mcp.config.access.prices import Guess, PriceAs, UnknownPrice, guess_of, price_as_of, unknown_price_of
+from massgen_mcp.config.access.members import asked_by, get_priced_model, get_unknown_price, known
+from massgen_mcp.config.access.prices import Guess, PriceAs, UnknownPrice, bound_unknown_price, guess_of, price_as_of
 from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.common import Price
 from massgen_mcp.config.models.http_backends import AnyHttpBackend
@@ -94,7 +94,7 @@ class Tariff:
             return Cost(usd=0.0, source="provider")  # any other model that has a listed price is not free
         if listed.usd is not None or self.unknown is None:
             return listed
-        highest = self._highest(names, self.unknown)
+        highest = self._find_highest(names, self.unknown)
         return Cost(usd=float(highest.cost(usage)), source="bound", bound=highest.bound)
 
     def _look_up_names(self, names: Sequence[str], usage: Usage) -> Cost:
@@ -108,7 +108,7 @@ class Tariff:
         guess = self.guess
         return _first((_look_up_anywhere(name, usage, guess) for name in names if guess.allows(name)), "estimate")
 
-    def _highest(self, names: Sequence[str], unknown: UnknownPrice) -> HighestPrice:
+    def _find_highest(self, names: Sequence[str], unknown: UnknownPrice) -> HighestPrice:
         """Return the bound of the configured model, which is also what its calls are reserved at."""
         name = self.price_as.model if self.price_as is not None and self.price_as.model else self.model or names[0]
         return highest_price(name, unknown.address)
@@ -140,7 +140,7 @@ def tariff_of(config: BackendConfig, environ: Mapping[str, str], *, bounded: boo
     Raises `MassgenError` config_invalid for a `MASSGEN_PRICE_AS` that names no provider.
     """
     own, *others = [_of_model(asked, environ) for asked in asked_by([config])] or [_of_member(config, environ)]
-    tariff = replace(own, others=tuple(others), taken_in=price_list.list_in(find_home(environ).path))
+    tariff = replace(own, others=tuple(others), taken_in=price_list.locate_list(find_home(environ).path))
     return tariff if bounded else _without_bounds(tariff)
 
 
@@ -150,9 +150,9 @@ def _without_bounds(tariff: Tariff) -> Tariff:
 
 def _of_member(config: BackendConfig, environ: Mapping[str, str]) -> Tariff:
     member = known(config)
-    unknown = unknown_price(config, environ)
+    unknown = get_unknown_price(config, environ)
     return Tariff(
-        model_priced(config),
+        get_priced_model(config),
         config.price,
         member.listed_at,
         unknown=unknown,
@@ -173,7 +173,7 @@ def _of_model(config: AnyHttpBackend, environ: Mapping[str, str]) -> Tariff:
         listed_at,
         price_as,
         guess_of(config, provider),
-        unknown_price_of(config, provider, price_as),
+        bound_unknown_price(config, provider, price_as),
         output_limit=max(own, default=usual),
         limitable=not own,
     )

@@ -9,7 +9,7 @@ import math
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events.agent_work import CallPurpose
 from massgen_mcp.events.run import BudgetReached, InputRequired
-from massgen_mcp.money.budget import bound_note
+from massgen_mcp.money.budget import format_bound_note
 from massgen_mcp.money.reservations import CallEstimate, Reservation
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.team import Member
@@ -41,12 +41,14 @@ async def admit(
         elif (
             reservations.asks_first and not live_run.coordination.finish_requested and not live_run.state.budget_reached
         ):
-            await _ask(live_run, f"{_question(live_run, estimate)}{bound_text(member)}", _enough(live_run, estimate)[0])
+            await _ask(
+                live_run, f"{_question(live_run, estimate)}{describe_bounds(member)}", _enough(live_run, estimate)[0]
+            )
         else:
             if live_run.state.budget_reached:
                 reached = live_run.state.budget.reached
                 raise BackendError("budget", f"the budget ({reached}) had been reached", limit=reached)
-            message = f"{_question(live_run, estimate)}{bound_text(member)}"
+            message = f"{_question(live_run, estimate)}{describe_bounds(member)}"
             cap = live_run.state.budget.cap_with(estimate.least.usd, estimate.least.tokens)
             live_run.record(BudgetReached(agent=member.name, message=message, cap=cap))
             raise BackendError("budget", message, limit=cap)
@@ -76,9 +78,9 @@ def _question(live_run: LiveRun, estimate: CallEstimate) -> str:
     )
 
 
-def bound_text(member: Member) -> str:
+def describe_bounds(member: Member) -> str:
     """Return at which prices the member's calls are counted where its own are unknown; empty where they are known."""
-    return "".join(f". {bound_note(model, bound)}" for model, bound in member.tariff.bounds.items())
+    return "".join(f". {format_bound_note(model, bound)}" for model, bound in member.tariff.bounds.items())
 
 
 def _enough(live_run: LiveRun, estimate: CallEstimate) -> tuple[float | None, float | None]:

@@ -43,7 +43,7 @@ from massgen_mcp.orchestration.round_request import (
     shown_reasons,
     system_message,
 )
-from massgen_mcp.orchestration.run_end import MAX_SAME_FAILURES, never_acted, out_of_steps, repeats_a_failure
+from massgen_mcp.orchestration.run_end import MAX_SAME_FAILURES, never_acted, report_repeated_failure, report_step_limit
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.written_actions import read_vote, shown_texts
 from massgen_mcp.tools.base import ToolRefused
@@ -155,9 +155,9 @@ class Round:
         if self._violations > limits.enforcement_retries:
             raise never_acted(self._violations, self._violation)
         if self._talk.steps >= limits.steps_per_round:
-            raise out_of_steps("no accepted action", limits)
+            raise report_step_limit("no accepted action", limits)
         if self._talk.repeated_failure is not None and self._talk.repeated_failure.times >= MAX_SAME_FAILURES:
-            raise repeats_a_failure(self._talk.repeated_failure)
+            raise report_repeated_failure(self._talk.repeated_failure)
 
     async def _step(self) -> None:
         """Have the model reply, unless its reply could not count any more: then the call is cut off.

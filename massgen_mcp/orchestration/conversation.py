@@ -138,7 +138,7 @@ class Conversation:
             case ToolFinished():
                 self._begun.discard(event.call_id)
                 self._add_result(event)
-                self.repeated_failure = self._failure_after(event)
+                self.repeated_failure = self._count_failure(event)
                 self.results.append(event)
             case MessagesShown():
                 self._add_messages_heard(event.heard, event.nonce)
@@ -153,7 +153,7 @@ class Conversation:
             case _:
                 assert_never(event)
 
-    def _failure_after(self, event: ToolFinished) -> RepeatedFailure | None:
+    def _count_failure(self, event: ToolFinished) -> RepeatedFailure | None:
         """Return the failure that this result is, counted with those of the same call just before it."""
         if not event.is_error or self.reply is None:
             return None

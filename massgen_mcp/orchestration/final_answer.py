@@ -31,8 +31,8 @@ from massgen_mcp.orchestration.evidence_text import evidence_of
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.model_calls import ask
 from massgen_mcp.orchestration.round_request import file_notes, shown_changes
-from massgen_mcp.orchestration.run_end import MAX_SAME_FAILURES, out_of_steps, repeats_a_failure
-from massgen_mcp.orchestration.team import Member, acting, replacement
+from massgen_mcp.orchestration.run_end import MAX_SAME_FAILURES, report_repeated_failure, report_step_limit
+from massgen_mcp.orchestration.team import Member, get_acting, make_replacement
 from massgen_mcp.orchestration.window import all_within, within
 from massgen_mcp.run_state.agents import Vote
 from massgen_mcp.tools.base import Arguments, ToolRefused, WellFormedText, decoded, parse_arguments
@@ -106,7 +106,7 @@ async def present(member: Member, attempt: Attempt, past: Sequence[PresentationE
 
     Raises `BackendError` if the member cannot write one, with reason `internal` where the fault is ours.
     """
-    member = acting(member, attempt.live_run.state)
+    member = get_acting(member, attempt.live_run.state)
     try:
         try:
             return await _present(member, attempt, past)
@@ -116,7 +116,7 @@ async def present(member: Member, attempt: Attempt, past: Sequence[PresentationE
             return await _present(member, attempt, ())  # what the model can read is known now
     except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
         fault = attempt.live_run.fault(error)
-        if (replaced := replacement(member, fault)) is None:
+        if (replaced := make_replacement(member, fault)) is None:
             raise fault from None
         attempt.live_run.record(replaced)
     return await present(member, attempt, tuple(attempt.live_run.state.resume_point.presentation))
@@ -188,9 +188,9 @@ async def _write_answer(member: Member, attempt: Attempt, talk: Conversation) ->
         if talk.fruitless > limits.enforcement_retries:
             raise BackendError("no_action", f"no valid tool call in {talk.fruitless} replies in a row")
         if talk.steps >= limits.steps_per_round:
-            raise out_of_steps("no final answer", limits)
+            raise report_step_limit("no final answer", limits)
         if talk.repeated_failure is not None and talk.repeated_failure.times >= MAX_SAME_FAILURES:
-            raise repeats_a_failure(talk.repeated_failure)
+            raise report_repeated_failure(talk.repeated_failure)
         talk.listen()
         await talk.ask(system, tools, "present")
 
@@ -255,7 +255,7 @@ class _Restart(Arguments):
 
 async def evaluate(member: Member, answer: str, attempt: Attempt) -> AnswerEvaluated:
     """The winner's judgement of the final answer, in one call. Whatever is no clear wish for a restart is content."""
-    member = acting(member, attempt.live_run.state)
+    member = get_acting(member, attempt.live_run.state)
     nonce, most = attempt.opening_nonce(member.name, [answer]), attempt.most_shown(member, [answer])
     request = ModelRequest(
         prompts.system_prompt(prompts.EVALUATE, member.system_message, (), today=attempt.today),

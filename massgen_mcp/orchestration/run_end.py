@@ -52,13 +52,13 @@ def never_acted(attempts: int, last: RuleViolated | None) -> BackendError:
     return BackendError("no_action", message)
 
 
-def out_of_steps(lack: str, limits: TeamLimits) -> BackendError:
+def report_step_limit(lack: str, limits: TeamLimits) -> BackendError:
     """Why an agent falls out that has made too many model calls in one round."""
     message = f"{lack} in {limits.steps_per_round} steps; raise max_steps_per_round in orchestrator"
     return BackendError("no_action", message, limit="max_steps_per_round")
 
 
-def repeats_a_failure(failure: RepeatedFailure) -> BackendError:
+def report_repeated_failure(failure: RepeatedFailure) -> BackendError:
     """Why an agent falls out that makes the same failing call again and again."""
     call = " ".join(f"{failure.name} {failure.arguments}".split())[:MAX_CAUSE]
     last = " ".join(failure.result.split())[-MAX_CAUSE:]

@@ -185,13 +185,13 @@ def with_perspective(member: Member, view: str | None) -> Member:
     return replace(member, perspective=view, fallback=fallback)
 
 
-def acting(member: Member, state: RunState) -> Member:
+def get_acting(member: Member, state: RunState) -> Member:
     """Return the member as it works now: its fallback, where that has taken its place."""
     replaced = state.agents[member.name].replaced is not None
     return member.fallback if replaced and member.fallback is not None else member
 
 
-def replacement(member: Member, fault: BackendError) -> ModelReplaced | None:
+def make_replacement(member: Member, fault: BackendError) -> ModelReplaced | None:
     """Return the fact that the member's fallback goes on, if the fault is one after which it does."""
     fallback = member.fallback
     if fallback is None or fault.reason not in FALLBACK_REASONS:

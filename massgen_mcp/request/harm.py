@@ -73,14 +73,15 @@ def harmful(
     harmless |= {f"{WRITES}{on_one_line(one)}" for one in reach.writes if _within(one, granted.writable)}
     harmless |= {f"starts: {check_in(command)}" for command in granted.checks}
     harmless |= {f"starts: {SCRIPTS}{SANDBOX}"} if granted.scripts else set()
-    asked_usd = granted.limits.max_usd
-    asked_tokens = BudgetConfig(max_usd=asked_usd).most_tokens if asked_usd and not reach.uncounted else 0
-    asked = (asked_usd or 0, asked_tokens, granted.limits.max_seconds or 0)
+    asked_usd, asked_tokens = granted.limits.max_usd or 0, 0
+    if asked_usd and not reach.uncounted:
+        asked_tokens = BudgetConfig(max_usd=asked_usd).most_tokens
+    asked = (asked_usd, asked_tokens, granted.limits.max_seconds or 0)
     limited = with_limits(config, granted.limits)
     amounts = zip(
         reach.amounts(),
         _amounts(limited.budget, limited.timeout_settings),
-        _own_amounts(project, environ, uncounted=reach.uncounted),
+        _get_own_amounts(project, environ, uncounted=reach.uncounted),
         asked,
         strict=True,
     )
@@ -141,13 +142,15 @@ def _amounts(budget: BudgetConfig, timeouts: TimeoutSettings) -> tuple[float, fl
     return budget.max_usd, budget.most_tokens, timeouts.orchestrator_timeout_seconds
 
 
-def _own_amounts(project: Path, environ: Mapping[str, str], *, uncounted: bool) -> tuple[float, float, float]:
+def _get_own_amounts(project: Path, environ: Mapping[str, str], *, uncounted: bool) -> tuple[float, float, float]:
     """The amounts that need no yes: the user's own limits. Where tokens alone are to limit what calls of unknown price
     cost, that needs a yes unless the user's own config says so, too.
     """
     budget, timeouts = _own_limits(project, environ)
     usd, tokens, seconds = _amounts(budget, timeouts)
-    return usd, 0 if uncounted and budget.bounds_prices else tokens, seconds
+    if uncounted and budget.bounds_prices:
+        tokens = 0
+    return usd, tokens, seconds
 
 
 def _own_limits(project: Path, environ: Mapping[str, str]) -> tuple[BudgetConfig, TimeoutSettings]:

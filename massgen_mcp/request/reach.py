@@ -77,10 +77,12 @@ class Reach:
 
     def amounts(self) -> tuple[str, ...]:
         """The part of the demands that money, tokens and time are."""
-        alone = ", and calls without a known price count for that alone" if self.uncounted else ""
+        tokens = f"spends: up to {self.max_tokens} tokens"
+        if self.uncounted:
+            tokens += ", and calls without a known price count for that alone"
         return (
             f"spends: up to {self.max_usd:g} US dollars",
-            f"spends: up to {self.max_tokens} tokens{alone}",
+            tokens,
             f"takes: up to {self.max_seconds:g} seconds",
         )
 
@@ -133,7 +135,7 @@ def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach
 
 def may_lack_price(backend: BackendConfig, environ: Mapping[str, str]) -> bool:
     """Return whether the backend's calls may have to be paid for at a price that is unknown beforehand."""
-    return backend.price is None and members.unknown_price(backend, environ) is not None
+    return backend.price is None and members.get_unknown_price(backend, environ) is not None
 
 
 def _all_commands(config: Config) -> tuple[CommandsConfig, ...]:

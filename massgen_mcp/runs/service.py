@@ -24,7 +24,7 @@ from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.home import enclosing_run
-from massgen_mcp.money.estimate import Usual, kind_of
+from massgen_mcp.money.estimate import Usual, classify_work
 from massgen_mcp.people import ask_as, environ_asked, is_guest
 from massgen_mcp.request.build import RunRequest
 from massgen_mcp.request.question import check_text
@@ -415,7 +415,9 @@ class RunService:
         """
         models = [agent.backend.model for agent in config.agents]
         with suppress(MassgenError):
-            return usual_runs(counted_runs(self._engine, config=source, newest=NEWEST)[0], models, kind_of(config))
+            return usual_runs(
+                counted_runs(self._engine, config=source, newest=NEWEST)[0], models, classify_work(config)
+            )
         return None
 
     @in_thread

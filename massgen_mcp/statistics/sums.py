@@ -14,7 +14,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from massgen_mcp.money.estimate import Usual, WorkKind, time_range
+from massgen_mcp.money.estimate import Usual, WorkKind, format_time_range
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.statistics.digest import AgentDigest, Mark, RunDigest, SpentDigest
 
@@ -439,32 +439,32 @@ def usual_time(runs: Sequence[CountedRun], models: Iterable[str]) -> str:
     """Return `2 to 4 minutes`: half of the completed runs of a team with these models took so long. Empty where there
     are too few. `runs`: the `NEWEST`.
     """
-    seconds = [digest.seconds for digest in _completed(runs, models)]
+    seconds = [digest.seconds for digest in _select_completed(runs, models)]
     if len(seconds) < FEWEST:
         return ""
     low, _, high = quantiles(seconds, method="inclusive")
-    return time_range(low, high)
+    return format_time_range(low, high)
 
 
 def usual_runs(runs: Sequence[CountedRun], models: Iterable[str], kind: WorkKind) -> Usual | None:
     """Return what eight of ten completed runs of a team with these models, on this kind of work, came to. None where
     there are too few. `runs`: the `NEWEST`.
     """
-    digests = [digest for digest in _completed(runs, models) if digest.kind in ("", kind)]
+    digests = [digest for digest in _select_completed(runs, models) if digest.kind in ("", kind)]
     if len(digests) < FEWEST_USUAL:
         return None
     known = [digest.spent.usd for digest in digests if digest.spent.usd is not None and not digest.spent.unpriced_calls]
-    usd = _most(known) if len(known) == len(digests) else None
-    return Usual(len(digests), usd, _most([digest.seconds for digest in digests]))
+    usd = _compute_bounds(known) if len(known) == len(digests) else None
+    return Usual(len(digests), usd, _compute_bounds([digest.seconds for digest in digests]))
 
 
-def _most(amounts: Sequence[float]) -> tuple[float, float]:
+def _compute_bounds(amounts: Sequence[float]) -> tuple[float, float]:
     """Return between which bounds eight of ten lie."""
     tenths = quantiles(amounts, n=10, method="inclusive")
     return tenths[0], tenths[-1]
 
 
-def _completed(runs: Sequence[CountedRun], models: Iterable[str]) -> list[RunDigest]:
+def _select_completed(runs: Sequence[CountedRun], models: Iterable[str]) -> list[RunDigest]:
     team = sorted(models)
     completed = (run.digest for run in runs if run.state == "completed")
     return [digest for digest in completed if sorted(agent.model for agent in digest.agents) == team]

@@ -86,7 +86,7 @@ def ending_lines(run: RunState, kept: RemainingFiles, width: int) -> list[Line]:
         lines += [(Span(title, "title"),), *rows, ()] if rows else []
     for agent, reason, message in run.degraded:
         lines += _row("!", f"{name_of(run, agent)} failed ({reason}): {preview(message, _MESSAGE)}", width)
-    for loss in (*replacement_notes(run), *run.server_losses, *check_notes(run)):
+    for loss in (*list_replacement_notes(run), *run.server_losses, *check_notes(run)):
         lines += _row("!", preview(loss, _MESSAGE), width)
     lines += [row for help_ in helps(run) for row in _row("", help_, width)]
     lines += _row("Cost", spent_text(run.spent), width)
@@ -102,7 +102,7 @@ def ending_lines(run: RunState, kept: RemainingFiles, width: int) -> list[Line]:
     return lines
 
 
-def replacement_notes(run: RunState) -> list[str]:
+def list_replacement_notes(run: RunState) -> list[str]:
     """Return which fallbacks took the place of their agents' own models, and why."""
     return [
         f"{agent.own_model} of {agent.info.id} failed ({agent.replaced.reason}: "
@@ -114,7 +114,7 @@ def replacement_notes(run: RunState) -> list[str]:
 
 def helps(run: RunState) -> list[str]:
     """What helps against the failures, each once. That there is no answer follows from what became of the agents."""
-    found = [remedy(gone.reason, gone.limit) for gone in run.dropped]
+    found = [choose_remedy(gone.reason, gone.limit) for gone in run.dropped]
     match run.end:
         case RunFailed(reason="budget"):
             found.append(OF_LIMITS[run.budget.reached])
@@ -129,7 +129,7 @@ def helps(run: RunState) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def remedy(reason: DropReason, limit: LimitKey | None) -> str:
+def choose_remedy(reason: DropReason, limit: LimitKey | None) -> str:
     """Return what helps an agent that was dropped."""
     return REMEDIES[reason] if limit is None else OF_LIMITS[limit]
 

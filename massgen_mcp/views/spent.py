@@ -4,7 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 from massgen_mcp.events.parts import Spent
-from massgen_mcp.money.budget import bound_note
+from massgen_mcp.money.budget import format_bound_note
 from massgen_mcp.run_state.state import RunState
 
 
@@ -62,7 +62,7 @@ def money_notes(run: RunState) -> list[str]:
         notes.append(f"The budget was reached at {money if run.budget.reached == 'max_usd' else tokens}.")
     if run.max_usd is not None and (unpriced := run.spent.unpriced_calls):
         notes.append(f"{unpriced} calls have no known price: they count for max_tokens, not for max_usd.")
-    notes += [bound_note(model, bound) for model, bound in run.budget.spending.bounds.items()]
+    notes += [format_bound_note(model, bound) for model, bound in run.budget.spending.bounds.items()]
     if estimated := run.spent.estimated_calls:
         notes.append(
             f"The cost is an estimate for {estimated} calls: a gateway was asked, and they count at the prices of the "

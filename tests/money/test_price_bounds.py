@@ -13,7 +13,7 @@ from massgen_mcp.config.providers.addresses import is_private
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import Cost, PriceBound, Usage
 from massgen_mcp.money import price_list
-from massgen_mcp.money.price_bounds import family_of
+from massgen_mcp.money.price_bounds import normalize_family
 from massgen_mcp.money.tariff import Tariff
 from tests.money.price_lists import SMALL_LIST
 from tests.money.test_tariff import CALL, GATEWAY, HERE, tariff
@@ -42,7 +42,7 @@ def bound_of(one: Tariff) -> PriceBound | None:
     ],
 )
 def test_a_family_is_the_name_without_version_date_and_size(model: str, family: str) -> None:
-    assert family_of(model) == family
+    assert normalize_family(model) == family
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_list_that_was_taken_in_is_used_at_once_and_until_it_is_gone(home: Pat
     found = price_list.find_price_list(home)
     assert found is not None
     assert (found.taken_in, found.is_old) == (True, True)
-    price_list.list_in(home).unlink()
+    price_list.locate_list(home).unlink()
     assert bound_of(taken_in)
 
 
@@ -170,11 +170,11 @@ def test_a_list_that_was_taken_in_is_used_at_once_and_until_it_is_gone(home: Pat
 def test_what_is_no_price_list_is_refused_and_changes_nothing(home: Path, data: bytes) -> None:
     with pytest.raises(MassgenError, match="no price list"):
         price_list.take_in(data, home)
-    assert not price_list.list_in(home).exists()
+    assert not price_list.locate_list(home).exists()
 
 
 def test_a_kept_list_that_became_unreadable_leaves_the_installed_one_in_use(home: Path) -> None:
-    price_list.list_in(home).write_bytes(b"half a")
+    price_list.locate_list(home).write_bytes(b"half a")
     known = tariff(environ={"MASSGEN_MCP_HOME": str(home)})
     known.load()
     assert known.cost(CALL).usd == 11.25

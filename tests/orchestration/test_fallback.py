@@ -15,11 +15,11 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.agent_work import ModelCallFailed, ModelCallStarted, ModelReplied
 from massgen_mcp.events.coordination import AgentDropped, ModelReplaced, PresentationFailed
 from massgen_mcp.events.run import RunCompleted, RunFailed
-from massgen_mcp.money.estimate import estimate, team_prices
+from massgen_mcp.money.estimate import estimate, get_team_prices
 from massgen_mcp.request.reach import reach_of
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.host.execute import execute_run
-from massgen_mcp.views.ending import replacement_notes
+from massgen_mcp.views.ending import list_replacement_notes
 from tests.raw_double import RawDouble, Seen, answering, reply, sse
 from tests.teams import Ended, Script, run_team
 
@@ -71,7 +71,7 @@ async def test_the_fallback_goes_on_in_the_middle_of_a_round_and_the_record_says
     assert run.snapshot.final_answer == "42, says the other model"
     assert "list_files" in str(double.requests[0].body["messages"]), "it knows what was done before"
     assert run.of(ModelReplied)[-1].by_fallback
-    (note,) = replacement_notes(run.snapshot)
+    (note,) = list_replacement_notes(run.snapshot)
     assert "scripted/scripted" in note
     assert OTHER in note
     ids = [event.call_id for event in run.of(ModelCallStarted)]
@@ -126,7 +126,7 @@ async def test_the_plan_the_consent_and_the_estimate_name_the_fallback() -> None
     reach = reach_of(own, environ, Path("/"))
     assert reach.hosts == ("api.openai.com",)
     assert [pair.key for pair in reach.keys] == ["OPENAI_API_KEY"]
-    assert [*team_prices(own, environ).bounded] == ["gpt-6.2-sol"]
+    assert [*get_team_prices(own, environ).bounded] == ["gpt-6.2-sol"]
     usd = estimate(own, "?", environ).usd
     assert usd is not None
     assert usd[0] == 0 < usd[1]

@@ -16,7 +16,7 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
 from massgen_mcp.views.checks import check_notes
-from massgen_mcp.views.ending import RemainingFiles, outcome_line, replacement_notes
+from massgen_mcp.views.ending import RemainingFiles, list_replacement_notes, outcome_line
 from massgen_mcp.views.firmness import dissent, firmness, why_weak
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.spent import dollars, money_notes, spent_text
@@ -178,7 +178,7 @@ def _warnings(run: RunState, limit: int) -> list[str]:
     weak = why_weak(run, checks=False)
     warnings = [*weak, *filter(None, [dissent(run)])] if weak else []
     warnings += [f"{agent} was dropped ({reason}): {preview(message)}" for agent, reason, message in run.degraded]
-    warnings += map(preview, replacement_notes(run))
+    warnings += map(preview, list_replacement_notes(run))
     warnings += map(preview, run.server_losses)
     warnings += map(preview, check_notes(run))
     if run.budget_reached or run.budget.spending.bounds:  # unpriced calls are in the line of the cost already

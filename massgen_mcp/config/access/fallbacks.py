@@ -11,20 +11,20 @@ from massgen_mcp.config.providers.catalog import named_provider
 _BACKENDS: TypeAdapter[BackendConfig] = TypeAdapter(BackendConfig)
 
 
-def fallback_of(backend: BackendConfig) -> BackendConfig | None:
+def get_fallback(backend: BackendConfig) -> BackendConfig | None:
     """Return the backend of `fallback`, with the defaults of its provider; None: there is none."""
-    return None if backend.fallback is None else _backend_named(backend.fallback)
+    return None if backend.fallback is None else _make_backend_named(backend.fallback)
 
 
-def with_fallbacks(backends: Iterable[BackendConfig]) -> Iterator[BackendConfig]:
+def iterate_with_fallbacks(backends: Iterable[BackendConfig]) -> Iterator[BackendConfig]:
     """Yield each backend, and after it the one that may take its place."""
     for backend in backends:
         yield backend
-        if (fallback := fallback_of(backend)) is not None:
+        if (fallback := get_fallback(backend)) is not None:
             yield fallback
 
 
 @lru_cache(maxsize=256)
-def _backend_named(name: str) -> BackendConfig:
+def _make_backend_named(name: str) -> BackendConfig:
     provider, _, model = name.partition("/")
     return _BACKENDS.validate_python({"type": named_provider(provider).type, "model": model})

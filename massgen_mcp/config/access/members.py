@@ -14,8 +14,8 @@ from massgen_mcp.config import ag2_agents
 from massgen_mcp.config.access import acp_agents, agent_clis, key_hosts
 from massgen_mcp.config.access.acceptances import Pair
 from massgen_mcp.config.access.acp_agents import backend_named
-from massgen_mcp.config.access.fallbacks import with_fallbacks
-from massgen_mcp.config.access.prices import UnknownPrice, price_as_of, unknown_price_of
+from massgen_mcp.config.access.fallbacks import iterate_with_fallbacks
+from massgen_mcp.config.access.prices import UnknownPrice, bound_unknown_price, price_as_of
 from massgen_mcp.config.adapters import MEMBERS, installed, loaded, where_from
 from massgen_mcp.config.environment import is_set, read_key
 from massgen_mcp.config.installed import OF_MODELS, wrong_versions
@@ -55,7 +55,7 @@ def _no_words(*_args: object) -> str:
     return ""
 
 
-def _highest_listed(*_args: object) -> UnknownPrice:
+def _bound_by_list(*_args: object) -> UnknownPrice:
     return UnknownPrice()
 
 
@@ -111,7 +111,7 @@ class MemberKind(Generic[C]):
     """Whether a limit of tokens can be sent with a request."""
     most_output: int | None = None
     """Tokens that a reply has at most. None: unknown."""
-    unknown_price: Callable[[C, Environ], UnknownPrice | None] = _highest_listed
+    unknown_price: Callable[[C, Environ], UnknownPrice | None] = _bound_by_list
     """How its calls are counted where their price is unknown; None: with their tokens only, as by a subscription."""
     priced_as: Callable[[C], str | None] = _nothing
     """The model whose price is looked up, where its config names none."""
@@ -132,16 +132,16 @@ SCRIPTED = MemberKind[ScriptedBackendConfig](
 )
 
 
-def _http_price(config: AnyHttpBackend, environ: Environ) -> UnknownPrice | None:
+def _bound_http_price(config: AnyHttpBackend, environ: Environ) -> UnknownPrice | None:
     asked = key_hosts.provider_for(config, environ)
-    return unknown_price_of(config, asked, price_as_of(config, asked, environ))
+    return bound_unknown_price(config, asked, price_as_of(config, asked, environ))
 
 
 HTTP = MemberKind[AnyHttpBackend](
     asked=lambda config: (config,),
     lack=lambda _config, _environ: "; ".join(map(str, wrong_versions(*OF_MODELS))) or None,
     vendor=lambda config: key_hosts.provider_for(config).type,
-    unknown_price=_http_price,
+    unknown_price=_bound_http_price,
 )
 AG2 = MemberKind[Ag2BackendConfig](
     named=lambda _, asked: {"agent_config": {"llm_config": dict(asked)}},
@@ -150,19 +150,23 @@ AG2 = MemberKind[Ag2BackendConfig](
 )
 
 
-def _maker(vendor: str) -> UnknownPrice:
+def _bound_by_vendor(vendor: str) -> UnknownPrice:
     """Return the bound by the prices of a vendor that default teams take models of."""
     return UnknownPrice(named_provider(vendor).base_url)
 
 
-def _acp_price(config: AcpBackendConfig, _environ: Environ) -> UnknownPrice | None:
+def _bound_acp_price(config: AcpBackendConfig, _environ: Environ) -> UnknownPrice | None:
     """Return the bound of an agent whose key is paid for by tokens; None: by a subscription, or unknown to whom."""
     vendor = acp_agents.preset_of(config).vendor
-    return _maker(vendor) if config.preset is not None and config.login == "key" and vendor in NEWEST else None
+    if config.preset is None or config.login != "key" or vendor not in NEWEST:
+        return None
+    return _bound_by_vendor(vendor)
 
 
-def _claude_code_price(config: ClaudeCodeBackendConfig, environ: Environ) -> UnknownPrice | None:
-    return _maker("claude") if agent_clis.is_paid_by_key(config, environ) else None
+def _bound_claude_code_price(config: ClaudeCodeBackendConfig, environ: Environ) -> UnknownPrice | None:
+    if not agent_clis.is_paid_by_key(config, environ):
+        return None
+    return _bound_by_vendor("claude")
 
 
 CLAUDE_CODE = MemberKind[ClaudeCodeBackendConfig](
@@ -181,7 +185,7 @@ CLAUDE_CODE = MemberKind[ClaudeCodeBackendConfig](
     listed_at=key_hosts.CLAUDE_URL,
     limitable=False,
     most_output=64_000,
-    unknown_price=_claude_code_price,
+    unknown_price=_bound_claude_code_price,
     priced_as=lambda config: NEWEST["claude"] if config.model == "default" else None,
     concurrency=CLI_CONCURRENCY,
 )
@@ -198,7 +202,7 @@ ACP = MemberKind[AcpBackendConfig](
     destination=acp_agents.destination,
     vendor=lambda config: acp_agents.preset_of(config).vendor,
     limitable=False,
-    unknown_price=_acp_price,
+    unknown_price=_bound_acp_price,
     priced_as=lambda config: NEWEST.get(acp_agents.preset_of(config).vendor) if config.model == "default" else None,
     concurrency=CLI_CONCURRENCY,
 )
@@ -261,9 +265,9 @@ def _member_kind(config: BackendConfig) -> tuple[MemberKind[Any], Any]:
         return MemberKind[BackendConfig](lack=lambda _config, _environ: fault), config
 
 
-def _all_kinds(backends: Iterable[BackendConfig]) -> Iterator[tuple[MemberKind[Any], Any]]:
+def _iterate_kinds(backends: Iterable[BackendConfig]) -> Iterator[tuple[MemberKind[Any], Any]]:
     """Of each backend, and of the fallback that it may have."""
-    return map(_member_kind, with_fallbacks(backends))
+    return map(_member_kind, iterate_with_fallbacks(backends))
 
 
 def known(config: BackendConfig) -> MemberKind[Any]:
@@ -291,14 +295,14 @@ def asked_by(backends: Iterable[BackendConfig]) -> tuple[AnyHttpBackend, ...]:
 
 def lack(config: BackendConfig, environ: Environ) -> str | None:
     """What has to be installed, or said otherwise, before it can work here; None: nothing."""
-    found = (member.lack(own, environ) for member, own in _all_kinds([config]))
+    found = (member.lack(own, environ) for member, own in _iterate_kinds([config]))
     return next(filter(None, found), None)
 
 
 def missing(config: BackendConfig, environ: Environ) -> list[tuple[str, ...]]:
     """What keeps a run with it from starting: groups of variables, of each of which one has to be set."""
     found: list[tuple[str, ...]] = []
-    for member, own in _all_kinds([config]):
+    for member, own in _iterate_kinds([config]):
         found += [names for one in member.asked(own) for names in key_hosts.missing_variables(one, environ)]
         if member.missing is not None:
             found += member.missing(own, environ)
@@ -316,7 +320,7 @@ def check_credentials(config: BackendConfig, environ: Environ) -> None:
     """Raises `MassgenError("config_invalid")` naming the variable of a key that cannot be one (see `keys.read_key`), or
     of an address with credentials in it.
     """
-    for member, own in _all_kinds([config]):
+    for member, own in _iterate_kinds([config]):
         for one in member.asked(own):
             key_hosts.check_credentials(one, environ)
         member.check(own, environ)
@@ -325,7 +329,7 @@ def check_credentials(config: BackendConfig, environ: Environ) -> None:
 def refused_keys(backends: Iterable[BackendConfig], environ: Environ) -> tuple[Pair, ...]:
     """The keys that these want to send to hosts that may not have them."""
     found: list[Pair] = []
-    for member, own in _all_kinds(backends):
+    for member, own in _iterate_kinds(backends):
         found += [pair for one in member.asked(own) for pair in key_hosts.refused(one, environ)]
         found += member.refused(own, environ)
     return tuple(dict.fromkeys(found))
@@ -334,7 +338,7 @@ def refused_keys(backends: Iterable[BackendConfig], environ: Environ) -> tuple[P
 def addresses(backends: Iterable[BackendConfig], environ: Environ) -> list[str]:
     """Where models are asked, as far as that is not an adapter's or an agent CLI's own matter."""
     found: list[str] = []
-    for member, own in _all_kinds(backends):
+    for member, own in _iterate_kinds(backends):
         found += [url for one in member.asked(own) if (url := key_hosts.provider_for(one, environ).base_url)]
         found += member.addresses(own, environ)
     return found
@@ -342,14 +346,14 @@ def addresses(backends: Iterable[BackendConfig], environ: Environ) -> list[str]:
 
 def hosts(config: BackendConfig, environ: Environ) -> list[str]:
     found = [*map(key_hosts.host_of, addresses([config], environ))]
-    return found + [host for member, own in _all_kinds([config]) for host in member.hosts(own, environ)]
+    return found + [host for member, own in _iterate_kinds([config]) for host in member.hosts(own, environ)]
 
 
 def keys(config: BackendConfig, environ: Environ) -> Iterator[Pair]:
     """The variables whose values it is given, and the hosts that they are sent to. Of those that may hold a key, the
     first that is set.
     """
-    for member, own in _all_kinds([config]):
+    for member, own in _iterate_kinds([config]):
         for one in member.asked(own):
             if url := key_hosts.provider_for(one, environ).base_url:
                 yield from _first(key_hosts.key_variables(one, environ), [key_hosts.host_of(url)], environ)
@@ -404,13 +408,13 @@ def concurrency(config: BackendConfig, environ: Environ) -> int:
     return LOCAL_CONCURRENCY if first and key_hosts.serves_here(first, environ) else member.concurrency
 
 
-def unknown_price(config: BackendConfig, environ: Environ) -> UnknownPrice | None:
+def get_unknown_price(config: BackendConfig, environ: Environ) -> UnknownPrice | None:
     """Return how calls of unknown price are counted; None: with their tokens only."""
     member, own = _member_kind(config)
     return member.unknown_price(own, environ)
 
 
-def model_priced(config: BackendConfig) -> str:
+def get_priced_model(config: BackendConfig) -> str:
     """Return the model whose price is looked up."""
     member, own = _member_kind(config)
     return member.priced_as(own) or config.model

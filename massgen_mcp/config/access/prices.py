@@ -64,19 +64,18 @@ _COMMERCIAL = re.compile(
 
 
 def is_commercial(model: str) -> bool:
-    """Return whether the name is one of a model that nobody can have at home."""
-    return (
-        _HOSTED.fullmatch(model) is not None or _COMMERCIAL.fullmatch(_last(model)) is not None or bool(_maker(model))
-    )
+    """Return whether the name is one of a model that cannot be had at home."""
+    patterns = _HOSTED.fullmatch(model) or _COMMERCIAL.fullmatch(_strip_prefixes(model))
+    return patterns is not None or _find_maker(model) is not None
 
 
-def unknown_price_of(backend: AnyHttpBackend, asked: Provider, price_as: PriceAs | None) -> UnknownPrice | None:
+def bound_unknown_price(backend: AnyHttpBackend, asked: Provider, price_as: PriceAs | None) -> UnknownPrice | None:
     """Return how the model is bounded where its price is unknown; None for a free one. Free are models in private
     networks, unless their names are those of commercial models.
     """
     if is_private(asked.base_url) and price_as is None and not is_commercial(backend.model):
         return None
-    owner, maker = owner_of(asked.base_url), _maker(backend.model)
+    owner, maker = owner_of(asked.base_url), _find_maker(backend.model)
     if price_as is not None:
         return UnknownPrice(price_as.address)
     if owner is None and named_provider(backend.type).is_local:
@@ -85,14 +84,14 @@ def unknown_price_of(backend: AnyHttpBackend, asked: Provider, price_as: PriceAs
     return UnknownPrice((named and named.base_url) or None)
 
 
-def _maker(model: str) -> Provider | None:
+def _find_maker(model: str) -> Provider | None:
     """Return the provider whose commercial models have such names."""
     return next(
         (row for row in PROVIDERS if row.plain_models and re.fullmatch(row.plain_models, _bare(row, model))), None
     )
 
 
-def _last(model: str) -> str:
+def _strip_prefixes(model: str) -> str:
     """Return `gpt-5` of a gateway's `openai/gpt-5` and of a cloud's `us.anthropic.gpt-5`."""
     return re.sub(r"^(?:[a-z]{2,12}\.)*(?=[a-z])", "", model.lower().rpartition("/")[2])
 
@@ -138,4 +137,4 @@ def _bare(row: Provider, model: str) -> str:
     """`gpt-5` of `openai/gpt-5`, for this provider."""
     prefix, slash, name = model.lower().partition("/")
     own = slash and prefix in (row.type, *row.aliases, "x-ai" if row.type == "grok" else "")
-    return name if own else _last(model)
+    return name if own else _strip_prefixes(model)

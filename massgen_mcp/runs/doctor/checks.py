@@ -39,7 +39,7 @@ def check_all(engine: LocalEngine, environ: Mapping[str, str]) -> list[DoctorChe
         "version": lambda: _version(engine),
         "packages": _packages,
         "keys": lambda: _keys(environ),
-        "price list": lambda: _price_list(home),
+        "price list": lambda: _check_price_list(home),
         "state directory": lambda: _state_directory(home),
         "file system": lambda: _file_system(home),
         "writable": lambda: _writable(home),
@@ -93,11 +93,13 @@ def _keys(environ: Mapping[str, str]) -> list[DoctorCheck]:
     return checks
 
 
-def _price_list(home: Home) -> list[DoctorCheck]:
+def _check_price_list(home: Home) -> list[DoctorCheck]:
     found = find_price_list(home.path)
     if found is None:
         return [DoctorCheck("price list", "fail", "genai-prices is not installed", "install massgen-mcp anew")]
-    origin = "the list that you took in" if found.taken_in else "the installed list"
+    origin = "the installed list"
+    if found.taken_in:
+        origin = "the list that you took in"
     message = f"{origin} is {found.days:.0f} days old"
     if not found.is_old:
         return [DoctorCheck("price list", "ok", message)]

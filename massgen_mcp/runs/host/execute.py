@@ -21,7 +21,7 @@ from massgen_mcp import __version__
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.limiter import ProviderLimiters
 from massgen_mcp.backends.registry import UnusableBackend, destination_of, make_backend
-from massgen_mcp.config.access.fallbacks import fallback_of
+from massgen_mcp.config.access.fallbacks import get_fallback
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.access.limits import limits_of
 from massgen_mcp.config.models.backends import BackendConfig
@@ -352,9 +352,10 @@ class _Models:
         limits = limits_of(self.request.config, config, self.environ)
         limiter = destination and self.cleanup.enter_context(self.limiters.limiter(destination, limits))
         tariff = tariff_of(config, self.environ, bounded=self.request.bounded)
-        fallback = fallback_of(config)
-        access = None if fallback is None else self.open_model(place, fallback)
-        return ModelAccess(backend, limiter, tariff, access, config.type)
+        access = ModelAccess(backend, limiter, tariff, type=config.type)
+        if (fallback := get_fallback(config)) is not None:
+            return replace(access, fallback=self.open_model(place, fallback))
+        return access
 
 
 # ---------------------------------------------------------------------------------------------------------------------

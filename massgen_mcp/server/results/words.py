@@ -14,7 +14,7 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.patches.application import patch_command
 from massgen_mcp.runs.view.run_view import NO_WORKER, RunView
 from massgen_mcp.views.checks import MISUNDERSTANDING, check_notes, hindered, standing_in_tests
-from massgen_mcp.views.ending import replacement_notes
+from massgen_mcp.views.ending import list_replacement_notes
 from massgen_mcp.views.firmness import dissent, firmness, shortly, why_weak
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.sentences import decided_beyond_votes
@@ -149,7 +149,7 @@ def note_on(view: RunView) -> str | None:
     notes = [NO_REAL_ANSWER] if scripted and view.ended else []  # before that there is no answer to be taken for one
     if not scripted or run.budget_reached:
         notes += money_notes(run)
-    notes += replacement_notes(run)
+    notes += list_replacement_notes(run)
     notes += [f"{refused}." for refused in (run.base.refused if run.base is not None else ())]
     notes += [f"{hindered(one)}." for one in run.void_checks] if not view.ended else []
     newer = ["A newer massgen-mcp wrote parts of this run; this version cannot show them."] if view.newer else []

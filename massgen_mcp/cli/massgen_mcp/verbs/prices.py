@@ -86,13 +86,13 @@ async def _fetch(url: str) -> bytes:
                 client.stream("GET", url) as response,
             ):
                 response.raise_for_status()
-                return await _whole_body(response)
+                return await _read_body(response)
     except (httpx2.HTTPError, TimeoutError) as error:
         cause = str(error).splitlines()[0] if str(error) else f"no answer within {FETCH_SECONDS:g} s"
         raise MassgenError("invalid_arguments", f"cannot fetch {url}: {cause}") from None
 
 
-async def _whole_body(response: "httpx2.Response") -> bytes:
+async def _read_body(response: "httpx2.Response") -> bytes:
     data = bytearray()
     async for piece in response.aiter_bytes():
         data += piece
