@@ -276,5 +276,7 @@ def summary(batch: Batch) -> str:
     spent = [result["usd"] for result in batch.results]
     if not any(usd is not None for usd in spent):
         return f"{', '.join(parts)}; cost n/a"
-    more = "+" if None in spent else ""
-    return f"{', '.join(parts)}; ${batch.usd:.4f}{more}"
+    parts[-1] += f"; ${batch.usd:.4f}"
+    if None in spent:
+        parts[-1] += "+"
+    return ", ".join(parts)

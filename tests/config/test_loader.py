@@ -98,6 +98,7 @@ ENTRY = "{id: ada, backend: {type: openai, model: NAME}}"
 EFFORTS = "'none', 'minimal', 'low', 'medium', 'high', 'xhigh' or 'max'"
 A_HOST = "expected an address with a plain host name (and port), such as https://host:8000/v1"
 OPENAIS_TOOLS = "openai does not offer this; it has only enable_web_search and enable_code_interpreter"
+SCRIPTED_KEYS = "chunk_delay_seconds, fallback, model, presentation, price, script, type"
 AZURES_KEYS = (
     "api_key_env, api_version, deployment, enable_code_execution, enable_code_interpreter, enable_web_search, "
     "enable_x_search, endpoint, extra_body, fallback, max_output_tokens, model, price, price_as, reasoning_effort, "
@@ -166,8 +167,7 @@ NO_TOOLS = "groq does not offer this; it has no tools of its own here"
         (
             "agent:\n  backend: {type: scripted, zzz: 1}",
             2,
-            "agent.backend.zzz: unknown key; known here: chunk_delay_seconds, fallback, model, presentation, price, "
-            "script, type",
+            f"agent.backend.zzz: unknown key; known here: {SCRIPTED_KEYS}",
         ),
     ],
 )
