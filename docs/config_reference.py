@@ -206,6 +206,7 @@ agents:
       enable_x_search: true
       enable_code_execution: false
       price: { input_usd_per_million: 3, output_usd_per_million: 15 }
+      fallback: claude/claude-opus-5-5
 """,
     ),
     Section(
@@ -275,6 +276,7 @@ agents:
       api_key_env: ANTHROPIC_API_KEY
       max_thinking_tokens: 8000
       price: { input_usd_per_million: 15, output_usd_per_million: 75 }
+      fallback: claude/claude-opus-5-5
 """,
         shown=False,
     ),
@@ -297,6 +299,7 @@ agents:
       hosts: [api.example.com:443]
       enclosure: required
       price: { input_usd_per_million: 1, output_usd_per_million: 5 }
+      fallback: claude/claude-opus-5-5
 """,
         shown=False,
     ),
@@ -311,6 +314,7 @@ agents:
       adapter: poet
       settings: { mood: glad }
       price: { input_usd_per_million: 0, output_usd_per_million: 0 }
+      fallback: claude/claude-opus-5-5
 """,
         shown=False,
     ),
@@ -381,6 +385,7 @@ agents:
       chunk_delay_seconds: 0.02
       presentation: Forty-two, as all found.
       price: { input_usd_per_million: 1, output_usd_per_million: 2 }
+      fallback: claude/claude-opus-5-5
       script:
         - { call: list_files, arguments: { path: . } }
         - { say: Let me think. }

@@ -27,6 +27,7 @@ from massgen_mcp.events.coordination import (
     CheckFinished,
     FilesChecked,
     FirstAnswersClosed,
+    ModelReplaced,
     StageOpened,
     WrittenTestsSubmitted,
 )
@@ -79,6 +80,13 @@ BY_HAND: tuple[Event, ...] = (
     BudgetMark(percent=75, usd=3.75, tokens=412_000),
     BudgetReached(agent="agent_b", message="a call may cost $1.31, and $1.25 of max_usd 5 are left"),
     TimeReturned(seconds=184.2),
+    ModelReplaced(
+        agent="agent_a",
+        reason="quota_exhausted",
+        message="the quota of this key is used up",
+        backend="claude",
+        model="claude-opus-5-5",
+    ),
     ServerLost(server="tickets", agents=("agent_a",), message="MCP server tickets ended by itself"),
     ReservationExceeded(
         agent="agent_a", call_id="agent_a-1", reserved_usd=0.06, usd=0.09, reserved_tokens=20_000, tokens=31_000

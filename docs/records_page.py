@@ -105,6 +105,7 @@ USED: Mapping[str, str] = {
     "cost": "US dollars; null where no price is known.",
     "unpriced_calls": "Calls whose price nobody knows.",
     "estimated_calls": "Calls whose price is an estimate.",
+    "bounded_calls": "Calls of unknown price, counted at the highest known price of similar models.",
     "latency": "Seconds of all calls together.",
 }
 """The fields wherever `status.json` says what was used."""

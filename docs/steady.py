@@ -32,7 +32,7 @@ FIXED: Mapping[str, object] = {
     "nonce": "5f0c9a1be27d4368",
     "opening": "1d7e40c2b9a85f36",
     "tree": "9ae1f0c5d27b4e6380f1a2b3c4d5e6f708192a3b",
-    "estimate": "$0 to $0 (max_usd 10), 5 to 32 model calls, 20 to 1228 s",
+    "estimate": "usually $0 to $0 (max_usd 10), 1 to 5 minutes, 5 to 11 model calls",
     "wait_seconds": 2.0,
     "queued_seconds": 0.8,
 }

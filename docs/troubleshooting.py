@@ -100,7 +100,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "Take another model; `max_enforcement_retries` allows more tries.",
         ),
         Entry(
-            "no accepted action in … steps (max_steps_per_round)",
+            "… in … steps; raise max_steps_per_round in orchestrator",
             "The agent used its tools, and came to nothing.",
             "Raise the setting, or ask a smaller question.",
         ),

@@ -212,11 +212,15 @@ RefusedPart = Literal["tools", "tool_choice", "call_parser", "stream_options", "
 read, usage in a stream, a system message, two messages of one role in a row, a schema for the reply."""
 
 
+LimitKey = Literal["max_steps_per_round", "repeated_call", "max_usd", "max_tokens"]
+"""Which limit an agent met: a key of the config, or that the same call failed too often, which no key changes."""
+
+
 class BackendError(Exception):
     """One model call failed, already translated from whatever the provider's SDK raised.
 
     `retryable` says whether the same request may succeed later; `retry_after` is the provider's wish in seconds;
-    `refused` is the part of the request without which it may succeed.
+    `refused` is the part of the request without which it may succeed; `limit` the limit of the config that was met.
     """
 
     def __init__(
@@ -227,8 +231,10 @@ class BackendError(Exception):
         retryable: bool = False,
         retry_after: float | None = None,
         refused: RefusedPart | None = None,
+        limit: LimitKey | None = None,
     ) -> None:
         super().__init__(message)
+        self.limit: LimitKey | None = limit
         self.refused: RefusedPart | None = refused
         self.reason: DropReason = reason
         self.retryable = retryable

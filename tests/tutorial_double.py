@@ -15,7 +15,7 @@ import anyio
 from tests.raw_double import Seen, answering, reply
 from tests.wires.dialects import Dialect, Gemini, Messages, Responses
 
-MODELS = ("gpt-6.1-sol", "claude-opus-5-5", "gemini-4-argon")
+MODELS = ("gpt-6.2-sol", "claude-opus-5-5", "gemini-4-argon")
 
 
 @dataclass(frozen=True)

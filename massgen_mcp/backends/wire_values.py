@@ -375,6 +375,8 @@ def written_tokens(read: int | None, written: int | None, total: int | None, rea
     """All tokens that the model wrote. OpenAI counts reasoning among them; xAI and Gemini only in the total."""
     if total and read is not None:
         return max(written or 0, total - read)
+    if total and written is None:
+        return total  # which part was read is not said; written tokens cost more
     if written is None or reasoning is None:
         return written
     return written + reasoning if reasoning > written else written
@@ -388,6 +390,8 @@ def reported_usd(usage: object, cost_field: CostField | None) -> float | None:
     charged = money(cost)
     if charged is None:
         return None
+    if not member(usage, "is_byok"):
+        return charged
     # With a key of the user's own OpenRouter charges a fee, and the model's provider bills the rest.
-    upstream = member(usage, "cost_details", "upstream_inference_cost") if member(usage, "is_byok") else None
-    return charged + (money(upstream) or 0.0)
+    upstream = money(member(usage, "cost_details", "upstream_inference_cost"))
+    return None if upstream is None else charged + upstream

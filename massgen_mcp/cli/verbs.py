@@ -31,6 +31,7 @@ VERBS: Mapping[str, str] = MappingProxyType(
         "export": "write a run to one file, for import into another store; one that goes on leaves this store with it",
         "import": "take in the run of such a file, which goes on here if it had not ended",
         "audit": "show who of the people on a server started, steered or applied what, newest first",
+        "prices": "show which price list is in use, or take in a newer one from a file or an address",
         "prune": "delete what is older than the limits (workspaces first, results later), or the named runs",
         "worker": "execute runs of a store of several machines (--store), with the keys of this environment",
         "store": "upgrade: bring such a store to this version",

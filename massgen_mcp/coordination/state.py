@@ -57,7 +57,7 @@ from massgen_mcp.coordination.written_tests import (
     finished,
     key,
 )
-from massgen_mcp.errors import DropReason
+from massgen_mcp.errors import DropReason, LimitKey
 from massgen_mcp.events.agent_work import (
     BallotChanged,
     ConversationCondensed,
@@ -84,6 +84,7 @@ from massgen_mcp.events.coordination import (
     CheckFinished,
     FilesChecked,
     FirstAnswersClosed,
+    ModelReplaced,
     PresentationFailed,
     PresentationStarted,
     StageOpened,
@@ -668,11 +669,18 @@ class Coordination:
         failing = self.failing_tests if self.stage is not None and self.stage.kind == "confirm" else []
         return (failing[-1].test,) if failing else self.proofs.get("refute", ())
 
-    def drop(self, agent: str, reason: DropReason, message: str, changes: Changes | None = None) -> AgentDropped:
+    def drop(
+        self,
+        agent: str,
+        reason: DropReason,
+        message: str,
+        changes: Changes | None = None,
+        limit: LimitKey | None = None,
+    ) -> AgentDropped:
         """`changes`: what its copies hold. An agent that leaves what it answered leaves nothing unfinished."""
         known = [answer.changes.tree for answer in self.seats[agent].answers[-1:] if answer.changes is not None]
         unfinished = changes if changes is not None and changes.count and changes.tree not in known else None
-        return AgentDropped(agent=agent, reason=reason, message=message, changes=unfinished)
+        return AgentDropped(agent=agent, reason=reason, message=message, changes=unfinished, limit=limit)
 
     # -- the fold -----------------------------------------------------------------------------------------------
 
@@ -736,6 +744,7 @@ class Coordination:
                 RunStarted()
                 | SetupFinished()
                 | ServerLost()
+                | ModelReplaced()
                 | TimeReturned()
                 | BudgetMark()
                 | ReservationExceeded()

@@ -165,6 +165,8 @@ class ModelReplied(Event):
     """Those that are written in `text`, too; their `form` says so."""
     unreadable_call: bool = False
     """`text` ends with what is meant as a call, and cannot be read."""
+    by_fallback: bool = False
+    """The agent's fallback replied, and not its own model."""
     tools_as_text: bool = False
     """The server refuses tools, so they were described in the text of the request."""
     citations: tuple[CitationRecord, ...] = ()

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from massgen_mcp.errors import DropReason
+from massgen_mcp.errors import DropReason, LimitKey
 from massgen_mcp.events.parts import (
     Camp,
     Challenge,
@@ -188,6 +188,22 @@ class AgentDropped(Event):
     message: str
     changes: Changes | None = None
     """What its copies of the caller's files held then, if that is more than its last answer. None: it is not."""
+    limit: LimitKey | None = None
+    """The limit that it met, if it met one that no other reason tells."""
+
+
+class ModelReplaced(Event):
+    """An agent's own model was ended by a quota, a balance or an outage; its fallback goes on with its work."""
+
+    type: Literal["model_replaced"] = "model_replaced"
+    agent: str
+    reason: DropReason
+    message: str
+    """How the agent's own model failed."""
+    backend: str
+    """The type of the fallback's backend."""
+    model: str
+    """The model that goes on."""
 
 
 class PresentationStarted(Event):
@@ -250,6 +266,7 @@ CoordinationEvent = (
     | FilesChecked
     | FirstAnswersClosed
     | AgentDropped
+    | ModelReplaced
     | WinnerChosen
     | PresentationStarted
     | AnswerPresented

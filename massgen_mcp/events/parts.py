@@ -139,9 +139,10 @@ WrittenForm = Literal["json", "fenced_json", "tool_call_tag", "function_tag", "p
 `<function=…>`, in Llama's way, or as `functions.NAME({…})`.
 """
 
-PriceSource = Literal["config", "provider", "genai-prices", "estimate"]
-"""Who said what a call cost: the user's config, the provider's reply, or a public price list. In an estimate the list
-says what the model's own provider takes, and nobody what the gateway takes that was asked.
+PriceSource = Literal["config", "provider", "genai-prices", "estimate", "bound"]
+"""Where the price of a call came from: the user's config, the provider's reply, or a public price list. In an estimate
+the list says what the model's own provider takes, and not what the gateway takes that was asked. A bound is the highest
+known price of similar models, where the model's own is unknown.
 """
 
 
@@ -320,13 +321,34 @@ class Usage(Event):
         return self.input_tokens + self.output_tokens
 
 
+class PriceBound(Event):
+    """The highest known price, at which the calls of a model of unknown price are counted."""
+
+    scope: Literal["family", "provider", "list"]
+    """Among which models it is the highest: those of the same name but for version and date, those of the provider, or
+    all that are listed."""
+    of: str
+    """The family's or the provider's name."""
+    input_usd_per_million: float = 0.0
+    """Input tokens, of a short input."""
+    output_usd_per_million: float = 0.0
+    """Output tokens, of a short input."""
+
+    def __str__(self) -> str:
+        what = {"family": f"a {self.of} model", "provider": f"a model of {self.of}", "list": "any listed model"}
+        price = f"${self.input_usd_per_million:g} and ${self.output_usd_per_million:g} per million tokens in and out"
+        return f"{price}, the highest known price of {what[self.scope]}"
+
+
 class Cost(Event):
-    """What a model call cost. `usd` None: nobody knows a price, which is not the same as nothing."""
+    """The cost of a model call. `usd` None: the price is unknown, which is not the same as nothing."""
 
     usd: float | None = None
     """US dollars; None: nobody knows a price, which is not the same as nothing."""
     source: PriceSource | None = None
-    """Who said the price."""
+    """Where the price came from."""
+    bound: PriceBound | None = None
+    """The price at which the call is counted, where its own is unknown."""
     saved_usd: float = 0.0
     """US dollars that the provider's cache saved, as far as prices are known: negative if it was only written."""
     discounted_tokens: int = 0
@@ -368,6 +390,8 @@ class Spent(Event):
     """Calls whose price nobody knows."""
     estimated_calls: int = 0
     """Calls whose price is the model's own provider's, and not that of the gateway which was asked."""
+    bounded_calls: int = 0
+    """Calls of unknown price, counted at the highest known price of similar models."""
     seconds: float = 0.0
     """Of all replies together."""
 

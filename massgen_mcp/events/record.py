@@ -64,6 +64,7 @@ OutsideCalls = (
     | coordination.FilesChecked
     | coordination.FirstAnswersClosed
     | coordination.AgentDropped
+    | coordination.ModelReplaced
     | coordination.WinnerChosen
     | coordination.PresentationStarted
     | coordination.AnswerPresented

@@ -2,7 +2,7 @@
 that it survives a resume; and how much of it a nested run may spend.
 
 The one owner of these sums: every view tells them. Pure: knows no reservations (see `money.reservations`), no models
-and no clocks. A call of unknown price counts with its tokens only.
+and no clocks. A call without any price counts with its tokens only.
 """
 
 import math
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from massgen_mcp.events.agent_work import LostTry, ModelCallStarted, ModelReplied
-from massgen_mcp.events.parts import Cost, Spent, Usage
+from massgen_mcp.events.parts import Cost, PriceBound, Spent, Usage
 from massgen_mcp.events.run import (
     BudgetCap,
     BudgetMark,
@@ -41,6 +41,8 @@ class Spending:
     total: Spent = field(default_factory=Spent)
     by_agent: dict[str, Spent] = field(default_factory=dict[str, Spent])
     by_model: dict[str, Spent] = field(default_factory=dict[str, Spent])
+    bounds: dict[str, PriceBound] = field(default_factory=dict[str, PriceBound])
+    """Of the models whose calls are counted at the highest known price."""
     nested: Spent = field(default_factory=Spent)
     """What runs nested in this one spent: a part of `total`, and of nobody's share in the other two."""
 
@@ -57,6 +59,11 @@ class Spending:
     def add_lost_call(self, event: ModelCallStarted, model: str) -> None:
         """What a call has to be paid for whose process was lost before it ended; once for each such loss."""
         self._add_lost(event.agent, event.usage_if_lost, event.cost_if_lost, model)
+
+    def note_bound(self, event: ModelCallStarted, model: str) -> None:
+        """Keep at which price the model is counted, if its own is unknown."""
+        if event.cost_if_lost is not None and event.cost_if_lost.bound is not None:
+            self.bounds[model] = event.cost_if_lost.bound
 
     def add_nested(self, event: NestedRunEnded) -> None:
         self.total += event.spent
@@ -97,6 +104,7 @@ def _spent(
         discounted_tokens=cost.discounted_tokens,
         unpriced_calls=int(cost.usd is None),
         estimated_calls=int(cost.source == "estimate"),
+        bounded_calls=int(cost.source == "bound"),
         seconds=seconds,
     )
 
@@ -212,3 +220,11 @@ def caps_of_next(
     part = even if wanted_usd is None or left.usd <= 0 else min(1.0, wanted_usd / left.usd)
     usd, tokens = min(left.usd * part, free[0]), int(min(left.tokens * max(part, even), free[1]))
     return Caps(usd, tokens) if usd > 0 and tokens >= LEAST_TOKENS else None
+
+
+def format_bound_note(model: str, bound: PriceBound) -> str:
+    """Return at which price the calls of a model of unknown price are counted, and which keys change that."""
+    return (
+        f"The price of {model} is unknown: its calls are counted at {bound}. Set `price` or `price_as` of its backend "
+        "to count the right price, or `budget: max_tokens` to limit it by tokens instead."
+    )

@@ -4,10 +4,14 @@ A range, because nobody knows how much agents will write; where a price is unkno
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
-from massgen_mcp.config.models.config import Config
-from massgen_mcp.events.parts import CHECK_WRITERS, CONFIRM, FIRST_ASKED, Usage, most_asked
+from massgen_mcp.config.access.fallbacks import get_fallback
+from massgen_mcp.config.access.members import asked_by, get_unknown_price
+from massgen_mcp.config.models.config import AgentSettings, Config
+from massgen_mcp.events.parts import CHECK_WRITERS, CONFIRM, FIRST_ASKED, PriceBound, Usage, most_asked
+from massgen_mcp.money.budget import format_bound_note
 from massgen_mcp.money.tariff import Tariff, tariff_of
 
 CHARACTERS_PER_TOKEN = 4
@@ -26,10 +30,105 @@ class _Course:
     tokens_per_second: float
 
 
-_BRIEF = _Course(1_000, 500, 100, 1, 0, 2.0, 80.0)
-_LONG = _Course(2_000, 6_000, 1_000, 2, 5, 5.0, 30.0)
+WorkKind = Literal["question", "code"]
+"""Whether a run works on files of the caller's."""
+_COURSES: Mapping[WorkKind, tuple[_Course, _Course]] = {
+    "question": (_Course(1_000, 500, 100, 1, 0, 2.0, 80.0), _Course(2_000, 3_000, 500, 1, 2, 5.0, 40.0)),
+    "code": (_Course(1_500, 1_000, 200, 1, 4, 2.0, 80.0), _Course(2_500, 4_000, 1_000, 2, 25, 5.0, 40.0)),
+}
+"""A short and a long run of each kind of work."""
 TOOL_TOKENS = 1_000
 """What a tool call and its result add to what the model reads and writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class TeamPrices:
+    """What is known of a team's prices before its run; agents by their names as PROVIDER/MODEL."""
+
+    bounded: Mapping[str, PriceBound] = field(default_factory=dict[str, PriceBound])
+    """Models whose prices are unknown, and at which their calls are counted."""
+    by_tokens: tuple[str, ...] = ()
+    """Models whose prices are unknown, and whose calls count with their tokens only."""
+    free: tuple[str, ...] = ()
+    """Models in a private network."""
+    max_tokens: int = 0
+
+    @property
+    def is_free(self) -> bool:
+        """Whether every model without a price is free."""
+        return bool(self.free) and not (self.bounded or self.by_tokens)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences that a person should know before the run."""
+        counted = [format_bound_note(model, bound) for model, bound in self.bounded.items()]
+        if self.by_tokens:
+            models = ", ".join(self.by_tokens)
+            counted.append(
+                f"The price of {models} is unknown: its calls are limited by `max_tokens` ({self.max_tokens:,}) and "
+                "the steps of a round, and not by `max_usd`."
+            )
+        return tuple(counted)
+
+    def __str__(self) -> str:
+        return " ".join(self.notes)
+
+
+def has_models(config: Config) -> bool:
+    """Return whether the team has an agent that is not scripted."""
+    return any(agent.backend.type != "scripted" for agent in config.agents)
+
+
+def get_team_prices(config: Config, environ: Mapping[str, str]) -> TeamPrices:
+    """Look the prices up. The list is loaded if it has to be: not for an event loop."""
+    return _collect_prices(config, _load_tariffs(config, environ), environ)
+
+
+def _load_tariffs(config: Config, environ: Mapping[str, str]) -> list[Tariff]:
+    tariffs = [tariff_of(agent.backend, environ, bounded=config.budget.bounds_prices) for agent in config.agents]
+    for tariff in tariffs:
+        tariff.load()
+    return tariffs
+
+
+def _is_priced(tariff: Tariff) -> bool:
+    return tariff.cost(Usage()).usd is not None
+
+
+def _choose_dearer(tariff: Tariff, agent: AgentSettings, environ: Mapping[str, str]) -> Tariff:
+    """Return the agent's own tariff or that of its fallback, whichever costs more."""
+    if (fallback := get_fallback(agent.backend)) is None:
+        return tariff
+    both = [tariff, tariff_of(fallback, environ)]
+    both[1].load()
+    return max(both, key=lambda one: one.worst_usd(1_000, 1_000) or 0.0)
+
+
+def _collect_prices(config: Config, tariffs: Sequence[Tariff], environ: Mapping[str, str]) -> TeamPrices:
+    bounded: dict[str, PriceBound] = {}
+    by_tokens: dict[str, None] = {}
+    free: dict[str, None] = {}
+    for agent, tariff in zip(config.agents, tariffs, strict=True):
+        if (fallback := get_fallback(agent.backend)) is not None:
+            other = tariff_of(fallback, environ, bounded=config.budget.bounds_prices)
+            other.load()
+            bounded.update(other.bounds)
+        if bounds := tariff.bounds:
+            several = len(bounds) > 1
+            bounded.update({model if several else agent.asked: bound for model, bound in bounds.items()})
+        elif tariff.cost(Usage()).usd is None and agent.backend.type != "scripted":
+            is_own = get_unknown_price(agent.backend, environ) is None and bool(asked_by([agent.backend]))
+            (free if is_own else by_tokens)[agent.asked] = None
+    return TeamPrices(bounded, (*by_tokens,), (*free,), config.budget.most_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """The cost and time of most of so many earlier runs. `usd` None: the price of some was unknown."""
+
+    runs: int
+    usd: tuple[float, float] | None
+    seconds: tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,40 +144,70 @@ class Estimate:
     """Some prices are the models' own providers', and not those of the gateways that are asked."""
     nested_usd: float | None = None
     """What runs that agents start may cost besides, within `max_usd`; None: they start none."""
-    usual_time: str = ""
-    """What runs of this team usually took, in words; empty: too few have ended."""
+    usual: Usual | None = None
+    """What the user's own runs of such a team came to. None: too few have ended."""
+    prices: TeamPrices = field(default_factory=TeamPrices)
+    """Of which agents the price is unknown, and what that means."""
 
     def __str__(self) -> str:
-        calls, seconds = self.calls, self.seconds
-        effort = f"{calls[0]} to {calls[1]} model calls, {seconds[0]:.0f} to {seconds[1]:.0f} s"
+        """Return `usually $0.10 to $0.60 (max_usd 10), 1 to 4 minutes, 7 to 22 model calls`, and notes on prices."""
+        seconds = self.seconds if self.usual is None else self.usual.seconds
+        text = f"usually {self._format_money()}, {format_time_range(*seconds)}, "
+        text += f"{self.calls[0]} to {self.calls[1]} model calls" if self.usual is None else self._format_basis()
         if self.nested_usd is not None:
-            effort += f"; runs that agents start may add up to ${self.nested_usd:.2g}"
-        if self.usual_time:
-            effort += f"; usually {self.usual_time}"
-        if self.usd is None:
-            return f"price unknown, {effort}"
+            text += f"; runs that agents start may add up to ${self.nested_usd:.2g}"
+        return f"{text}. {self.prices}" if self.prices.notes else text
+
+    def _format_money(self) -> str:
+        """Return the range of money with its cap."""
+        usd = self.usual.usd if self.usual is not None and self.usual.usd is not None else self.usd
+        if usd is None:
+            return "free" if self.prices.is_free else "price unknown"
         agents = "one agent" if self.unpriced == 1 else f"{self.unpriced} agents"
-        unknown = f", and {agents} of unknown price" if self.unpriced else ""
-        guessed = " at the prices of the models' own providers" if self.guessed else ""
-        return f"${self.usd[0]:.2g} to ${self.usd[1]:.2g}{guessed}{unknown} (max_usd {self.max_usd:g}), {effort}"
+        unknown = f", and {agents} {'free' if self.prices.is_free else 'of unknown price'}" if self.unpriced else ""
+        guessed = " at the prices of the models' own providers" if self.guessed and self.usual is None else ""
+        return f"${usd[0]:.2g} to ${usd[1]:.2g}{guessed}{unknown} (max_usd {self.max_usd:g})"
+
+    def _format_basis(self) -> str:
+        return f"as {self.usual.runs} earlier runs of this team" if self.usual is not None else ""
+
+
+IN_SECONDS = 90
+"""Shorter times are told in seconds."""
+
+
+def format_time_range(low: float, high: float) -> str:
+    """Return `2 to 4 minutes`."""
+    unit, size = ("seconds", 1) if high <= IN_SECONDS else ("minutes", 60)
+    first, last = (max(1, round(bound / size)) for bound in (low, high))
+    return f"{first} to {last} {unit}" if first < last else f"about {last} {unit if last > 1 else unit[:-1]}"
+
+
+def classify_work(config: Config) -> WorkKind:
+    """Return which kind of work a run of this config is."""
+    orchestrator = config.orchestrator
+    return "code" if orchestrator.enable_filesystem and orchestrator.context_paths else "question"
 
 
 def estimate(config: Config, question: str, environ: Mapping[str, str]) -> Estimate:
     """The estimate for one run of this question. Prices are loaded and looked up: not for an event loop."""
-    tariffs = [tariff_of(agent.backend, environ) for agent in config.agents]
+    tariffs = _load_tariffs(config, environ)
     asked = len(question) // CHARACTERS_PER_TOKEN
-    brief, long = _plan(_BRIEF, config, asked, few=True), _plan(_LONG, config, asked, few=False)
+    courses = _COURSES[classify_work(config)]
+    brief, long = _plan(courses[0], config, asked, few=True), _plan(courses[1], config, asked, few=False)
     cap, limit = config.budget.max_usd, config.timeout_settings.orchestrator_timeout_seconds
     nothing = [tariff.cost(Usage()) for tariff in tariffs]
     priced = [tariff for tariff, cost in zip(tariffs, nothing, strict=True) if cost.usd is not None]
-    low, high = (_usd(plan, priced, len(tariffs)) for plan in (brief, long))
+    dearer = [_choose_dearer(tariff, agent, environ) for tariff, agent in zip(tariffs, config.agents, strict=True)]
+    low, high = _usd(brief, priced, len(tariffs)), _usd(long, [one for one in dearer if _is_priced(one)], len(tariffs))
     return Estimate(
         calls=(brief.calls, long.calls),
-        seconds=(min(limit, _seconds(_BRIEF, brief)), min(limit, _seconds(_LONG, long))),
+        seconds=(min(limit, _seconds(courses[0], brief)), min(limit, _seconds(courses[1], long))),
         usd=None if low is None or high is None else (min(cap, low), min(cap, high)),
         unpriced=len(tariffs) - len(priced),
         max_usd=cap,
         guessed=any(cost.source == "estimate" for cost in nothing),
+        prices=_collect_prices(config, tariffs, environ),
         nested_usd=cap * config.nested.share_of_budget if config.nested else None,
     )
 

@@ -1,27 +1,30 @@
 """What one agent's model calls cost: by its config, else as the provider reports, else by a public price list; behind
-a gateway that is an estimate.
+a gateway that is an estimate, and for a model without a known price the highest known one of similar models.
 
-A price that nobody knows is None and never 0. The price list is genai-prices, loaded when a call first needs it; where
-it was installed without bytecode that once takes 70 MB.
+A price that is unknown is None and never 0. The price list is genai-prices (`money.price_list`).
 """
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from massgen_mcp.config.access.key_hosts import provider_for
-from massgen_mcp.config.access.members import asked_by, known
-from massgen_mcp.config.access.prices import Guess, PriceAs, guess_of, price_as_of
+from massgen_mcp.config.access.members import asked_by, get_priced_model, get_unknown_price, known
+from massgen_mcp.config.access.prices import Guess, PriceAs, UnknownPrice, bound_unknown_price, guess_of, price_as_of
 from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.common import Price
 from massgen_mcp.config.models.http_backends import AnyHttpBackend
 from massgen_mcp.config.providers.addresses import host_in
 from massgen_mcp.config.providers.catalog import MESSAGES_OUTPUT
-from massgen_mcp.events.parts import Cost, PriceSource, Usage
-from massgen_mcp.threads import imported
+from massgen_mcp.events.parts import Cost, PriceBound, PriceSource, Usage
+from massgen_mcp.home import find_home
+from massgen_mcp.money import price_list
+from massgen_mcp.money.price_bounds import HighestPrice, highest_price
+from massgen_mcp.money.price_list import register_cache
 
 if TYPE_CHECKING:
     from genai_prices.types import PriceCalculation
@@ -32,6 +35,8 @@ _LONG_WRITE = 1.6
 _NO_CACHE = {"cached_input_tokens": 0, "cache_write_tokens": 0, "cache_write_long_tokens": 0}
 _TIER_FACTORS = {"flex": 0.5, "priority": 2.0}
 """Of OpenAI's prices: https://developers.openai.com/api/docs/pricing. The highest factor where models differ."""
+FREE = ":free"
+"""How a router's names of models end that it does not charge for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,11 @@ class Tariff:
     """Where it is looked up instead, because config or environment say so."""
     guess: Guess | None = None
     """How an estimate is looked up where nothing else is known."""
+    unknown: UnknownPrice | None = None
+    """How calls are bounded whose price is not known even so. None: they are free, or counted with their tokens only.
+    """
+    taken_in: Path | None = None
+    """The price list that the user may have taken in."""
     output_limit: int | None = None
     """Tokens that a reply has at most, by the config or by our own limit. None: the model decides."""
     limitable: bool = True
@@ -58,10 +68,25 @@ class Tariff:
 
     async def ready(self) -> None:
         """Load the price list if it may be needed."""
-        if self.price is None and (self.listed_at or self.price_as or self.guess):
-            await imported("genai_prices", "genai_prices.data")
-        for other in self.others:
-            await other.ready()
+        if any(one.needs_list for one in (self, *self.others)):
+            await price_list.ensure_loaded(self.taken_in)
+
+    @property
+    def needs_list(self) -> bool:
+        return self.price is None and bool(self.listed_at or self.price_as or self.guess or self.unknown)
+
+    def load(self) -> None:
+        """As `ready`; not for an event loop."""
+        if any(one.needs_list for one in (self, *self.others)):
+            price_list.load(self.taken_in)
+
+    @property
+    def bounds(self) -> dict[str, PriceBound]:
+        """Return the models that the agent asks whose prices are unknown, and how their calls are counted. The list
+        has to be loaded.
+        """
+        found = {one.model: one.cost(Usage()).bound for one in (self, *self.others)}
+        return {model: bound for model, bound in found.items() if bound is not None}
 
     def cost(self, usage: Usage, *, reported_usd: float | None = None, model: str = "") -> Cost:
         """Return the cost of a call, and what the provider's cache saved. `model` is the provider's name for the one
@@ -91,9 +116,19 @@ class Tariff:
             return other.cost(usage, reported_usd=reported_usd)
         if self.price is not None:
             return Cost(usd=float(_by_config(self.price, usage)), source="config")
-        if reported_usd is not None:
+        if reported_usd:
             return Cost(usd=reported_usd, source="provider")
-        names = dict.fromkeys(filter(None, (model, self.model)))
+        names = [*dict.fromkeys(filter(None, (model, self.model)))]
+        listed = self._look_up_names(names, usage)
+        if reported_usd is not None and (not listed.usd or names[0].endswith(FREE)):
+            return Cost(usd=0.0, source="provider")  # any other model that has a listed price is not free
+        if listed.usd is not None or self.unknown is None:
+            return listed
+        highest = self._find_highest(names, self.unknown)
+        return Cost(usd=float(highest.cost(usage)), source="bound", bound=highest.bound)
+
+    def _look_up_names(self, names: Sequence[str], usage: Usage) -> Cost:
+        """Look the price up, at the model's provider or behind a gateway."""
         if self.price_as is not None:
             named = [self.price_as.model] if self.price_as.model else names
             return _first((_look_up(_bare(name), usage, self.price_as.address) for name in named), "genai-prices")
@@ -104,6 +139,11 @@ class Tariff:
             return listed
         guess = self.guess
         return _first((_look_up_anywhere(name, usage, guess) for name in names if guess.allows(name)), "estimate")
+
+    def _find_highest(self, names: Sequence[str], unknown: UnknownPrice) -> HighestPrice:
+        """Return the bound of the configured model, which is also what its calls are reserved at."""
+        name = self.price_as.model if self.price_as is not None and self.price_as.model else self.model or names[0]
+        return highest_price(name, unknown.address)
 
     def worst_usd(self, input_tokens: int, output_tokens: int, *, long_tokens: int = 0) -> float | None:
         """The most that a call with so many tokens can cost, wherever its input goes; None if there is no price.
@@ -128,17 +168,32 @@ class Tariff:
         return next(filter(None, found), None)
 
 
-def tariff_of(config: BackendConfig, environ: Mapping[str, str]) -> Tariff:
-    """The tariff of an agent with this backend. A model on one's own machine has no price but the config's. Raises
-    `MassgenError` config_invalid for a `MASSGEN_PRICE_AS` that names no provider.
+def tariff_of(config: BackendConfig, environ: Mapping[str, str], *, bounded: bool = True) -> Tariff:
+    """Return the tariff of an agent with this backend. A model in a private network is free but for the config's price.
+    `bounded`: calls of unknown price are counted at the highest known price; otherwise with their tokens only.
+
+    Raises `MassgenError` config_invalid for a `MASSGEN_PRICE_AS` that names no provider.
     """
-    own, *others = [_of_model(asked, environ) for asked in asked_by([config])] or [_of_member(config)]
-    return replace(own, others=tuple(others))
+    own, *others = [_of_model(asked, environ) for asked in asked_by([config])] or [_of_member(config, environ)]
+    tariff = replace(own, others=tuple(others), taken_in=price_list.locate_list(find_home(environ).path))
+    return tariff if bounded else _without_bounds(tariff)
 
 
-def _of_member(config: BackendConfig) -> Tariff:
+def _without_bounds(tariff: Tariff) -> Tariff:
+    return replace(tariff, unknown=None, others=tuple(replace(one, unknown=None) for one in tariff.others))
+
+
+def _of_member(config: BackendConfig, environ: Mapping[str, str]) -> Tariff:
     member = known(config)
-    return Tariff(config.model, config.price, member.listed_at, limitable=member.limitable)
+    unknown = get_unknown_price(config, environ)
+    return Tariff(
+        get_priced_model(config),
+        config.price,
+        member.listed_at,
+        unknown=unknown,
+        output_limit=member.most_output,
+        limitable=member.limitable,
+    )
 
 
 def _of_model(config: AnyHttpBackend, environ: Mapping[str, str]) -> Tariff:
@@ -146,12 +201,14 @@ def _of_model(config: AnyHttpBackend, environ: Mapping[str, str]) -> Tariff:
     listed_at = provider.base_url if provider.base_url.lower().startswith("https://") else None
     own = _limits_in(config.extra_body)
     usual = config.max_output_tokens or (MESSAGES_OUTPUT if provider.wire == "messages" else None)
+    price_as = price_as_of(config, provider, environ)
     return Tariff(
         config.model,
         config.price,
         listed_at,
-        price_as_of(config, provider, environ),
+        price_as,
         guess_of(config, provider),
+        bound_unknown_price(config, provider, price_as),
         output_limit=max(own, default=usual),
         limitable=not own,
         tier_factor=_tier_factor(config, provider.base_url),
@@ -252,6 +309,9 @@ def _window_of(model: str, url: str) -> int | None:
     except (LookupError, ValueError):
         return None
     return found.context_window
+
+
+register_cache(_window_of.cache_clear)
 
 
 def _is_of_a_chat_model(found: "PriceCalculation") -> bool:

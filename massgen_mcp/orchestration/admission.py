@@ -9,6 +9,7 @@ import math
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events.agent_work import CallPurpose
 from massgen_mcp.events.run import BudgetReached, InputRequired
+from massgen_mcp.money.budget import format_bound_note
 from massgen_mcp.money.reservations import CallEstimate, Reservation
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.team import Member
@@ -40,14 +41,17 @@ async def admit(
         elif (
             reservations.asks_first and not live_run.coordination.finish_requested and not live_run.state.budget_reached
         ):
-            await _ask(live_run, _question(live_run, estimate), _enough(live_run, estimate)[0])
+            await _ask(
+                live_run, f"{_question(live_run, estimate)}{describe_bounds(member)}", _enough(live_run, estimate)[0]
+            )
         else:
             if live_run.state.budget_reached:
-                raise BackendError("budget", f"the budget ({live_run.state.budget.reached}) had been reached")
-            message = _question(live_run, estimate)
+                reached = live_run.state.budget.reached
+                raise BackendError("budget", f"the budget ({reached}) had been reached", limit=reached)
+            message = f"{_question(live_run, estimate)}{describe_bounds(member)}"
             cap = live_run.state.budget.cap_with(estimate.least.usd, estimate.least.tokens)
             live_run.record(BudgetReached(agent=member.name, message=message, cap=cap))
-            raise BackendError("budget", message)
+            raise BackendError("budget", message, limit=cap)
 
 
 def share_of(live_run: LiveRun, member: Member, purpose: CallPurpose) -> float:
@@ -72,6 +76,11 @@ def _question(live_run: LiveRun, estimate: CallEstimate) -> str:
         f"the next call does not fit into the budget{hint}: ${budget.spent.usd:.4f} of ${budget.max_usd:g} (max_usd) "
         f"and {budget.used_tokens:,} of {budget.max_tokens:,.0f} tokens (max_tokens) are spent"
     )
+
+
+def describe_bounds(member: Member) -> str:
+    """Return at which prices the member's calls are counted where its own are unknown; empty where they are known."""
+    return "".join(f". {format_bound_note(model, bound)}" for model, bound in member.tariff.bounds.items())
 
 
 def _enough(live_run: LiveRun, estimate: CallEstimate) -> tuple[float | None, float | None]:

@@ -53,7 +53,7 @@ from massgen_mcp.orchestration.round_request import (
     text_variant,
     works_on_files,
 )
-from massgen_mcp.orchestration.run_end import never_acted
+from massgen_mcp.orchestration.run_end import MAX_SAME_FAILURES, never_acted, report_repeated_failure, report_step_limit
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.written_actions import read_vote, shown_texts
 from massgen_mcp.tools.base import ToolRefused
@@ -184,9 +184,9 @@ class Round:
         if self._is_out_of_tries:
             raise never_acted(self._violations, self._violation)
         if self._talk.steps >= limits.steps_per_round:
-            raise BackendError(
-                "no_action", f"no accepted action in {limits.steps_per_round} steps (max_steps_per_round)"
-            )
+            raise report_step_limit("no accepted action", limits)
+        if self._talk.repeated_failure is not None and self._talk.repeated_failure.times >= MAX_SAME_FAILURES:
+            raise report_repeated_failure(self._talk.repeated_failure)
 
     async def _step(self) -> None:
         """Have the model reply, unless its reply could not count any more: then the call is cut off.
@@ -196,8 +196,7 @@ class Round:
         failure: BackendError | None = None
         might_answer = self._live_run.coordination.may_answer(self._member.name)
         system = system_message(self._member, self._attempt, own_task(self._member, self._opened.kind))
-        listed = [tool.spec for tool in self._member.offered if tool.spec.listed]
-        tools = (*listed, *self._workflow_tools())
+        tools = (*self._member.listed, *self._workflow_tools())
         votes_or_answers = self._opened.kind == "answer_or_vote"
         standing = standing_tools(self._member, self._attempt) if votes_or_answers else ()
         in_text = text_variant(self._member, self._attempt, self._opened.kind, tools, self._ballot)

@@ -26,7 +26,7 @@ from massgen_mcp.events.agent_work import (
     ToolFinished,
     ToolStarted,
 )
-from massgen_mcp.events.coordination import AnswerEvaluated
+from massgen_mcp.events.coordination import AnswerEvaluated, ModelReplaced
 from massgen_mcp.events.parts import Usage
 from massgen_mcp.events.record import AnyEvent, LogRecord, UnknownEvent, outside_calls
 from massgen_mcp.events.run import (
@@ -47,7 +47,7 @@ from massgen_mcp.orchestration.coordinating import coordinate, drop_unanswered, 
 from massgen_mcp.orchestration.final_answer import evaluate, final_answer, present, presented, verdict
 from massgen_mcp.orchestration.live_run import WHOLE_RUN, Journal, LiveRun
 from massgen_mcp.orchestration.run_end import cancelled, nobody_left, timed_out
-from massgen_mcp.orchestration.team import Member, RunSpec
+from massgen_mcp.orchestration.team import Member, RunSpec, get_acting
 from massgen_mcp.orchestration.window import abilities_of, learn_window
 from massgen_mcp.run_state.facts import Final
 from massgen_mcp.run_state.state import RunState
@@ -98,8 +98,11 @@ class Conductor:
     async def _fast_forward(self, member: Member) -> BackendError | None:
         """Bring what an agent keeps in memory to where it stood; the fault, if that cannot be done."""
         events = [record.event for record in self._past]
+        used = past_work(member.name, events)[1]
+        member = get_acting(member, self.state)
+        events = events[_find_replacement(member.name, events) :]
         measure_past(member.name, events, abilities_of(member))
-        tries, used = past_work(member.name, events)
+        tries = past_work(member.name, events)[0]
         try:
             fast_forward(member.backend, tries)
             for call in used:
@@ -291,6 +294,12 @@ class Conductor:
 # ---------------------------------------------------------------------------------------------------------------------
 # What one agent had done before its run was resumed, for a backend and tools that keep their place in memory.
 # Not the run's state but an agent's memory: read from the journal once, when a run is resumed.
+
+
+def _find_replacement(agent: str, events: Sequence[AnyEvent | UnknownEvent]) -> int:
+    """Return where the agent's present model began."""
+    places = (place for place, event in enumerate(events) if isinstance(event, ModelReplaced) and event.agent == agent)
+    return max(places, default=0)
 
 
 def measure_past(agent: str, events: Iterable[AnyEvent | UnknownEvent], abilities: Abilities) -> None:

@@ -5,7 +5,7 @@ rebuilds it when a lost run is resumed.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from massgen_mcp.backends.base import (
@@ -40,7 +40,7 @@ from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.model_calls import ask
 from massgen_mcp.orchestration.notices import WARNED_STEPS, Notices, Remainder
-from massgen_mcp.orchestration.team import Member
+from massgen_mcp.orchestration.team import FALLBACK_REASONS, Member
 from massgen_mcp.orchestration.tool_calls import run_tools
 from massgen_mcp.orchestration.window import (
     FULL,
@@ -57,6 +57,16 @@ from massgen_mcp.orchestration.window import (
     window_of,
     within,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedFailure:
+    """The same call that failed so many times in a row."""
+
+    name: str
+    arguments: str
+    result: str
+    times: int = 1
 
 
 class Conversation:
@@ -85,6 +95,8 @@ class Conversation:
         """Ids of the calls of the last reply that are no text."""
         self._fruitless = 0
         """`fruitless` before the last reply."""
+        self.repeated_failure: RepeatedFailure | None = None
+        """The last tool call, if it failed."""
         self._member = member
         self._live_run = attempt.live_run
         self._limits = attempt.run_spec.limits
@@ -119,7 +131,8 @@ class Conversation:
                 self._new_opening = ""
                 if event.notice:
                     self.tell(event.notice)
-                self._transcript.add(AssistantMessage(event.text, called, event.replay))
+                own = event.by_fallback == self._member.is_fallback
+                self._transcript.add(AssistantMessage(event.text, called, event.replay if own else ()))
                 self._native = {call.id for call in called}
                 self.steps += 1
                 self._fruitless = self.fruitless
@@ -129,12 +142,13 @@ class Conversation:
             case ModelCallAborted():
                 self.steps += 1
             case ModelCallFailed():
-                self.steps += event.reason == "context_too_small"  # it was asked once more
+                self.steps += event.reason in ("context_too_small", *FALLBACK_REASONS)  # there is one more call
             case ToolStarted():
                 self._begun.add(event.call_id)
             case ToolFinished():
                 self._begun.discard(event.call_id)
                 self._add_result(event)
+                self.repeated_failure = self._count_failure(event)
                 self.results.append(event)
             case MessagesShown():
                 self._add_messages_heard(event.heard, event.nonce)
@@ -148,6 +162,17 @@ class Conversation:
                 pass  # the round says of these what its rules are
             case _:
                 assert_never(event)
+
+    def _count_failure(self, event: ToolFinished) -> RepeatedFailure | None:
+        """Return the failure that this result is, counted with those of the same call just before it."""
+        if not event.is_error or self.reply is None:
+            return None
+        calls = {call.id: call.arguments for call in self.reply.tool_calls}
+        failure = RepeatedFailure(event.name, calls.get(event.call_id, ""), event.result)
+        before = self.repeated_failure
+        if before is None or (before.name, before.arguments) != (failure.name, failure.arguments):
+            return failure
+        return replace(failure, times=before.times + 1)
 
     def tell(self, text: str, part: WindowPart = "work") -> None:
         self._transcript.add(UserMessage(text), part)
@@ -328,11 +353,14 @@ class Conversation:
 
     def _remainder(self) -> Remainder:
         toolbox, left = self._member.toolbox, self._limits.steps_per_round - self.steps
+        failure = self.repeated_failure
         return Remainder(
             steps=left if self.steps else max(left, WARNED_STEPS + 1),
             seconds=self._live_run.seconds_left(self._member.name),
             share=self._live_run.state.budget.share,
             missing=tuple(toolbox.missing()) if toolbox is not None else (),
+            failing=failure.name if failure is not None else "",
+            failures=failure.times if failure is not None else 0,
         )
 
     async def use_tools(

@@ -14,7 +14,7 @@ from massgen_mcp.events.parts import Changes
 from massgen_mcp.orchestration.agent_round import Round
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.live_run import LiveRun
-from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
+from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits, get_acting, make_replacement
 from massgen_mcp.orchestration.window import learn_window
 
 
@@ -45,11 +45,17 @@ async def drop_unanswered(run_spec: RunSpec, live_run: LiveRun, why: str) -> Non
 
 
 async def _take_part(member: Member, attempt: Attempt) -> None:
-    """One agent's part. If it fails, the agent is dropped; its answers stay, and the others go on."""
+    """One agent's part. If its model fails, its fallback goes on where it stood. Without one the agent is dropped; its
+    answers stay, and the others go on.
+    """
+    member = get_acting(member, attempt.live_run.state)
     try:
         await _play_rounds(member, attempt)
     except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
         fault = attempt.live_run.fault(error)
+        if replaced := make_replacement(member, fault):
+            attempt.live_run.record(replaced)
+            return await _take_part(member, attempt)
         attempt.live_run.drop(member.name, fault, await left_behind(member, attempt.run_spec, attempt.live_run))
 
 

@@ -31,7 +31,8 @@ from massgen_mcp.orchestration.evidence_text import evidence_of
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.model_calls import ask
 from massgen_mcp.orchestration.round_request import check_notes, shown_changes, standing_tools, system_message
-from massgen_mcp.orchestration.team import Member
+from massgen_mcp.orchestration.run_end import MAX_SAME_FAILURES, report_repeated_failure, report_step_limit
+from massgen_mcp.orchestration.team import Member, get_acting, make_replacement
 from massgen_mcp.orchestration.window import abilities_of, all_within, within
 from massgen_mcp.run_state.agents import Vote
 from massgen_mcp.tools.base import Arguments, ToolRefused, WellFormedText, decoded, parse_arguments
@@ -104,9 +105,11 @@ def _may_reuse(attempt: Attempt, winner: WinnerChosen) -> bool:
 
 async def present(member: Member, attempt: Attempt, past: Sequence[PresentationEvent] = ()) -> str:
     """The final answer, never empty. `past`: the events of its writing, `PresentationStarted` first, where it goes on.
+    If the member's model fails, its fallback goes on.
 
     Raises `BackendError` if the member cannot write one, with reason `internal` where the fault is ours.
     """
+    member = get_acting(member, attempt.live_run.state)
     try:
         try:
             return await _present(member, attempt, past)
@@ -115,7 +118,11 @@ async def present(member: Member, attempt: Attempt, past: Sequence[PresentationE
                 raise
             return await _present(member, attempt, ())  # what the model can read is known now
     except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
-        raise attempt.live_run.fault(error) from None
+        fault = attempt.live_run.fault(error)
+        if (replaced := make_replacement(member, fault)) is None:
+            raise fault from None
+        attempt.live_run.record(replaced)
+    return await present(member, attempt, tuple(attempt.live_run.state.resume_point.presentation))
 
 
 async def _present(member: Member, attempt: Attempt, past: Sequence[PresentationEvent]) -> str:
@@ -175,7 +182,7 @@ async def _write_answer(member: Member, attempt: Attempt, talk: Conversation) ->
     limits = attempt.run_spec.limits
     await member.ready()
     system = system_message(member, attempt, member.templates.final_presentation_system_message)
-    tools = tuple(tool.spec for tool in member.offered)
+    tools = member.listed
     while True:
         if reply := talk.reply:
             if not reply.tool_calls:
@@ -187,7 +194,9 @@ async def _write_answer(member: Member, attempt: Attempt, talk: Conversation) ->
         if talk.fruitless > limits.enforcement_retries:
             raise BackendError("no_action", f"no valid tool call in {talk.fruitless} replies in a row")
         if talk.steps >= limits.steps_per_round:
-            raise BackendError("no_action", f"no final answer in {limits.steps_per_round} steps (max_steps_per_round)")
+            raise report_step_limit("no final answer", limits)
+        if talk.repeated_failure is not None and talk.repeated_failure.times >= MAX_SAME_FAILURES:
+            raise report_repeated_failure(talk.repeated_failure)
         talk.listen()
         await talk.ask(system, tools, "present", standing=standing_tools(member, attempt))
 
@@ -252,6 +261,7 @@ class _Restart(Arguments):
 
 async def evaluate(member: Member, answer: str, attempt: Attempt) -> AnswerEvaluated:
     """The winner's judgement of the final answer, in one call. Whatever is no clear wish for a restart is content."""
+    member = get_acting(member, attempt.live_run.state)
     nonce, most = attempt.opening_nonce(member.name, [answer]), attempt.most_shown(member, [answer])
     request = ModelRequest(
         prompts.system_prompt(prompts.EVALUATE, member.system_message, (), today=attempt.today),

@@ -211,7 +211,7 @@ class LiveRun:
 
     def drop(self, agent: str, fault: BackendError, changes: Changes | None = None) -> None:
         """Record that this agent takes part no more, and what its copies hold; what it asked need not be answered."""
-        self.record(self.coordination.drop(agent, fault.reason, str(fault), changes))
+        self.record(self.coordination.drop(agent, fault.reason, str(fault), changes, fault.limit))
         asked = self.caller.asked
         if asked is not None and asked.agent == agent:
             self.record(InputGiven(kind=asked.kind, text="its agent was dropped"))

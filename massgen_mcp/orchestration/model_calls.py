@@ -215,6 +215,7 @@ class _ModelCall(CallHooks):
             replay=reply.replay,
             usage=usage,
             cost=self._member.tariff.cost(usage, reported_usd=reported, model=reply.model),
+            by_fallback=self._member.is_fallback,
             seconds=self._clock.seconds,
         )
 

@@ -10,6 +10,8 @@ WARNED_STEPS = 5
 """So many replies before the last one an agent is told how many there are."""
 WARNED_SHARE = 0.6
 """Of the budget, when that is gone; at 0.8 no answer is begun any more."""
+WARNED_FAILURES = 3
+"""After the same failing call so many times in a row an agent is told to try something else."""
 _SHARE_AGAIN = 0.05
 _SECONDS_AGAIN = 0.6
 
@@ -17,13 +19,16 @@ _SECONDS_AGAIN = 0.6
 @dataclass(frozen=True, slots=True)
 class Remainder:
     """The rest of an agent's limits. `seconds` None: enough. `share`: of the budget, that is gone. `missing`: servers
-    of tools that do not answer.
+    of tools that do not answer. `failures`: how often the tool `failing` was called with the same arguments and failed,
+    in a row.
     """
 
     steps: int
     seconds: float | None = None
     share: float = 0.0
     missing: tuple[str, ...] = ()
+    failing: str = ""
+    failures: int = 0
 
 
 @dataclass(slots=True)
@@ -41,6 +46,8 @@ class Notices:
             notes.append(prompts.LAST_STEP)
         elif rest.steps <= WARNED_STEPS:
             notes.append(prompts.LAST_STEPS.format(left=rest.steps))
+        if rest.failures >= WARNED_FAILURES:
+            notes.append(prompts.SAME_FAILURE.format(name=rest.failing, times=rest.failures))
         if rest.seconds is not None and self._is_much_less(rest.seconds):
             notes.append(prompts.LAST_SECONDS.format(seconds=f"{max(0.0, rest.seconds):.0f}"))
         if self._is_much_more(rest.share):

@@ -167,6 +167,10 @@ ONE_ACTION = "Call exactly one tool that ends your turn, and once. None of these
 LAST_STEPS = "You can call tools in {left} more replies; then you have to be done."
 LAST_SECONDS = "About {seconds} seconds are left for this piece of work: come to an end, with what you have."
 LAST_MONEY = "{percent} of what the whole run may cost is spent: come to an end, with what you have."
+SAME_FAILURE = (
+    "Your call of {name} has failed {times} times in a row with the same arguments. Do not repeat it: read its result, "
+    "then change the arguments, use another tool, or finish with what you have."
+)
 LAST_STEP = "This is your last reply in this piece of work: act now, with what you have."
 CUT_OFF = "Your reply was cut off at its output limit, so its call was not counted. Call again with less text."
 OLDER_BALLOT = "[Answers that were shown here were replaced by those below.]"

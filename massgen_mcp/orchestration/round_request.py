@@ -140,7 +140,7 @@ def standing_tools(member: Member, attempt: Attempt) -> tuple[ToolSpec, ...]:
     if agents == 1:
         return ()
     vote = prompts.vote_tool_for(f"agent{place}" for place in range(1, agents + 1))
-    return (*(tool.spec for tool in member.offered if tool.spec.listed), prompts.NEW_ANSWER, vote)
+    return (*member.listed, prompts.NEW_ANSWER, vote)
 
 
 def _answer_or_vote(coordination: Coordination, ballot: Ballot) -> tuple[ToolSpec, ...]:

@@ -5,9 +5,12 @@ acts. Pure.
 from massgen_mcp.errors import BackendError, DropReason, FailureReason
 from massgen_mcp.events.agent_work import RuleViolated
 from massgen_mcp.events.run import RunCancelled, RunFailed, RunTimedOut
+from massgen_mcp.orchestration.conversation import RepeatedFailure
 from massgen_mcp.orchestration.team import TeamLimits
 from massgen_mcp.run_state.state import RunState
 
+MAX_SAME_FAILURES = 5
+"""The same failing call so many times in a row ends a round."""
 MAX_CAUSE = 200
 """Characters of what a model was told that are quoted."""
 
@@ -19,7 +22,7 @@ def cancelled(state: RunState) -> RunCancelled:
 
 def timed_out(state: RunState, limits: TeamLimits) -> RunTimedOut:
     winner, answer = state.best()
-    message = f"the run took longer than {limits.run_seconds:g} s"
+    message = f"the run took longer than {limits.run_seconds:g} s (orchestrator_timeout_seconds in timeout_settings)"
     return RunTimedOut(message=message, winner=winner, answer=answer)
 
 
@@ -52,6 +55,23 @@ def never_acted(attempts: int, last: RuleViolated | None) -> BackendError:
     elif last is not None and last.code != "no_action":
         message = f"{message}; the last one was refused: {' '.join(last.message.split())[:MAX_CAUSE]}"
     return BackendError("no_action", message)
+
+
+def report_step_limit(lack: str, limits: TeamLimits) -> BackendError:
+    """Why an agent falls out that has made too many model calls in one round."""
+    message = f"{lack} in {limits.steps_per_round} steps; raise max_steps_per_round in orchestrator"
+    return BackendError("no_action", message, limit="max_steps_per_round")
+
+
+def report_repeated_failure(failure: RepeatedFailure) -> BackendError:
+    """Why an agent falls out that makes the same failing call again and again."""
+    call = " ".join(f"{failure.name} {failure.arguments}".split())[:MAX_CAUSE]
+    last = " ".join(failure.result.split())[-MAX_CAUSE:]
+    message = (
+        f"the same call failed {failure.times} times in a row: {call}; the last result ended with: {last}. Give the "
+        "team what the call lacks (see commands.md), or ask a stronger model"
+    )
+    return BackendError("no_action", message, limit="repeated_call")
 
 
 _AS_FAILURE: dict[DropReason, FailureReason] = {

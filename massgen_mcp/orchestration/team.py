@@ -6,18 +6,20 @@ perspective: what is judged later is judged by everybody alike.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import anyio
 
 from massgen_mcp.backends.abilities import Abilities
-from massgen_mcp.backends.base import Backend
+from massgen_mcp.backends.base import Backend, ToolSpec
 from massgen_mcp.backends.calling import RetryPolicy
 from massgen_mcp.backends.limiter import ProviderLimiter
 from massgen_mcp.checks.judge import FileJudge
 from massgen_mcp.config.models.config import AgentSettings, AgentTexts
 from massgen_mcp.config.models.orchestrator import BudgetConfig, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
+from massgen_mcp.errors import BackendError, DropReason
+from massgen_mcp.events.coordination import ModelReplaced
 from massgen_mcp.events.parts import AgentInfo
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.money.budget import Budget
@@ -31,6 +33,23 @@ from massgen_mcp.tools.base import Tool
 from massgen_mcp.tools.commands import AgentCommands
 from massgen_mcp.tools.mcp_servers import Toolbox
 from massgen_mcp.workspace.directory import Workspace
+
+FALLBACK_REASONS: tuple[DropReason, ...] = ("quota_exhausted", "rate_limited", "unreachable", "provider_error")
+"""The failures of a model, retries included, after which an agent's fallback goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAccess:
+    """How one agent's model is called."""
+
+    backend: Backend
+    limiter: ProviderLimiter | None = None
+    """None: its calls share nothing with others."""
+    tariff: Tariff = field(default_factory=Tariff)
+    fallback: "ModelAccess | None" = None
+    """How the model is called that may take its place."""
+    type: str = ""
+    """The type of its backend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +79,36 @@ class Member:
     """What its model was found not to take, where nothing is shared."""
     tariff: Tariff = field(default_factory=Tariff)
     """What its model costs."""
+    backend_type: str = ""
     own_tools: tuple[str, ...] = ()
     """The provider's tools that it asks for. Some models refuse ours beside them."""
+    fallback: "Member | None" = None
+    """The same agent with another model, for when a quota, a balance or an outage ends its own."""
+    is_fallback: bool = False
+
+    def with_model(self, model: ModelAccess) -> "Member":
+        """Return the same agent as its fallback, with this model."""
+        return replace(
+            self,
+            backend=model.backend,
+            limiter=model.limiter,
+            tariff=model.tariff,
+            backend_type=model.type,
+            own_tools=(),
+            abilities=Abilities(),
+            fallback=None,
+            is_fallback=True,
+        )
 
     @property
     def offered(self) -> tuple[Tool, ...]:
         """All its tools at this moment."""
         return (*self.tools, *self.toolbox.tools()) if self.toolbox is not None else self.tools
+
+    @property
+    def listed(self) -> tuple[ToolSpec, ...]:
+        """The descriptions of the tools that a model is told of at this moment."""
+        return tuple(tool.spec for tool in self.offered if tool.spec.listed)
 
     async def end_commands(self) -> None:
         """End what it runs in the background, whoever cancels meanwhile."""
@@ -92,7 +134,7 @@ class TeamLimits:
     call_seconds: float = 300
     first_answer_wait_seconds: float = 300
     enforcement_retries: int = 3
-    steps_per_round: int = 50
+    steps_per_round: int = 500
     retry: RetryPolicy = field(default_factory=RetryPolicy)
 
 
@@ -133,13 +175,39 @@ class RunSpec:
         """The state of a run like this before its first event, which tells more about the agents, or after `past`."""
         agents = (AgentInfo(name=each.name, id=each.name, backend="", model=each.backend.model) for each in self.team)
         caps = self.budget
-        state = RunState.begin(agents, self.rules, Budget(caps.max_usd, caps.max_tokens) if caps else Budget())
+        state = RunState.begin(agents, self.rules, Budget(caps.max_usd, caps.most_tokens) if caps else Budget())
         for record in past:
             state.apply(record)
         return state
 
     def member(self, name: str) -> Member:
         return next(member for member in self.team if member.name == name)
+
+
+def with_perspective(member: Member, view: str | None) -> Member:
+    """Return the member, and its fallback, that look at the question from this side."""
+    fallback = member.fallback and replace(member.fallback, perspective=view)
+    return replace(member, perspective=view, fallback=fallback)
+
+
+def get_acting(member: Member, state: RunState) -> Member:
+    """Return the member as it works now: its fallback, where that has taken its place."""
+    replaced = state.agents[member.name].replaced is not None
+    return member.fallback if replaced and member.fallback is not None else member
+
+
+def make_replacement(member: Member, fault: BackendError) -> ModelReplaced | None:
+    """Return the fact that the member's fallback goes on, if the fault is one after which it does."""
+    fallback = member.fallback
+    if fallback is None or fault.reason not in FALLBACK_REASONS:
+        return None
+    return ModelReplaced(
+        agent=member.name,
+        reason=fault.reason,
+        message=str(fault),
+        backend=fallback.backend_type,
+        model=fallback.backend.model,
+    )
 
 
 PERSPECTIVES: dict[str, str] = {

@@ -138,7 +138,7 @@ async def _run(
 
 def _unknown_tool(member: Member, name: str, ending: Sequence[str]) -> str:
     """Return what is answered to a call of a tool that there is not: the names of all that there are."""
-    names = [tool.spec.name for tool in member.offered if tool.spec.listed]
+    names = [spec.name for spec in member.listed]
     parts = [f"There is no tool named {name[:60]!r}."]
     if near := nearest(name, [*names, *ending]):
         parts.append(f"Did you mean {near}?")

@@ -33,6 +33,7 @@ from massgen_mcp.events.coordination import (
     CheckFinished,
     FilesChecked,
     FirstAnswersClosed,
+    ModelReplaced,
     PresentationFailed,
     PresentationStarted,
     StageOpened,
@@ -224,6 +225,7 @@ class RunHistory:
                 BaseTaken()
                 | SetupFinished()
                 | ServerLost()
+                | ModelReplaced()
                 | FinishRequested()
                 | TimeReturned()
                 | BudgetMark()

@@ -32,6 +32,7 @@ from massgen_mcp.events.coordination import (
     CheckFinished,
     FilesChecked,
     FirstAnswersClosed,
+    ModelReplaced,
     PresentationFailed,
     PresentationStarted,
     StageOpened,
@@ -196,6 +197,7 @@ class Nameless:
                 | WrittenTestsSubmitted()
                 | FirstAnswersClosed()
                 | AgentDropped()
+                | ModelReplaced()
                 | WinnerChosen()
                 | PresentationStarted()
                 | AnswerPresented()

@@ -95,7 +95,7 @@ def harmful(
     """
     may_read = (*readable, *granted.readable)
     known = _known_hosts(config, reach, environ)
-    usual = _usual_amounts(config, environ, project, granted)
+    usual = _usual_amounts(config, reach, environ, project, granted)
 
     def is_harmless(one: Permission) -> bool:
         match one:
@@ -185,21 +185,25 @@ def _is_known(url: str, environ: Mapping[str, str]) -> bool:
 
 
 def _usual_amounts(
-    config: Config, environ: Mapping[str, str], project: Path, granted: Granted
+    config: Config, reach: Reach, environ: Mapping[str, str], project: Path, granted: Granted
 ) -> frozenset[Permission]:
     """Return the config's amounts that exceed neither the user's own limits nor those of the call."""
     limited, asked = with_limits(config, granted.limits), granted.limits
     own_budget, own_timeouts = _own_limits(project, environ)
-    seconds = config.timeout_settings.orchestrator_timeout_seconds
+    own_tokens, asked_tokens = own_budget.most_tokens, 0
+    if reach.tokens.uncounted:
+        own_tokens = 0 if own_budget.bounds_prices else own_tokens
+    elif asked.max_usd:
+        asked_tokens = BudgetConfig(max_usd=asked.max_usd).most_tokens
     usual: list[Permission] = []
     if limited.budget.max_usd <= max(own_budget.max_usd, asked.max_usd or 0):
         usual.append(SpendMoney(config.budget.max_usd))
-    if limited.budget.max_tokens <= own_budget.max_tokens:
-        usual.append(SpendTokens(config.budget.max_tokens))
+    if limited.budget.most_tokens <= max(own_tokens, asked_tokens):
+        usual.append(reach.tokens)
     if limited.timeout_settings.orchestrator_timeout_seconds <= max(
         own_timeouts.orchestrator_timeout_seconds, asked.max_seconds or 0
     ):
-        usual.append(TakeTime(seconds))
+        usual.append(TakeTime(config.timeout_settings.orchestrator_timeout_seconds))
     return frozenset(usual)
 
 

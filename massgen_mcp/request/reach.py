@@ -41,6 +41,7 @@ from massgen_mcp.config.access.permissions import (
 from massgen_mcp.config.adjusted import rechecked, without_caller, without_scripts
 from massgen_mcp.config.diagnostics import on_one_line
 from massgen_mcp.config.environment import variables_in
+from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.common import ListedBackendConfig
 from massgen_mcp.config.models.config import AgentSettings, Config, HttpMcpServer, StdioServer
@@ -79,6 +80,10 @@ class Reach:
         """The permissions that the run can do without."""
         return tuple(one for one in self.permissions if isinstance(one, RunScripts) and one.optional)
 
+    @property
+    def tokens(self) -> SpendTokens:
+        return next(one for one in self.permissions if isinstance(one, SpendTokens))
+
     def lines(self) -> tuple[str, ...]:
         """Describe every permission, one line each, as a person accepts it."""
         return tuple(map(describe, self.permissions))
@@ -111,9 +116,10 @@ def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach
     found += _script_permissions(config)
     found += [_server_permission(agent, name) for agent in config.agents for name in agent.mcp_servers]
     found += _setting_permissions(config, environ)
+    uncounted = not config.budget.bounds_prices and any(may_lack_price(one, environ) for one in backends)
     found += [
         SpendMoney(config.budget.max_usd),
-        SpendTokens(config.budget.max_tokens),
+        SpendTokens(config.budget.most_tokens, uncounted),
         TakeTime(config.timeout_settings.orchestrator_timeout_seconds),
     ]
     return Reach(tuple(dict.fromkeys(found)))
@@ -137,6 +143,11 @@ def _read_paths(config: Config, project: Path) -> Iterator[Path]:
     skills = (project / coordination.skills_directory).resolve() if coordination.use_skills else None
     if skills is not None and skills.is_dir():
         yield skills
+
+
+def may_lack_price(backend: BackendConfig, environ: Mapping[str, str]) -> bool:
+    """Return whether the backend's calls may have to be paid for at a price that is unknown beforehand."""
+    return backend.price is None and members.get_unknown_price(backend, environ) is not None
 
 
 def _all_commands(config: Config) -> tuple[CommandsConfig, ...]:
@@ -260,7 +271,7 @@ def nested_config(
             "budget": config.budget.model_copy(
                 update={
                     "max_usd": min(config.budget.max_usd, bounds.usd),
-                    "max_tokens": min(config.budget.max_tokens, bounds.tokens),
+                    "max_tokens": min(config.budget.most_tokens, bounds.tokens),
                 }
             ),
             "timeout_settings": config.timeout_settings.model_copy(

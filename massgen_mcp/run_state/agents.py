@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from massgen_mcp.coordination.state import Seat
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.agent_work import ModelReplied
-from massgen_mcp.events.coordination import ActionForm, AgentDropped, AnswerSubmitted
+from massgen_mcp.events.coordination import ActionForm, AgentDropped, AnswerSubmitted, ModelReplaced
 from massgen_mcp.events.parts import AgentInfo, Changes
 from massgen_mcp.run_state.status import AgentStatus
 
@@ -44,6 +44,16 @@ class AgentState:
     """How it wrote its last answer or vote."""
     last_activity: float | None = None
     dropped_at: float | None = None
+    replaced: ModelReplaced | None = None
+    """Why its fallback has taken the place of its own model."""
+    own_model: str = ""
+    """What it asked before its fallback, as PROVIDER/MODEL."""
+
+    def replace_model(self, event: ModelReplaced) -> None:
+        """Let its fallback be its model from now on."""
+        self.replaced = event
+        self.own_model = f"{self.info.backend}/{self.info.model}"
+        self.info = self.info.model_copy(update={"backend": event.backend, "model": event.model})
 
     def note(self, event: ModelReplied) -> None:
         """Keep what the agent writes before its first answer: its text, or else what it tells of its thoughts; and the

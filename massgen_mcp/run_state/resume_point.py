@@ -34,6 +34,7 @@ from massgen_mcp.events.coordination import (
     CheckFinished,
     FilesChecked,
     FirstAnswersClosed,
+    ModelReplaced,
     PresentationFailed,
     PresentationStarted,
     StageOpened,
@@ -167,6 +168,7 @@ class ResumePoint:
                 | BaseTaken()
                 | SetupFinished()
                 | ServerLost()
+                | ModelReplaced()
                 | FinishRequested()
                 | TimeReturned()
                 | BudgetMark()

@@ -35,6 +35,7 @@ from massgen_mcp.events.coordination import (
     CheckFinished,
     FilesChecked,
     FirstAnswersClosed,
+    ModelReplaced,
     PresentationFailed,
     PresentationStarted,
     StageOpened,
@@ -165,6 +166,9 @@ class RunState(RunFacts):
                 self._answered(event)
             case VoteCast():
                 self._voted(event, time)
+            case ModelReplaced():
+                self.agents[event.agent].replace_model(event)
+                self._idle(event.agent)
             case AgentDropped():
                 self.agents[event.agent].dropped_at = time
                 self._idle(event.agent)
@@ -250,6 +254,7 @@ class RunState(RunFacts):
         if event.purpose == "evaluate":
             self.phase = "evaluating"
         self.agents[event.agent].status = "streaming"
+        self.budget.spending.note_bound(event, self.agents[event.agent].info.model)
         self._lose(event)
 
     def _lose(self, event: LostTry) -> None:

@@ -273,4 +273,10 @@ def summary(batch: Batch) -> str:
         if batch.left
         else []
     )
-    return f"{', '.join(parts)}; ${batch.usd:.4f}"
+    spent = [result["usd"] for result in batch.results]
+    if not any(usd is not None for usd in spent):
+        return f"{', '.join(parts)}; cost n/a"
+    parts[-1] += f"; ${batch.usd:.4f}"
+    if None in spent:
+        parts[-1] += "+"
+    return ", ".join(parts)

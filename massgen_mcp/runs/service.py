@@ -24,6 +24,7 @@ from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.home import enclosing_run
+from massgen_mcp.money.estimate import Usual, classify_work
 from massgen_mcp.people import ask_as, environ_asked, is_guest
 from massgen_mcp.request.build import RunRequest
 from massgen_mcp.request.question import check_text
@@ -36,7 +37,6 @@ from massgen_mcp.runs.engine import (
     AuditEntry,
     DamagedJournal,
     Engine,
-    FrozenRequest,
     RunFiles,
     RunRow,
     StateFigures,
@@ -53,7 +53,7 @@ from massgen_mcp.runs.store.finding import find_run
 from massgen_mcp.runs.store.retention import Pruned, prune, prune_named
 from massgen_mcp.runs.view.run_view import KeptWatches, RunView, RunWatch, looks
 from massgen_mcp.statistics.digest import Mark, RunDigest, Verdict, digest_of
-from massgen_mcp.statistics.sums import NEWEST, Statistics, StatisticsFilter, statistics_of, usual_time
+from massgen_mcp.statistics.sums import NEWEST, Statistics, StatisticsFilter, statistics_of, usual_runs, usual_time
 from massgen_mcp.threads import in_thread
 from massgen_mcp.workspace.guard import safe_id
 
@@ -162,7 +162,7 @@ class RunService:
     def start_note(self, request: RunRequest) -> str:
         """Whose changes the run would begin with, in words. Raises as `with_earlier_changes`."""
         ended = self.sessions.ended(request.given.session_id)
-        begins = with_earlier_changes(FrozenRequest(request.question, request.config), request, ended)
+        begins = with_earlier_changes(frozen_request(request, None, {}), request, ended)
         return start_note(begins.begins_with)
 
     @in_thread
@@ -416,6 +416,18 @@ class RunService:
             models = [agent.backend.model for agent in agents]
             return usual_time(counted_runs(self._engine, config=row.config, newest=NEWEST)[0], models)
         return ""
+
+    @in_thread
+    def usual_runs(self, source: str, config: Config) -> Usual | None:
+        """What runs of this team, from the same source, usually come to; None where too few have ended, or none can be
+        read.
+        """
+        models = [agent.backend.model for agent in config.agents]
+        with suppress(MassgenError):
+            return usual_runs(
+                counted_runs(self._engine, config=source, newest=NEWEST)[0], models, classify_work(config)
+            )
+        return None
 
     @in_thread
     def mark(self, run_id: str, verdict: Verdict | None, *, agent: str | None = None, note: str = "") -> None:

@@ -212,7 +212,7 @@ def frozen_request(request: RunRequest, outer: RunView | None, environ: Mapping[
     nesting_refused, saying which limit is reached, config_invalid.
     """
     if outer is None:
-        return FrozenRequest(request.question, request.config)
+        return FrozenRequest(request.question, request.config, bounded=request.config.budget.bounds_prices)
     asked, run = outer.directory.read_request(), outer.snapshot
     nested, started = asked.config.nested, len(outer.snapshot.nested_runs)
     run_id = outer.row.run_id
@@ -235,7 +235,7 @@ def frozen_request(request: RunRequest, outer: RunView | None, environ: Mapping[
     seconds = asked.config.timeout_settings.orchestrator_timeout_seconds - run.resume_point.seconds
     bounds = NestedRunLimits(caps.usd, caps.tokens, max(1.0, seconds))
     bounded = nested_config(asked.config, request.config, bounds, environ, (outer.directory.path,))
-    return FrozenRequest(request.question, bounded, nesting=asked.nested_in(run_id))
+    return asked.inside(run_id, request.question, bounded)
 
 
 def ask_to_admit(engine: Engine, environ: Mapping[str, str], outer: RunView, run_id: str) -> None:

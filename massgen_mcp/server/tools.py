@@ -19,8 +19,8 @@ from massgen_mcp.config.adjusted import RequestedLimits
 from massgen_mcp.config.default_team import MAX_AGENTS
 from massgen_mcp.config.given import GivenDecide
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.money.estimate import estimate
-from massgen_mcp.request.build import CallerRequest, OnConflict, build_request
+from massgen_mcp.money.estimate import Estimate, estimate
+from massgen_mcp.request.build import CallerRequest, OnConflict, RunRequest, build_request
 from massgen_mcp.request.reach import reach_of
 from massgen_mcp.request.team import Team
 from massgen_mcp.request.trust import Consent
@@ -135,7 +135,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         if dry_run:
             begins = await service.start_note(request)
             aside = _sentences(begins, commands, _proposal(asked.config))
-            expected = await anyio.to_thread.run_sync(estimate, asked.config, request.question, service.environ)
+            expected = await _estimate(service, request)
             tried = await _tried(asked.config, service.environ, run_them=True)
             return results.planned(asked, reach, expected, service.environ, keys_of_client(context), aside, tried)
         noticed = await look_before(asked)
@@ -144,9 +144,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         await server.tell_resources_changed(unless=reused)
         if wait_seconds:
             view = await wait_with_progress(context, service, view.row.run_id, "terminal", wait_seconds, None)
-        usual_time = await service.usual_time(view.row.run_id, asked.config)
-        expected = await anyio.to_thread.run_sync(estimate, asked.config, request.question, service.environ)
-        expected = replace(expected, usual_time=usual_time)
+        expected = await _estimate(service, request)
         aside, tried = _sentences(noticed, commands), await _tried(asked.config, service.environ, run_them=False)
         return results.started(view, asked, reach, expected, reused=reused, note=note, aside=aside, checks=tried)
 
@@ -241,6 +239,12 @@ def _add_lists(server: MassgenServer, service: RunService) -> None:
 
 def _sentences(*sentences: str | None) -> str:
     return " ".join(filter(None, sentences))
+
+
+async def _estimate(service: RunService, request: RunRequest) -> Estimate:
+    """By the user's own runs of such a team, where there are enough."""
+    expected = await anyio.to_thread.run_sync(estimate, request.config, request.question, service.environ)
+    return replace(expected, usual=await service.usual_runs(request.source, request.config))
 
 
 async def _tried(config: Config, environ: Mapping[str, str], *, run_them: bool) -> tuple[TriedCheck, ...]:

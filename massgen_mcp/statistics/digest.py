@@ -26,7 +26,7 @@ class Mark(BaseModel, frozen=True, defer_build=True, extra="forbid"):
     at: float
 
 
-DIGEST_VERSION = 1
+DIGEST_VERSION = 2
 """Raised whenever a digest says more or something else: those of before are made anew while the run's record lasts."""
 
 
@@ -80,6 +80,8 @@ class RunDigest:
     """With what nested runs spent."""
     decide: str = ""
     """How the winner was to be found, as `decide` of a config; empty in a digest that was kept before it said so."""
+    kind: str = ""
+    """The kind of work, as estimates tell it; empty in a digest that was kept before it said so."""
 
     @property
     def dissenters(self) -> list[AgentDigest]:
@@ -120,6 +122,7 @@ def digest_of(run: RunState) -> RunDigest | None:
         first_ballot=run.attempt == 1 and winner is not None and winner.run_off is None and one_answer_each,
         spent=_spent(run.spent),
         decide=run.coordination.rules.decide,
+        kind="question" if run.base is None else "code",
     )
 
 

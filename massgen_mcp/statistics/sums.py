@@ -14,6 +14,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from massgen_mcp.money.estimate import Usual, WorkKind, format_time_range
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.statistics.digest import AgentDigest, Mark, RunDigest, SpentDigest
 
@@ -430,23 +431,40 @@ FEWEST = 5
 """From fewer runs nothing is said."""
 NEWEST = 20
 """Older runs say nothing of how long it takes now, and to read them takes time at every start."""
-IN_SECONDS = 90
-"""Up to here seconds are told, and then minutes."""
+FEWEST_USUAL = 10
+"""From fewer runs no estimate is made."""
 
 
 def usual_time(runs: Sequence[CountedRun], models: Iterable[str]) -> str:
-    """`2 to 4 minutes`: half of the completed runs of a team with these models took so long. Empty where there are too
-    few. `runs`: the `NEWEST`.
+    """Return `2 to 4 minutes`: half of the completed runs of a team with these models took so long. Empty where there
+    are too few. `runs`: the `NEWEST`.
     """
-    team = sorted(models)
-    seconds = [
-        run.digest.seconds
-        for run in runs
-        if run.state == "completed" and sorted(agent.model for agent in run.digest.agents) == team
-    ]
+    seconds = [digest.seconds for digest in _select_completed(runs, models)]
     if len(seconds) < FEWEST:
         return ""
     low, _, high = quantiles(seconds, method="inclusive")
-    unit, size = ("seconds", 1) if high <= IN_SECONDS else ("minutes", 60)
-    first, last = (max(1, round(bound / size)) for bound in (low, high))
-    return f"{first} to {last} {unit}" if first < last else f"about {last} {unit if last > 1 else unit[:-1]}"
+    return format_time_range(low, high)
+
+
+def usual_runs(runs: Sequence[CountedRun], models: Iterable[str], kind: WorkKind) -> Usual | None:
+    """Return what eight of ten completed runs of a team with these models, on this kind of work, came to. None where
+    there are too few. `runs`: the `NEWEST`.
+    """
+    digests = [digest for digest in _select_completed(runs, models) if digest.kind in ("", kind)]
+    if len(digests) < FEWEST_USUAL:
+        return None
+    known = [digest.spent.usd for digest in digests if digest.spent.usd is not None and not digest.spent.unpriced_calls]
+    usd = _compute_bounds(known) if len(known) == len(digests) else None
+    return Usual(len(digests), usd, _compute_bounds([digest.seconds for digest in digests]))
+
+
+def _compute_bounds(amounts: Sequence[float]) -> tuple[float, float]:
+    """Return between which bounds eight of ten lie."""
+    tenths = quantiles(amounts, n=10, method="inclusive")
+    return tenths[0], tenths[-1]
+
+
+def _select_completed(runs: Sequence[CountedRun], models: Iterable[str]) -> list[RunDigest]:
+    team = sorted(models)
+    completed = (run.digest for run in runs if run.state == "completed")
+    return [digest for digest in completed if sorted(agent.model for agent in digest.agents) == team]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from massgen_mcp.errors import DropReason, FailureReason
+from massgen_mcp.errors import DropReason, FailureReason, LimitKey
 from massgen_mcp.events.run import RunFailed, RunTimedOut
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.checks import check_notes, tests_notes
@@ -18,6 +18,7 @@ from massgen_mcp.views.votes_text import name_of, votes_lines, votes_won
 
 _LABEL = 7
 _MESSAGE = 300
+_REASON = 120
 _SHORT_ID = 12
 """Characters of a run's id that tell it from others."""
 
@@ -34,7 +35,7 @@ REMEDIES: Mapping[FailureReason | DropReason, str] = {
     "context_too_small": "Ask another model with --models, or start the server with a larger context.",
     "content_filter": "Word the question differently, or ask other models with --models.",
     "timeout": "Raise `timeout_settings` in the config.",
-    "budget": "Raise `budget: max_usd` in the config, or --max-usd.",
+    "budget": "Raise the limit that the message names: `budget: max_usd` (--max-usd) or `budget: max_tokens`.",
     "bad_reply": "Correct `base_url` if it leads elsewhere than to the model's API, or ask other models with --models.",
     "cut_off": "`massgen-mcp result` shows what it had changed.",
     "no_quorum": "Ask other models with --models; `massgen-mcp result` shows what was written.",
@@ -63,6 +64,15 @@ class RemainingFiles:
     listed: bool = False
 
 
+OF_LIMITS: Mapping[LimitKey, str] = {
+    "max_usd": "Raise `budget: max_usd` in the config, or --max-usd.",
+    "max_tokens": "Raise `budget: max_tokens` in the config.",
+    "max_steps_per_round": "Raise `orchestrator: max_steps_per_round` in the config.",
+    "repeated_call": "Give the team what the failing call lacks, or ask other models with --models.",
+}
+"""The same, where it is known which limit was met."""
+
+
 def ending_lines(run: RunState, kept: RemainingFiles, width: int) -> list[Line]:
     """The votes as sentences, dissent first; who failed and what helps; cost; files; the next step."""
     lines: list[Line] = []
@@ -76,7 +86,7 @@ def ending_lines(run: RunState, kept: RemainingFiles, width: int) -> list[Line]:
         lines += [(Span(title, "title"),), *rows, ()] if rows else []
     for agent, reason, message in run.degraded:
         lines += _row("!", f"{name_of(run, agent)} failed ({reason}): {preview(message, _MESSAGE)}", width)
-    for loss in (*run.server_losses, *check_notes(run)):
+    for loss in (*list_replacement_notes(run), *run.server_losses, *check_notes(run)):
         lines += _row("!", preview(loss, _MESSAGE), width)
     lines += [row for help_ in helps(run) for row in _row("", help_, width)]
     lines += _row("Cost", spent_text(run.spent), width)
@@ -92,13 +102,36 @@ def ending_lines(run: RunState, kept: RemainingFiles, width: int) -> list[Line]:
     return lines
 
 
+def list_replacement_notes(run: RunState) -> list[str]:
+    """Return which fallbacks took the place of their agents' own models, and why."""
+    return [
+        f"{agent.own_model} of {agent.info.id} failed ({agent.replaced.reason}: "
+        f"{preview(agent.replaced.message, _REASON)}); {agent.info.backend}/{agent.info.model} went on in its place."
+        for agent in run.agents.values()
+        if agent.replaced is not None
+    ]
+
+
 def helps(run: RunState) -> list[str]:
     """What helps against the failures, each once. That there is no answer follows from what became of the agents."""
-    reasons: list[DropReason | FailureReason] = [gone.reason for gone in run.dropped]
-    if isinstance(run.end, RunFailed) and not (reasons and run.end.reason == "no_answer"):
-        reasons.append(run.end.reason)
-    limits = [RUN_LIMIT] if isinstance(run.end, RunTimedOut) else []
-    return list(dict.fromkeys([*(REMEDIES[reason] for reason in reasons), *limits]))
+    found = [choose_remedy(gone.reason, gone.limit) for gone in run.dropped]
+    match run.end:
+        case RunFailed(reason="budget"):
+            found.append(OF_LIMITS[run.budget.reached])
+        case RunFailed(reason="no_answer") if found:
+            pass
+        case RunFailed(reason=reason):
+            found.append(REMEDIES[reason])
+        case RunTimedOut():
+            found.append(RUN_LIMIT)
+        case _:
+            pass
+    return list(dict.fromkeys(found))
+
+
+def choose_remedy(reason: DropReason, limit: LimitKey | None) -> str:
+    """Return what helps an agent that was dropped."""
+    return REMEDIES[reason] if limit is None else OF_LIMITS[limit]
 
 
 def _next_step(run: RunState) -> str:

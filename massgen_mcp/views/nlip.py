@@ -36,6 +36,7 @@ from massgen_mcp.events.coordination import (
     CheckFinished,
     FilesChecked,
     FirstAnswersClosed,
+    ModelReplaced,
     PresentationFailed,
     PresentationStarted,
     StageOpened,
@@ -160,6 +161,7 @@ def nlip_messages(record: LogRecord) -> Iterator[NlipMessage]:  # noqa: C901 - o
             | FilesChecked()
             | FirstAnswersClosed()
             | AgentDropped()
+            | ModelReplaced()
             | PresentationStarted()
             | AnswerPresented()
             | AnswerEvaluated()

@@ -36,6 +36,7 @@ from massgen_mcp.events.coordination import (
     CheckFinished,
     FilesChecked,
     FirstAnswersClosed,
+    ModelReplaced,
     PresentationFailed,
     PresentationStarted,
     StageOpened,
@@ -264,6 +265,9 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             return Sentence(text + (f"; made {made}" if made else ""), outcome.excerpt, level, "setup_finished", live)
         case FilesChecked():
             return _checks_sentence(event)
+        case ModelReplaced():
+            text = f"goes on with {event.backend}/{event.model}: its own model failed ({event.reason})"
+            return Sentence(text, event.message, "WARNING", record="model_replaced", live="bad", mark="!", doing="")
         case AgentDropped():
             record = "agent_timeout" if event.reason == "timeout" else "agent_error"
             unfinished = f"; left unfinished: {event.changes}" if event.changes is not None else ""
@@ -393,7 +397,8 @@ def _commands(commands: Sequence[str]) -> str:
 
 def _replied(event: ModelReplied) -> Sentence:
     names = [call.name for call in event.tool_calls]
-    source = "an estimate" if event.cost.source == "estimate" else f"price from {event.cost.source}"
+    sources = {"estimate": "an estimate", "bound": "an upper bound: the price is unknown"}
+    source = sources.get(event.cost.source or "", f"price from {event.cost.source}")
     price = "price unknown" if event.cost.usd is None else f"{dollars(event.cost.usd)}, {source}"
     called = f"calls {', '.join(names)}" if names else "no tool call"
     used = list(dict.fromkeys(name for name in names if name not in WORKFLOW_TOOLS))

@@ -37,6 +37,7 @@ from massgen_mcp.events.coordination import (
     CheckFinished,
     FilesChecked,
     FirstAnswersClosed,
+    ModelReplaced,
     PresentationFailed,
     PresentationStarted,
     StageOpened,
@@ -151,6 +152,7 @@ class Spans:
                 | NestedRunStarted()
                 | NestedRunEnded()
                 | ServerLost()
+                | ModelReplaced()
                 | UnknownEvent()
             ):
                 pass  # neither begins nor ends anything that takes time

@@ -4,6 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 from massgen_mcp.events.parts import Spent
+from massgen_mcp.money.budget import format_bound_note
 from massgen_mcp.run_state.state import RunState
 
 LEAST_SAVED_USD = 0.01
@@ -27,6 +28,7 @@ def spent_json(spent: Spent) -> dict[str, Any]:
         "saved_by_cache": round(spent.saved_usd, 9),
         "unpriced_calls": spent.unpriced_calls,
         "estimated_calls": spent.estimated_calls,
+        "bounded_calls": spent.bounded_calls,
         "latency": round(spent.seconds, 3),
     }
 
@@ -38,6 +40,7 @@ def spent_text(spent: Spent) -> str:
     unknown = f" ({spent.unpriced_calls} of them of unknown price)" if spent.unpriced_calls < calls else ""
     unpriced = unknown if spent.unpriced_calls else ""
     estimate = "; the cost is an estimate" if spent.estimated_calls else ""
+    estimate += "; the cost is an upper bound" if spent.bounded_calls else ""
     saved = f"; prompt caches saved {dollars(spent.saved_usd)}" if spent.saved_usd >= LEAST_SAVED_USD else ""
     how = "about " if _is_about(spent) else "at least " if spent.partly_counted_calls else ""
     return (
@@ -66,6 +69,7 @@ def money_notes(run: RunState) -> list[str]:
         notes.append(f"The budget was reached at {money if run.budget.reached == 'max_usd' else tokens}.")
     if run.max_usd is not None and (unpriced := run.spent.unpriced_calls):
         notes.append(f"{unpriced} calls have no known price: they count for max_tokens, not for max_usd.")
+    notes += [format_bound_note(model, bound) for model, bound in run.budget.spending.bounds.items()]
     if estimated := run.spent.estimated_calls:
         notes.append(
             f"The cost is an estimate for {estimated} calls: a gateway was asked, and they count at the prices of the "
@@ -106,4 +110,5 @@ def cost_of(spent: Spent) -> str:
     if spent.known_usd is None:
         return "cost n/a"
     about, more = "~" if spent.estimated_calls else "", "+" if spent.unpriced_calls else ""
+    about = f"at most {about}" if spent.bounded_calls and not spent.unpriced_calls else about
     return f"{about}{dollars(spent.known_usd)}{more}"

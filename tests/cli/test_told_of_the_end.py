@@ -188,7 +188,12 @@ async def test_from_five_runs_on_the_same_team_is_said_to_take_as_long_as_it_too
         assert (re.search(rf"This team usually takes {SPAN}\.", told) is not None) is known, told
     async with home.client() as client:
         started = await call(client, "start_run", question="q", team=config)
-        assert re.search(rf"; usually {SPAN}$", started["estimate"])
+        assert "earlier runs" not in started["estimate"], "for money it takes ten"
+    for _ in range(4):
+        run_command(home, COMMAND_MODULE, "--config", config, "Why?")
+    async with home.client() as client:
+        planned = await call(client, "start_run", question="q", team=config, dry_run=True)
+        assert re.search(rf"^usually \$0 to \$0 \(max_usd 10\), {SPAN}, as 1\d earlier runs", planned["estimate"])
     slow = json.loads(Path(config).read_text())
     slow["agents"][0]["backend"]["script"] = [{"hang": True}]
     Path(config).write_text(json.dumps(slow))

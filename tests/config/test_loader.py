@@ -99,10 +99,11 @@ EFFORTS = "'none', 'minimal', 'low', 'medium', 'high', 'xhigh' or 'max'"
 AN_API = "expected an address without ? and #, such as https://host:8000/v1"
 A_HOST = "expected an address with a plain host name (and port), such as https://host:8000/v1"
 OPENAIS_TOOLS = "openai does not offer this; it has only enable_web_search and enable_code_interpreter"
+SCRIPTED_KEYS = "chunk_delay_seconds, fallback, model, presentation, price, script, type"
 AZURES_KEYS = (
     "api_key_env, api_version, deployment, enable_code_execution, enable_code_interpreter, enable_web_search, "
-    "enable_x_search, endpoint, extra_body, max_output_tokens, model, price, price_as, reasoning_effort, temperature, "
-    "top_p, type, verbosity"
+    "enable_x_search, endpoint, extra_body, fallback, max_output_tokens, model, price, price_as, reasoning_effort, "
+    "temperature, top_p, type, verbosity"
 )
 NO_TOOLS = "groq does not offer this; it has no tools of its own here"
 
@@ -176,7 +177,7 @@ NO_TOOLS = "groq does not offer this; it has no tools of its own here"
         (
             "agent:\n  backend: {type: scripted, zzz: 1}",
             2,
-            "agent.backend.zzz: unknown key; known here: chunk_delay_seconds, model, presentation, price, script, type",
+            f"agent.backend.zzz: unknown key; known here: {SCRIPTED_KEYS}",
         ),
     ],
 )

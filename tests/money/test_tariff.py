@@ -50,22 +50,18 @@ def test_without_both_the_public_list_knows_the_model_at_its_providers_own_addre
 @pytest.mark.parametrize(
     "unknown",
     [
-        tariff(model="no-such-model"),
-        tariff(model="whisper-1"),  # billed by the hour: its tokens are not free
-        tariff("chatcompletion", "our-own-model", base_url=GATEWAY),
         tariff("chatcompletion", "qwen3:8b", base_url=HERE),
         tariff("chatcompletion", "openai/gpt-oss-20b", base_url=HERE),
         tariff("chatcompletion", "meta-llama/Llama-3.3-70B-Instruct", base_url=HERE),
         tariff("openai", "gpt-oss-20b", {"OPENAI_BASE_URL": HERE}),
-        tariff("lmstudio"),
-        tariff("vllm", environ={"MASSGEN_PRICE_AS": "openai"}),
-        tariff("chatcompletion", "our-own-model", base_url=GATEWAY, price_as="openai"),
+        tariff("lmstudio", "auto"),
+        tariff("vllm", "qwen3-8b", {"MASSGEN_PRICE_AS": "openai"}),
         tariff("scripted", price=None),
         Tariff(),
     ],
     ids=lambda unknown: f"{unknown.model} at {unknown.listed_at}",
 )
-def test_an_unknown_price_is_unknown_and_never_nothing(unknown: Tariff) -> None:
+def test_a_free_models_price_is_unknown_and_never_nothing(unknown: Tariff) -> None:
     assert unknown.cost(CALL) == Cost(usd=None, source=None)
 
 
@@ -96,6 +92,11 @@ def test_an_open_model_behind_a_gateway_costs_about_what_a_router_takes() -> Non
     cost = tariff("chatcompletion", "meta-llama/llama-3.3-70b-instruct", base_url=GATEWAY).cost(CALL)
     assert cost.source == "estimate"
     assert 0 < (cost.usd or 0) < 10
+
+
+def test_a_reported_cost_of_nothing_makes_no_listed_model_free() -> None:
+    assert tariff().cost(CALL, reported_usd=0) == tariff().cost(CALL)
+    assert tariff("openrouter", "qwen/qwen3-8b:free").cost(CALL, reported_usd=0) == Cost(usd=0, source="provider")
 
 
 @pytest.mark.parametrize(
@@ -139,7 +140,7 @@ def test_a_price_of_nothing_in_the_config_is_known_to_be_nothing() -> None:
 
 def test_the_model_that_replied_counts_and_not_the_one_that_was_asked_for() -> None:
     deployed = tariff("azure_openai", "our-deployment", endpoint="https://us.openai.azure.com")
-    assert deployed.cost(CALL) == Cost()
+    assert deployed.cost(CALL).source == "bound"
     assert deployed.cost(CALL, model="gpt-5-2025-08-07").source == "genai-prices"
 
 

@@ -143,7 +143,28 @@ async def test_an_agent_that_only_uses_tools_is_stopped_by_the_limit_of_steps(tm
     busy = [{"call": "list_files"}] * 20
     ended = await run_team(tmp_path, team(busy, [{"answer": "42"}], orchestrator={"max_steps_per_round": 5}))
     assert len(ended.of(ModelCallStarted, "agent_a")) == 5
-    assert "max_steps_per_round" in ended.of(AgentDropped)[0].message
+    assert "raise max_steps_per_round" in ended.of(AgentDropped)[0].message
+    assert ended.of(AgentDropped)[0].limit == "max_steps_per_round"
+
+
+async def test_the_same_failing_call_five_times_in_a_row_ends_the_round_and_the_message_names_it(
+    tmp_path: Path,
+) -> None:
+    read = {"call": "read_file", "arguments": {"path": "lost.txt"}}
+    config = team([read] * 20, [{"answer": "42"}])
+    ended = await run_team(tmp_path, config)
+    assert len(ended.of(ModelCallStarted, "agent_a")) == 5
+    dropped = ended.of(AgentDropped)[0]
+    assert (dropped.reason, dropped.limit) == ("no_action", "repeated_call")
+    assert 'the same call failed 5 times in a row: read_file {"path"' in dropped.message
+
+
+async def test_failing_calls_that_differ_or_end_well_in_between_are_work(tmp_path: Path) -> None:
+    lost = [{"call": "read_file", "arguments": {"path": f"lost{number % 2}.txt"}} for number in range(12)]
+    again = [{"call": "read_file", "arguments": {"path": "lost.txt"}}] * 4
+    found = [*again, {"call": "list_files"}, *again, {"answer": "41"}]
+    ended = await run_team(tmp_path, team([*lost, {"answer": "42"}], found))
+    assert not ended.of(AgentDropped)
 
 
 async def test_an_agent_is_told_how_many_steps_are_left_before_the_last_one(tmp_path: Path) -> None:

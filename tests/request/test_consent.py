@@ -97,7 +97,10 @@ HARMFUL: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "writing in the project": (team(**paths({"path": "src", "permission": "write"})), "writes: {repository}/src"),
     "more money": (team(budget={"max_usd": 10.5}), "spends: up to 10.5 US dollars"),
-    "more tokens": (team(budget={"max_tokens": 10_000_001}), "spends: up to 10000001 tokens"),
+    "more tokens": (
+        team(budget={"max_tokens": 10_000_001}),
+        "spends: up to 10000001 tokens, and calls without a known price count for that alone",
+    ),
     "more time": (team(timeout_settings={"orchestrator_timeout_seconds": 1801}), "takes: up to 1801 seconds"),
     "a price that makes money look endless": (
         team(

@@ -50,7 +50,9 @@ async def test_a_cap_is_the_calls_or_the_users_and_no_config_raises_it_or_makes_
         planned = await call(client, "start_run", question="q", config=str(config), dry_run=True, **own)
         assert "(max_usd 1)" in planned["estimate"], "the call's own cap holds, whatever the config says"
         place.write(config, team(budget={"max_tokens": 10_000_000_000}))
-        assert await beyond(max_usd=1) == ["  ! spends: up to 10000000000 tokens"]
+        assert await beyond(max_usd=1) == [
+            "  ! spends: up to 10000000000 tokens, and calls without a known price count for that alone"
+        ]
         place.write(config, team({**GPT, "price": FREE}))
         assert await beyond(max_usd=1) == ["  ! sets: a0: a price of its own, by which the money limit counts"]
 

@@ -12,7 +12,7 @@ from massgen_mcp.request.reach import NestedRunLimits, nested_config
 
 ENVIRON = {"OPENAI_API_KEY": "k1", "ANTHROPIC_API_KEY": "k2"}
 BOUNDS = NestedRunLimits(usd=1.5, tokens=20_000, seconds=60)
-OPENAI: dict[str, Any] = {"type": "openai", "model": "gpt-6.1-sol"}
+OPENAI: dict[str, Any] = {"type": "openai", "model": "gpt-6.2-sol"}
 
 
 def config(*backends: dict[str, Any], **settings: Any) -> Config:

@@ -28,7 +28,7 @@ from tests.server.reply_check import MOST_BYTES, as_sent, check_reply
 from tests.tokens import tokens
 
 MODELS = {
-    "openai": "gpt-6.1-sol",
+    "openai": "gpt-6.2-sol",
     "claude": "claude-opus-5-5",
     "gemini": "gemini-4-argon",
     "grok": "grok-4.7",
@@ -79,7 +79,7 @@ async def test_a_status_costs_few_tokens(home: TempHome, size: int, most: int) -
         await wait_until(lambda: sum(event["type"] == "vote_cast" for event in events_of(run)) == size - 1)
         going, cost = await both_forms(client, "get_status", run_id=run_id)
         assert cost < most
-        assert going["agents"][0] == "openai (gpt-6.1-sol): streaming, 1 answer"
+        assert going["agents"][0] == "openai (gpt-6.2-sol): streaming, 1 answer"
         assert going["agents"][1] == "claude (claude-opus-5-5): voted for agent2.1"
         await call(client, "control_run", run_id=run_id, action="finish_now")
         await call(client, "wait_run", run_id=run_id)

@@ -32,6 +32,7 @@ from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.home import STORE_VARIABLE
+from massgen_mcp.money.estimate import estimate, get_team_prices, has_models
 from massgen_mcp.request.build import RunRequest, adjusted_team, build_request
 from massgen_mcp.request.team import describe_start
 from massgen_mcp.run_state.state import RunState
@@ -77,6 +78,9 @@ async def run_once(options: Options) -> int:
     with run_here(request) as run:
         notes += filter(None, [run.begins_with])
         reporter.begin(run, request.question, request.config, request.describe_start(Path.cwd()), notes)
+        if has_models(request.config):
+            expected = await anyio.to_thread.run_sync(estimate, request.config, request.question, os.environ)
+            reporter.aside(f"Estimate: {replace(expected, usual=await run.usual_runs(request))}")
         if commands := await sandbox_note(request.config, os.environ):
             reporter.aside(commands)
         return await _report(run, options, reporter)
@@ -86,7 +90,8 @@ async def _begun_in_background(request: RunRequest, notes: list[str], reporter: 
     """Start the run in a runner, and print its id. Returns the exit code."""
     if os.environ.get(STORE_VARIABLE):
         raise MassgenError("invalid_arguments", NOT_HERE)
-    for note in notes:
+    prices = await anyio.to_thread.run_sync(get_team_prices, request.config, os.environ)
+    for note in (*notes, *prices.notes):
         reporter.aside(f"Note: {note}")
     with run_service(here=True) as service:
         view, _ = await service.start(request)

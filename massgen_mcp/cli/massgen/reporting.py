@@ -16,7 +16,7 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
 from massgen_mcp.views.checks import check_notes
-from massgen_mcp.views.ending import RemainingFiles, outcome_line
+from massgen_mcp.views.ending import RemainingFiles, list_replacement_notes, outcome_line
 from massgen_mcp.views.firmness import dissent, firmness, why_weak
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.spent import dollars, money_notes, spent_text
@@ -86,7 +86,7 @@ def way_back(run: ForegroundRun) -> str:
 
 
 def _members(config: Config) -> str:
-    names = [f"{agent.id} ({agent.asked})" for agent in config.agents]
+    names = [f"{agent.id} ({agent.models})" for agent in config.agents]
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return ", ".join(names[:_MOST_NAMED]) + more
 
@@ -169,7 +169,7 @@ class Lines:
 
 
 def _public_members(config: Config) -> str:
-    models = (agent.asked for agent in config.agents)
+    models = (agent.models for agent in config.agents)
     return ", ".join(f"{public_agent_name(place)} ({model})" for place, model in enumerate(models))
 
 
@@ -178,9 +178,10 @@ def _warnings(run: RunState, limit: int) -> list[str]:
     weak = why_weak(run, checks=False)
     warnings = [*weak, *filter(None, [dissent(run)])] if weak else []
     warnings += [f"{agent} was dropped ({reason}): {preview(message)}" for agent, reason, message in run.degraded]
+    warnings += map(preview, list_replacement_notes(run))
     warnings += map(preview, run.server_losses)
     warnings += map(preview, check_notes(run))
-    if run.budget_reached:  # calls of unknown price are in the line of the cost already
+    if run.budget_reached or run.budget.spending.bounds:  # unpriced calls are in the line of the cost already
         warnings += money_notes(run)
     return warnings if len(warnings) <= limit else [*warnings[: limit - 1], f"and {len(warnings) - limit + 1} more"]
 

@@ -26,7 +26,7 @@ def validate(source: str, *, environ: Mapping[str, str]) -> int:
     config = parsed.config
     check_credentials(config, environ)
     require_apart(config)
-    team = ", ".join(f"{agent.id} ({agent.asked})" for agent in config.agents)
+    team = ", ".join(f"{agent.id} ({agent.models})" for agent in config.agents)
     print_line(f"OK: {source}: {team}")
     if parsed.note:
         print_line(f"Note: {parsed.note}")

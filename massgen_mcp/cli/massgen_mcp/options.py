@@ -406,6 +406,11 @@ OF_VERBS: Mapping[str, Sequence[CommandArgument]] = {
         argument("--run", metavar="ID", help="only what was done to this run"),
         argument("--limit", type=counting_number, default=100, metavar="N", help="at most so many (100)"),
     ),
+    "prices": (
+        JSON,
+        argument("--from", dest="source", metavar="FILE|URL", help="take in the list there, and use it from now on"),
+        argument("--installed", action="store_true", help="return to the list that is installed"),
+    ),
     "prune": (
         JSON,
         argument("run_ids", metavar="ID", nargs="*", help="delete these runs, wherever they lie"),

@@ -90,6 +90,12 @@ def find_login(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> L
     return Login(TOKEN, token) if token else None
 
 
+def is_paid_by_key(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> bool:
+    """Return whether an API key pays for its tokens, and no subscription."""
+    login = find_login(config, environ)
+    return login is not None and login.variable == API_KEY
+
+
 def how_to_log_in(config: ClaudeCodeBackendConfig) -> str:
     """What somebody can do who has no login."""
     if config.api_key_env:

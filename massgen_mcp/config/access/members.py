@@ -14,7 +14,9 @@ from massgen_mcp.config import ag2_agents
 from massgen_mcp.config.access import acp_agents, agent_clis, key_hosts
 from massgen_mcp.config.access.acceptances import Pair
 from massgen_mcp.config.access.acp_agents import backend_named
+from massgen_mcp.config.access.fallbacks import iterate_with_fallbacks
 from massgen_mcp.config.access.permissions import LoadAdapter, Program, StartOther
+from massgen_mcp.config.access.prices import UnknownPrice, bound_unknown_price, price_as_of
 from massgen_mcp.config.adapters import MEMBERS, installed, loaded, where_from
 from massgen_mcp.config.environment import is_set, read_key
 from massgen_mcp.config.installed import OF_MODELS, wrong_versions
@@ -29,6 +31,7 @@ from massgen_mcp.config.models.backends import (
 )
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.http_backends import AnyHttpBackend
+from massgen_mcp.config.providers.catalog import NEWEST, named_provider
 from massgen_mcp.config.yaml_reader import Place
 
 CONCURRENCY = 100
@@ -51,6 +54,10 @@ def _nothing(*_args: object) -> None:
 
 def _no_words(*_args: object) -> str:
     return ""
+
+
+def _bound_by_list(*_args: object) -> UnknownPrice:
+    return UnknownPrice()
 
 
 def _model(model: str, asked: Mapping[str, str]) -> Mapping[str, object]:
@@ -103,6 +110,12 @@ class MemberKind(Generic[C]):
     """Address of the provider whose listed prices hold."""
     limitable: bool = True
     """Whether a limit of tokens can be sent with a request."""
+    most_output: int | None = None
+    """Tokens that a reply has at most. None: unknown."""
+    unknown_price: Callable[[C, Environ], UnknownPrice | None] = _bound_by_list
+    """How its calls are counted where their price is unknown; None: with their tokens only, as by a subscription."""
+    priced_as: Callable[[C], str | None] = _nothing
+    """The model whose price is looked up, where its config names none."""
     concurrency: int = CONCURRENCY
     """Calls at once that it stands."""
 
@@ -115,17 +128,48 @@ class Installable(MemberKind[C]):
     """What a config says of it, beside `type`: a model of pydantic's. With a field `model` that name is shown."""
 
 
-SCRIPTED = MemberKind[ScriptedBackendConfig](destination=_nothing, vendor=lambda config: config.model)
+SCRIPTED = MemberKind[ScriptedBackendConfig](
+    destination=_nothing, unknown_price=_nothing, vendor=lambda config: config.model
+)
+
+
+def _bound_http_price(config: AnyHttpBackend, environ: Environ) -> UnknownPrice | None:
+    asked = key_hosts.provider_for(config, environ)
+    return bound_unknown_price(config, asked, price_as_of(config, asked, environ))
+
+
 HTTP = MemberKind[AnyHttpBackend](
     asked=lambda config: (config,),
     lack=lambda _config, _environ: "; ".join(map(str, wrong_versions(*OF_MODELS))) or None,
     vendor=lambda config: key_hosts.provider_for(config).type,
+    unknown_price=_bound_http_price,
 )
 AG2 = MemberKind[Ag2BackendConfig](
     named=lambda _, asked: {"agent_config": {"llm_config": dict(asked)}},
     asked=lambda config: config.asked,
     lack=lambda _config, _environ: ag2_agents.lack(),
 )
+
+
+def _bound_by_vendor(vendor: str) -> UnknownPrice:
+    """Return the bound by the prices of a vendor that default teams take models of."""
+    return UnknownPrice(named_provider(vendor).base_url)
+
+
+def _bound_acp_price(config: AcpBackendConfig, _environ: Environ) -> UnknownPrice | None:
+    """Return the bound of an agent whose key is paid for by tokens; None: by a subscription, or unknown to whom."""
+    vendor = acp_agents.preset_of(config).vendor
+    if config.preset is None or config.login != "key" or vendor not in NEWEST:
+        return None
+    return _bound_by_vendor(vendor)
+
+
+def _bound_claude_code_price(config: ClaudeCodeBackendConfig, environ: Environ) -> UnknownPrice | None:
+    if not agent_clis.is_paid_by_key(config, environ):
+        return None
+    return _bound_by_vendor("claude")
+
+
 CLAUDE_CODE = MemberKind[ClaudeCodeBackendConfig](
     misnamed="a model of Claude Code begins with a letter or digit and has no spaces",
     key_variables=agent_clis.key_variables,
@@ -141,6 +185,9 @@ CLAUDE_CODE = MemberKind[ClaudeCodeBackendConfig](
     vendor=lambda _: "claude",
     listed_at=key_hosts.CLAUDE_URL,
     limitable=False,
+    most_output=64_000,
+    unknown_price=_bound_claude_code_price,
+    priced_as=lambda config: NEWEST["claude"] if config.model == "default" else None,
     concurrency=CLI_CONCURRENCY,
 )
 ACP = MemberKind[AcpBackendConfig](
@@ -156,6 +203,8 @@ ACP = MemberKind[AcpBackendConfig](
     destination=acp_agents.destination,
     vendor=lambda config: acp_agents.preset_of(config).vendor,
     limitable=False,
+    unknown_price=_bound_acp_price,
+    priced_as=lambda config: NEWEST.get(acp_agents.preset_of(config).vendor) if config.model == "default" else None,
     concurrency=CLI_CONCURRENCY,
 )
 
@@ -217,6 +266,11 @@ def _member_kind(config: BackendConfig) -> tuple[MemberKind[Any], Any]:
         return MemberKind[BackendConfig](lack=lambda _config, _environ: fault), config
 
 
+def _iterate_kinds(backends: Iterable[BackendConfig]) -> Iterator[tuple[MemberKind[Any], Any]]:
+    """Of each backend, and of the fallback that it may have."""
+    return map(_member_kind, iterate_with_fallbacks(backends))
+
+
 def known(config: BackendConfig) -> MemberKind[Any]:
     return _member_kind(config)[0]
 
@@ -242,18 +296,19 @@ def asked_by(backends: Iterable[BackendConfig]) -> tuple[AnyHttpBackend, ...]:
 
 def lack(config: BackendConfig, environ: Environ) -> str | None:
     """What has to be installed, or said otherwise, before it can work here; None: nothing."""
-    member, own = _member_kind(config)
-    return member.lack(own, environ)
+    found = (member.lack(own, environ) for member, own in _iterate_kinds([config]))
+    return next(filter(None, found), None)
 
 
 def missing(config: BackendConfig, environ: Environ) -> list[tuple[str, ...]]:
     """What keeps a run with it from starting: groups of variables, of each of which one has to be set."""
-    member, own = _member_kind(config)
-    found = [names for one in member.asked(own) for names in key_hosts.missing_variables(one, environ)]
-    if member.missing is not None:
-        found += member.missing(own, environ)
-    elif (names := member.key_variables(own)) and not any(is_set(environ, name) for name in names):
-        found.append(names)
+    found: list[tuple[str, ...]] = []
+    for member, own in _iterate_kinds([config]):
+        found += [names for one in member.asked(own) for names in key_hosts.missing_variables(one, environ)]
+        if member.missing is not None:
+            found += member.missing(own, environ)
+        elif (names := member.key_variables(own)) and not any(is_set(environ, name) for name in names):
+            found.append(names)
     return list(dict.fromkeys(found))
 
 
@@ -266,16 +321,16 @@ def check_credentials(config: BackendConfig, environ: Environ) -> None:
     """Raises `MassgenError("config_invalid")` naming the variable of a key that cannot be one (see `read_key`), or
     of an address with credentials in it.
     """
-    member, own = _member_kind(config)
-    for one in member.asked(own):
-        key_hosts.check_credentials(one, environ)
-    member.check(own, environ)
+    for member, own in _iterate_kinds([config]):
+        for one in member.asked(own):
+            key_hosts.check_credentials(one, environ)
+        member.check(own, environ)
 
 
 def refused_keys(backends: Iterable[BackendConfig], environ: Environ) -> tuple[Pair, ...]:
     """The keys that these want to send to hosts that may not have them."""
     found: list[Pair] = []
-    for member, own in map(_member_kind, backends):
+    for member, own in _iterate_kinds(backends):
         found += [pair for one in member.asked(own) for pair in key_hosts.refused(one, environ)]
         found += member.refused(own, environ)
     return tuple(dict.fromkeys(found))
@@ -284,30 +339,30 @@ def refused_keys(backends: Iterable[BackendConfig], environ: Environ) -> tuple[P
 def addresses(backends: Iterable[BackendConfig], environ: Environ) -> list[str]:
     """Where models are asked, as far as that is not an adapter's or an agent CLI's own matter."""
     found: list[str] = []
-    for member, own in map(_member_kind, backends):
+    for member, own in _iterate_kinds(backends):
         found += [url for one in member.asked(own) if (url := key_hosts.provider_for(one, environ).base_url)]
         found += member.addresses(own, environ)
     return found
 
 
 def hosts(config: BackendConfig, environ: Environ) -> list[str]:
-    member, own = _member_kind(config)
-    return [*map(key_hosts.host_of, addresses([config], environ)), *member.hosts(own, environ)]
+    found = [*map(key_hosts.host_of, addresses([config], environ))]
+    return found + [host for member, own in _iterate_kinds([config]) for host in member.hosts(own, environ)]
 
 
 def keys(config: BackendConfig, environ: Environ) -> Iterator[Pair]:
     """The variables whose values it is given, and the hosts that they are sent to. Of those that may hold a key, the
     first that is set.
     """
-    member, own = _member_kind(config)
-    for one in member.asked(own):
-        if url := key_hosts.provider_for(one, environ).base_url:
-            yield from _first(key_hosts.key_variables(one, environ), [key_hosts.host_of(url)], environ)
-    if member.keys is not None:
-        yield from member.keys(own, environ)
-    else:
-        asked = [*map(key_hosts.host_of, member.addresses(own, environ)), *member.hosts(own, environ)]
-        yield from _first(member.key_variables(own), asked, environ)
+    for member, own in _iterate_kinds([config]):
+        for one in member.asked(own):
+            if url := key_hosts.provider_for(one, environ).base_url:
+                yield from _first(key_hosts.key_variables(one, environ), [key_hosts.host_of(url)], environ)
+        if member.keys is not None:
+            yield from member.keys(own, environ)
+        else:
+            asked = [*map(key_hosts.host_of, member.addresses(own, environ)), *member.hosts(own, environ)]
+            yield from _first(member.key_variables(own), asked, environ)
 
 
 def _first(names: tuple[str, ...], asked: Iterable[str], environ: Environ) -> Iterator[Pair]:
@@ -352,6 +407,18 @@ def concurrency(config: BackendConfig, environ: Environ) -> int:
     member, own = _member_kind(config)
     first = next(iter(member.asked(own)), None)
     return LOCAL_CONCURRENCY if first and key_hosts.serves_here(first, environ) else member.concurrency
+
+
+def get_unknown_price(config: BackendConfig, environ: Environ) -> UnknownPrice | None:
+    """Return how calls of unknown price are counted; None: with their tokens only."""
+    member, own = _member_kind(config)
+    return member.unknown_price(own, environ)
+
+
+def get_priced_model(config: BackendConfig) -> str:
+    """Return the model whose price is looked up."""
+    member, own = _member_kind(config)
+    return member.priced_as(own) or config.model
 
 
 def vendor_of(config: BackendConfig) -> str:

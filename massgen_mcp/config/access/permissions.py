@@ -240,6 +240,8 @@ class SpendTokens(_Stored):
     """Use up to so many tokens."""
 
     tokens: int
+    uncounted: bool = False
+    """Whether calls without a known price count for this alone."""
     kind: Literal["tokens"] = "tokens"
 
 
@@ -279,12 +281,18 @@ def describe(permission: Permission) -> str:
             return f"sets: {_describe_setting(permission)}"
         case SpendMoney(usd=usd):
             return f"spends: up to {usd:g} US dollars"
-        case SpendTokens(tokens=tokens):
-            return f"spends: up to {tokens} tokens"
+        case SpendTokens():
+            return f"spends: up to {_describe_tokens(permission)}"
         case TakeTime(seconds=seconds):
             return f"takes: up to {seconds:g} seconds"
         case _:
             return f"starts: {describe_program(permission)}"
+
+
+def _describe_tokens(permission: SpendTokens) -> str:
+    if permission.uncounted:
+        return f"{permission.tokens} tokens, and calls without a known price count for that alone"
+    return f"{permission.tokens} tokens"
 
 
 def describe_program(permission: Execution) -> str:

@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StringConstraints
 
 from massgen_mcp.config.environment import holds_credentials
-from massgen_mcp.config.providers.catalog import NativeTool
+from massgen_mcp.config.providers.catalog import NativeTool, named_provider
+from massgen_mcp.errors import MassgenError
 from massgen_mcp.nearest import nearest
 
 ProviderType = Literal[
@@ -151,11 +152,31 @@ def check_price_as(price_as: str | None) -> str | None:
     raise ValueError(f"expected a provider whose prices are listed, or PROVIDER/MODEL; {hint}")
 
 
+def check_fallback(fallback: str | None) -> str | None:
+    """Check that this is PROVIDER/MODEL, of a provider with an HTTP API. Raises `ValueError`."""
+    if fallback is None:
+        return None
+    provider, _, model = fallback.partition("/")
+    if not provider or not model or not model.isprintable() or len(model) > MAX_MODEL_NAME:
+        raise ValueError("expected PROVIDER/MODEL, such as openai/gpt-5")
+    try:
+        named_provider(provider)
+    except MassgenError as error:
+        raise ValueError(str(error)) from None
+    return fallback
+
+
 class PricedBackendConfig(Settings, frozen=True):
-    """Base of every backend: each may say what its model costs."""
+    """Base of every backend: each may say what its model costs, and which model takes its place."""
 
     price: Price | None = None
-    """Default: what the provider reports for a call, else a public price list, else unknown."""
+    """Default: what the provider reports for a call, else a public price list, else the highest known price of similar
+    models.
+    """
+    fallback: Annotated[str | None, AfterValidator(check_fallback)] = None
+    """PROVIDER/MODEL that goes on with the agent's work when a quota, a balance or an outage ends its own model. It has
+    the provider's default settings, and its own price.
+    """
 
     @property
     def runs_code(self) -> bool:

@@ -157,6 +157,11 @@ class AgentSettings(Settings, frozen=True):
         """Who is asked, as people are shown it."""
         return f"{self.kind}/{self.backend.model}"
 
+    @property
+    def models(self) -> str:
+        """The same with the fallback, where there is one."""
+        return self.asked if self.backend.fallback is None else f"{self.asked}, else {self.backend.fallback}"
+
 
 MOST_WITHOUT_JUDGE = 2
 """Of so many agents one cannot be the judge of the others' answers."""

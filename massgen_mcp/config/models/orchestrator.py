@@ -143,8 +143,8 @@ class OrchestratorConfig(Settings, frozen=True):
     """After this many answers an agent may only vote. None: no limit but the run's time."""
     max_enforcement_retries: int = Field(default=3, ge=0, le=20)
     """Rule violations in a row that are given back to the model before the agent is dropped."""
-    max_steps_per_round: int = Field(default=50, ge=1, le=1000)
-    """Model calls in one round; an agent that exceeds it is dropped."""
+    max_steps_per_round: int = Field(default=500, ge=1, le=1000)
+    """Model calls in one round; an agent that exceeds it is dropped. A backstop: money and time are the limits."""
     first_answer_wait_seconds: float = Field(default=300, ge=0, le=86_400)
     """How long agents that have answered wait for the others' first answers before they judge what is there."""
     show_reasons: bool = False
@@ -220,19 +220,20 @@ class TimeoutSettings(Settings, frozen=True):
 
 
 MAX_USD = 100_000.0
-
-
-DEFAULT_MAX_TOKENS = 10_000_000
+USUAL_MAX_TOKENS = 10_000_000
+TOKENS_PER_USD = 1_000_000
 
 
 class BudgetConfig(Settings, frozen=True):
-    """What a run may cost (see docs/budget.md). Calls of unknown price count with their tokens only."""
+    """What a run may cost (see docs/budget.md)."""
 
     max_usd: float = Field(default=10, gt=0, le=MAX_USD)
     """US dollars that the run may cost."""
-    max_tokens: int = Field(default=DEFAULT_MAX_TOKENS, ge=1_000, le=10_000_000_000)
-    """Input and output of all calls together. Of the default, input from a provider's cache uses up only as much as it
-    costs; any other limit counts all input in full.
+    max_tokens: int | None = Field(default=None, ge=1_000, le=10_000_000_000)
+    """Input and output of all calls together. Default: 10 million, and a million for each dollar of `max_usd` above 10;
+    of the default, input from a provider's cache uses up only as much as it costs. Where `max_tokens` is set, all input
+    counts in full, and calls of models without a known price count for it alone; else they also count for `max_usd`, at
+    the highest known price of similar models.
     """
     at_cap: Literal["finish", "ask"] = "finish"
     """Vote on the answers that are there, or wait for `raise_budget`, `finish_now` or the run's time limit."""
@@ -240,7 +241,18 @@ class BudgetConfig(Settings, frozen=True):
     @property
     def weighs_cache(self) -> bool:
         """Whether cached input counts by its price."""
-        return self.max_tokens == DEFAULT_MAX_TOKENS
+        return self.max_tokens is None
+
+    @property
+    def most_tokens(self) -> int:
+        if self.max_tokens is not None:
+            return self.max_tokens
+        return max(USUAL_MAX_TOKENS, int(self.max_usd * TOKENS_PER_USD))
+
+    @property
+    def bounds_prices(self) -> bool:
+        """Whether calls of unknown price count for `max_usd`, too."""
+        return self.max_tokens is None
 
 
 class NestedConfig(Settings, frozen=True):

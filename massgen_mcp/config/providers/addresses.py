@@ -23,6 +23,24 @@ def is_loopback(url: str) -> bool:
         return False
 
 
+_PRIVATE_NAMES = re.compile(
+    r"[a-z][a-z0-9_-]*|(?:[a-z0-9_-]+\.)+(?:localhost|local|lan|internal|home\.arpa)", re.IGNORECASE
+)
+"""Names that no public name server has: without a dot, or below a name that is reserved for private networks."""
+
+
+@lru_cache(maxsize=1024)
+def is_private(url: str) -> bool:
+    """Return whether the address is on this machine or in a private network. Looks no name up."""
+    host = host_in(url)
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return _PRIVATE_NAMES.fullmatch(host) is not None
+    mapped = getattr(address, "ipv4_mapped", None) or address
+    return not (mapped.is_global or mapped.is_multicast or mapped.is_reserved)
+
+
 def host_in(url: str) -> str:
     try:
         return (urlsplit(url).hostname or "").rstrip(".")

@@ -27,6 +27,17 @@ GEMINI_COMPATIBLE = "/openai"
 """How the address of Google's compatible endpoint ends."""
 
 
+NEWEST: Mapping[str, str] = MappingProxyType(
+    {
+        "openai": "gpt-6.2-sol",
+        "claude": "claude-opus-5-5",
+        "gemini": "gemini-4-argon",
+        "grok": "grok-4.7",
+    }
+)
+"""The newest strong model of each provider that default teams take one of: the only place that names them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Provider:
     """One row of the table, or what `key_hosts.provider_for` makes of it for one backend."""
@@ -76,17 +87,17 @@ PROVIDERS = (
         "responses",
         ("OPENAI_API_KEY",),
         "https://api.openai.com/v1",
-        strong_model="gpt-6.1-sol",
+        strong_model=NEWEST["openai"],
         hosts=("api.openai.com",),
         base_url_variable="OPENAI_BASE_URL",
-        plain_models=r"gpt-(?!oss)\S+|o[134](-\S+)?|chatgpt-\S+",
+        plain_models=r"gpt-(?!oss|j-|neo)\S+|o\d(-\S+)?|chatgpt-\S+|codex-\S+",
     ),
     Provider(
         "claude",
         "messages",
         ("ANTHROPIC_API_KEY",),
         "https://api.anthropic.com",
-        strong_model="claude-opus-5-5",
+        strong_model=NEWEST["claude"],
         hosts=("api.anthropic.com",),
         base_url_variable="ANTHROPIC_BASE_URL",
         aliases=("anthropic",),
@@ -104,7 +115,7 @@ PROVIDERS = (
         "gemini",
         ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
         "https://generativelanguage.googleapis.com/v1beta",
-        strong_model="gemini-4-argon",
+        strong_model=NEWEST["gemini"],
         hosts=("generativelanguage.googleapis.com",),
         base_url_variable="MASSGEN_GEMINI_BASE_URL",
         aliases=("google",),
@@ -115,7 +126,7 @@ PROVIDERS = (
         "responses",
         ("XAI_API_KEY",),
         "https://api.x.ai/v1",
-        strong_model="grok-4.7",
+        strong_model=NEWEST["grok"],
         hosts=("api.x.ai",),
         base_url_variable="MASSGEN_GROK_BASE_URL",
         aliases=("xai",),

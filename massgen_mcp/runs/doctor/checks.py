@@ -19,6 +19,7 @@ from massgen_mcp.config.providers.catalog import PROVIDERS, keys_of_default_team
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.file_systems import LOCAL_ADVICE, network_message, network_type
 from massgen_mcp.home import HOME_VARIABLE, Home
+from massgen_mcp.money.price_list import NEWEST_LIST, find_price_list
 from massgen_mcp.runs.doctor.preflight import LEAST_FREE_BYTES
 from massgen_mcp.runs.doctor.result import DoctorCheck
 from massgen_mcp.runs.engine import Engine
@@ -38,6 +39,7 @@ def check_all(engine: LocalEngine, environ: Mapping[str, str]) -> list[DoctorChe
         "version": lambda: _version(engine),
         "packages": _packages,
         "keys": lambda: _keys(environ),
+        "price list": lambda: _check_price_list(home),
         "state directory": lambda: _state_directory(home),
         "file system": lambda: _file_system(home),
         "writable": lambda: _writable(home),
@@ -89,6 +91,20 @@ def _keys(environ: Mapping[str, str]) -> list[DoctorCheck]:
         DoctorCheck("keys", "fail", f"{name} holds no usable key: {fault}", REMEDY) for name, fault in faults.items()
     ]
     return checks
+
+
+def _check_price_list(home: Home) -> list[DoctorCheck]:
+    found = find_price_list(home.path)
+    if found is None:
+        return [DoctorCheck("price list", "fail", "genai-prices is not installed", "install massgen-mcp anew")]
+    origin = "the installed list"
+    if found.taken_in:
+        origin = "the list that you took in"
+    message = f"{origin} is {found.days:.0f} days old"
+    if not found.is_old:
+        return [DoctorCheck("price list", "ok", message)]
+    advice = f"massgen-mcp prices --from {NEWEST_LIST}, or upgrade the package genai-prices"
+    return [DoctorCheck("price list", "warn", f"{message}: newer models have no known price", advice)]
 
 
 def _state_directory(home: Home) -> list[DoctorCheck]:

@@ -128,4 +128,4 @@ def _config(cwd: Path, environ: Mapping[str, str]) -> list[DoctorCheck]:
 
 
 def _agents(config: Config) -> str:
-    return ", ".join(f"{agent.id} ({agent.asked})" for agent in config.agents)
+    return ", ".join(f"{agent.id} ({agent.models})" for agent in config.agents)

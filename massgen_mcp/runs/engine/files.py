@@ -44,7 +44,7 @@ LEFT = ".left"
 REQUEST_VERSION = 1
 """Of the `config.json` that this program writes, and the highest that it can execute. 0: one that names none."""
 ENTRY_KEYS = ("config", "fingerprint", "request_hash", "idempotency_key", "session_id", "owner", "usd")
-REQUEST_KEYS = {"v", "question", "config", "history", "nesting", "begins_with", "entry"}
+REQUEST_KEYS = {"v", "question", "config", "history", "nesting", "begins_with", "entry", "bounded"}
 """`nesting` is there in a nested run alone, `begins_with` where it goes on with changes; `entry`, these parts of its
 `NewRun`, in no run of the foreground.
 """
@@ -104,6 +104,8 @@ class RunFiles:
             document["nesting"] = asdict(request.nesting)
         if request.begins_with is not None:
             document["begins_with"] = asdict(request.begins_with)
+        if request.bounded:
+            document["bounded"] = True
         if entry is not None:
             document["entry"] = {name: getattr(entry, name) for name in ENTRY_KEYS}
         document = redactor.value(document)
@@ -119,7 +121,8 @@ class RunFiles:
             nesting = Nesting(**document["nesting"]) if "nesting" in document else None
             earlier = EarlierChanges(**document["begins_with"]) if "begins_with" in document else None
             config = Config.model_validate(document["config"])
-            return FrozenRequest(str(document["question"]), config, history, nesting, earlier)
+            bounded = document.get("bounded") is True
+            return FrozenRequest(str(document["question"]), config, history, nesting, earlier, bounded)
 
     def read_entry(self) -> NewRun:
         """What the store was told of the run when it was started, as far as it is here. Raises as `read_request`."""

@@ -234,6 +234,10 @@ class FrozenRequest:
     history: tuple[EarlierTurn, ...] = ()
     nesting: Nesting | None = None
     begins_with: EarlierChanges | None = None
+    bounded: bool = False
+    """Whether calls of unknown price count for `max_usd`, at the highest known price of similar models. False in a
+    request that an earlier version froze.
+    """
 
     @property
     def levels(self) -> int:
@@ -248,9 +252,10 @@ class FrozenRequest:
         """How many runs it is below one that nobody started inside another."""
         return self.nesting.depth if self.nesting else 0
 
-    def nested_in(self, run_id: str) -> Nesting:
-        """Of a run that is started inside this one, whose id that is."""
-        return Nesting(run_id, self.depth + 1, self.levels - 1)
+    def inside(self, run_id: str, question: str, config: Config) -> "FrozenRequest":
+        """The request of a run that is started inside this one, whose id that is."""
+        nesting = Nesting(run_id, self.depth + 1, self.levels - 1)
+        return FrozenRequest(question, config, nesting=nesting, bounded=self.bounded)
 
     def depth_reached(self) -> str:
         """Why no run may be started inside this one, in words for a model."""

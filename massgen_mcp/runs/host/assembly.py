@@ -1,11 +1,9 @@
 """Builds a run's team out of its frozen config: who has which workspace, tools, notes and limits."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from massgen_mcp.backends.base import Backend
-from massgen_mcp.backends.limiter import ProviderLimiter
 from massgen_mcp.changes.copies import CopyHistory, known_as
 from massgen_mcp.checks.judge import FileJudge
 from massgen_mcp.config.access.members import vendor_of
@@ -14,12 +12,11 @@ from massgen_mcp.config.models.config import AgentSettings
 from massgen_mcp.config.models.orchestrator import CoordinationSettings
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.parts import public_agent_name
-from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.ask_caller import CallerQuestions, question_tool
 from massgen_mcp.orchestration.delegating import DELEGATE, DELEGATION_TOOLS, delegation_tools
 from massgen_mcp.orchestration.nested_runs import NestedHost, NestedRuns
-from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits, perspectives
+from massgen_mcp.orchestration.team import Member, ModelAccess, RunSpec, TeamLimits, perspectives, with_perspective
 from massgen_mcp.runs.engine import FrozenRequest, RunFiles
 from massgen_mcp.runs.host.agent_servers import ServerAccess
 from massgen_mcp.runs.host.answers import AnswerGallery
@@ -89,16 +86,6 @@ class CommandAccess:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelAccess:
-    """How one agent's model is called."""
-
-    backend: Backend
-    limiter: ProviderLimiter | None = None
-    """None: its calls share nothing with others."""
-    tariff: Tariff = field(default_factory=Tariff)
-
-
-@dataclass(frozen=True, slots=True)
 class RunResources:
     """What the process that executes a run opens for it, and closes after it."""
 
@@ -144,7 +131,7 @@ def assemble(run: RunFiles, run_id: str, request: FrozenRequest, resources: RunR
     )
     views = perspectives(config.agents) if orchestrator.perspectives else [None] * len(config.agents)
     team = tuple(
-        replace(parts.member(public_agent_name(place), agent, model), perspective=view)
+        with_perspective(parts.member(public_agent_name(place), agent, model), view)
         for place, (agent, model, view) in enumerate(zip(config.agents, resources.models, views, strict=True))
     )
     can_run = judge is not None and orchestrator.run_scripts
@@ -240,7 +227,7 @@ class _TeamParts:
             toolbox = self.resources.servers.toolbox(self.run, name, agent, workspace, taken)
         if self.nested_runs is not None:
             tools += delegation_tools(self.nested_runs, name, workspace)
-        return Member(
+        member = Member(
             name,
             model.backend,
             agent.system_message,
@@ -253,8 +240,10 @@ class _TeamParts:
             toolbox=toolbox,
             limiter=model.limiter,
             tariff=model.tariff,
+            backend_type=agent.kind,
             own_tools=agent.backend.asked_tools,
         )
+        return replace(member, fallback=member.with_model(model.fallback)) if model.fallback is not None else member
 
     def _workspace(self, name: str, agent: AgentSettings) -> Workspace | None:
         config = self.request.config

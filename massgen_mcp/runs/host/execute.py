@@ -21,6 +21,7 @@ from massgen_mcp import __version__
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.limiter import ProviderLimiters
 from massgen_mcp.backends.registry import UnusableBackend, destination_of, make_backend
+from massgen_mcp.config.access.fallbacks import get_fallback
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.access.limits import limits_of
 from massgen_mcp.config.models.backends import BackendConfig
@@ -36,14 +37,14 @@ from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.live_run import fault_of
 from massgen_mcp.orchestration.nested_runs import NestedHost
-from massgen_mcp.orchestration.team import Member, RunSpec
+from massgen_mcp.orchestration.team import Member, ModelAccess, RunSpec
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.request.runnable import chosen_sandboxes, server_places
 from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.doctor.command_sandbox import sandbox_names
 from massgen_mcp.runs.engine import Action, Control, EventWriter, FrozenRequest, RunFiles
 from massgen_mcp.runs.host.agent_servers import ServerLosses, opened_servers
-from massgen_mcp.runs.host.assembly import CommandAccess, ModelAccess, RunResources, assemble
+from massgen_mcp.runs.host.assembly import CommandAccess, RunResources, assemble
 from massgen_mcp.runs.host.judging import Judging, prepare_judging
 from massgen_mcp.runs.host.publishing import Publisher, RunLog, guarded, logged_in, nlip_writer, write_status
 from massgen_mcp.runs.host.setting_up import failed_setup, hand_on_setup, set_up_copies
@@ -134,13 +135,8 @@ async def execute_run(
             # The process was lost after the run had ended.
             await anyio.to_thread.run_sync(_write_records, run, state, _Recorded(past), log)
             return state
-        backends = [
-            _backend(agent.backend, environ, run.private_of(public_agent_name(place)), redactor, log)
-            for place, agent in enumerate(config.agents)
-        ]
-        for backend in backends:
-            cleanup.push_async_callback(_quietly, backend.aclose, log)
-        models = _model_access(config, backends, environ, limiters or ProviderLimiters(), cleanup)
+        opened = _Models(run, request, environ, redactor, log, limiters or ProviderLimiters(), cleanup)
+        models = tuple(opened.open_model(place, agent.backend) for place, agent in enumerate(config.agents))
         choices = await chosen_sandboxes(config, environ)
         contexts = [Path(one.path) for one in config.orchestrator.context_paths]
         tools = await anyio.to_thread.run_sync(project_tools, contexts, environ) if contexts else NO_TOOLS
@@ -336,21 +332,30 @@ async def _command_access(
     return CommandAccess(host, choices, (find_home(environ).path, run.path), tools=tools)
 
 
-def _model_access(
-    config: Config,
-    backends: Iterable[Backend],
-    environ: Mapping[str, str],
-    limiters: ProviderLimiters,
-    cleanup: AsyncExitStack,
-) -> tuple[ModelAccess, ...]:
-    """One per agent; without a limiter for those that call nobody."""
-    models: list[ModelAccess] = []
-    for agent, backend in zip(config.agents, backends, strict=True):
-        destination = destination_of(agent.backend, environ)
-        limits = limits_of(config, agent.backend, environ)
-        limiter = destination and cleanup.enter_context(limiters.limiter(destination, limits))
-        models.append(ModelAccess(backend, limiter, tariff_of(agent.backend, environ)))
-    return tuple(models)
+@dataclass(frozen=True, slots=True)
+class _Models:
+    """Opens the models of a run's agents; `cleanup` closes them."""
+
+    run: RunFiles
+    request: FrozenRequest
+    environ: Mapping[str, str]
+    redactor: Redactor
+    log: RunLog
+    limiters: ProviderLimiters
+    cleanup: AsyncExitStack
+
+    def open_model(self, place: int, config: BackendConfig) -> ModelAccess:
+        """Without a limiter for a model that calls nobody; with the fallback, if there is one."""
+        backend = _backend(config, self.environ, self.run.private_of(public_agent_name(place)), self.redactor, self.log)
+        self.cleanup.push_async_callback(_quietly, backend.aclose, self.log)
+        destination = destination_of(config, self.environ)
+        limits = limits_of(self.request.config, config, self.environ)
+        limiter = destination and self.cleanup.enter_context(self.limiters.limiter(destination, limits))
+        tariff = tariff_of(config, self.environ, bounded=self.request.bounded)
+        access = ModelAccess(backend, limiter, tariff, type=config.type)
+        if (fallback := get_fallback(config)) is not None:
+            return replace(access, fallback=self.open_model(place, fallback))
+        return access
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -367,7 +372,7 @@ def started_event(
         parent=request.nesting.parent if request.nesting else None,
         agents=agent_infos(config),
         max_usd=config.budget.max_usd,
-        max_tokens=config.budget.max_tokens,
+        max_tokens=config.budget.most_tokens,
         weighs_cache=config.budget.weighs_cache,
         sandbox=sandbox_names(choices.values()),
         servers=servers,

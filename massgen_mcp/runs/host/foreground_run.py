@@ -14,6 +14,8 @@ import anyio.to_thread
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.home import find_home
+from massgen_mcp.money.estimate import Usual
+from massgen_mcp.request.build import RunRequest
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.engine import NewsHost, RunFiles, RunRow
@@ -62,6 +64,12 @@ class ForegroundRun:
     async def usual_time(self) -> str:
         """See `RunService.usual_time`."""
         return await self.host.stored.service.usual_time(self.run_id) if self.host.stored is not None else ""
+
+    async def usual_runs(self, request: RunRequest) -> Usual | None:
+        """See `RunService.usual_runs`."""
+        if self.host.stored is None:
+            return None
+        return await self.host.stored.service.usual_runs(request.source, request.config)
 
     def view(self, run: RunState) -> RunView:
         """The run that has ended, as whoever looks from outside sees it. Raises `MassgenError` store_unavailable."""

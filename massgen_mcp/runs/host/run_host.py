@@ -312,7 +312,7 @@ class NestedRunHost:
         with files.making():
             if (earlier := self._engine.store.reusable(run, "use_existing")) is not None:
                 return self._prepared(earlier.row)
-            frozen = FrozenRequest(run.question, config, nesting=self._request.nested_in(self._run_id))
+            frozen = self._request.inside(self._run_id, run.question, config)
             files.create(run.run_id, frozen, redactor, run)
             files.publish(run.run_id)
             return self._prepared(self._engine.store.add(run).row)
@@ -340,7 +340,7 @@ class NestedRunHost:
     def _prepared(self, row: RunRow) -> PreparedNestedRun:
         request = self._engine.files.of(row).read_request()
         budget = request.config.budget
-        return PreparedNestedRun(row.run_id, request.question, row.config, Caps(budget.max_usd, budget.max_tokens))
+        return PreparedNestedRun(row.run_id, request.question, row.config, Caps(budget.max_usd, budget.most_tokens))
 
     async def begin(self, run_id: str) -> None:
         view = await self._service.look(run_id)

@@ -14,6 +14,7 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.patches.application import patch_command
 from massgen_mcp.runs.view.run_view import NO_WORKER, RunView
 from massgen_mcp.views.checks import MISUNDERSTANDING, check_notes, hindered, standing_in_tests
+from massgen_mcp.views.ending import list_replacement_notes
 from massgen_mcp.views.firmness import dissent, firmness, shortly, why_weak
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.sentences import decided_beyond_votes
@@ -148,6 +149,7 @@ def note_on(view: RunView) -> str | None:
     notes = [NO_REAL_ANSWER] if scripted and view.ended else []  # before that there is no answer to be taken for one
     if not scripted or run.budget_reached:
         notes += money_notes(run)
+    notes += list_replacement_notes(run)
     notes += [f"{refused}." for refused in (run.base.refused if run.base is not None else ())]
     notes += [f"{hindered(one)}." for one in run.void_checks] if not view.ended else []
     newer = ["A newer massgen-mcp wrote parts of this run; this version cannot show them."] if view.newer else []
@@ -221,7 +223,7 @@ def id_of(run: RunState, name: str) -> str:
 
 def team_of(config: Config) -> dict[str, str]:
     """Each agent's id, and its model with the provider's name."""
-    return {agent.id: agent.asked for agent in config.agents}
+    return {agent.id: agent.models for agent in config.agents}
 
 
 def team_of_run(run: RunState) -> dict[str, str]:
