@@ -20,7 +20,7 @@ from massgen_mcp.changes.base import Base, path_text
 from massgen_mcp.changes.copies import copy_ignored, copy_installed, known_as, place_in
 from massgen_mcp.changes.files import LINK, TreeFile, TreeFiles
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
-from massgen_mcp.checks.output import IGNORED_CURE, Hindrance, excerpt_of, hindrance_of, last_of, not_there, tests_in
+from massgen_mcp.checks.output import IGNORED_CURE, excerpt_of, hindrance_of, last_of, not_there, tests_in
 from massgen_mcp.checks.protected import Protection
 from massgen_mcp.events.parts import CheckOutcome
 from massgen_mcp.home import write_durably
@@ -36,7 +36,6 @@ from massgen_mcp.sandbox import (
     SandboxFailed,
     VisiblePath,
     spawn,
-    unfit_for_code,
 )
 from massgen_mcp.sandbox.process import Output, how_ended, take
 from massgen_mcp.threads import in_thread
@@ -169,11 +168,6 @@ class FileJudge:
         return self._rules.protection.commands
 
     @property
-    def doubt(self) -> str:
-        """What is to be said of a check that fails on the base, as the sandbox may be the cause; mostly empty."""
-        return unfit_for_code(self._rules.level)
-
-    @property
     def base(self) -> str:
         """The id of the untouched files."""
         return self._base.tree
@@ -235,11 +229,8 @@ class FileJudge:
             excerpt=last_of(text) if passed else excerpt_of(text),
             tests=tests_in(text),
             obstacle=hindrance and hindrance.obstacle,
-            cure=self._cure(hindrance) if hindrance else await self._left_out(text) if missed else "",
+            cure=hindrance.cure if hindrance else await self._left_out(text) if missed else "",
         )
-
-    def _cure(self, hindrance: Hindrance) -> str:
-        return hindrance.cure if hindrance.obstacle == "no_network" else self.doubt or hindrance.cure
 
     @in_thread
     def _left_out(self, output: str) -> str:
@@ -251,7 +242,7 @@ class FileJudge:
                 own = Path(one.path, below)
                 there = os.fsencode(f"{one.name}/{below}") in files or self._is_shown(own)
                 if not below.startswith("/") and not there and not is_secret(Path(below).parts) and own.is_file():
-                    return self.doubt or IGNORED_CURE.format(below)
+                    return IGNORED_CURE.format(below)
         return ""
 
     def _is_shown(self, own: Path) -> bool:

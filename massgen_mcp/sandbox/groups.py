@@ -24,7 +24,7 @@ class Groups(NamedTuple):
     def enter(self) -> None:
         """Move this process into them, and with it all that it starts from now on."""
         for group in self._each():
-            with open(f"{group}/cgroup.procs", "w") as file:
+            with open(f"{group}/cgroup.procs", "r+") as file:
                 file.write("0")
 
     def ran_out(self) -> bool:
@@ -101,7 +101,7 @@ def _made(parent: str, bounds: dict[str, str], helpful: dict[str, str]) -> str |
 
 
 def _write(path: str, value: str) -> None:
-    with open(path, "w") as file:
+    with open(path, "r+") as file:  # never a new file, where no controller is
         file.write(value)
 
 
