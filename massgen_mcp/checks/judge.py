@@ -217,7 +217,7 @@ class FileJudge:
         passed = ended.reason == "exited" and ended.code == 0 and not too_much and as_expected
         never = ended.reason in ("failed", "lost", "stopped") and not too_much
         exited = ended.reason == "exited" and not passed
-        hindrance = hindrance_of(ended.code, text, _directory_of) if exited else None
+        hindrance = hindrance_of(ended.code, text, _find_directory) if exited else None
         missed = exited and tree == self.base
         return CheckOutcome(
             command=command,
@@ -252,12 +252,19 @@ class FileJudge:
     def subject(self, tree: str) -> Subject:
         """The files of an answer, whose own tree this is, as they are judged."""
         repository, own = self._repository, TreeId(tree)
-        base, answer = _by_top_directory(repository.files(self._base.id)), _by_top_directory(repository.files(own))
+        base, answer = (
+            _group_by_top_directory(repository.files(self._base.id)),
+            _group_by_top_directory(repository.files(own)),
+        )
         judged, restored = dict[bytes, TreeFile](), list[bytes]()
         with repository.reading() as content:
             for name in {*base, *answer}:
                 files, differing = self._rules.protection.judged(
-                    base.get(name, {}), answer.get(name, {}), content, lambda file: file.mode == LINK, self._installed()
+                    base.get(name, {}),
+                    answer.get(name, {}),
+                    content,
+                    lambda file: file.mode == LINK,
+                    self._list_installed(),
                 )
                 judged |= {name + b"/" + path: file for path, file in files.items()}
                 restored += differing if len(base) == 1 else [name + b"/" + path for path in differing]
@@ -265,7 +272,7 @@ class FileJudge:
             return Subject(own, own)
         return Subject(repository.tree_of(judged), own, tuple(map(path_text, sorted(restored))))
 
-    def _installed(self) -> frozenset[str]:
+    def _list_installed(self) -> frozenset[str]:
         """The Python modules in environments that git ignores."""
         copied = (Path(one.path, below) for one in self._base.directories for below in one.copied)
         places = (*(one.host for one in self._shown), *copied)
@@ -280,7 +287,7 @@ class FileJudge:
         for one in self._base.directories:
             copy_ignored(one, files / one.name)
             copy_installed(one, files / one.name, self._made)
-        shown = [one for one in self._shown if _made_room(files, one)]
+        shown = [one for one in self._shown if _make_room(files, one)]
         return Policy(
             workspace=files,
             scratch=scratch,
@@ -298,7 +305,7 @@ class FileJudge:
         )
 
 
-def _directory_of(program: str) -> str | None:
+def _find_directory(program: str) -> str | None:
     """Where this machine has the program, by our own search path."""
     found = shutil.which(program)
     return None if found is None else str(Path(found).parent)
@@ -313,7 +320,7 @@ def _no_later_than(moment: int, directory: Path) -> None:
                 os.utime(place, (moment, moment), follow_symlinks=False)
 
 
-def _made_room(files: Path, shown: VisiblePath) -> bool:
+def _make_room(files: Path, shown: VisiblePath) -> bool:
     """Whether there is an empty directory now at the place of what is to be shown."""
     place = place_in(files, shown.place.removeprefix(f"{WORKSPACE}/"))
     if place is not None:
@@ -321,7 +328,7 @@ def _made_room(files: Path, shown: VisiblePath) -> bool:
     return place is not None
 
 
-def _by_top_directory(files: TreeFiles) -> dict[bytes, TreeFiles]:
+def _group_by_top_directory(files: TreeFiles) -> dict[bytes, TreeFiles]:
     """The files of each directory at the top, by their paths in it."""
     parts: dict[bytes, TreeFiles] = {}
     for path, file in files.items():

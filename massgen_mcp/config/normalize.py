@@ -279,7 +279,7 @@ def _take_switches(shaped: Shaped) -> None:
             agent["commands"] = {**(team if isinstance(team, dict) and enabled else {}), "enabled": enabled}
 
 
-def _commands_in(shaped: Shaped) -> Iterator[tuple[dict[str, Plain], dict[str, Plain], Place]]:
+def _list_commands(shaped: Shaped) -> Iterator[tuple[dict[str, Plain], dict[str, Plain], Place]]:
     """The team and the agents that say something of commands, what each says, and where."""
     agents = shaped.data.get("agents")
     holders: list[tuple[Plain, Place]] = [(shaped.data.get("orchestrator"), ("orchestrator",))]
@@ -290,7 +290,7 @@ def _commands_in(shaped: Shaped) -> Iterator[tuple[dict[str, Plain], dict[str, P
 
 
 def _replace_removed_level(shaped: Shaped) -> None:
-    for holder, commands, place in _commands_in(shaped):
+    for holder, commands, place in _list_commands(shaped):
         if commands.get("sandbox") == REMOVED_LEVEL:
             holder["commands"] = {**commands, "sandbox": "auto"}
             note = f"{show_place(shaped.as_written((*place, 'commands', 'sandbox')))}: {REMOVED}"
@@ -299,7 +299,7 @@ def _replace_removed_level(shaped: Shaped) -> None:
 
 def _find_archives(shaped: Shaped, environ: Mapping[str, str], base_dir: Path) -> None:
     """Where commands have an image of this machine, it has to be there; its path becomes absolute."""
-    for holder, commands, place in _commands_in(shaped):
+    for holder, commands, place in _list_commands(shaped):
         named = commands.get("image_archive")
         if not isinstance(named, str) or not named:
             continue

@@ -167,14 +167,14 @@ async def require_sandbox(config: Config, environ: Mapping[str, str]) -> None:
     await require_programs(config, environ)
     for choice in (await chosen_sandboxes(config, environ)).values():
         if choice.level is None:
-            raise MassgenError("sandbox_denied", no_sandbox_for_commands(choice))
+            raise MassgenError("sandbox_denied", describe_missing_sandbox(choice))
     if config.orchestrator.checks:
         choice = await sandbox_of_checks(config, environ)
         if choice.level is None:
             raise MassgenError("sandbox_denied", no_sandbox(config, choice))
 
 
-def no_sandbox_for_commands(choice: SandboxChoice) -> str:
+def describe_missing_sandbox(choice: SandboxChoice) -> str:
     """Return why a run is refused whose agents have commands."""
     return f"agents' commands run in a sandbox only: {choice.why}; or leave commands out: agents then have file tools"
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from massgen_mcp.sandbox import filters
-from massgen_mcp.sandbox.network_layout import hosts_file
+from massgen_mcp.sandbox.network_layout import format_hosts
 from massgen_mcp.sandbox.policy import MIB, OF_THE_MACHINE, SCRATCH, WORKSPACE, Policy, readable
 from massgen_mcp.sandbox.specification import Launch, Layers, StatusPipes
 
@@ -60,7 +60,7 @@ def launch(argv: list[str], policy: Policy, environ: dict[str, str], *, joins: b
         files={
             _ARGUMENTS: arguments(layers=False),
             _FILTER: filters.without_escapes().decode("latin-1"),
-            _HOSTS: hosts_file(policy.network),
+            _HOSTS: format_hosts(policy.network),
         },
         status=StatusPipes(_REPORTS, _GATE),
         layers=layers,

@@ -64,7 +64,7 @@ def without_escapes() -> bytes:
     lines += _when(ioctl, [_argument(1), *_any_of((_TIOCSTI, _TIOCLINUX)), _allow()])
     # a process that cannot be looked at is not counted
     lines += _when(_PRCTL[machine], [_argument(0), *_any_of((_PR_SET_DUMPABLE,)), _allow()])
-    return _packed([*lines, *_system_v(machine), *_sockets(machine), _allow()])
+    return _pack([*lines, *_limit_system_v(machine), *_sockets(machine), _allow()])
 
 
 def _sockets(machine: str) -> list[Instruction]:
@@ -83,7 +83,7 @@ def _sockets(machine: str) -> list[Instruction]:
     return lines + _when(option, [_argument(1), *_when(_TCP, of_tcp), _allow()])
 
 
-def _system_v(machine: str) -> list[Instruction]:
+def _limit_system_v(machine: str) -> list[Instruction]:
     """Small segments and sets only, and no queues of messages, whose size their maker does not name."""
     segment, semaphores, queue = _SYSTEM_V[machine]
     lines = _when(queue, [_refuse(_ENOSYS)])
@@ -134,5 +134,5 @@ def _any_of(values: tuple[int, ...]) -> list[Instruction]:
     return [line for value in values for line in (_equal(value, over=1), _refuse())]
 
 
-def _packed(lines: list[Instruction]) -> bytes:
+def _pack(lines: list[Instruction]) -> bytes:
     return b"".join(struct.pack("=HBBI", *line) for line in lines)

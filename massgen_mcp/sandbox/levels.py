@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import assert_never
 
 from massgen_mcp.sandbox import bubblewrap, containers, seatbelt
-from massgen_mcp.sandbox.network_layout import proxy_variables
+from massgen_mcp.sandbox.network_layout import list_proxy_variables
 from massgen_mcp.sandbox.policy import SCRATCH, LevelName, Policy, environment
 from massgen_mcp.sandbox.specification import Bounds, Specification
 
@@ -104,7 +104,7 @@ def start(level: LevelName, argv: list[str], policy: Policy, namespaces: tuple[i
     """Describe how to start `argv` under `policy` in this level, in bubblewrap also in these namespaces of a `Network`.
     Raises `FileNotFoundError` if its program is gone, `ValueError` for what the level does not have.
     """
-    proxy = proxy_variables() if policy.network and level == "bubblewrap" else {}
+    proxy = list_proxy_variables() if policy.network and level == "bubblewrap" else {}
     variables = {**(policy.unpacked.environ if policy.unpacked else {}), **proxy, **policy.environ}
     shown = policy.shown
     if level == "sandbox-exec":  # paths are this machine's own there

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit, urlunsplit
 import anyio
 
 from massgen_mcp.sandbox import bubblewrap, levels, network_namespace
-from massgen_mcp.sandbox.network_layout import PROXY, Pair, pairs_of
+from massgen_mcp.sandbox.network_layout import PROXY, Pair, list_pairs
 
 MAX_CONNECTIONS = 128
 """Of one network at once; the next ones are closed."""
@@ -55,7 +55,7 @@ class Network:
     @classmethod
     async def open(cls, endpoints: Sequence[str] = ()) -> Self:
         """Make a namespace that reaches these pairs. Raises `NetworkFailed`."""
-        pairs = pairs_of(endpoints)
+        pairs = list_pairs(endpoints)
         relays = {(pair.address, pair.port): pair for pair in pairs}  # `localhost` and 127.0.0.1 are one
         addresses = [*relays, *([PROXY] if pairs else [])]
         descriptors = await _make_namespace(addresses)
@@ -80,19 +80,19 @@ class Network:
 
     async def serve(self, listener: socket.socket, pair: Pair | None) -> None:
         """Carry what is accepted to this pair; without one be the proxy."""
-        carry = self._proxy if pair is None else partial(_relay, pair)
+        carry = self._serve_proxy if pair is None else partial(_relay, pair)
 
         def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             if len(self._carrying) >= MAX_CONNECTIONS:
                 _reset(writer)
                 return
-            task = asyncio.ensure_future(_carried(carry, (reader, writer)))
+            task = asyncio.ensure_future(_serve_connection(carry, (reader, writer)))
             self._carrying.add(task)
             task.add_done_callback(self._carrying.discard)
 
         self._servers.append(await asyncio.start_server(accept, sock=listener, limit=MAX_HEAD_BYTES))
 
-    async def _proxy(self, near: Connection) -> None:
+    async def _serve_proxy(self, near: Connection) -> None:
         reader, writer = near
         async with asyncio.timeout(CONNECT_SECONDS):
             head = await reader.readuntil(b"\r\n\r\n")
@@ -117,8 +117,8 @@ class Network:
         else:  # one request for each connection, as its server is used to read it
             path = urlunsplit(("", "", url.path or "/", url.query, ""))
             far[1].write(f"{method} {path} HTTP/1.1\r\nConnection: close\r\n".encode("latin-1"))
-            far[1].write(_without_connection(rest))
-        await _carry_both(near, far)
+            far[1].write(_strip_connection(rest))
+        await _forward_both(near, far)
 
 
 async def _make_namespace(addresses: list[tuple[str, int]]) -> list[int]:
@@ -150,10 +150,10 @@ async def _make_namespace(addresses: list[tuple[str, int]]) -> list[int]:
 
 
 async def _relay(pair: Pair, near: Connection) -> None:
-    await _carry_both(near, await _connect(pair.host, pair.port))
+    await _forward_both(near, await _connect(pair.host, pair.port))
 
 
-async def _carried(carry: Callable[[Connection], Awaitable[None]], near: Connection) -> None:
+async def _serve_connection(carry: Callable[[Connection], Awaitable[None]], near: Connection) -> None:
     """Carry one connection to its end. Where that goes wrong, the program inside sees it reset."""
     _, writer = near
     try:
@@ -169,16 +169,16 @@ async def _connect(host: str, port: int) -> Connection:
         return await asyncio.open_connection(host, port, limit=MAX_HEAD_BYTES)
 
 
-async def _carry_both(near: Connection, far: Connection) -> None:
+async def _forward_both(near: Connection, far: Connection) -> None:
     try:
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(_carry(near[0], far[1]))
-            tasks.create_task(_carry(far[0], near[1]))
+            tasks.create_task(_forward(near[0], far[1]))
+            tasks.create_task(_forward(far[0], near[1]))
     finally:
         far[1].close()
 
 
-async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     while data := await reader.read(MAX_HEAD_BYTES):
         writer.write(data)
         await writer.drain()
@@ -186,7 +186,7 @@ async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
         writer.write_eof()
 
 
-def _without_connection(head: bytes) -> bytes:
+def _strip_connection(head: bytes) -> bytes:
     """The lines of a head, without what they say of the connection."""
     lines = [
         line for line in head.split(b"\r\n") if not line.lower().startswith((b"connection:", b"proxy-connection:"))

@@ -23,14 +23,14 @@ class Pair:
         return f"{self.host}:{self.port}"
 
 
-def pairs_of(endpoints: Iterable[str]) -> tuple[Pair, ...]:
+def list_pairs(endpoints: Iterable[str]) -> tuple[Pair, ...]:
     """The pairs of a list of `host:port`, each name with an address of its own."""
     found = [(host, int(port)) for host, _, port in (endpoint.rpartition(":") for endpoint in dict.fromkeys(endpoints))]
     names = [*dict.fromkeys(host for host, _ in found)]
-    return tuple(Pair(host, port, _address_of(host, names.index(host) + 1)) for host, port in found)
+    return tuple(Pair(host, port, _choose_address(host, names.index(host) + 1)) for host, port in found)
 
 
-def _address_of(host: str, number: int) -> str:
+def _choose_address(host: str, number: int) -> str:
     if host == "localhost":
         return "127.0.0.1"
     try:
@@ -40,13 +40,13 @@ def _address_of(host: str, number: int) -> str:
     return "127.0.0.1" if address.is_unspecified else host
 
 
-def hosts_file(endpoints: Iterable[str]) -> str:
+def format_hosts(endpoints: Iterable[str]) -> str:
     """The text of `/etc/hosts` inside."""
-    lines = dict.fromkeys(f"{pair.address} {pair.host}" for pair in pairs_of(endpoints) if pair.address != pair.host)
+    lines = dict.fromkeys(f"{pair.address} {pair.host}" for pair in list_pairs(endpoints) if pair.address != pair.host)
     return "\n".join(dict.fromkeys(("127.0.0.1 localhost", "::1 localhost", *lines, "")))
 
 
-def proxy_variables() -> dict[str, str]:
+def list_proxy_variables() -> dict[str, str]:
     """Variables by which programs find the proxy."""
     address = f"http://{PROXY[0]}:{PROXY[1]}"
     names = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")

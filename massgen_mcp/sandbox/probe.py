@@ -101,7 +101,7 @@ def judged(level: LevelName, outcomes: dict[str, str]) -> LevelReport:
 
 
 @asynccontextmanager
-async def _relayed(level: LevelName, targets: Targets) -> AsyncGenerator[tuple[Policy, Network | None]]:
+async def _open_relay(level: LevelName, targets: Targets) -> AsyncGenerator[tuple[Policy, Network | None]]:
     """The policy of the attempts, with a network of one listed pair where there can be one in this level."""
     if level not in levels.WITH_NETWORK:
         yield targets.policy, None
@@ -127,7 +127,7 @@ async def _reports(level: LevelName, targets: Targets) -> dict[str, str]:
     output = bytearray()
     argv = [python, "-I", "-S", "-c", SCRIPT.read_text()]
     async with (
-        _relayed(level, targets) as (policy, network),
+        _open_relay(level, targets) as (policy, network),
         spawn(argv, policy, level, stdin=True, network=network) as process,
     ):
         if process.stdin is not None:

@@ -106,7 +106,7 @@ async def spawn(
     """
     if network is None and policy.network and level == "bubblewrap":
         async with (
-            opened_network(policy.network) as own,
+            open_network(policy.network) as own,
             spawn(argv, policy, level, stdin=stdin, split=split, network=own) as process,
         ):
             yield process
@@ -143,7 +143,7 @@ async def spawn(
 
 
 @asynccontextmanager
-async def opened_network(endpoints: Sequence[str]) -> AsyncGenerator[Network]:
+async def open_network(endpoints: Sequence[str]) -> AsyncGenerator[Network]:
     """A network that reaches these pairs of host and port, for the commands of the block. Raises `SandboxFailed`."""
     try:
         network = await Network.open(endpoints)

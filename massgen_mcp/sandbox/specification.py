@@ -75,10 +75,10 @@ def decode(text: bytes) -> Specification:
         Launch(
             tuple(argv),
             environ,
-            _by_descriptor(files),
+            _restore_descriptors(files),
             StatusPipes(*status) if status else None,
             tuple(teardown),
-            Layers(tuple(layers[0]), tuple(layers[1]), _by_descriptor(layers[2])) if layers else None,
+            Layers(tuple(layers[0]), tuple(layers[1]), _restore_descriptors(layers[2])) if layers else None,
         ),
         Bounds(*bounds),
         tuple(writable),
@@ -87,5 +87,5 @@ def decode(text: bytes) -> Specification:
     )
 
 
-def _by_descriptor(files: dict[str, str]) -> dict[int, str]:
+def _restore_descriptors(files: dict[str, str]) -> dict[int, str]:
     return {int(number): text for number, text in files.items()}

@@ -108,7 +108,7 @@ class Supervision:
         seconds = time.monotonic() - began
         bounded = bool(self._groups and self._groups.memory)
         self.clear()
-        reports_text = begun.decode() + _everything(reports)
+        reports_text = begun.decode() + _read_all(reports)
         outcome = _command_end(status, reason, reports_text, seconds, own_word=self._launch.status is not None)
         return {**outcome, "in_group": bounded}
 
@@ -215,15 +215,15 @@ class Supervision:
                 return "exited"
             if LINUX or looks % LOOKS_BY_PS == 0:
                 before, began = self._used, time.monotonic()
-                if beyond := self._beyond():
+                if beyond := self._find_excess():
                     return beyond
                 grows = self._used - before > self._bounds.memory_bytes // GROWTH_SHARE
                 pause = LOOK_SECONDS[0] if grows or not LINUX else min(pause * 1.5, LOOK_SECONDS[1])
                 pause = max(pause, LOOK_SHARE * (time.monotonic() - began))
 
-    def _beyond(self) -> str | None:
+    def _find_excess(self) -> str | None:
         """The bound that is exceeded, if one is."""
-        processes = _descendants() - {self._child}
+        processes = _list_descendants() - {self._child}
         if len(processes) > self._bounds.processes + 8:  # first: of many, each other look takes long
             return "processes"
         files = usage.open_files(processes)
@@ -231,7 +231,7 @@ class Supervision:
             if self._groups.ran_out():
                 return "memory"
         else:
-            self._used = usage.memory_of(processes, files.memory, self._bounds.memory_bytes)
+            self._used = usage.count_memory(processes, files.memory, self._bounds.memory_bytes)
             if self._used > self._bounds.memory_bytes:
                 return "memory"
         if self._hidden & files.hidden:  # not only while it becomes another program
@@ -242,7 +242,7 @@ class Supervision:
     def _end(self, *, gently: bool) -> int:
         """The command's wait status, once it is over."""
         if gently:
-            for pid in _descendants() - {self._child}:
+            for pid in _list_descendants() - {self._child}:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGTERM)
             deadline = time.monotonic() + GRACE_SECONDS
@@ -279,14 +279,14 @@ def launch(described: specification.Launch, bounds: specification.Bounds, report
         if layers.put_on(places, size, bounds.files, trial):
             files = files | replacing
     for number, text in files.items():
-        _at(number, text)
+        _provide(number, text)
     if described.status is not None:
         os.dup2(reporting, described.status.reports_at)
         os.dup2(gate, described.status.gate_at)
     os.execve(described.argv[0], described.argv, described.environ)
 
 
-def _at(number: int, text: str) -> None:
+def _provide(number: int, text: str) -> None:
     """Have the descriptor `number` read `text`, whose characters are bytes."""
     file = os.memfd_create("massgen", 0)
     os.write(file, text.encode("latin-1"))
@@ -310,7 +310,7 @@ def _quietly_become(argv: tuple[str, ...]) -> None:
 def _sweep() -> None:
     """End every process that came from the command, wherever it went, and wait for it."""
     while True:
-        for pid in _descendants():
+        for pid in _list_descendants():
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         try:
@@ -321,10 +321,10 @@ def _sweep() -> None:
         time.sleep(SWEEP_SECONDS)
 
 
-def _descendants() -> set[int]:
+def _list_descendants() -> set[int]:
     """Every living process below this one."""
     if not LINUX:
-        return _descendants_by_ps()
+        return _list_descendants_by_ps()
     found: set[int] = set()
     pending = [os.getpid()]
     while pending:
@@ -338,14 +338,14 @@ def _descendants() -> set[int]:
     return found
 
 
-def _descendants_by_ps() -> set[int]:
+def _list_descendants_by_ps() -> set[int]:
     read, write = os.pipe()
     child = os.fork()
     if not child:
         os.dup2(write, 1)
         os.execve("/bin/ps", ["/bin/ps", "-axo", "pid=,ppid=,pgid="], {})
     os.close(write)
-    lines = [tuple(map(int, line.split())) for line in _everything(read).splitlines()]
+    lines = [tuple(map(int, line.split())) for line in _read_all(read).splitlines()]
     os.waitpid(child, 0)
     found: set[int] = set()
     known = {os.getpid()}
@@ -371,11 +371,11 @@ def _prctl(option: int, value: int) -> None:
 
 def _read_message(control: int) -> bytes:
     """Read one message: its length in eight hexadecimal digits, then so many bytes. Empty if the other side is gone."""
-    length = _exactly(control, 8)
-    return _exactly(control, int(length, 16)) if length else b""
+    length = _read_exactly(control, 8)
+    return _read_exactly(control, int(length, 16)) if length else b""
 
 
-def _exactly(control: int, count: int) -> bytes:
+def _read_exactly(control: int, count: int) -> bytes:
     """So many bytes, and none of what comes after them; nothing if there are fewer."""
     data = b""
     while len(data) < count:
@@ -391,7 +391,7 @@ def _send_fact(control: int, fact: dict[str, Any]) -> None:
         os.write(control, json.dumps(fact).encode() + b"\n")
 
 
-def _everything(descriptor: int) -> str:
+def _read_all(descriptor: int) -> str:
     parts: list[bytes] = []
     while chunk := os.read(descriptor, 1 << 16):
         parts.append(chunk)

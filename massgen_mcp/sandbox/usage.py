@@ -41,15 +41,15 @@ class OpenFiles(NamedTuple):
     """Processes that do not let themselves be looked at."""
 
 
-def memory_of(processes: Collection[int], files: dict[tuple[int, int], int], most: int) -> int:
+def count_memory(processes: Collection[int], files: dict[tuple[int, int], int], most: int) -> int:
     """Return the bytes that these processes hold, and the open `files` that are only in memory. Exact only beyond
     `most`: what several processes share is then divided among them, which takes the kernel longer.
     """
     known = sum(files.values())
-    used = known + sum(map(_memory, processes))
+    used = known + sum(map(_count_memory, processes))
     if used <= most or not LINUX:
         return used
-    return known + sum(map(_memory_exactly, processes))
+    return known + sum(map(_measure_memory, processes))
 
 
 class Disk:
@@ -61,7 +61,7 @@ class Disk:
     def __init__(self, writable: Sequence[str], growing: Sequence[str], bounds: "Bounds") -> None:
         self._writable, self._growing = writable, growing
         self._bounds = bounds
-        (there, files_there), (own, own_files) = self._measured()
+        (there, files_there), (own, own_files) = self._measure()
         self._most_bytes = there + max(own, bounds.disk_bytes)
         self._most_files = files_there + max(own_files, bounds.files)
         self._next_walk = 0.0
@@ -70,12 +70,12 @@ class Disk:
 
     def beyond(self, nameless: int) -> str | None:
         """The bound that is exceeded, if one is. `nameless`: bytes of open files that no directory shows."""
-        free = self._space()
+        free = self._measure_space()
         now = time.monotonic()
         if now >= self._next_walk or abs(self._free - free) >= self._bounds.disk_bytes // 8:
             self._free = free
             try:
-                (there, files_there), (own, own_files) = self._measured()
+                (there, files_there), (own, own_files) = self._measure()
             except RecursionError:
                 return "files"
             after = time.monotonic()
@@ -85,10 +85,10 @@ class Disk:
                 return "files"
         return "disk" if self._walked + nameless > self._most_bytes else None
 
-    def _measured(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        return _measured(self._growing, lend=False), _measured(self._writable, lend=True)
+    def _measure(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        return _measure(self._growing, lend=False), _measure(self._writable, lend=True)
 
-    def _space(self) -> int:
+    def _measure_space(self) -> int:
         found = os.statvfs(self._writable[0])
         return found.f_bavail * found.f_frsize
 
@@ -105,7 +105,7 @@ def open_files(processes: Iterable[int]) -> OpenFiles:
                         where = found.memory if seen.st_dev == _of_memory() else found.disk
                         where[seen.st_dev, seen.st_ino] = seen.st_blocks * 512
         except PermissionError:
-            if _memory(pid):  # one that has ended has none
+            if _count_memory(pid):  # one that has ended has none
                 found.hidden.add(pid)
         except OSError:
             pass  # it ended meanwhile
@@ -136,7 +136,7 @@ def _of_memory() -> int:
         os.close(made)
 
 
-def _memory(pid: int) -> int:
+def _count_memory(pid: int) -> int:
     """What the process has in memory beside files, and what the kernel needs to find it; 0 where that is not known."""
     try:
         with open(f"/proc/{pid}/status", "rb") as file:
@@ -146,8 +146,8 @@ def _memory(pid: int) -> int:
         return 0
 
 
-def _memory_exactly(pid: int) -> int:
-    """As `_memory`, but only its share of what several processes have."""
+def _measure_memory(pid: int) -> int:
+    """As `_count_memory`, but only its share of what several processes have."""
     try:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
             fields = dict(line.split()[:2] for line in file.readlines()[1:])
@@ -155,14 +155,14 @@ def _memory_exactly(pid: int) -> int:
             tables = sum(int(line.split()[1]) for line in file if line.startswith(b"VmPTE"))
         return (int(fields[b"Pss_Anon:"]) + int(fields[b"Pss_Shmem:"]) + tables) * 1024
     except (OSError, ValueError, KeyError):
-        return _memory(pid)
+        return _count_memory(pid)
 
 
-def _measured(places: Sequence[str], *, lend: bool) -> tuple[int, int]:
+def _measure(places: Sequence[str], *, lend: bool) -> tuple[int, int]:
     """Bytes on disk and the number of files and directories below these places."""
     size = count = 0
     for place in places:
-        for entry in _below(place, lend=lend):
+        for entry in _walk(place, lend=lend):
             size += entry
             count += 1
     return size, count
@@ -205,7 +205,7 @@ class _Directory:
             os.close(self.descriptor)
 
 
-def _below(place: str, *, lend: bool) -> Iterator[int]:
+def _walk(place: str, *, lend: bool) -> Iterator[int]:
     """The sizes on disk of everything below a directory; follows no links, and passes over what vanishes meanwhile.
 
     Raises `RecursionError` where the tree is so deep that not even directories can be opened one by one.

@@ -176,7 +176,7 @@ class AgentCommands:
         """
         rules = self._rules
         if rules.level != "bubblewrap" or not (background or rules.network or self._network):
-            return None, ""
+            return None, "[Your other commands cannot reach its ports in this sandbox.]"
         async with self._opening:
             if self._network is None:
                 try:
@@ -184,9 +184,9 @@ class AgentCommands:
                 except (NetworkFailed, OSError) as failed:
                     if rules.network:
                         raise SandboxFailed(f"bubblewrap: {failed}") from failed
-                    return None, f"[Other commands cannot reach its ports: {failed}]"
+                    return None, f"[Your other commands cannot reach its ports: {failed}]"
                 self._host.networks.add(self._network)
-            return self._network, ""
+            return self._network, "[Your other commands reach its ports at localhost.]"
 
     async def check(self, wanted: RunCommand) -> None:
         """Raises `ToolRefused` for what the config's rule is against."""
@@ -249,15 +249,14 @@ class AgentCommands:
         one = Background(wanted.name or self._free_name(), wanted.command)
         if (known := self._background.get(one.name)) is not None and known.ended is None:
             raise ToolRefused(f"{one.name} is running; stop it first, or take another name")
-        network, alone = await self._shared_network(background=True)
+        network, reach = await self._shared_network(background=True)
         self._background[one.name] = one
         self._host.tasks.start_soon(self._keep, one, policy, network)
-        reach = "your other commands reach its ports at localhost; " if network is not None else ""
         started = (
-            f"runs in the background as {one.name} until your turn ends; {reach}read_command tells what it prints, "
+            f"runs in the background as {one.name} until your turn ends; read_command tells what it prints, "
             "stop_command ends it"
         )
-        return ToolResult("\n".join([started, *filter(None, (alone, *notes))]))
+        return ToolResult("\n".join([started, reach, *notes]))
 
     async def read(self, wanted: ReadCommand) -> ToolResult:
         if not wanted.name:

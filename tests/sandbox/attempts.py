@@ -389,7 +389,7 @@ PROXY = ("127.66.255.254", 3128)
 
 def controls(request: int, described: bytes) -> bool:
     with socket.socket(2, 2) as made:
-        return fcntl.ioctl(made, request, described) is not None
+        return bool(fcntl.ioctl(made, request, described))
 
 
 def by_proxy(text: str, then: str = "") -> bool:
@@ -494,7 +494,7 @@ TRIES.update({
     "shadow": lambda: read("/etc/shadow"),
     "kernel's log by its file": lambda: read("/dev/kmsg") or read("/proc/kmsg"),
     "leave the control group": lambda: any(os.access(f"/sys/fs/cgroup/{name}cgroup.procs", os.W_OK) for name in ("", "pids/", "memory/", "unified/")),
-    "type at the terminal": lambda: fcntl.ioctl(os.open("/dev/tty", os.O_RDWR), 0x5412, b"x") is not None,
+    "type at the terminal": lambda: bool(fcntl.ioctl(os.open("/dev/tty", os.O_RDWR), 0x5412, b"x")),
     "gain privileges": lambda: LIBC.prctl(39, 0, 0, 0, 0) != 1,
     "descriptors of the host": lambda: any(OUTSIDE in os.readlink(f"/proc/self/fd/{name}") or int(name) > 9 for name in os.listdir("/proc/self/fd")),
     "shared memory of the host": lambda: os.listdir("/dev/shm") != [],

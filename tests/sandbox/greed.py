@@ -34,7 +34,7 @@ def had(number):
         sys.exit("refused")
     return number
 """
-_END = f"print({ALL!r}, flush=True); time.sleep(1.5)\n"
+_END = f"print({ALL!r}, flush=True); time.sleep({{}})\n"
 MEMORY = {
     "files in memory": "for i in range(12): fill(os.memfd_create('x'))\n",
     "files in memory, of a process that hides": (
@@ -83,7 +83,7 @@ NUMBERS = {
     "files": "for i in range(4000): os.close(made(f'{i}'))\n",
     "a tree too deep to be walked": "for i in range(2500): os.mkdir('d'); os.chdir('d')\n",
     "processes": "for i in range(400):\n  if not os.fork(): time.sleep(60); os._exit(0)\n",
-    "processes that breed": "for i in range(9):\n  if not os.fork(): held.append(os.getppid())\ntime.sleep(2)\n"
+    "processes that breed": "for i in range(9):\n  if not os.fork(): held.append(os.getppid())\ntime.sleep(9)\n"
     "if len([name for name in os.listdir('/proc') if name.isdigit()]) < 300: sys.exit('refused')\n",
     "threads": (
         "import threading\nfor i in range(400): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
@@ -102,15 +102,18 @@ async def greedy(
     memory: int = MOST_MEMORY,
     disk: int = MOST_DISK,
     processes: int = 200,
+    hold: float = 30,
 ) -> dict[str, str]:
-    """What an agent is told of each of these commands, by name. They are mostly waited for, so a few go at once."""
+    """What an agent is told of each of these commands, by name. They mostly wait, so a few go at once. `hold`: so many
+    seconds each keeps what it has, if it is not ended.
+    """
     told: dict[str, str] = {}
     few = anyio.Semaphore(4)
 
     async def one(number: int, name: str) -> None:
         place = directory / str(number)
         async with few, hands(place, level, memory_bytes=memory, disk_bytes=disk, processes=processes) as agent:
-            agent.workspace.root.write_bytes("greedy.py", (_BEGINNING + ALL_BOMBS[name] + _END).encode())
+            agent.workspace.root.write_bytes("greedy.py", (_BEGINNING + ALL_BOMBS[name] + _END.format(hold)).encode())
             told[name] = await agent.run("python3 -I -S greedy.py 2>&1")
 
     async with anyio.create_task_group() as tasks:

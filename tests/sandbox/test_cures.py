@@ -75,7 +75,7 @@ async def test_a_run_that_was_stored_with_a_level_that_was_removed_goes_on_with_
     assert ended.of(RunCompleted)
     document["config"]["orchestrator"]["commands"]["sandbox"] = "sandlock"
     del document["crc"]
-    seal = zlib.crc32(json.dumps(document, sort_keys=True, separators=(",", ":")).encode())
+    seal = zlib.crc32(json.dumps(document, sort_keys=True).encode())
     run.request.write_text(json.dumps({**document, "crc": f"{seal:08x}"}))
     with caplog.at_level(logging.WARNING, logger="massgen_mcp.config"):
         again = run.read_request()

@@ -57,7 +57,7 @@ def test_where_root_can_make_no_control_group_its_memory_and_processes_are_count
 async def test_whoever_may_take_enough_gets_all_of_it(tmp_path: Path) -> None:
     """Without bounds that bind each of them holds what it says, so it is the bounds that end them."""
     names = (*MEMORY, *DISK, "processes", "threads")
-    told = await greedy(tmp_path, LEVELS[0], names, memory=8 * GIB, disk=8 * GIB, processes=2_000)
+    told = await greedy(tmp_path, LEVELS[0], names, memory=8 * GIB, disk=8 * GIB, processes=2_000, hold=0)
     held = {name for name, text in told.items() if ALL in text}
     assert held >= set(names) - {"files beside the devices", *REFUSED}
 

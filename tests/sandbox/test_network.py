@@ -10,7 +10,7 @@ import pytest
 
 from massgen_mcp.sandbox import LevelName, Policy, ResourceLimits, SandboxFailed, VisiblePath, spawn
 from massgen_mcp.sandbox.levels import WITH_NETWORK, interpreter
-from massgen_mcp.sandbox.network_layout import hosts_file, pairs_of
+from massgen_mcp.sandbox.network_layout import format_hosts, list_pairs
 from tests.needs import needs
 from tests.sandbox.at_work import hands, printed_by
 from tests.sandbox.listed import answering, certificate_of, free_port, names
@@ -85,20 +85,20 @@ async def test_the_listed_hosts_are_reached_by_their_names_over_tls_too_and_no_o
 @needs("bwrap")
 def test_each_listed_name_has_an_address_of_its_own_and_an_address_is_itself() -> None:
     listed = ("a.test:443", "a.test:80", "b.test:443", "10.1.2.3:5432", "localhost:6379")
-    assert [(str(pair), pair.address) for pair in pairs_of(listed)] == [
+    assert [(str(pair), pair.address) for pair in list_pairs(listed)] == [
         ("a.test:443", "127.66.0.2"),
         ("a.test:80", "127.66.0.2"),
         ("b.test:443", "127.66.0.3"),
         ("10.1.2.3:5432", "10.1.2.3"),
         ("localhost:6379", "127.0.0.1"),
     ]
-    assert hosts_file(listed).splitlines() == [
+    assert format_hosts(listed).splitlines() == [
         "127.0.0.1 localhost",
         "::1 localhost",
         "127.66.0.2 a.test",
         "127.66.0.3 b.test",
     ]
-    assert len({pair.address for pair in pairs_of([f"h{number}.test:1" for number in range(600)])}) == 600
+    assert len({pair.address for pair in list_pairs([f"h{number}.test:1" for number in range(600)])}) == 600
 
 
 SERVE = "echo {said} > index.html; exec python3 -m http.server {port} --bind 127.0.0.1"
@@ -116,7 +116,7 @@ async def test_a_server_in_the_background_answers_the_commands_of_its_own_agent_
     told = await servers_of_two(tmp_path) if user == "root" else ast.literal_eval(as_ordinary(__name__))
     assert [text.splitlines()[1:] for text in told["one"]] == [["of-one"], ["of-one"]]
     assert [text.splitlines()[1:] for text in told["two"]] == [["of-two"]]
-    assert "your other commands reach its ports at localhost" in told["started"][0]
+    assert "[Your other commands reach its ports at localhost.]" in told["started"][0]
     assert told["a check"] == ["closed"]
     assert "Connection refused" in told["after the round"][0]
 
@@ -150,7 +150,10 @@ async def test_where_no_namespace_can_be_shared_commands_have_a_network_each_and
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     async with hands(tmp_path / "alone", "bubblewrap") as alone:
         begun = await alone.use("run_command", command="sleep 60", background=True)
-        assert "Other commands cannot reach its ports: no network namespace can be made: no more of them" in begun.text
+        assert (
+            "[Your other commands cannot reach its ports: no network namespace can be made: no more of them"
+            in begun.text
+        )
         assert (await alone.run("echo fine")).endswith("fine")
     async with hands(tmp_path / "listed", "bubblewrap", network=("pypi.org:443",)) as listed:
         refused = await listed.use("run_command", command="echo ran > made")

@@ -83,7 +83,7 @@ def _plan(
         variables[variable] = os.path.realpath(found)
         programs.append(variables[variable])
     command = [programs[0], *preset.arguments]
-    settings = list(_settings(config, environ, place))
+    settings = list(_list_settings(config, environ, place))
     if not enclosed:
         for name, file, _ in settings:
             link = place.home / name
@@ -98,7 +98,7 @@ def _plan(
         if (value := environ.get(name)) and Path(value).exists():
             variables[name] = value
             shown.append(VisiblePath(Path(value), value))
-    directories = tuple(dict.fromkeys(_program_directory(Path(one), environ) for one in programs))
+    directories = tuple(dict.fromkeys(_find_program_directory(Path(one), environ) for one in programs))
     policy = Policy(
         place.work,
         place.home,
@@ -111,25 +111,28 @@ def _plan(
     return _Plan(command, variables, policy)
 
 
-def _settings(
+def _list_settings(
     config: AcpBackendConfig, environ: Mapping[str, str], place: AgentHome
 ) -> Iterator[tuple[str, Path, bool]]:
     """By names below its home: files that it finds there, and whether it may write them."""
     preset = preset_of(config)
-    login = own_login(config, environ) if config.login == "own" else None
-    if login is not None:  # the file itself: a token that the CLI renews is no other one for its user
+    if (
+        config.login == "own" and (login := own_login(config, environ)) is not None
+    ):  # the file itself: a token that the CLI renews is no other one for its user
         yield preset.login_file, login, True
     if preset.servers_file:
         place.servers.write_text("{}")
         yield preset.servers_file, place.servers, False
 
 
-def _program_directory(program: Path, environ: Mapping[str, str]) -> Path:
-    """What has to be readable for a program: the packages of Node that it is one of, or the directory that it lies in.
-    The program alone, where that would be somebody's home.
+def _find_program_directory(program: Path, environ: Mapping[str, str]) -> Path:
+    """Find the files that a program needs: the packages of Node that it is one of, or the directory that it lies in.
+    The program alone, where that would be the user's home.
     """
     parts = program.parts
     if "node_modules" in parts:
         return Path(*parts[: parts.index("node_modules") + 1])
     home = Path(os.path.realpath(environ.get("HOME") or "/"))
-    return program if home.is_relative_to(program.parent) else program.parent
+    if home.is_relative_to(program.parent):
+        return program
+    return program.parent

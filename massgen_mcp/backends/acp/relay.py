@@ -14,13 +14,13 @@ from contextlib import suppress
 
 def main() -> None:
     _, place, word = sys.argv[1:]
-    connection = _connected(place)
+    connection = _connect(place)
     connection.sendall(f"{word}\n".encode())
-    threading.Thread(target=_carry, args=(lambda: os.read(0, 1 << 16), connection.sendall), daemon=True).start()
-    _carry(lambda: connection.recv(1 << 16), _print)
+    threading.Thread(target=_forward, args=(lambda: os.read(0, 1 << 16), connection.sendall), daemon=True).start()
+    _forward(lambda: connection.recv(1 << 16), _print)
 
 
-def _connected(place: str) -> socket.socket:
+def _connect(place: str) -> socket.socket:
     """A path of a socket has an end; that of its directory has none."""
     directory, name = os.path.split(place)
     os.chdir(directory)
@@ -34,7 +34,7 @@ def _print(data: bytes) -> None:
         data = data[os.write(1, data) :]
 
 
-def _carry(read: Callable[[], bytes], write: Callable[[bytes], object]) -> None:
+def _forward(read: Callable[[], bytes], write: Callable[[bytes], object]) -> None:
     with suppress(OSError):
         while data := read():
             write(data)

@@ -8,8 +8,8 @@ from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.runnable import (
     chosen_sandboxes,
+    describe_missing_sandbox,
     hindrances,
-    no_sandbox_for_commands,
     sandbox_of_checks,
     sandboxes_of_servers,
     server_places,
@@ -36,7 +36,7 @@ async def sandbox_note(config: Config, environ: Mapping[str, str]) -> str:
     """
     choices = (await chosen_sandboxes(config, environ)).values()
     there = [choice for choice in choices if choice.level is not None]
-    lines = [f"This run is refused: {no_sandbox_for_commands(choice)}." for choice in choices if choice.level is None]
+    lines = [f"This run is refused: {describe_missing_sandbox(choice)}." for choice in choices if choice.level is None]
     if there:
         lines.append(f"Agents run commands in the sandbox {_with_what_is_broken(there)}.")
     if config.orchestrator.checks:

@@ -38,7 +38,7 @@ from massgen_mcp.orchestration.live_run import fault_of
 from massgen_mcp.orchestration.nested_runs import NestedHost
 from massgen_mcp.orchestration.team import Member, RunSpec
 from massgen_mcp.redaction import Redactor
-from massgen_mcp.request.runnable import chosen_sandboxes, no_sandbox_for_commands, server_places
+from massgen_mcp.request.runnable import chosen_sandboxes, describe_missing_sandbox, server_places
 from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.doctor.command_sandbox import sandbox_names
 from massgen_mcp.runs.engine import Action, Control, EventWriter, FrozenRequest, RunFiles
@@ -184,7 +184,7 @@ async def execute_run(
                 _tell_of_base(journal, state, base_taken, set_up)
                 losses.record_in(journal, state)
                 await on_begun()
-                denied = _denied(choices.values()) or judging.denied or ""
+                denied = _find_denial(choices.values()) or judging.denied or ""
                 await _conduct(conductor, journal, state, judging, denied, run_spec.team, moved)
             except Exception as error:  # the boundary of a run: it ends, whoever runs it goes on
                 if storage_fault(error) is not None:
@@ -256,9 +256,9 @@ async def _conduct(
     await conductor.conduct()
 
 
-def _denied(choices: Iterable[SandboxChoice]) -> str:
+def _find_denial(choices: Iterable[SandboxChoice]) -> str:
     """Why agents' commands cannot run here; empty if they can."""
-    return next((no_sandbox_for_commands(choice) for choice in choices if choice.level is None), "")
+    return next((describe_missing_sandbox(choice) for choice in choices if choice.level is None), "")
 
 
 async def _lacking(team: Iterable[Member]) -> str | None:
