@@ -133,7 +133,7 @@ def readable() -> tuple[Path, ...]:
     found += [path for pattern in _OF_ETC for path in Path("/etc").glob(pattern)]
     found += [home / name for name in _OF_HOME]
     found += [Path(sys.base_prefix), *_of_opt()]
-    return outermost(path for path in found if path.exists())
+    return outermost(path for path in found if os.access(path, os.F_OK))  # also below a home that may not be entered
 
 
 def _of_opt() -> Iterator[Path]:

@@ -246,10 +246,10 @@ class AgentCommands:
             raise ToolRefused(f"{MAX_IN_BACKGROUND} commands run in the background; stop one first")
         seconds = min(wanted.timeout_seconds or self._rules.most_seconds, self._rules.most_seconds)
         policy, notes = await self._policy(seconds)
+        network, reach = await self._shared_network(background=True)
         one = Background(wanted.name or self._free_name(), wanted.command)
         if (known := self._background.get(one.name)) is not None and known.ended is None:
             raise ToolRefused(f"{one.name} is running; stop it first, or take another name")
-        network, reach = await self._shared_network(background=True)
         self._background[one.name] = one
         self._host.tasks.start_soon(self._keep, one, policy, network)
         started = (

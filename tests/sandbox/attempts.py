@@ -373,12 +373,13 @@ PATHS: dict[str, Callable[[str], Any]] = {
     "chdir": os.chdir,
     "watch": lambda place: libc("inotify_add_watch", libc("inotify_init1", 0), place, 0x100),
 }
-TRIES.update(
-    {
-        f"{name} in the machine's /tmp": partial(lambda deed: deed(TEMPORARY) is not False, deed)
-        for name, deed in PATHS.items()
-    }
-)
+
+
+def succeeds_in_tmp(deed: Callable[[str], Any]) -> bool:
+    return deed(TEMPORARY) is not False
+
+
+TRIES.update({f"{name} in the machine's /tmp": partial(succeeds_in_tmp, deed) for name, deed in PATHS.items()})
 TRIES["the workspace by its own path"] = lambda: read(PLAN["own_workspace"] + "/of-the-host.txt")
 
 # -- a network that is shared, with relays to listed pairs ------------------------------------------------------------

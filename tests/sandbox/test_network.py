@@ -8,15 +8,17 @@ from tempfile import mkdtemp
 
 import pytest
 
+from massgen_mcp.events.agent_work import ToolFinished
 from massgen_mcp.sandbox import LevelName, Policy, ResourceLimits, SandboxFailed, VisiblePath, spawn
 from massgen_mcp.sandbox.levels import WITH_NETWORK, interpreter
 from massgen_mcp.sandbox.network_layout import format_hosts, list_pairs
+from tests.checks.project import environ, evidence, play, project, results, write
 from tests.needs import needs
 from tests.sandbox.at_work import hands, printed_by
 from tests.sandbox.listed import answering, certificate_of, free_port, names
 from tests.sandbox.table import LEVELS, USERS, User, as_ordinary
 
-__all__ = ["names"]
+__all__ = ["environ", "names", "project"]
 
 _ASKS = """
 import json, socket, ssl, sys, urllib.request
@@ -137,6 +139,27 @@ async def servers_of_two(path: Path) -> dict[str, list[str]]:
         await one.commands.end_all()
         late = await one.run(ask)
     return {**answers, "started": begun, "a check": [by_none], "after the round": [late]}
+
+
+@needs("bwrap")
+async def test_a_check_reaches_no_server_of_an_agent_and_serves_on_the_same_port_itself(
+    tmp_path: Path, project: Path, environ: dict[str, str]
+) -> None:
+    port = free_port()
+    ask = ASK.format(port=port)
+    serve = {
+        "call": "run_command",
+        "arguments": {"command": SERVE.format(said="of-one", port=port), "background": True},
+    }
+    look = {"call": "run_command", "arguments": {"command": WAIT.format(ask=ask)}}
+    own = f"(cd /tmp && {SERVE.format(said='of-the-check', port=port)}) 2>/dev/null & {WAIT.format(ask=ask)}"
+    deeds = [serve, look, write("notes", "told\n"), {"answer": "told"}]
+    ended = await play(
+        tmp_path, project, environ, deeds, checks=[f"! {ask} 2>/dev/null", own], commands={"enabled": True}
+    )
+    assert "of-one" in ended.of(ToolFinished)[1].result
+    assert results(evidence(ended, "final").outcomes) == ["passed", "passed"]
+    assert "of-the-check" in evidence(ended, "final").outcomes[1].excerpt
 
 
 @needs("bwrap")
