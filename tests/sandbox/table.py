@@ -49,15 +49,20 @@ def report_as(user: User, level: LevelName) -> LevelReport:
 def attempts_as(user: User, level: LevelName, script: Path) -> dict[str, Any]:
     """What the attempts of a script come to in the level for this user, and what the host sees of them."""
     if user == "root" or os.geteuid() != 0:
-        return anyio.run(_attempted, level, script)
+        return anyio.run(attempted, level, script)
     return dict(json.loads(as_ordinary("tests.sandbox.table", level, str(script))))
 
 
-async def _attempted(level: LevelName, script: Path) -> dict[str, Any]:
+async def attempted(
+    level: LevelName, script: Path, only: tuple[str, ...] = (), *, opened: bool = False
+) -> dict[str, Any]:
+    """What attempts come to, all of them or only these. `opened`: their aim on the network is listed, too."""
     with Targets(level) as targets, Further(targets) as further, TemporaryDirectory(dir="/var/tmp") as home:
-        policy = further.policy(_with_tools(targets.policy, Path(home)))
+        policy = further.policy(_with_tools(targets.policy, Path(home)), opened=opened)
         logins = [str(Path(home, name)) for name in UNSEEN]
         plan = {**targets.plan, **further.plan, "logins": logins, "tools": str(Path(home, SEEN[0]))}
+        if only:
+            plan["only"] = only
         argv = [interpreter(), "-I", "-S", "-c", script.read_text()]
         async with spawn(argv, policy, level, stdin=True) as process:
             assert process.stdin is not None
@@ -133,11 +138,12 @@ class Further:
         self._before = self._state()
         self._caller = threading.Thread(target=self._call, daemon=True)
 
-    def policy(self, policy: Policy) -> Policy:
-        """With one listed pair, and the socket hidden."""
+    def policy(self, policy: Policy, *, opened: bool = False) -> Policy:
+        """With one listed pair, or with the aim of the attempts as well, and the socket hidden."""
+        network = (self._targets.listed, *([f"localhost:{self._targets.plan['tcp']}"] if opened else []))
         shown = (*policy.shown, VisiblePath(self._place, str(Path(_SOCKET).parent)))
         hidden = (*policy.hidden, self._place / "further.socket")
-        return replace(policy, network=(self._targets.listed,), shown=shown, hidden=hidden)
+        return replace(policy, network=network, shown=shown, hidden=hidden)
 
     def look(self) -> dict[str, bool]:
         """What the host sees of the attempts at these aims."""

@@ -9,7 +9,8 @@ import pytest
 from massgen_mcp.sandbox.levels import interpreter
 from massgen_mcp.sandbox.policy import LevelName
 from massgen_mcp.sandbox.targets import Targets
-from tests.sandbox.table import LEVELS, USERS, Further, User, attempts_as
+from tests.needs import needs
+from tests.sandbox.table import LEVELS, USERS, Further, User, attempted, attempts_as
 from tests.sandbox.tool_home import UNSEEN
 
 SCRIPT = Path(__file__).with_name("attempts.py")
@@ -61,3 +62,11 @@ def test_without_a_sandbox_they_succeed() -> None:
         *("the host sees: a port was opened for the host", "the host sees: files of the machine changed"),
         "the host sees: a socket was reached",
     }
+
+
+@needs("bwrap")
+async def test_where_the_aim_is_listed_the_attempts_at_it_succeed() -> None:
+    names = ("proxy: CONNECT localhost:{tcp} HTTP/1.1", "proxy: CONNECT localhost:0{tcp} HTTP/1.1")
+    told = await attempted("bubblewrap", SCRIPT, names, opened=True)
+    assert [told[name] for name in names] == [True, True]
+    assert told["the host sees: host_sockets_reached"] is True

@@ -35,11 +35,11 @@ async def test_where_docker_is_not_there_commands_have_the_programs_of_the_named
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no.sock")
     made = image(tmp_path / "image", kind, layer(shell()), layer([entry("usr/share/own.txt", "of the image\n")]))
-    deeds = "cat /usr/share/own.txt /etc/os-release /etc/hosts; env; ls /; touch /usr/new /etc/new; ls /home /root; echo $0 > kept"
+    deeds = "cat /usr/share/own.txt /etc/os-release /etc/hosts; env; ls /; touch /usr/new /etc/new; ls /home /root"
     commands: dict[str, Any] = {"enabled": True, "sandbox": "docker", "image_archive": str(made)}
     if kind == "oci":
         commands |= {"sandbox": "bubblewrap", "network": ["named.test:443"]}
-    config = team([command(deeds), {"answer": "42"}], orchestrator={"commands": commands})
+    config = team([command(f"{deeds}; echo $0 > kept"), {"answer": "42"}], orchestrator={"commands": commands})
     ended = await run_team(tmp_path / "run", config, environ=environ)
 
     (finished,) = ended.of(ToolFinished)
