@@ -11,7 +11,7 @@ from pathlib import Path
 from massgen_mcp.sandbox import filters
 from massgen_mcp.sandbox.network_layout import format_hosts
 from massgen_mcp.sandbox.policy import MIB, OF_THE_MACHINE, SCRATCH, WORKSPACE, Policy, readable
-from massgen_mcp.sandbox.specification import Launch, Layers, StatusPipes
+from massgen_mcp.sandbox.specification import LaunchPlan, Layers, StatusPipes
 
 _ARGUMENTS, _FILTER, _REPORTS, _GATE, _HOSTS = 20, 21, 22, 23, 24
 _SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs")
@@ -39,7 +39,7 @@ def program() -> str | None:
     return shutil.which("bwrap") if filters.known_machine() else None
 
 
-def launch(argv: list[str], policy: Policy, environ: dict[str, str], *, joins: bool) -> Launch:
+def launch(argv: list[str], policy: Policy, environ: dict[str, str], *, joins: bool) -> LaunchPlan:
     """Describe how to start `argv` under `policy`. `joins`: it is started in a network namespace that is there."""
     found = program()
     if found is None:
@@ -54,7 +54,7 @@ def launch(argv: list[str], policy: Policy, environ: dict[str, str], *, joins: b
     layers = None
     if layered:
         layers = Layers(tuple(layered), (found, *_TRIAL), {_ARGUMENTS: arguments(layers=True)})
-    return Launch(
+    return LaunchPlan(
         argv=(found, "--args", str(_ARGUMENTS), "--", *argv),
         environ={},  # a command's variables could have bubblewrap itself, outside, load a library
         files={

@@ -38,7 +38,7 @@ class Groups(NamedTuple):
         """A group is busy for a moment after its last process has ended."""
         for group in self._each():
             deadline = time.monotonic() + 1
-            while not _remove(group) and time.monotonic() < deadline:
+            while not _delete_group(group) and time.monotonic() < deadline:
                 time.sleep(0.005)
 
     def _each(self) -> set[str]:
@@ -85,13 +85,13 @@ def _make(parent: str, bounds: dict[str, str], helpful: dict[str, str]) -> str |
     with suppress(OSError):
         for name in os.listdir(parent):  # of supervisors that were killed
             if name.startswith("massgen-") and not os.path.exists(f"/proc/{name.removeprefix('massgen-')}"):
-                _remove(f"{parent}/{name}")
+                _delete_group(f"{parent}/{name}")
         os.mkdir(group)
         try:
             for name, value in bounds.items():
                 _write(f"{group}/{name}", value)
         except OSError:
-            _remove(group)
+            _delete_group(group)
             return None
         for name, value in helpful.items():  # not every kernel counts what is swapped out
             with suppress(OSError):
@@ -105,7 +105,7 @@ def _write(path: str, value: str) -> None:
         file.write(value)
 
 
-def _remove(group: str) -> bool:
+def _delete_group(group: str) -> bool:
     """Whether the group is gone."""
     try:
         os.rmdir(group)

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit, urlunsplit
 import anyio
 
 from massgen_mcp.sandbox import bubblewrap, levels, network_namespace
-from massgen_mcp.sandbox.network_layout import PROXY, Pair, list_pairs
+from massgen_mcp.sandbox.network_layout import PROXY, ListedPair, list_pairs
 
 MAX_CONNECTIONS = 128
 """Of one network at once; the next ones are closed."""
@@ -35,7 +35,7 @@ _SCRIPT = Path(network_namespace.__file__)
 _RESET = struct.pack("ii", 1, 0)
 """Of SO_LINGER: the other side reads that the connection was refused, not that all was said."""
 
-Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+SocketStreams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class NetworkFailed(Exception):
@@ -45,7 +45,7 @@ class NetworkFailed(Exception):
 class Network:
     """An open network namespace. `close` it after the last command in it has ended."""
 
-    def __init__(self, namespaces: tuple[int, int], pairs: tuple[Pair, ...]) -> None:
+    def __init__(self, namespaces: tuple[int, int], pairs: tuple[ListedPair, ...]) -> None:
         self.namespaces = namespaces
         """Descriptors, of the namespace for users and of that for the network."""
         self._listed = frozenset(map(str, pairs))
@@ -78,7 +78,7 @@ class Network:
         await asyncio.gather(*self._carrying, return_exceptions=True)
         _close_all(self.namespaces)
 
-    async def serve(self, listener: socket.socket, pair: Pair | None) -> None:
+    async def serve(self, listener: socket.socket, pair: ListedPair | None) -> None:
         """Carry what is accepted to this pair; without one be the proxy."""
         carry = self._serve_proxy if pair is None else partial(_relay, pair)
 
@@ -92,7 +92,7 @@ class Network:
 
         self._servers.append(await asyncio.start_server(accept, sock=listener, limit=MAX_HEAD_BYTES))
 
-    async def _serve_proxy(self, near: Connection) -> None:
+    async def _serve_proxy(self, near: SocketStreams) -> None:
         reader, writer = near
         async with asyncio.timeout(CONNECT_SECONDS):
             head = await reader.readuntil(b"\r\n\r\n")
@@ -113,7 +113,7 @@ class Network:
             await writer.drain()
             return
         if method == "CONNECT":
-            writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 SocketStreams established\r\n\r\n")
         else:  # one request for each connection, as its server is used to read it
             path = urlunsplit(("", "", url.path or "/", url.query, ""))
             far[1].write(f"{method} {path} HTTP/1.1\r\nConnection: close\r\n".encode("latin-1"))
@@ -149,11 +149,11 @@ async def _make_namespace(addresses: list[tuple[str, int]]) -> list[int]:
     raise NetworkFailed("no network namespace was made in time")
 
 
-async def _relay(pair: Pair, near: Connection) -> None:
+async def _relay(pair: ListedPair, near: SocketStreams) -> None:
     await _forward_both(near, await _connect(pair.host, pair.port))
 
 
-async def _serve_connection(carry: Callable[[Connection], Awaitable[None]], near: Connection) -> None:
+async def _serve_connection(carry: Callable[[SocketStreams], Awaitable[None]], near: SocketStreams) -> None:
     """Carry one connection to its end. Where that goes wrong, the program inside sees it reset."""
     _, writer = near
     try:
@@ -164,12 +164,12 @@ async def _serve_connection(carry: Callable[[Connection], Awaitable[None]], near
         writer.close()
 
 
-async def _connect(host: str, port: int) -> Connection:
+async def _connect(host: str, port: int) -> SocketStreams:
     async with asyncio.timeout(CONNECT_SECONDS):
         return await asyncio.open_connection(host, port, limit=MAX_HEAD_BYTES)
 
 
-async def _forward_both(near: Connection, far: Connection) -> None:
+async def _forward_both(near: SocketStreams, far: SocketStreams) -> None:
     try:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(_forward(near[0], far[1]))

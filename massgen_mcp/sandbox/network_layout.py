@@ -12,7 +12,7 @@ PROXY = ("127.66.255.254", 3128)
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ListedPair:
     """A host and a port that may be connected to, and the address inside that leads there."""
 
     host: str
@@ -23,11 +23,11 @@ class Pair:
         return f"{self.host}:{self.port}"
 
 
-def list_pairs(endpoints: Iterable[str]) -> tuple[Pair, ...]:
+def list_pairs(endpoints: Iterable[str]) -> tuple[ListedPair, ...]:
     """The pairs of a list of `host:port`, each name with an address of its own."""
     found = [(host, int(port)) for host, _, port in (endpoint.rpartition(":") for endpoint in dict.fromkeys(endpoints))]
     names = [*dict.fromkeys(host for host, _ in found)]
-    return tuple(Pair(host, port, _choose_address(host, names.index(host) + 1)) for host, port in found)
+    return tuple(ListedPair(host, port, _choose_address(host, names.index(host) + 1)) for host, port in found)
 
 
 def _choose_address(host: str, number: int) -> str:

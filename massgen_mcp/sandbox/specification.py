@@ -34,10 +34,10 @@ class Layers(NamedTuple):
     trial: tuple[str, ...]
     """A command that has to work where there are layers."""
     files: dict[int, str]
-    """Replace `Launch.files` then."""
+    """Replace `LaunchPlan.files` then."""
 
 
-class Launch(NamedTuple):
+class LaunchPlan(NamedTuple):
     """The launcher of a level: the program that the supervisor becomes a child of its own as."""
 
     argv: tuple[str, ...]
@@ -53,7 +53,7 @@ class Launch(NamedTuple):
 class Specification(NamedTuple):
     """One command, its bounds, and the host directories that it fills."""
 
-    launch: Launch
+    launch: LaunchPlan
     bounds: Bounds
     writable: tuple[str, ...]
     growing: tuple[str, ...]
@@ -72,7 +72,7 @@ def decode(text: bytes) -> Specification:
     launch, bounds, writable, growing, namespaces = json.loads(text)
     argv, environ, files, status, teardown, layers = launch
     return Specification(
-        Launch(
+        LaunchPlan(
             tuple(argv),
             environ,
             _restore_descriptors(files),

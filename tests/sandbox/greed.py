@@ -80,13 +80,13 @@ DISK = {
 }
 """More room than a command may take: 120 MB."""
 NUMBERS = {
-    "files": "for i in range(4000): os.close(made(f'{i}'))\n",
-    "a tree too deep to be walked": "for i in range(2500): os.mkdir('d'); os.chdir('d')\n",
-    "processes": "for i in range(400):\n  if not os.fork(): time.sleep(60); os._exit(0)\n",
-    "processes that breed": "for i in range(9):\n  if not os.fork(): held.append(os.getppid())\ntime.sleep(9)\n"
-    "if len([name for name in os.listdir('/proc') if name.isdigit()]) < 300: sys.exit('refused')\n",
+    "files": "for i in range(2200): os.close(made(f'{i}'))\n",
+    "a tree too deep to be walked": "for i in range(2100): os.mkdir('d'); os.chdir('d')\n",
+    "processes": "for i in range(260):\n  if not os.fork(): time.sleep(60); os._exit(0)\n",
+    "processes that breed": "for i in range(8):\n  if not os.fork(): held.append(os.getppid())\ntime.sleep(9)\n"
+    "if len([name for name in os.listdir('/proc') if name.isdigit()]) < 230: sys.exit('refused')\n",
     "threads": (
-        "import threading\nfor i in range(400): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+        "import threading\nfor i in range(260): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
     ),
 }
 """More files or processes than there may be."""

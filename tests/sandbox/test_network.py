@@ -2,6 +2,7 @@
 
 import ast
 import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import mkdtemp
@@ -103,11 +104,23 @@ def test_each_listed_name_has_an_address_of_its_own_and_an_address_is_itself() -
     assert len({pair.address for pair in list_pairs([f"h{number}.test:1" for number in range(600)])}) == 600
 
 
-SERVE = "echo {said} > index.html; exec python3 -m http.server {port} --bind 127.0.0.1"
-ASK = (
-    "python3 -c \"import urllib.request as u; print(u.urlopen('http://localhost:{port}/', timeout=5).read().decode())\""
-)
-WAIT = "for i in $(seq 100); do {ask} 2>/dev/null && exit; sleep 0.1; done; exit 9"
+SERVE = "echo {said} > index.html; exec python3 -I -m http.server {port} --bind 127.0.0.1"
+_CLIENT = """
+import sys, time, urllib.request
+while True:
+    try:
+        print(urllib.request.urlopen("http://localhost:{port}/", timeout=20).read().decode())
+        break
+    except OSError as error:
+        if not {waits}:
+            sys.exit(str(error))
+        time.sleep(0.05)
+"""
+
+
+def ask_command(port: int, *, waits: bool = False) -> str:
+    """A command that asks a server, or waits until there is one."""
+    return f"python3 -I -S -c {shlex.quote(_CLIENT.format(port=port, waits=waits))}"
 
 
 @needs("bwrap")
@@ -126,8 +139,7 @@ async def test_a_server_in_the_background_answers_the_commands_of_its_own_agent_
 async def servers_of_two(path: Path) -> dict[str, list[str]]:
     """Two agents serve on one port, and each asks its own; so does a command of none, and one in the next round."""
     port = free_port()
-    ask = ASK.format(port=port)
-    wait = WAIT.format(ask=ask)
+    ask, wait = ask_command(port), ask_command(port, waits=True)
     async with hands(path / "1", "bubblewrap") as one, hands(path / "2", "bubblewrap") as two:
         begun = [
             (await agent.use("run_command", command=SERVE.format(said=said, port=port), background=True)).text
@@ -146,13 +158,13 @@ async def test_a_check_reaches_no_server_of_an_agent_and_serves_on_the_same_port
     tmp_path: Path, project: Path, environ: dict[str, str]
 ) -> None:
     port = free_port()
-    ask = ASK.format(port=port)
+    ask, wait = ask_command(port), ask_command(port, waits=True)
     serve = {
         "call": "run_command",
         "arguments": {"command": SERVE.format(said="of-one", port=port), "background": True},
     }
-    look = {"call": "run_command", "arguments": {"command": WAIT.format(ask=ask)}}
-    own = f"(cd /tmp && {SERVE.format(said='of-the-check', port=port)}) 2>/dev/null & {WAIT.format(ask=ask)}"
+    look = {"call": "run_command", "arguments": {"command": wait}}
+    own = f"(cd /tmp && {SERVE.format(said='of-the-check', port=port)}) 2>/dev/null & {wait}"
     deeds = [serve, look, write("notes", "told\n"), {"answer": "told"}]
     ended = await play(
         tmp_path, project, environ, deeds, checks=[f"! {ask} 2>/dev/null", own], commands={"enabled": True}
