@@ -107,7 +107,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
         _START,
     ),
     "sandbox_denied": Meaning(
-        "The run has checks, and no sandbox holds on this machine.",
+        "The run has commands or checks, and no sandbox holds on this machine.",
         "`massgen-mcp doctor` says what is missing ([sandbox](commands.md)).",
         _START,
     ),

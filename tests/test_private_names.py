@@ -14,7 +14,6 @@ PACKAGE = ROOT / "massgen_mcp"
 CHECKED = {
     ("mcp.shared._stream_protocols", "mcp_streams.py"): ("mcp", "2.3"),
     ("ctx.session._connection", "server/connection.py"): ("mcp", "2.3"),
-    ("importlib.import_module('sandlock._sdk')._lib", "sandbox/sandlock_forks.py"): ("sandlock", "0.9"),
     ("parser._actions", "cli/command_line.py"): None,
     ("super()._get_value", "cli/command_line.py"): None,
     ("super()._check_value", "cli/massgen_mcp/options.py"): None,

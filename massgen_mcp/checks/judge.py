@@ -22,7 +22,7 @@ from massgen_mcp.changes.build_outputs import is_library
 from massgen_mcp.changes.copies import copy_ignored, copy_installed, known_as, place_in
 from massgen_mcp.changes.files import LINK, TreeFile, TreeFiles
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
-from massgen_mcp.checks.output import IGNORED_CURE, Hindrance, excerpt_of, hindrance_of, last_of, not_there, tests_in
+from massgen_mcp.checks.output import IGNORED_CURE, excerpt_of, hindrance_of, last_of, not_there, tests_in
 from massgen_mcp.checks.protected import Protection
 from massgen_mcp.events.parts import CheckOutcome
 from massgen_mcp.home import write_durably
@@ -39,7 +39,6 @@ from massgen_mcp.sandbox import (
     VisiblePath,
     build_shell_command,
     spawn,
-    unfit_for_code,
 )
 from massgen_mcp.sandbox.process import Output, how_ended, take
 from massgen_mcp.threads import in_thread
@@ -174,11 +173,6 @@ class FileJudge:
         return self._rules.protection.commands
 
     @property
-    def doubt(self) -> str:
-        """What is to be said of a check that fails on the base, as the sandbox may be the cause; mostly empty."""
-        return unfit_for_code(self._rules.level)
-
-    @property
     def base(self) -> str:
         """The id of the untouched files."""
         return self._base.tree
@@ -229,7 +223,7 @@ class FileJudge:
         passed = ended.reason == "exited" and ended.code == 0 and not too_much and as_expected
         never = ended.reason in ("failed", "lost", "stopped") and not too_much
         exited = ended.reason == "exited" and not passed
-        hindrance = hindrance_of(ended.code, text, _directory_of) if exited else None
+        hindrance = hindrance_of(ended.code, text, _find_directory) if exited else None
         missed = exited and tree == self.base
         outcome = CheckOutcome(
             command=command,
@@ -241,7 +235,7 @@ class FileJudge:
             excerpt=last_of(text) if passed else excerpt_of(text),
             tests=tests_in(text),
             obstacle=hindrance and hindrance.obstacle,
-            cure=self._cure(hindrance) if hindrance else await self._left_out(text) if missed else "",
+            cure=hindrance.cure if hindrance else await self._left_out(text) if missed else "",
         )
         return outcome.add_warnings(COMPILED.format(", ".join(lacking))) if lacking and expected is None else outcome
 
@@ -249,7 +243,7 @@ class FileJudge:
     def find_unfollowed(self) -> tuple[str, ...]:
         """Say what the scripts of the checks load that is not put back."""
         name = os.fsencode(self._base.directories[0].name)
-        files = _by_top_directory(self._repository.files(self._base.id)).get(name, {})
+        files = _group_by_top_directory(self._repository.files(self._base.id)).get(name, {})
         with self._repository.reading() as content:
             return self._rules.protection.find_unfollowed(files, content, lambda file: file.mode == LINK)
 
@@ -262,9 +256,6 @@ class FileJudge:
             if not any(is_library(os.fsencode(name)) for name in _list_like(files / one.name / below))
         ][:MAX_LACKING]
 
-    def _cure(self, hindrance: Hindrance) -> str:
-        return hindrance.cure if hindrance.obstacle == "no_network" else self.doubt or hindrance.cure
-
     @in_thread
     def _left_out(self, output: str) -> str:
         """What helps where the base lacks a file that a check misses and the user's directory has; mostly empty."""
@@ -275,7 +266,7 @@ class FileJudge:
                 own = Path(one.path, below)
                 there = os.fsencode(f"{one.name}/{below}") in files or self._is_shown(own)
                 if not below.startswith("/") and not there and not is_secret(Path(below).parts) and own.is_file():
-                    return self.doubt or IGNORED_CURE.format(below)
+                    return IGNORED_CURE.format(below)
         return ""
 
     def _is_shown(self, own: Path) -> bool:
@@ -285,12 +276,19 @@ class FileJudge:
     def subject(self, tree: str) -> Subject:
         """The files of an answer, whose own tree this is, as they are judged."""
         repository, own = self._repository, TreeId(tree)
-        base, answer = _by_top_directory(repository.files(self._base.id)), _by_top_directory(repository.files(own))
+        base, answer = (
+            _group_by_top_directory(repository.files(self._base.id)),
+            _group_by_top_directory(repository.files(own)),
+        )
         judged, restored = dict[bytes, TreeFile](), list[bytes]()
         with repository.reading() as content:
             for name in {*base, *answer}:
                 files, differing = self._rules.protection.judged(
-                    base.get(name, {}), answer.get(name, {}), content, lambda file: file.mode == LINK, self._installed()
+                    base.get(name, {}),
+                    answer.get(name, {}),
+                    content,
+                    lambda file: file.mode == LINK,
+                    self._list_installed(),
                 )
                 judged |= {name + b"/" + path: file for path, file in files.items()}
                 restored += differing if len(base) == 1 else [name + b"/" + path for path in differing]
@@ -298,7 +296,7 @@ class FileJudge:
             return Subject(own, own)
         return Subject(repository.tree_of(judged), own, tuple(map(path_text, sorted(restored))))
 
-    def _installed(self) -> frozenset[str]:
+    def _list_installed(self) -> frozenset[str]:
         """The Python modules in environments that git ignores."""
         copied = (Path(one.path, below) for one in self._base.directories for below in one.copied)
         places = (*(one.host for one in self._shown), *copied)
@@ -313,7 +311,7 @@ class FileJudge:
         for one in self._base.directories:
             copy_ignored(one, files / one.name)
             copy_installed(one, files / one.name, self._made)
-        shown = [one for one in self._shown if _made_room(files, one)]
+        shown = [one for one in self._shown if _make_room(files, one)]
         return Policy(
             workspace=files,
             scratch=scratch,
@@ -339,7 +337,7 @@ def _list_like(library: Path) -> Iterator[str]:
         )
 
 
-def _directory_of(program: str) -> str | None:
+def _find_directory(program: str) -> str | None:
     """Where this machine has the program, by our own search path."""
     found = shutil.which(program)
     return None if found is None else str(Path(found).parent)
@@ -354,7 +352,7 @@ def _no_later_than(moment: int, directory: Path) -> None:
                 os.utime(place, (moment, moment), follow_symlinks=False)
 
 
-def _made_room(files: Path, shown: VisiblePath) -> bool:
+def _make_room(files: Path, shown: VisiblePath) -> bool:
     """Whether there is an empty directory now at the place of what is to be shown."""
     place = place_in(files, shown.place.removeprefix(f"{WORKSPACE}/"))
     if place is not None:
@@ -362,7 +360,7 @@ def _made_room(files: Path, shown: VisiblePath) -> bool:
     return place is not None
 
 
-def _by_top_directory(files: TreeFiles) -> dict[bytes, TreeFiles]:
+def _group_by_top_directory(files: TreeFiles) -> dict[bytes, TreeFiles]:
     """The files of each directory at the top, by their paths in it."""
     parts: dict[bytes, TreeFiles] = {}
     for path, file in files.items():

@@ -9,7 +9,7 @@ refuse.
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,9 +17,10 @@ from pathlib import Path, PurePath
 
 from massgen_mcp.config import ag2_agents, custom_tools, mcp_servers
 from massgen_mcp.config.adapters import MEMBERS, installed
-from massgen_mcp.config.diagnostics import Problem, show_name
+from massgen_mcp.config.diagnostics import Problem, show_name, show_place
 from massgen_mcp.config.massgen import files as massgen_files
 from massgen_mcp.config.models.backends import LIMITED_TYPES
+from massgen_mcp.config.models.commands import REMOVED, REMOVED_LEVEL
 from massgen_mcp.config.models.orchestrator import DEFAULT_SKILLS
 from massgen_mcp.config.providers.catalog import PROVIDERS
 from massgen_mcp.config.yaml_reader import Place, Plain
@@ -78,6 +79,7 @@ def shape(data: Plain, *, environ: Mapping[str, str], base_dir: Path) -> Shaped:
     _shape_agents(shaped, environ)
     _take_switches(shaped)
     _find_archives(shaped, environ, base_dir)
+    _replace_removed_level(shaped)
     if isinstance(orchestrator := shaped.data.get("orchestrator"), dict):
         shaped.data["orchestrator"] = plain = _without_storage(orchestrator, shaped)
         if isinstance(entries := plain.get("context_paths"), list):
@@ -277,15 +279,29 @@ def _take_switches(shaped: Shaped) -> None:
             agent["commands"] = {**(team if isinstance(team, dict) and enabled else {}), "enabled": enabled}
 
 
-def _find_archives(shaped: Shaped, environ: Mapping[str, str], base_dir: Path) -> None:
-    """Where commands have an image of this machine, it has to be there; its path becomes absolute."""
+def _list_commands(shaped: Shaped) -> Iterator[tuple[dict[str, Plain], dict[str, Plain], Place]]:
+    """The team and the agents that say something of commands, what each says, and where."""
     agents = shaped.data.get("agents")
     holders: list[tuple[Plain, Place]] = [(shaped.data.get("orchestrator"), ("orchestrator",))]
     holders += [(agent, ("agents", number)) for number, agent in enumerate(agents if isinstance(agents, list) else ())]
     for holder, place in holders:
-        commands = holder.get("commands") if isinstance(holder, dict) else None
-        named = commands.get("image_archive") if isinstance(commands, dict) else None
-        if not isinstance(holder, dict) or not isinstance(commands, dict) or not isinstance(named, str) or not named:
+        if isinstance(holder, dict) and isinstance(commands := holder.get("commands"), dict):
+            yield holder, commands, place
+
+
+def _replace_removed_level(shaped: Shaped) -> None:
+    for holder, commands, place in _list_commands(shaped):
+        if commands.get("sandbox") == REMOVED_LEVEL:
+            holder["commands"] = {**commands, "sandbox": "auto"}
+            note = f"{show_place(shaped.as_written((*place, 'commands', 'sandbox')))}: {REMOVED}"
+            shaped.note = "; ".join(filter(None, (shaped.note, note)))
+
+
+def _find_archives(shaped: Shaped, environ: Mapping[str, str], base_dir: Path) -> None:
+    """Where commands have an image of this machine, it has to be there; its path becomes absolute."""
+    for holder, commands, place in _list_commands(shaped):
+        named = commands.get("image_archive")
+        if not isinstance(named, str) or not named:
             continue
         real = _existing(named, environ, base_dir)
         if real is None:

@@ -217,7 +217,7 @@ def _place_of(commands: CommandsConfig) -> CommandPlace:
     match commands.sandbox:
         case "docker" | "podman" as container:
             return CommandPlace(container, commands.image, commands.image_archive)
-        case "auto" | "bubblewrap" | "sandlock" | "sandbox-exec":
+        case "auto" | "bubblewrap" | "sandbox-exec":
             return CommandPlace(None, commands.image, commands.image_archive)
 
 

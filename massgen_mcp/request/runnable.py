@@ -18,12 +18,9 @@ from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.config import Config, HttpMcpServer, McpServer, StdioServer
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import find_home, known_levels
-from massgen_mcp.sandbox import SandboxChoice, Wishes, choose, how_to_get_bubblewrap
+from massgen_mcp.sandbox import SandboxChoice, Wishes, choose
 
 _RUNS_MASSGEN = re.compile(r"(?:^|[\s`'\"(])massgen(?:-mcp)?\s+(?:-|@|[\"']|run\b|ask\b)", re.MULTILINE)
-
-_ASKS_FOR_REAL_PATHS = "server-filesystem"
-"""Of the protocol's authors: it serves no file whose real path it is not told."""
 
 
 def unusable(server: StdioServer, choice: SandboxChoice) -> str | None:
@@ -34,11 +31,6 @@ def unusable(server: StdioServer, choice: SandboxChoice) -> str | None:
         return None
     if choice.level is None:
         return f"{choice.why}; or set `sandbox: false` for this server"
-    if choice.has_no_real_paths and any(_ASKS_FOR_REAL_PATHS in Path(argument).parts for argument in server.args):
-        message = f"it needs the real paths of its files, and {choice.level} tells no program of any"
-        return (
-            f"{message}; {how_to_get_bubblewrap()}, or set `sandbox: false` for this server, with `.` as its directory"
-        )
     return None
 
 
@@ -86,11 +78,14 @@ async def require_programs(config: Config, environ: Mapping[str, str]) -> None:
     """Raises `MassgenError("config_invalid")` where a container or an image is asked for that is not to be had: agents
     count on its programs, so they are not started without.
     """
-    for commands in config.all_commands:
-        if commands.in_container or commands.image_archive is not None:
-            choice = await _chosen(commands, environ)
-            if choice.level is None:
-                raise MassgenError("config_invalid", f"agents' commands have no container: {choice.why}")
+    for commands in filter(_has_own_programs, config.all_commands):
+        choice = await _chosen(commands, environ)
+        if choice.level is None:
+            raise MassgenError("config_invalid", f"agents' commands have no container: {choice.why}")
+
+
+def _has_own_programs(commands: CommandsConfig) -> bool:
+    return commands.in_container or commands.image_archive is not None
 
 
 async def _chosen(commands: CommandsConfig, environ: Mapping[str, str]) -> SandboxChoice:
@@ -166,12 +161,22 @@ def require_neutral_judge(config: Config) -> None:
 
 
 async def require_sandbox(config: Config, environ: Mapping[str, str]) -> None:
-    """Nothing is begun whose checks could not be run. Raises `MassgenError` sandbox_denied."""
-    if not config.orchestrator.checks:
-        return
-    choice = await sandbox_of_checks(config, environ)
-    if choice.level is None:
-        raise MassgenError("sandbox_denied", no_sandbox(config, choice))
+    """Refuse a run whose commands or checks cannot run here. Raises `MassgenError` sandbox_denied, and as
+    `require_programs`.
+    """
+    await require_programs(config, environ)
+    for choice in (await chosen_sandboxes(config, environ)).values():
+        if choice.level is None:
+            raise MassgenError("sandbox_denied", describe_missing_sandbox(choice))
+    if config.orchestrator.checks:
+        choice = await sandbox_of_checks(config, environ)
+        if choice.level is None:
+            raise MassgenError("sandbox_denied", no_sandbox(config, choice))
+
+
+def describe_missing_sandbox(choice: SandboxChoice) -> str:
+    """Return why a run is refused whose agents have commands."""
+    return f"agents' commands run in a sandbox only: {choice.why}; or leave commands out: agents then have file tools"
 
 
 def no_sandbox(config: Config, choice: SandboxChoice) -> str:

@@ -13,7 +13,8 @@ and when this process dies, every process of the command is gone, whatever it ha
 talks with over its standard input and output is started by `sandboxed`, or by `bare` without a sandbox.
 """
 
-from massgen_mcp.sandbox.levels import how_to_get_bubblewrap, interpreter, present, unfit_for_code
+from massgen_mcp.sandbox.levels import interpreter, present
+from massgen_mcp.sandbox.network import Network, NetworkFailed
 from massgen_mcp.sandbox.piped import LastWords, PipedProgram, bare, sandboxed
 from massgen_mcp.sandbox.policy import (
     INSTALLED,
@@ -42,6 +43,8 @@ __all__ = [
     "LastWords",
     "LevelName",
     "LevelReport",
+    "Network",
+    "NetworkFailed",
     "PipedProgram",
     "Policy",
     "ProjectTools",
@@ -55,7 +58,6 @@ __all__ = [
     "bare",
     "build_shell_command",
     "choose",
-    "how_to_get_bubblewrap",
     "how_to_get_one",
     "interpreter",
     "present",
@@ -63,5 +65,4 @@ __all__ = [
     "sandboxed",
     "spawn",
     "survey",
-    "unfit_for_code",
 ]

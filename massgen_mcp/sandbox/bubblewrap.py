@@ -9,9 +9,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from massgen_mcp.sandbox import filters
+from massgen_mcp.sandbox.network_layout import format_hosts
 from massgen_mcp.sandbox.policy import MIB, OF_THE_MACHINE, SCRATCH, WORKSPACE, Policy, readable
+from massgen_mcp.sandbox.specification import LaunchPlan, Layers, StatusPipes
 
-_ARGUMENTS, _FILTER, _REPORTS, _GATE = 20, 21, 22, 23
+_ARGUMENTS, _FILTER, _REPORTS, _GATE, _HOSTS = 20, 21, 22, 23, 24
 _SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs")
 _COVERED = (
     *("/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list"),
@@ -25,7 +27,7 @@ _COVERED = (
         "/proc/dynamic_debug",
     ),
 )
-_OWN = ("proc", "sys", "dev", "run", "tmp", "workspace", "context", "peers", "setup")
+_OWN = ("proc", "sys", "dev", "run", "tmp", "workspace", "context", "peers", "setup", "etc/hosts")
 """What a command finds in / whatever an image has there."""
 SHARED_MEMORY_BYTES = 256 * MIB
 _TRIAL = ("--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "--", "/bin/sh", "-c", ":")
@@ -37,38 +39,39 @@ def program() -> str | None:
     return shutil.which("bwrap") if filters.known_machine() else None
 
 
-def launch(argv: list[str], policy: Policy, environ: dict[str, str]) -> dict[str, object]:
-    """What the supervisor needs to start `argv` under `policy`."""
+def launch(argv: list[str], policy: Policy, environ: dict[str, str], *, joins: bool) -> LaunchPlan:
+    """Describe how to start `argv` under `policy`. `joins`: it is started in a network namespace that is there."""
     found = program()
     if found is None:
         raise FileNotFoundError("bwrap")
     variables = [word for variable in environ.items() for word in ("--setenv", *variable)]
 
     def arguments(*, layers: bool) -> str:
-        words = [*variables, *_options(policy, layers=layers), "--block-fd", str(_GATE), ""]
+        words = [*variables, *_options(policy, layers=layers, joins=joins), "--block-fd", str(_GATE), ""]
         return os.fsencode("\0".join(words)).decode("latin-1")
 
     layered = sorted({str(shown.host) for shown in policy.shown if shown.layered})
-    return {
-        "argv": [found, "--args", str(_ARGUMENTS), "--", *argv],
-        "environ": {},  # a command's variables could have bubblewrap itself, outside, load a library
-        "files": {_ARGUMENTS: arguments(layers=False), _FILTER: filters.without_escapes().decode("latin-1")},
-        "layers": {
-            "places": layered,
-            "trial": [found, *_TRIAL],
-            "files": {_ARGUMENTS: arguments(layers=True)},
-        }
-        if layered
-        else None,
-        "reports_at": _REPORTS,
-        "gate_at": _GATE,
-        "own_group": os.geteuid() == 0,
-    }
+    layers = None
+    if layered:
+        layers = Layers(tuple(layered), (found, *_TRIAL), {_ARGUMENTS: arguments(layers=True)})
+    return LaunchPlan(
+        argv=(found, "--args", str(_ARGUMENTS), "--", *argv),
+        environ={},  # a command's variables could have bubblewrap itself, outside, load a library
+        files={
+            _ARGUMENTS: arguments(layers=False),
+            _FILTER: filters.without_escapes().decode("latin-1"),
+            _HOSTS: format_hosts(policy.network),
+        },
+        status=StatusPipes(_REPORTS, _GATE),
+        layers=layers,
+    )
 
 
-def _options(policy: Policy, *, layers: bool) -> Iterator[str]:
+def _options(policy: Policy, *, layers: bool, joins: bool) -> Iterator[str]:
     """`layers`: what is layered will have its layer when bubblewrap is started, so that it can be shown writable."""
-    yield from ("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts")
+    yield from ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts")
+    if not joins:
+        yield "--unshare-net"
     yield from ("--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
     yield from ("--hostname", "sandbox", "--seccomp", str(_FILTER), "--json-status-fd", str(_REPORTS))
     yield from ("--proc", "/proc", "--dev", "/dev")
@@ -84,6 +87,7 @@ def _options(policy: Policy, *, layers: bool) -> Iterator[str]:
         (path, place) for path, place in _programs(policy) if {*policy.empty} & {*map(str, Path(place).parents)}
     ]
     yield from _readable(program for program in _programs(policy) if program not in (*in_scratch, *in_empty))
+    yield from ("--ro-bind-data", str(_HOSTS), "/etc/hosts")
     yield from ("--bind", str(policy.workspace), WORKSPACE)
     if in_scratch:  # in the scratch directory itself, links of a command's could lead their places anywhere
         yield from ("--size", str(policy.bounds.disk_bytes), "--tmpfs", SCRATCH)
@@ -109,7 +113,12 @@ def _programs(policy: Policy) -> Iterator[tuple[Path, str]]:
     if policy.unpacked is None:
         yield from ((path, str(path)) for path in readable())
     else:
-        yield from ((path, f"/{path.name}") for path in sorted(policy.unpacked.root.iterdir()) if path.name not in _OWN)
+        etc = policy.unpacked.root / "etc"  # part by part, as one file in it is ours
+        parts = [*policy.unpacked.root.iterdir(), *(etc.iterdir() if etc.is_dir() and not etc.is_symlink() else ())]
+        for path in sorted(parts):
+            place = f"/{path.relative_to(policy.unpacked.root)}"
+            if path != etc and place.lstrip("/") not in _OWN:
+                yield path, place
     yield from ((path, str(path)) for path in policy.toolchains)
 
 

@@ -15,6 +15,7 @@ import anyio
 
 from massgen_mcp.sandbox import filters
 from massgen_mcp.sandbox.policy import OF_THE_MACHINE, SCRATCH, WORKSPACE, ImageRefused, Policy
+from massgen_mcp.sandbox.specification import LaunchPlan
 
 DEFAULT_IMAGE = "python:3.12-slim"
 PULL_SECONDS = 1800.0
@@ -74,21 +75,19 @@ def _of_client() -> dict[str, str]:
     return {key: os.environ[key] for key in (*_OF_CLIENT, *_OF_CLIENT_TOO) if key in os.environ}
 
 
-def launch(
-    name: Literal["docker", "podman"], argv: list[str], policy: Policy, environ: dict[str, str]
-) -> dict[str, object]:
-    """What the supervisor needs to start `argv` under `policy`."""
+def launch(name: Literal["docker", "podman"], argv: list[str], policy: Policy, environ: dict[str, str]) -> LaunchPlan:
+    """Describe how to start `argv` under `policy`."""
     found = program(name)
     if found is None:
         raise FileNotFoundError(name)
     container = f"massgen-{secrets.token_hex(8)}"
     variables = "".join(f"{key}={value}\n" for key, value in environ.items() if key != "PATH")
-    return {
-        "argv": [found, *_options(name, container, policy), policy.image or DEFAULT_IMAGE, *argv],
-        "environ": _of_client(),
-        "files": {_VARIABLES: os.fsencode(variables).decode("latin-1"), _FILTER: json.dumps(_PODMANS_FILTER)},
-        "teardown": [found, "kill", container],
-    }
+    return LaunchPlan(
+        argv=(found, *_options(name, container, policy), policy.image or DEFAULT_IMAGE, *argv),
+        environ=_of_client(),
+        files={_VARIABLES: os.fsencode(variables).decode("latin-1"), _FILTER: json.dumps(_PODMANS_FILTER)},
+        teardown=(found, "kill", container),
+    )
 
 
 def _options(name: Literal["docker", "podman"], container: str, policy: Policy) -> Iterator[str]:

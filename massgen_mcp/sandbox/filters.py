@@ -1,6 +1,6 @@
 """Programs for seccomp: system calls that a command is refused, as instructions for the kernel.
 
-Must not know any level. Numbers of calls are those of the machine; one that is not in the tables has no program.
+Numbers of calls are those of the machine; one that is not in the tables has no program.
 """
 
 import platform
@@ -13,29 +13,24 @@ _UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
 _STREAM, _DATAGRAM, _TYPES = 1, 2, 0xF
 """Types of sockets; what else stands in that argument are flags."""
 _OF_TYPE = ((_STREAM, (0, 6)), (_DATAGRAM, (0, 17)))
-"""Protocols of the internet that programs use: TCP and UDP. Not every level is asked about others, such as MPTCP."""
-_FAST_OPEN = 0x20000000
-"""The flag with which a message opens a connection."""
+"""Protocols of the internet that programs use: TCP and UDP."""
 _TCP, _UPPER_LAYER = 6, 31
 """The option TCP_ULP: TCP becomes another protocol, such as SMC, when it is set."""
-_EPERM, _ENOSYS, _EPROTONOSUPPORT, _EOPNOTSUPP, _EAFNOSUPPORT = 1, 38, 93, 95, 97
+_EPERM, _EINVAL, _ENOSYS, _EPROTONOSUPPORT, _EAFNOSUPPORT = 1, 22, 38, 93, 97
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 _X32 = 0x40000000
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
-_PRIO_USER = 2
 
 _AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _CALLS = {"x86_64": (56, 435, 16), "aarch64": (220, 435, 29)}
 """clone, clone3, ioctl."""
 _SOCKETS = {"x86_64": (41, 53, 54), "aarch64": (198, 199, 208)}
 """socket, socketpair, setsockopt."""
-_MESSAGES = {"x86_64": ((44, 3), (46, 2), (307, 3)), "aarch64": ((206, 3), (211, 2), (269, 3))}
-"""sendto, sendmsg, sendmmsg, and which argument holds the flags."""
-_WATCHES = {"x86_64": (253, 294, 300), "aarch64": (26, 262)}
-"""inotify_init, inotify_init1, fanotify_init."""
-_MOUNT_FACTS, _NEWER = (457, 458), 463
-"""statmount and listmount; and setxattrat, the first call that sandlock does not know. Their numbers are everywhere the
-same.
+_SYSTEM_V = {"x86_64": (29, 64, 68), "aarch64": (194, 190, 186)}
+"""shmget, semget, msgget."""
+SEGMENT_BYTES, SEMAPHORES = 64 * 1024, 64
+"""The most of one segment, and of one set, of System V. There are at most some thousands of each, and nothing else
+counts what they hold.
 """
 _PRCTL = {"x86_64": 157, "aarch64": 167}
 _PR_SET_DUMPABLE = 4
@@ -50,11 +45,6 @@ _DENIED = {
     ),
 }
 """io_uring, namespaces, bpf, perf, userfaultfd, keys, mounts, kexec, modules, handles of files, swap and the like."""
-_OF_OTHERS = {"x86_64": (302, 203, 144, 142, 314), "aarch64": (261, 122, 119, 118, 274)}
-"""Whose first argument is a process: prlimit64, and those that begin with sched_set."""
-_OF_GROUPS = {"x86_64": (141, 251), "aarch64": (140, 30)}
-"""Whose second argument is a process, a group or a user, as the first one says: setpriority, ioprio_set."""
-
 Instruction = tuple[int, int, int, int]
 
 
@@ -74,34 +64,10 @@ def without_escapes() -> bytes:
     lines += _when(ioctl, [_argument(1), *_any_of((_TIOCSTI, _TIOCLINUX)), _allow()])
     # a process that cannot be looked at is not counted
     lines += _when(_PRCTL[machine], [_argument(0), *_any_of((_PR_SET_DUMPABLE,)), _allow()])
-    return _packed([*lines, *_sockets(machine, internet=True), _allow()])
+    return _pack([*lines, *_limit_system_v(machine), *_sockets(machine), _allow()])
 
 
-def without_the_host(*, internet: bool) -> bytes:
-    """For a level without namespaces: what Landlock and sandlock let through to the host. Limits and priorities of
-    other processes; sockets that they know nothing of, and all of the internet's unless `internet`; connections that a
-    message opens; names in directories that may be watched though not read; calls of newer kernels that they do not
-    know, such as those that change attributes of any file.
-
-    And `clone3`, whose flags cannot be looked at: libraries then take `clone` (see `sandlock_forks`).
-    """
-    machine = platform.machine()
-    lines = [*_beginning(machine), *_when(_CALLS[machine][1], [_refuse(_ENOSYS)])]
-    lines += _sockets(machine, internet=internet)
-    for number, flags in _MESSAGES[machine]:
-        lines += _when(number, [_argument(flags), (0x45, 0, 1, _FAST_OPEN), _refuse(_EOPNOTSUPP), _allow()])
-    for number in (*_WATCHES[machine], *_MOUNT_FACTS):
-        lines += _when(number, [_refuse(_ENOSYS)])
-    lines += [(0x35, 0, 1, _NEWER), _refuse(_ENOSYS)]
-    for number in _OF_OTHERS[machine]:
-        lines += _when(number, [_argument(0), _equal(0, over=1), _allow(), _refuse()])
-    for number in _OF_GROUPS[machine]:
-        named = [_argument(1), _equal(0, over=1), _allow(), _refuse()]
-        lines += _when(number, [_argument(0), *_any_of((_PRIO_USER, _PRIO_USER + 1)), *named])
-    return _packed([*lines, _allow()])
-
-
-def _sockets(machine: str, *, internet: bool) -> list[Instruction]:
+def _sockets(machine: str) -> list[Instruction]:
     """Sockets of this machine, and of the internet those for TCP and UDP; no other family, type or protocol."""
     socket, pair, option = _SOCKETS[machine]
     tcp_and_udp = [_argument(1), (0x54, 0, 0, _TYPES)]
@@ -109,12 +75,22 @@ def _sockets(machine: str, *, internet: bool) -> list[Instruction]:
         tcp_and_udp += _when(kind, [_argument(2), *_let(protocols), _refuse(_EPROTONOSUPPORT)])
     tcp_and_udp.append(_refuse(_EPROTONOSUPPORT))
     made = [_argument(0), *_let((_UNIX,)), *_when(_NETLINK, [_argument(2), *_let((0,)), _refuse(_EPROTONOSUPPORT)])]
-    for family in (_INET, _INET6) if internet else ():
+    for family in (_INET, _INET6):
         made += _when(family, tcp_and_udp)
     made.append(_refuse(_EAFNOSUPPORT))
     lines = _when(socket, made) + _when(pair, [_argument(0), *_let((_UNIX,)), _refuse(_EAFNOSUPPORT)])
     of_tcp = [_argument(2), *_any_of((_UPPER_LAYER,)), _allow()]
     return lines + _when(option, [_argument(1), *_when(_TCP, of_tcp), _allow()])
+
+
+def _limit_system_v(machine: str) -> list[Instruction]:
+    """Small segments and sets only, and no queues of messages, whose size their maker does not name."""
+    segment, semaphores, queue = _SYSTEM_V[machine]
+    lines = _when(queue, [_refuse(_ENOSYS)])
+    for number, most in ((segment, SEGMENT_BYTES), (semaphores, SEMAPHORES)):
+        small = [_argument(1), (0x25, 1, 0, most), _allow(), _refuse(_EINVAL)]
+        lines += _when(number, [_load(_ARGUMENTS + 8 + 4), _equal(0, over=3), *small])
+    return lines
 
 
 def _beginning(machine: str) -> list[Instruction]:
@@ -158,5 +134,5 @@ def _any_of(values: tuple[int, ...]) -> list[Instruction]:
     return [line for value in values for line in (_equal(value, over=1), _refuse())]
 
 
-def _packed(lines: list[Instruction]) -> bytes:
+def _pack(lines: list[Instruction]) -> bytes:
     return b"".join(struct.pack("=HBBI", *line) for line in lines)

@@ -24,7 +24,7 @@ class Groups(NamedTuple):
     def enter(self) -> None:
         """Move this process into them, and with it all that it starts from now on."""
         for group in self._each():
-            with open(f"{group}/cgroup.procs", "w") as file:
+            with open(f"{group}/cgroup.procs", "r+") as file:
                 file.write("0")
 
     def ran_out(self) -> bool:
@@ -38,7 +38,7 @@ class Groups(NamedTuple):
         """A group is busy for a moment after its last process has ended."""
         for group in self._each():
             deadline = time.monotonic() + 1
-            while not _removed(group) and time.monotonic() < deadline:
+            while not _delete_group(group) and time.monotonic() < deadline:
                 time.sleep(0.005)
 
     def _each(self) -> set[str]:
@@ -48,19 +48,19 @@ class Groups(NamedTuple):
 def make(processes: int, memory_bytes: int) -> Groups:
     """Groups with these bounds; None for a bound that this user cannot have."""
     memory = str(memory_bytes + OF_LEVEL_BYTES)
-    for parent in _unified():
+    for parent in _list_parents():
         bounds = {"pids.max": str(processes), "memory.max": memory}
-        if group := _made(parent, bounds, {"memory.swap.max": "0", "memory.oom.group": "1"}):
+        if group := _make(parent, bounds, {"memory.swap.max": "0", "memory.oom.group": "1"}):
             return Groups(group, group)
     return Groups(
-        _made(_own("pids"), {"pids.max": str(processes)}, {}) or _made(ROOT, {"pids.max": str(processes)}, {}),
-        _made(_own("memory"), {"memory.limit_in_bytes": memory}, {"memory.memsw.limit_in_bytes": memory}),
+        _make(_find_group("pids"), {"pids.max": str(processes)}, {}) or _make(ROOT, {"pids.max": str(processes)}, {}),
+        _make(_find_group("memory"), {"memory.limit_in_bytes": memory}, {"memory.memsw.limit_in_bytes": memory}),
     )
 
 
-def _unified() -> Iterator[str]:
+def _list_parents() -> Iterator[str]:
     """The groups of version 2 above this process, nearest first, that hand on both bounds."""
-    path = _own("")
+    path = _find_group("")
     while path.startswith(ROOT):
         with suppress(OSError), open(f"{path}/cgroup.subtree_control") as file:
             if {"memory", "pids"} <= set(file.read().split()):
@@ -68,7 +68,7 @@ def _unified() -> Iterator[str]:
         path = os.path.dirname(path)
 
 
-def _own(controller: str) -> str:
+def _find_group(controller: str) -> str:
     """The group that this process is in, of a controller of version 1, or (with none) of version 2."""
     mounted = f"{ROOT}/{controller}".rstrip("/")
     with suppress(OSError), open("/proc/self/cgroup") as file:
@@ -79,19 +79,19 @@ def _own(controller: str) -> str:
     return mounted
 
 
-def _made(parent: str, bounds: dict[str, str], helpful: dict[str, str]) -> str | None:
+def _make(parent: str, bounds: dict[str, str], helpful: dict[str, str]) -> str | None:
     """A new group below `parent` with these bounds; None where that cannot be. Removes those of the dead."""
     group = f"{parent}/massgen-{os.getpid()}"
     with suppress(OSError):
         for name in os.listdir(parent):  # of supervisors that were killed
             if name.startswith("massgen-") and not os.path.exists(f"/proc/{name.removeprefix('massgen-')}"):
-                _removed(f"{parent}/{name}")
+                _delete_group(f"{parent}/{name}")
         os.mkdir(group)
         try:
             for name, value in bounds.items():
                 _write(f"{group}/{name}", value)
         except OSError:
-            _removed(group)
+            _delete_group(group)
             return None
         for name, value in helpful.items():  # not every kernel counts what is swapped out
             with suppress(OSError):
@@ -101,11 +101,11 @@ def _made(parent: str, bounds: dict[str, str], helpful: dict[str, str]) -> str |
 
 
 def _write(path: str, value: str) -> None:
-    with open(path, "w") as file:
+    with open(path, "r+") as file:  # never a new file, where no controller is
         file.write(value)
 
 
-def _removed(group: str) -> bool:
+def _delete_group(group: str) -> bool:
     """Whether the group is gone."""
     try:
         os.rmdir(group)

@@ -7,13 +7,14 @@ knows no other module of ours.
 import ctypes
 import os
 import subprocess
+from collections.abc import Sequence
 
 CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
 MS_NOSUID, MS_NODEV, MS_REC, MS_PRIVATE = 0x2, 0x4, 0x4000, 1 << 18
 TRIAL_SECONDS = 10
 
 
-def put_on(places: list[str], size: int, files: int, trial: list[str]) -> bool:
+def put_on(places: Sequence[str], size: int, files: int, trial: Sequence[str]) -> bool:
     """Whether writing below these directories writes into layers from now on, for this process and all that come of it.
     The layers hold so many bytes and files together. Where the kernel does not allow it, or `trial` then fails, nothing
     is changed. Raises `OSError` where this process must not go on.
@@ -27,7 +28,7 @@ def put_on(places: list[str], size: int, files: int, trial: list[str]) -> bool:
     return True
 
 
-def _try(places: list[str], size: int, files: int, trial: list[str]) -> None:
+def _try(places: Sequence[str], size: int, files: int, trial: Sequence[str]) -> None:
     """Exits with 0 if it can be done."""
     code = 1
     try:
@@ -39,7 +40,7 @@ def _try(places: list[str], size: int, files: int, trial: list[str]) -> None:
         os._exit(code)
 
 
-def _put_on(places: list[str], size: int, files: int) -> None:
+def _put_on(places: Sequence[str], size: int, files: int) -> None:
     user, group = os.geteuid(), os.getegid()
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWUSER | CLONE_NEWNS):

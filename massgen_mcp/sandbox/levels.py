@@ -3,31 +3,27 @@
 A level counts on a machine only once the probes have passed there (see `probe`); this module only knows how to ask.
 """
 
-import json
 import os
 import sys
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import assert_never
 
-from massgen_mcp.sandbox import bubblewrap, containers, landlocked, seatbelt
+from massgen_mcp.sandbox import bubblewrap, containers, seatbelt
+from massgen_mcp.sandbox.network_layout import list_proxy_variables
 from massgen_mcp.sandbox.policy import SCRATCH, LevelName, Policy, environment
+from massgen_mcp.sandbox.specification import Bounds, Specification
 
-BY_ITSELF: tuple[LevelName, ...] = ("bubblewrap", "sandlock", "sandbox-exec")
+BY_ITSELF: tuple[LevelName, ...] = ("bubblewrap", "sandbox-exec")
 """Those that are chosen by themselves, in this order. Containers are used where the config asks for one."""
 CONTAINERS: tuple[LevelName, ...] = ("docker", "podman")
 
-WITH_NETWORK: tuple[LevelName, ...] = ("sandlock", "sandbox-exec")
+WITH_NETWORK: tuple[LevelName, ...] = ("bubblewrap", "sandbox-exec")
 """Those that can let a command connect to named hosts and to nothing else."""
 
 LETS_THROUGH: dict[LevelName, tuple[str, ...]] = {
     "bubblewrap": (),
-    "sandlock": (
-        "names in / and in /etc, and whether a directory of a known name exists, can be seen",
-        "the machine's own name, kernel and memory can be seen",
-        "a command cannot listen on a port, not even for itself, and cannot watch files for changes",
-        "on a busy machine a shell may say 'Cannot fork' now and then; run again, the same command works",
-    ),
     "docker": ("only what the image holds is there; the programs of this machine are not",),
     "podman": ("only what the image holds is there; the programs of this machine are not",),
     "sandbox-exec": (
@@ -44,50 +40,38 @@ COUNTED = (
 """What is said of a level of this machine where the kernel does not bound a command's memory."""
 
 UNUSUAL = {
-    "usual_vfork": "programs that start others by vfork or posix_spawn fail: make, and C's system() when called twice",
     "usual_layer": "tools that write beside installed packages (in node_modules, .venv) cannot do that: vitest, pip",
-    "usual_real_path": "programs that ask C's realpath() for the real path of a file are told that there is none",
-    "usual_move": "files cannot be moved or linked to another directory",
-    "usual_new_program": "what a linker writes cannot be executed, so checks of Go fail",
+    "usual_network": "a command cannot reach the server that another one started, and no host of `network:`",
 }
 """What is said of a level in which one of these, which commands are used to, does not work."""
 
-_INSTALL = "install bubblewrap (apt install bubblewrap, dnf install bubblewrap)"
+RESTRICTED = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
+"""Holds 1 where AppArmor lets only programs with a profile for it have namespaces, as on Ubuntu."""
+PROFILE = "bwrap-userns-restrict"
+"""Of bubblewrap, in Ubuntu's package of profiles. It gives nothing that bubblewrap starts any right."""
+_INSTALL = "install bubblewrap (`sudo apt install bubblewrap` or `sudo dnf install bubblewrap`)"
+_ALLOW_BY_PROFILE = (
+    "bubblewrap is installed, and AppArmor keeps it from making namespaces: load the profile for `bwrap` (`sudo apt "
+    f"install apparmor-profiles && sudo cp /usr/share/apparmor/extra-profiles/{PROFILE} /etc/apparmor.d/ && "
+    f"sudo apparmor_parser -r /etc/apparmor.d/{PROFILE}`)"
+)
 _ALLOW = (
-    "bubblewrap is installed: name no other `sandbox` under `commands`, and where it does not hold, allow it user "
-    "namespaces (`sysctl kernel.apparmor_restrict_unprivileged_userns=0` on Ubuntu, else `user.max_user_namespaces`; "
-    "in a container its seccomp profile)"
+    "bubblewrap is installed: name no other `sandbox` under `commands`, and where it does not hold, let it make user "
+    "namespaces (a container needs `--security-opt seccomp=unconfined --security-opt unmask=ALL`)"
 )
 
 
 def how_to_get_bubblewrap() -> str:
-    """In words, for whoever does without it."""
-    return _INSTALL if bubblewrap.program() is None else _ALLOW
-
-
-def unfit_for_code(level: LevelName) -> str:
-    """What is said where it is the best level of the machine, and of a check that fails in it on the unchanged files.
-    Mostly empty.
-    """
-    if level != "sandlock":
-        return ""
-    why = "it may be the sandbox: in sandlock, what Python environments, Go and Rust need does not work"
-    return f"{why}; {how_to_get_bubblewrap()}"
+    """Return the cure for a machine where bubblewrap does not hold, in words."""
+    if bubblewrap.program() is None:
+        return _INSTALL
+    with suppress(OSError):
+        if RESTRICTED.read_text().strip() == "1" and os.geteuid():
+            return _ALLOW_BY_PROFILE
+    return _ALLOW
 
 
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
-_PLAIN: dict[str, object] = {
-    "files": {},
-    "reports_at": None,
-    "gate_at": None,
-    "own_group": False,
-    "count_user": False,
-    "teardown": None,
-    "sandlock": None,
-    "library": None,
-    "filter": None,
-    "layers": None,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +87,6 @@ def present(level: LevelName) -> str | None:
     match level:
         case "bubblewrap":
             return None if bubblewrap.program() else "bwrap is not installed"
-        case "sandlock":
-            return None if landlocked.library() else "the Python package sandlock is not installed"
         case "docker" | "podman":
             return None if containers.program(level) else f"{level} is not installed"
         case "sandbox-exec":
@@ -113,17 +95,17 @@ def present(level: LevelName) -> str | None:
             assert_never(level)
 
 
-sandlock_library = landlocked.library
-
-
 async def image_id(level: LevelName, image: str | None) -> str:
     """What tells the image of a container from every other one; empty for other levels. Raises `ImageRefused`."""
     return await containers.image_id(level, image) if level == "docker" or level == "podman" else ""
 
 
-def start(level: LevelName, argv: list[str], policy: Policy) -> Start:
-    """How to start `argv` under `policy` in this level. Raises `FileNotFoundError` if its program is gone."""
-    variables = {**(policy.unpacked.environ if policy.unpacked else {}), **policy.environ}
+def start(level: LevelName, argv: list[str], policy: Policy, namespaces: tuple[int, int] | None = None) -> Start:
+    """Describe how to start `argv` under `policy` in this level, in bubblewrap also in these namespaces of a `Network`.
+    Raises `FileNotFoundError` if its program is gone, `ValueError` for what the level does not have.
+    """
+    proxy = list_proxy_variables() if policy.network and level == "bubblewrap" else {}
+    variables = {**(policy.unpacked.environ if policy.unpacked else {}), **proxy, **policy.environ}
     shown = policy.shown
     if level == "sandbox-exec":  # paths are this machine's own there
         shown = tuple(replace(one, place=str(one.host)) for one in shown)
@@ -134,28 +116,21 @@ def start(level: LevelName, argv: list[str], policy: Policy) -> Start:
         raise ValueError("only bubblewrap takes the programs of an image")
     match level:
         case "bubblewrap":
-            if policy.network:
-                raise ValueError("bubblewrap has no network to offer")
-            specification = bubblewrap.launch(argv, policy, environ)
-        case "sandlock":
-            specification = landlocked.launch(argv, policy, environ)
+            launch = bubblewrap.launch(argv, policy, environ, joins=namespaces is not None)
         case "docker" | "podman":
-            specification = containers.launch(level, argv, policy, environ)
+            launch = containers.launch(level, argv, policy, environ)
         case "sandbox-exec":
-            specification = seatbelt.launch(argv, policy, environ)
+            launch = seatbelt.launch(argv, policy, environ)
         case _:
             assert_never(level)
-    bounds = policy.bounds
-    whole = {
-        **_PLAIN,
-        **specification,
-        "own_word": level in ("bubblewrap", "sandlock"),
-        "writable": [str(policy.workspace), str(policy.scratch)],
-        "growing": [str(shown.host) for shown in policy.shown if shown.writable],
-        "bounds": {name: getattr(bounds, name) for name in bounds.__slots__},
-    }
-    text = json.dumps(whole).encode()
-    return Start((interpreter(), "-I", "-S", str(_SUPERVISOR)), f"{len(text):08x}".encode() + text)
+    specification = Specification(
+        launch,
+        Bounds(**asdict(policy.bounds)),
+        writable=(str(policy.workspace), str(policy.scratch)),
+        growing=tuple(str(shown.host) for shown in policy.shown if shown.writable),
+        namespaces=namespaces,
+    )
+    return Start((interpreter(), "-I", "-S", str(_SUPERVISOR)), specification.encode())
 
 
 def interpreter() -> str:

@@ -21,7 +21,7 @@ SCRATCH = "/tmp"  # noqa: S108 - a path inside the sandbox
 INSTALLED = "/setup"
 """Where a command finds what the setup made: links in the workspace lead there."""
 
-LevelName = Literal["bubblewrap", "sandlock", "docker", "podman", "sandbox-exec"]
+LevelName = Literal["bubblewrap", "docker", "podman", "sandbox-exec"]
 
 OF_THE_MACHINE = tuple(map(Path, ("/proc", "/sys", "/dev", "/run")))
 """The kernel's own directories and everybody's sockets: never a part of a directory that is shown."""
@@ -80,18 +80,12 @@ class Policy:
     scratch: Path
     """At `/tmp`, writable: for temporary files and caches."""
     shown: tuple[VisiblePath, ...] = ()
-    linked: tuple[VisiblePath, ...] = ()
-    """Of what is shown: places in the workspace at which links to it lie. A level in which they lead nowhere shows it
-    there, too.
-    """
     known_as: tuple[tuple[str, str], ...] = ()
     """Paths of this machine at which a place in the workspace is found as well: an environment's programs, and what is
-    installed in it to be edited, name the directory of a project so. A level without namespaces may leave them out.
+    installed in it to be edited, name the directory of a project so. Only bubblewrap has them.
     """
     empty: tuple[str, ...] = ()
-    """Places at which a command finds a directory of its own, gone with it; what is shown may lie in it. Without
-    namespaces it is in the scratch directory, as the variables that name it then say.
-    """
+    """Places at which a command finds a directory of its own, gone with it; what is shown may lie in it."""
     hidden: tuple[Path, ...] = ()
     """Host paths that stay absent although something shown holds them."""
     network: tuple[str, ...] = ()
@@ -111,14 +105,6 @@ class Policy:
     """Whose programs and variables are there in place of this machine's; only for bubblewrap."""
 
 
-def inside(hidden: Iterable[Path], shown: Iterable[VisiblePath]) -> Iterator[str]:
-    """The places inside at which something of the host would be seen that is to be hidden."""
-    for path in (*hidden, *OF_THE_MACHINE):
-        for one in shown:
-            if path.is_relative_to(one.host):
-                yield str(Path(one.place, path.relative_to(one.host)))
-
-
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store", "/opt/homebrew")
 _OF_ETC = (
     *("alternatives", "ca-certificates", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "timezone"),
@@ -136,7 +122,6 @@ _OF_HOME = (
     *(f"{conda}/{part}" for conda in ("miniconda3", "anaconda3", "miniforge3") for part in _OF_CONDA),
     *(".local/share/uv/tools", ".local/share/mise/installs", ".fnm", ".local/share/fnm"),
 )
-_DEVICES = ("null", "zero", "full", "random", "urandom")
 USUAL_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -148,8 +133,7 @@ def readable() -> tuple[Path, ...]:
     found += [path for pattern in _OF_ETC for path in Path("/etc").glob(pattern)]
     found += [home / name for name in _OF_HOME]
     found += [Path(sys.base_prefix), *_of_opt()]
-    # `Path.exists` raises where a directory on the way cannot be entered, such as HOME
-    return outermost(path for path in found if os.path.exists(path))  # noqa: PTH110
+    return outermost(path for path in found if os.access(path, os.F_OK))  # also below a home that may not be entered
 
 
 def _of_opt() -> Iterator[Path]:
@@ -158,10 +142,6 @@ def _of_opt() -> Iterator[Path]:
         parts = Path(entry).parts
         if parts[:2] == ("/", "opt") and len(parts) > 2 and ".." not in parts:
             yield Path(*parts[:3])
-
-
-def devices() -> tuple[Path, ...]:
-    return tuple(Path("/dev", name) for name in _DEVICES)
 
 
 def outermost(paths: Iterable[Path]) -> tuple[Path, ...]:

@@ -12,8 +12,9 @@ import platform
 import secrets
 import shutil
 import sys
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -23,6 +24,7 @@ import anyio.to_thread
 from pydantic import TypeAdapter
 
 from massgen_mcp.sandbox import levels
+from massgen_mcp.sandbox.network import Network, NetworkFailed
 from massgen_mcp.sandbox.policy import Image, ImageRefused, LevelName, Policy, ResourceLimits
 from massgen_mcp.sandbox.process import SandboxFailed, spawn
 from massgen_mcp.sandbox.targets import Targets
@@ -30,8 +32,8 @@ from massgen_mcp.sandbox.targets import Targets
 SCRIPT = Path(__file__).with_name("probes.py")
 MAX_OUTPUT = 64 * 1024
 TRY_SECONDS = 20
-"""So long a level is tried; all attempts together take a second or two."""
-_OPEN, _SEEN = "open", "seen"
+"""A level is tried so long at most; all attempts together take a second or two."""
+_OPEN = "open"
 _IN_GROUP = "memory_in_group"
 """Whether the kernel bounds the memory of a command, `yes` or `no`; no attempt of its own."""
 
@@ -45,7 +47,7 @@ class LevelReport:
     why: str = ""
     """Why it does not hold, in words."""
     outcomes: dict[str, str] = field(default_factory=dict[str, str])
-    """By the name of the attempt: `closed`, `open`, `seen`."""
+    """By the name of the attempt: `closed`, `open`."""
     notes: tuple[str, ...] = ()
     """What the level lets a command see or forbids it, beyond what one would expect."""
 
@@ -53,10 +55,6 @@ class LevelReport:
     def broken(self) -> tuple[str, ...]:
         """Of the notes, those on what commands are used to and does not work."""
         return tuple(note for note in self.notes if note in levels.UNUSUAL.values())
-
-    @property
-    def seen(self) -> tuple[str, ...]:
-        return tuple(name for name, outcome in self.outcomes.items() if outcome == _SEEN)
 
 
 async def report_on(level: LevelName, cache: Path | None, *, image: str | None = None) -> LevelReport:
@@ -108,11 +106,36 @@ def judged(level: LevelName, outcomes: dict[str, str]) -> LevelReport:
     return LevelReport(level, True, "", outcomes, (*levels.LETS_THROUGH[level], *counted, *unusual))
 
 
+@asynccontextmanager
+async def _open_relay(level: LevelName, targets: Targets) -> AsyncGenerator[tuple[Policy, Network | None]]:
+    """The policy of the attempts, with a network of one listed pair where there can be one in this level."""
+    if level not in levels.WITH_NETWORK:
+        yield targets.policy, None
+        return
+    listed = replace(targets.policy, network=(targets.listed,))
+    if level != "bubblewrap":
+        yield listed, None
+        return
+    try:
+        network = await Network.open(listed.network)
+    except (NetworkFailed, OSError):
+        yield targets.policy, None
+        return
+    try:
+        yield listed, network
+    finally:
+        await network.close()
+
+
 async def _reports(level: LevelName, targets: Targets) -> dict[str, str]:
-    """What the attempts say of themselves."""
+    """The outcomes as the attempts report them."""
     python = "python3" if level in levels.CONTAINERS else levels.interpreter()
     output = bytearray()
-    async with spawn([python, "-I", "-S", "-c", SCRIPT.read_text()], targets.policy, level, stdin=True) as process:
+    argv = [python, "-I", "-S", "-c", SCRIPT.read_text()]
+    async with (
+        _open_relay(level, targets) as (policy, network),
+        spawn(argv, policy, level, stdin=True, network=network) as process,
+    ):
         if process.stdin is not None:
             with suppress(anyio.BrokenResourceError):
                 await process.stdin.send(json.dumps(targets.plan).encode() + b"\n")
@@ -124,7 +147,7 @@ async def _reports(level: LevelName, targets: Targets) -> dict[str, str]:
     if ended.reason != "exited" or ended.code != 0:
         raise ValueError(f"{ended.reason} {ended.code} {ended.message} {last[-300:]}".strip())
     outcomes = {str(name): str(outcome).partition(":")[0] for name, outcome in json.loads(last).items()}
-    if level in ("bubblewrap", "sandlock"):
+    if level == "bubblewrap":
         outcomes[_IN_GROUP] = "yes" if ended.in_group else "no"
     return outcomes
 
@@ -133,7 +156,7 @@ def _fingerprint(level: LevelName, image: str) -> str:
     """Of everything that the outcome may depend on."""
     parts = [level, image, str(os.geteuid()), platform.platform(), _boot(), sys.executable]
     parts += [_stamp(path) for path in (SCRIPT.parent, *SCRIPT.parent.glob("*.py"))]
-    for program in (shutil.which(level), shutil.which("bwrap"), levels.sandlock_library()):
+    for program in (shutil.which(level), shutil.which("bwrap")):
         parts.append(_stamp(Path(program)) if program else "")
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
@@ -185,12 +208,12 @@ HOW_TO_GET_AN_IMAGE = (
     "start Docker or Podman; or install bubblewrap, skopeo and umoci, and name an image on this machine as "
     "`image_archive`; or leave out docker and images, and commands have this machine's programs"
 )
-_ELSE = "or `pip install 'massgen-mcp[sandbox]'`; macOS has one; elsewhere set `sandbox: docker` under `commands`"
+_ELSE = "or set `sandbox: docker` or `podman` under `commands`; macOS has a sandbox of its own"
 _IN_IMAGE = "only what the image holds is there; the programs of this machine are not"
 
 
 def how_to_get_one() -> str:
-    """In words, where no level holds."""
+    """Return the cures for a machine on which no level holds, in words."""
     return f"on Linux {levels.how_to_get_bubblewrap()}, {_ELSE}"
 
 
@@ -219,8 +242,6 @@ class SandboxChoice:
     """What it lets be seen and what it forbids, beyond what one would expect."""
     broken: tuple[str, ...] = ()
     """Of the notes, those on what commands are used to and does not work."""
-    has_no_real_paths: bool = False
-    """A program that asks C's `realpath` is told that nothing has a real path."""
     has_no_layers: bool = False
     """A tool cannot write beside installed packages."""
     image: Image | None = None
@@ -240,10 +261,11 @@ async def choose(wishes: Wishes, cache: Path | None) -> SandboxChoice:
         report = await report_on(level, cache, image=wishes.image if level in levels.CONTAINERS else None)
         if not report.holds:
             refused.append(f"{level}: {report.why}")
+        elif wishes.network and level == "bubblewrap" and levels.UNUSUAL["usual_network"] in report.broken:
+            refused.append(f"{level}: it can make no network with relays here, and the config asks for one")
         elif wishes.archive is None or level in levels.CONTAINERS:
-            no_real_paths = levels.UNUSUAL["usual_real_path"] in report.broken
             no_layers = levels.UNUSUAL["usual_layer"] in report.broken
-            return SandboxChoice(level, "", report.notes, report.broken, no_real_paths, no_layers)
+            return SandboxChoice(level, "", report.notes, report.broken, no_layers)
         else:
             try:
                 return SandboxChoice(level, "", (_IN_IMAGE,), image=await _ready(wishes, level))

@@ -10,7 +10,7 @@ import math
 import re
 import socket
 import subprocess
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ import anyio.to_thread
 from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 
 from massgen_mcp.sandbox import levels
+from massgen_mcp.sandbox.network import Network, NetworkFailed
 from massgen_mcp.sandbox.policy import MIB, LevelName, Policy
 
 EndReason = Literal["exited", "time", "memory", "processes", "disk", "files", "hidden", "stopped", "failed", "lost"]
@@ -89,15 +90,30 @@ class SandboxedProcess:
 
 @asynccontextmanager
 async def spawn(
-    argv: list[str], policy: Policy, level: LevelName, *, stdin: bool = False, split: bool = False
+    argv: list[str],
+    policy: Policy,
+    level: LevelName,
+    *,
+    stdin: bool = False,
+    split: bool = False,
+    network: Network | None = None,
 ) -> AsyncGenerator[SandboxedProcess]:
     """Run `argv` under `policy`. When the block is left, also by a cancellation, nothing of the command is left.
 
     `stdin`: the command reads what is sent; otherwise its input is empty. `split`: standard error comes apart.
+    `network`: what several commands in bubblewrap have together; without it each has one of its own.
     Raises `SandboxFailed` if it cannot be tried; a level that fails later says so in `Ended`.
     """
+    if network is None and policy.network and level == "bubblewrap":
+        async with (
+            open_network(policy.network) as own,
+            spawn(argv, policy, level, stdin=stdin, split=split, network=own) as process,
+        ):
+            yield process
+        return
+    joined = network.namespaces if network is not None and level == "bubblewrap" else None
     try:
-        start = levels.start(level, argv, policy)
+        start = levels.start(level, argv, policy, joined)
     except (OSError, ValueError) as error:
         raise SandboxFailed(f"{level}: {error}") from error
     ours, theirs = socket.socketpair()
@@ -111,7 +127,7 @@ async def spawn(
                     stderr=subprocess.PIPE if split else subprocess.STDOUT,
                     cwd="/",
                     env=levels.supervisor_environ(),
-                    pass_fds=(theirs.fileno(),),
+                    pass_fds=(theirs.fileno(), *(joined or ())),
                     start_new_session=True,
                 )
             except OSError as error:
@@ -124,6 +140,20 @@ async def spawn(
                 ours.shutdown(socket.SHUT_WR)  # the supervisor takes that for our end, and ends everything
             with anyio.CancelScope(shield=True):
                 await _over(process)
+
+
+@asynccontextmanager
+async def open_network(endpoints: Sequence[str]) -> AsyncGenerator[Network]:
+    """A network that reaches these pairs of host and port, for the commands of the block. Raises `SandboxFailed`."""
+    try:
+        network = await Network.open(endpoints)
+    except (NetworkFailed, OSError) as failed:
+        raise SandboxFailed(f"bubblewrap: {failed}") from failed
+    try:
+        yield network
+    finally:
+        with anyio.CancelScope(shield=True):
+            await network.close()
 
 
 async def _send_specification(control: socket.socket, specification: bytes) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from massgen_mcp.sandbox.policy import Policy, readable
+from massgen_mcp.sandbox.specification import LaunchPlan
 
 _SYSTEM = ("/System", "/Library/Developer", "/Library/Frameworks", "/Applications/Xcode.app", "/private/var/select")
 _SETTINGS = ("/private/etc/ssl", "/private/etc/hosts", "/private/etc/passwd", "/private/var/db/timezone")
@@ -20,17 +21,18 @@ def program() -> str | None:
     return shutil.which("sandbox-exec", path="/usr/bin") if sys.platform == "darwin" else None
 
 
-def launch(argv: list[str], policy: Policy, environ: dict[str, str]) -> dict[str, object]:
-    """What the supervisor needs to start `argv` under `policy`."""
+def launch(argv: list[str], policy: Policy, environ: dict[str, str]) -> LaunchPlan:
+    """Describe how to start `argv` under `policy`."""
     found = program()
     if found is None:
         raise FileNotFoundError("sandbox-exec")
-    begin = ["/bin/sh", "-c", 'cd "$0" && exec "$@"', str(policy.workspace)]
+    begin = ("/bin/sh", "-c", 'cd "$0" && exec "$@"', str(policy.workspace))
     scratch = str(policy.scratch)
-    return {
-        "argv": [found, "-p", "\n".join(profile(policy)), *begin, *argv],
-        "environ": {**environ, "HOME": scratch, "TMPDIR": scratch},
-    }
+    return LaunchPlan(
+        argv=(found, "-p", "\n".join(profile(policy)), *begin, *argv),
+        environ={**environ, "HOME": scratch, "TMPDIR": scratch},
+        files={},
+    )
 
 
 def profile(policy: Policy) -> Iterator[str]:

@@ -1,19 +1,17 @@
 """Things of the host that a command must not reach, set up for the probes, and a look at them afterwards.
 
-Must not know what the attempts are; it only gives them their aims, and sees what became of these.
+Must not know the attempts; it only gives them their aims, and sees what became of these.
 """
 
-import ctypes
+import hashlib
 import os
-import resource
 import secrets
 import shutil
 import socket
-import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -25,23 +23,26 @@ BOUNDS = ResourceLimits(
     seconds=30, memory_bytes=128 * MIB, processes=40, open_files=64, disk_bytes=16 * MIB, files=1_000
 )
 _SHOWN, _WRITABLE, _LAYERED = "/context/shown", "/context/writable", "/context/layered"
-
-
 _PLACES = ("workspace", "scratch", "outside", "shown", "writable", "layered")
+_PUBLIC = frozenset(
+    {"HOME", "HOSTNAME", "LANG", "LC_ALL", "LC_CTYPE", "PATH", "PWD", "SHLVL", "TERM", "TMPDIR", "USER"}
+)
+"""Variables that an image may well have with the same values as we."""
 
 
 class Targets:
     """`policy` is for the command that makes the attempts, `plan` is what it is told; `look` after it has ended."""
 
-    def __init__(self, level: LevelName, image: str | None = None) -> None:
+    def __init__(self, level: LevelName, image: str | None = None, environ: Mapping[str, str] = os.environ) -> None:
+        """`environ`: ours, of which nothing may be found inside."""
         self._stack = ExitStack()
         try:
-            self._set(level, image)
+            self._set(level, image, environ)
         except BaseException:
             self._stack.close()
             raise
 
-    def _set(self, level: LevelName, image: str | None) -> None:
+    def _set(self, level: LevelName, image: str | None, environ: Mapping[str, str]) -> None:
         self._base = Path(tempfile.mkdtemp(prefix="massgen-probe-", dir=_parent()))
         self._stack.callback(shutil.rmtree, self._base, ignore_errors=True)
         places = {name: self._base / name for name in _PLACES}
@@ -61,18 +62,10 @@ class Targets:
         for file, text in self._files.items():
             file.write_text(text)
             file.chmod(0o600)
-        self._outside, self._workspace, self._shown = places["outside"], places["workspace"], places["shown"]
-        self._layered = places["layered"]
+        self._outside, self._shown, self._layered = places["outside"], places["shown"], places["layered"]
         self._nonce, self._mark = secrets.token_hex(16), f"mark-{secrets.token_hex(16)}"
-        self._victim = subprocess.Popen(
-            ["/bin/sleep", "60"],
-            env={"MASSGEN_PROBE_KEY": self._nonce},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        self._victim = subprocess.Popen(["/bin/sleep", "60"], env={}, stdin=subprocess.DEVNULL)
         self._stack.callback(self._end_victim)
-        self._settings = _settings(self._victim.pid)
         self._listen()
         self._before = {file: _file_state(file) for file in self._files}
         self.policy = Policy(
@@ -84,19 +77,22 @@ class Targets:
                 VisiblePath(places["layered"], _LAYERED, layered=True),
             ),
             hidden=(
-                *(places["shown"] / name for name in ("hidden.txt", "hidden", "socket")),
+                *(places["shown"] / name for name in ("hidden.txt", "hidden")),
                 places["layered"] / "in" / "secret.txt",
             ),
             environ={"MASSGEN_PROBE": self._mark},
             bounds=BOUNDS,
             image=image,
         )
-        self.plan = self._plan(level, places)
+        self.listed = f"localhost:{self._listed.getsockname()[1]}"
+        """What the attempts may connect to, where the level has a network."""
+        self.plan = self._plan(level, places, environ)
 
-    def _plan(self, level: LevelName, places: dict[str, Path]) -> dict[str, Any]:
+    def _plan(self, level: LevelName, places: dict[str, Path], environ: Mapping[str, str]) -> dict[str, Any]:
         inside = level != "sandbox-exec"
-        disks = [path for path in Path("/dev").glob("*") if _is_disk(path)] if Path("/dev").is_dir() else []
-        number = disks[0].stat().st_rdev if disks else os.makedev(8, 0)
+        own = {**self.policy.environ, **dict.fromkeys(_PUBLIC)}
+        salt = secrets.token_hex(8)
+        ours = (os.fsencode(f"{salt}{name}={value}") for name, value in environ.items() if name not in own)
         return {
             "workspace": WORKSPACE if inside else str(places["workspace"]),
             "scratch": SCRATCH if inside else str(places["scratch"]),
@@ -108,75 +104,48 @@ class Targets:
             "parent": os.getpid(),
             "victim": self._victim.pid,
             "pid_namespace": _link("/proc/self/ns/pid"),
-            "key": self._nonce,
+            "salt": salt,
+            "variables": [hashlib.sha256(variable).hexdigest() for variable in ours],
+            "listed": self._listed.getsockname()[1],
             "tcp": self._tcp.getsockname()[1],
-            "tcp6": self._tcp6.getsockname()[1] if self._tcp6 else None,
-            "udp": self._udp.getsockname()[1],
-            "unix": str(self._base / "outside" / "socket"),
-            "unix_shown": f"{_SHOWN if inside else places['shown']}/socket",
+            "unix": str(self._outside / "socket"),
             "abstract": f"massgen-{self._nonce}",
-            "disk": [os.major(number), os.minor(number)],
-            "disks": [path.name for path in disks[:8]],
             "shared": self._nonce,
-            "shm_key": self._shared_memory,
             **asdict(BOUNDS),
         }
 
     def _listen(self) -> None:
-        self._tcp = self._socket(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0))
-        self._udp = self._socket(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0))
-        self._tcp6 = None
-        with suppress(OSError):
-            self._tcp6 = self._socket(socket.AF_INET6, socket.SOCK_STREAM, ("::1", 0))
-        self._unix = self._socket(socket.AF_UNIX, socket.SOCK_STREAM, str(self._outside / "socket"))
-        self._unix_shown = self._socket(socket.AF_UNIX, socket.SOCK_STREAM, str(self._shown / "socket"))
-        self._abstract = None
+        self._tcp = self._socket(socket.AF_INET, ("127.0.0.1", 0))
+        self._listed = self._socket(socket.AF_INET, ("127.0.0.1", 0))
+        self._others = [self._tcp, self._socket(socket.AF_UNIX, str(self._outside / "socket"))]
         if sys.platform == "linux":
-            self._abstract = self._socket(socket.AF_UNIX, socket.SOCK_STREAM, f"\0massgen-{self._nonce}")
-        self._shared_memory = 0
-        with suppress(OSError, AttributeError):
-            self._make_shared_memory()
+            self._others.append(self._socket(socket.AF_UNIX, f"\0massgen-{self._nonce}"))
+        with suppress(OSError):
+            file = Path("/dev/shm", self._nonce)  # noqa: S108 - looked for from inside
+            file.write_text("shared")
+            self._stack.callback(file.unlink, missing_ok=True)
 
-    def _socket(self, family: int, kind: int, address: str | tuple[str, int]) -> socket.socket:
-        made = self._stack.enter_context(socket.socket(family, kind))
+    def _socket(self, family: int, address: str | tuple[str, int]) -> socket.socket:
+        made = self._stack.enter_context(socket.socket(family))
         made.bind(address)
-        if kind == socket.SOCK_STREAM:
-            made.listen(16)
+        made.listen(16)
         made.setblocking(False)
         return made
 
-    def _make_shared_memory(self) -> None:
-        if sys.platform != "linux":
-            return
-        file = Path("/dev/shm", self._nonce)  # noqa: S108 - looked for from inside
-        file.write_text("shared")
-        self._stack.callback(file.unlink, missing_ok=True)
-        libc = ctypes.CDLL(None, use_errno=True)
-        key = secrets.randbelow(1 << 30) + 1
-        segment = libc.shmget(key, 4096, 0o1600)
-        if segment >= 0:
-            self._shared_memory = key
-            self._stack.callback(libc.shmctl, segment, 0, None)
-
     def look(self) -> dict[str, str]:
-        """What the host sees of the attempts; each of these is open or closed."""
+        """The outcomes as the host sees them, by the name of the attempt or of what was looked at."""
         found = {
+            "usual_network": _was_reached(self._listed),
             "host_files_changed": any(_file_state(file) != before for file, before in self._before.items()),
             "host_files_appeared": {path.name for path in self._outside.iterdir()} != {"secret.txt", "socket"}
-            or {path.name for path in self._shown.iterdir()} != {"shown.txt", "hidden.txt", "hidden", "socket"}
+            or {path.name for path in self._shown.iterdir()} != {"shown.txt", "hidden.txt", "hidden"}
             or {path.name for path in self._layered.rglob("*")} != {"old.txt", "in", "secret.txt"}
-            or any(path.exists() for path in _strays(self._nonce)),
-            "host_sockets_reached": any(map(_was_reached, self._sockets())),
+            or Path("/massgen-probe").exists(),
+            "host_sockets_reached": any(map(_was_reached, self._others)),
             "host_victim_ended": self._victim.poll() is not None,
-            "host_victim_changed": _settings(self._victim.pid) != self._settings,
-            "host_devices_made": any(map(_is_device, self._workspace.rglob("*"))),
-            "host_processes_left": _lives(self._mark),
+            "host_processes_left": _is_alive(self._mark),
         }
-        return {name: "open" if wrong else "closed" for name, wrong in found.items()}
-
-    def _sockets(self) -> Iterable[socket.socket]:
-        made = (self._tcp, self._tcp6, self._udp, self._unix, self._unix_shown, self._abstract)
-        return (one for one in made if one is not None)
+        return {name: "open" if seen else "closed" for name, seen in found.items()}
 
     def _end_victim(self) -> None:
         self._victim.kill()
@@ -194,54 +163,26 @@ def _parent() -> str | None:
     return "/var/tmp" if os.access("/var/tmp", os.W_OK | os.X_OK) else None  # noqa: S108 - a directory of ours in it
 
 
-def _strays(nonce: str) -> Iterable[Path]:
-    return (Path("/massgen-probe"), Path("/dev/shm", f"{nonce}-new"))  # noqa: S108 - looked for, not made
-
-
 def _file_state(path: Path) -> tuple[object, ...]:
-    try:
-        found = path.stat(follow_symlinks=False)
-        return (found.st_mode, found.st_mtime_ns, found.st_uid, found.st_nlink, path.read_bytes(), *os.listxattr(path))
-    except (FileNotFoundError, AttributeError):
-        return ("absent",) if not os.path.lexists(path) else ("there", path.read_bytes())
+    found = path.stat(follow_symlinks=False)
+    return (found.st_mode, found.st_mtime_ns, found.st_uid, found.st_nlink, path.read_bytes())
 
 
 def _was_reached(made: socket.socket) -> bool:
     with suppress(BlockingIOError):
-        if made.type == socket.SOCK_DGRAM:
-            return bool(made.recv(64))
         accepted, _ = made.accept()
         accepted.close()
         return True
     return False
 
 
-def _is_disk(path: Path) -> bool:
-    with suppress(OSError):
-        return stat.S_ISBLK(path.stat().st_mode) and os.access(path, os.R_OK)
-    return False
-
-
-def _is_device(path: Path) -> bool:
-    mode = path.lstat().st_mode
-    return stat.S_ISBLK(mode) or stat.S_ISCHR(mode)
-
-
-def _lives(mark: str) -> bool:
+def _is_alive(mark: str) -> bool:
     """Whether a process has this in its environment."""
     for path in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):
             if mark.encode() in path.read_bytes():
                 return True
     return False
-
-
-def _settings(pid: int) -> tuple[object, ...]:
-    """What another process can change of a process without harming it at once."""
-    with suppress(OSError, AttributeError):
-        limits = [resource.prlimit(pid, which) for which in (resource.RLIMIT_CORE, resource.RLIMIT_NOFILE)]
-        return (os.getpriority(os.PRIO_PROCESS, pid), os.sched_getaffinity(pid), os.sched_getscheduler(pid), limits)
-    return ()
 
 
 def _link(path: str) -> str:

@@ -1,23 +1,24 @@
 """What a command uses, counted by looking at it: memory of its processes, and files in its writable places.
 
-Counts also what no process has in its own memory, and no directory shows: files without a name that are open, pages of
-a file in memory, and what System V keeps for a command. Loaded by `supervisor` from beside it, which is why it knows no
-other module of ours.
+Counts also what no process has in its own memory, and no directory shows: files without a name that are open, and
+pages of a file in memory. `filters` bounds what System V keeps for a command. Loaded by `supervisor` from beside it,
+which is why it knows no other module of ours but the types that both sides share.
 """
 
 import ctypes
 import errno
-import fcntl
 import os
 import platform
-import socket
 import stat
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from massgen_mcp.sandbox.specification import Bounds
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 LINUX = sys.platform == "linux"
@@ -27,9 +28,6 @@ WALK_SHARE = 10
 """A look at the writable places takes at most one part in so many of the time."""
 KCMP = {"x86_64": 312, "aarch64": 272}
 KCMP_FILES = 2
-CLONE_NEWIPC, CLONE_NEWUSER, NS_GET_USERNS = 0x08000000, 0x10000000, 0xB701
-SEMAPHORE_BYTES = MESSAGE_BYTES = 64
-"""What the kernel takes for one, beside what is in it."""
 NAMELESS = 0
 """How many names a file has that was removed and is still open."""
 
@@ -43,50 +41,15 @@ class OpenFiles(NamedTuple):
     """Processes that do not let themselves be looked at."""
 
 
-class MemoryCount:
-    """What a command's processes hold in memory."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._system_v: list[int] = []
-        """Descriptors of the lists of the command's own System V objects: shared memory, semaphores, messages."""
-
-    def look_into(self, pid: int) -> None:
-        """Count the System V objects of this process's namespace as well, which is the command's alone."""
-        ours, theirs = socket.socketpair()
-        child = os.fork()
-        if not child:
-            with suppress(OSError):
-                _join(pid)
-                lists = [os.open(f"/proc/sysvipc/{name}", os.O_RDONLY) for name in ("shm", "sem", "msg")]
-                socket.send_fds(theirs, [b"1"], lists)
-            os._exit(0)
-        theirs.close()
-        with ours:
-            self._system_v = socket.recv_fds(ours, 1, 3)[1]
-        with suppress(ChildProcessError):
-            os.waitpid(child, 0)
-
-    def used(self, processes: Iterable[int], files: dict[tuple[int, int], int]) -> int:
-        """Bytes in use, with open `files` that are only in memory. Exact only where it is more than there may be: what
-        several share is then divided among them, which takes the kernel longer.
-        """
-        segments, others = self._of_system_v()
-        known = sum(files.values()) + sum(segments.values()) + others
-        used = known + sum(map(_memory, processes))
-        if used <= self._most or not LINUX:
-            return used
-        counted = {number for _, number in files} | set(segments)
-        return known + sum(_memory_exactly(pid, counted) for pid in processes)
-
-    def _of_system_v(self) -> tuple[dict[int, int], int]:
-        """Bytes of shared memory by segment, and of everything else."""
-        if not self._system_v:
-            return {}, 0
-        segments, semaphores, messages = map(_rows, self._system_v)
-        others = sum(row[3] for row in semaphores) * SEMAPHORE_BYTES
-        others += sum(row[3] + row[4] * MESSAGE_BYTES for row in messages)
-        return {row[1]: row[14] for row in segments}, others
+def count_memory(processes: Collection[int], files: dict[tuple[int, int], int], most: int) -> int:
+    """Return the bytes that these processes hold, and the open `files` that are only in memory. Exact only beyond
+    `most`: what several processes share is then divided among them, which takes the kernel longer.
+    """
+    known = sum(files.values())
+    used = known + sum(map(_count_memory, processes))
+    if used <= most or not LINUX:
+        return used
+    return known + sum(map(_measure_memory, processes))
 
 
 class Disk:
@@ -95,24 +58,24 @@ class Disk:
     What lay in a person's directory (`growing`) does not count; a workspace that was too full already may not grow.
     """
 
-    def __init__(self, writable: list[str], growing: list[str], bounds: dict[str, Any]) -> None:
+    def __init__(self, writable: Sequence[str], growing: Sequence[str], bounds: "Bounds") -> None:
         self._writable, self._growing = writable, growing
         self._bounds = bounds
-        (there, files_there), (own, own_files) = self._measured()
-        self._most_bytes = there + max(own, bounds["disk_bytes"])
-        self._most_files = files_there + max(own_files, bounds["files"])
+        (there, files_there), (own, own_files) = self._measure()
+        self._most_bytes = there + max(own, bounds.disk_bytes)
+        self._most_files = files_there + max(own_files, bounds.files)
         self._next_walk = 0.0
         self._free = -1
         self._walked = 0
 
     def beyond(self, nameless: int) -> str | None:
         """The bound that is exceeded, if one is. `nameless`: bytes of open files that no directory shows."""
-        free = self._space()
+        free = self._measure_space()
         now = time.monotonic()
-        if now >= self._next_walk or abs(self._free - free) >= self._bounds["disk_bytes"] // 8:
+        if now >= self._next_walk or abs(self._free - free) >= self._bounds.disk_bytes // 8:
             self._free = free
             try:
-                (there, files_there), (own, own_files) = self._measured()
+                (there, files_there), (own, own_files) = self._measure()
             except RecursionError:
                 return "files"
             after = time.monotonic()
@@ -122,10 +85,10 @@ class Disk:
                 return "files"
         return "disk" if self._walked + nameless > self._most_bytes else None
 
-    def _measured(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        return _measured(self._growing, lend=False), _measured(self._writable, lend=True)
+    def _measure(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        return _measure(self._growing, lend=False), _measure(self._writable, lend=True)
 
-    def _space(self) -> int:
+    def _measure_space(self) -> int:
         found = os.statvfs(self._writable[0])
         return found.f_bavail * found.f_frsize
 
@@ -142,7 +105,7 @@ def open_files(processes: Iterable[int]) -> OpenFiles:
                         where = found.memory if seen.st_dev == _of_memory() else found.disk
                         where[seen.st_dev, seen.st_ino] = seen.st_blocks * 512
         except PermissionError:
-            if _memory(pid):  # one that has ended has none
+            if _count_memory(pid):  # one that has ended has none
                 found.hidden.add(pid)
         except OSError:
             pass  # it ended meanwhile
@@ -173,25 +136,7 @@ def _of_memory() -> int:
         os.close(made)
 
 
-def _join(pid: int) -> None:
-    """Enter the namespace of this process for System V objects, through that of the users it belongs to."""
-    objects = os.open(f"/proc/{pid}/ns/ipc", os.O_RDONLY)
-    users = fcntl.ioctl(objects, NS_GET_USERNS)
-    for descriptor, kind in ((users, CLONE_NEWUSER), (objects, CLONE_NEWIPC)):
-        if LIBC.setns(descriptor, kind):
-            raise OSError(ctypes.get_errno(), "setns")
-
-
-def _rows(descriptor: int) -> list[list[int]]:
-    """The numbers of a list in /proc/sysvipc, row by row; the first line is a heading."""
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    data = b""
-    while chunk := os.read(descriptor, 1 << 16):
-        data += chunk
-    return [[*map(int, line.split())] for line in data.splitlines()[1:]]
-
-
-def _memory(pid: int) -> int:
+def _count_memory(pid: int) -> int:
     """What the process has in memory beside files, and what the kernel needs to find it; 0 where that is not known."""
     try:
         with open(f"/proc/{pid}/status", "rb") as file:
@@ -201,37 +146,23 @@ def _memory(pid: int) -> int:
         return 0
 
 
-def _memory_exactly(pid: int, counted: set[int]) -> int:
-    """As `_memory`, but its share of what several have, and without the files with these numbers."""
+def _measure_memory(pid: int) -> int:
+    """As `_count_memory`, but only its share of what several processes have."""
     try:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
             fields = dict(line.split()[:2] for line in file.readlines()[1:])
         with open(f"/proc/{pid}/status", "rb") as file:
             tables = sum(int(line.split()[1]) for line in file if line.startswith(b"VmPTE"))
-        return (int(fields[b"Pss_Anon:"]) + int(fields[b"Pss_Shmem:"]) + tables - _mapped(pid, counted)) * 1024
+        return (int(fields[b"Pss_Anon:"]) + int(fields[b"Pss_Shmem:"]) + tables) * 1024
     except (OSError, ValueError, KeyError):
-        return _memory(pid)
+        return _count_memory(pid)
 
 
-def _mapped(pid: int, counted: set[int]) -> int:
-    """The process's share of the files with these numbers, in KiB."""
-    share, counts = 0, False
-    if counted:
-        with open(f"/proc/{pid}/smaps", "rb") as file:
-            for line in file:
-                name, *rest = line.split()
-                if not name.endswith(b":"):
-                    counts = int(rest[3]) in counted
-                elif counts and name == b"Pss:":
-                    share += int(rest[0])
-    return share
-
-
-def _measured(places: list[str], *, lend: bool) -> tuple[int, int]:
+def _measure(places: Sequence[str], *, lend: bool) -> tuple[int, int]:
     """Bytes on disk and the number of files and directories below these places."""
     size = count = 0
     for place in places:
-        for entry in _below(place, lend=lend):
+        for entry in _walk(place, lend=lend):
             size += entry
             count += 1
     return size, count
@@ -274,7 +205,7 @@ class _Directory:
             os.close(self.descriptor)
 
 
-def _below(place: str, *, lend: bool) -> Iterator[int]:
+def _walk(place: str, *, lend: bool) -> Iterator[int]:
     """The sizes on disk of everything below a directory; follows no links, and passes over what vanishes meanwhile.
 
     Raises `RecursionError` where the tree is so deep that not even directories can be opened one by one.

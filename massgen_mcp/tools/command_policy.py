@@ -102,12 +102,10 @@ def policy_now(
     seen = tuple(one.host for one in shown)
     linked = [one for one in rules.linked if any(one.host.is_relative_to(host) for host in seen)]
     installed = [replace(one, place=INSTALLED + one.place.removeprefix(WORKSPACE)) for one in rules.installed]
-    linked_places = (one for one in (*linked, *rules.installed) if _inside(place, one.place).is_symlink())
     policy = Policy(
         workspace=place,
         scratch=scratch,
         shown=(*shown, *_layered(shown, linked), *installed, *rules.tools.layered),
-        linked=tuple(linked_places),
         known_as=rules.known_as,
         hidden=tuple(hidden),
         network=rules.network,
@@ -120,11 +118,6 @@ def policy_now(
         open_network=rules.open_network,
     )
     return policy, notes
-
-
-def _inside(workspace: Path, place: str) -> Path:
-    """Where a place in the workspace lies on this machine."""
-    return workspace / Path(place).relative_to(WORKSPACE)
 
 
 def _layered(shown: list[VisiblePath], linked: Iterable[VisiblePath]) -> Iterator[VisiblePath]:

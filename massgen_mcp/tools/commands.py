@@ -20,7 +20,17 @@ from anyio.abc import TaskGroup
 from pydantic import AfterValidator, Field
 
 from massgen_mcp.backends.base import RUN_COMMAND, JsonObject, ToolSpec
-from massgen_mcp.sandbox import SCRATCH, Ended, Policy, SandboxedProcess, SandboxFailed, build_shell_command, spawn
+from massgen_mcp.sandbox import (
+    SCRATCH,
+    Ended,
+    Network,
+    NetworkFailed,
+    Policy,
+    SandboxedProcess,
+    SandboxFailed,
+    build_shell_command,
+    spawn,
+)
 from massgen_mcp.sandbox.levels import CONTAINERS
 from massgen_mcp.sandbox.process import MISSED_TERMINAL, Output, how_ended, take, until_it_waits
 from massgen_mcp.tools.base import (
@@ -94,19 +104,28 @@ class Background:
 
 
 class CommandHost:
-    """Where the commands in the background of one run live: they end with the block that it is opened in."""
+    """Where the commands in the background of one run live, and the networks of its agents: they end with the block
+    that it is opened in.
+    """
 
-    def __init__(self, tasks: TaskGroup) -> None:
+    def __init__(self, tasks: TaskGroup, networks: set[Network]) -> None:
         self.tasks = tasks
+        self.networks = networks
 
     @classmethod
     @asynccontextmanager
     async def open(cls) -> AsyncGenerator["CommandHost"]:
-        async with anyio.create_task_group() as tasks:
-            try:
-                yield cls(tasks)
-            finally:
-                tasks.cancel_scope.cancel()
+        networks: set[Network] = set()
+        try:
+            async with anyio.create_task_group() as tasks:
+                try:
+                    yield cls(tasks, networks)
+                finally:
+                    tasks.cancel_scope.cancel()
+        finally:
+            with anyio.CancelScope(shield=True):
+                for network in networks:
+                    await network.close()
 
 
 class AgentCommands:
@@ -122,6 +141,9 @@ class AgentCommands:
         self._rules = rules
         self._host = host
         self._background: dict[str, Background] = {}
+        self._network: Network | None = None
+        """What the commands of this round have together."""
+        self._opening = anyio.Lock()
 
     def tools(self) -> tuple[Tool, ...]:
         return (
@@ -138,12 +160,34 @@ class AgentCommands:
             raise ToolRefused(f"The sandbox could not be started, so the command did not run: {failed}") from failed
 
     async def end_all(self) -> None:
-        """End what runs in the background, and wait for that."""
+        """End what runs in the background, and the network of this round, and wait for that."""
         for one in self._background.values():
             one.stop.set()
         for one in self._background.values():
             while one.ended is None:
                 await one.news.wait()
+        network, self._network = self._network, None
+        if network is not None:
+            self._host.networks.discard(network)
+            await network.close()
+
+    async def _shared_network(self, *, background: bool) -> tuple[Network | None, str]:
+        """The network of this round, and what the agent should know of it. It is opened for the first command that
+        another one could reach, or that may connect to a host: until then nothing tells it from networks apart.
+        """
+        rules = self._rules
+        if rules.level != "bubblewrap" or not (background or rules.network or self._network):
+            return None, "[Your other commands cannot reach its ports in this sandbox.]"
+        async with self._opening:
+            if self._network is None:
+                try:
+                    self._network = await Network.open(rules.network)
+                except (NetworkFailed, OSError) as failed:
+                    if rules.network:
+                        raise SandboxFailed(f"bubblewrap: {failed}") from failed
+                    return None, f"[Your other commands cannot reach its ports: {failed}]"
+                self._host.networks.add(self._network)
+            return self._network, "[Your other commands reach its ports at localhost.]"
 
     async def check(self, wanted: RunCommand) -> None:
         """Raises `ToolRefused` for what the config's rule is against."""
@@ -166,7 +210,8 @@ class AgentCommands:
         seconds = min(wanted_seconds or self._rules.usual_seconds, self._rules.most_seconds)
         policy, notes = await self._policy(seconds)
         output = Output(KEPT_BYTES)
-        async with spawn(build_shell_command(command), policy, self._rules.level) as process:
+        network, _ = await self._shared_network(background=False)
+        async with spawn(build_shell_command(command), policy, self._rules.level, network=network) as process:
             waits, too_much = await self._take(process, output)
             ended = await process.wait()
         parts = output.text().split(mark) if mark else []
@@ -202,16 +247,17 @@ class AgentCommands:
             raise ToolRefused(f"{MAX_IN_BACKGROUND} commands run in the background; stop one first")
         seconds = min(wanted.timeout_seconds or self._rules.most_seconds, self._rules.most_seconds)
         policy, notes = await self._policy(seconds)
+        network, reach = await self._shared_network(background=True)
         one = Background(wanted.name or self._free_name(), wanted.command)
         if (known := self._background.get(one.name)) is not None and known.ended is None:
             raise ToolRefused(f"{one.name} is running; stop it first, or take another name")
         self._background[one.name] = one
-        self._host.tasks.start_soon(self._keep, one, policy)
+        self._host.tasks.start_soon(self._keep, one, policy, network)
         started = (
             f"runs in the background as {one.name} until your turn ends; read_command tells what it prints, "
             "stop_command ends it"
         )
-        return ToolResult("\n".join([started, *notes]))
+        return ToolResult("\n".join([started, reach, *notes]))
 
     async def read(self, wanted: ReadCommand) -> ToolResult:
         if not wanted.name:
@@ -258,11 +304,11 @@ class AgentCommands:
         known = ", ".join(self._background) or "none"
         raise ToolRefused(f"there is no command {name[:20]!a} in the background; there is: {known}")
 
-    async def _keep(self, one: Background, policy: Policy) -> None:
+    async def _keep(self, one: Background, policy: Policy, network: Network | None) -> None:
         """The life of a command in the background."""
         ended = Ended("stopped")
         try:
-            async with spawn(build_shell_command(one.command), policy, self._rules.level) as process:
+            async with spawn(build_shell_command(one.command), policy, self._rules.level, network=network) as process:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(_stop_when, one.stop, process)
                     one.too_much = await take(process, one.output, one.tell)

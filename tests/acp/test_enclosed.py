@@ -66,7 +66,7 @@ async def test_an_enclosed_cli_reaches_the_team_its_hosts_and_nothing_else(tmp_p
         probes = [
             *(["read", str(tmp_path / "secret.txt")], ["write", str(tmp_path / "new.txt")]),
             *(["list", str(tmp_path / "home")], ["list", str(other)]),
-            *(["variable", "OTHER_API_KEY"], ["port", str(port)]),
+            *(["variable", "OTHER_API_KEY"], ["port", str(port)], ["port", str(closed)]),
             *(["fetch", f"http://127.0.0.1:{closed}/"], ["fetch", f"http://127.0.0.1:{port}/"]),
             *(["read", f"/proc/{victim.pid}/environ"], ["processes", ""], ["list", "."]),
         ]
@@ -82,7 +82,7 @@ async def test_an_enclosed_cli_reaches_the_team_its_hosts_and_nothing_else(tmp_p
     victim.wait()
     reached = {probe for probe, outcome in seen.items() if outcome.startswith("open")}
     in_its_own = f"write {tmp_path / 'new.txt'}"  # in a /tmp of its own
-    assert reached == {f"fetch http://127.0.0.1:{port}/", "processes ", "list .", in_its_own}
+    assert reached == {f"port {port}", f"fetch http://127.0.0.1:{port}/", "processes ", "list .", in_its_own}
     assert seen[f"fetch http://127.0.0.1:{port}/"] == "open: the model's API"
     assert "sleep" not in seen["processes "]
     assert seen["list ."] == "open: []"

@@ -14,6 +14,7 @@ from massgen_mcp.config.models.http_backends import ProviderBackendConfig
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.agent_work import ModelReplied, RuleViolated, ToolFinished, ToolStarted
 from massgen_mcp.events.parts import Usage
+from massgen_mcp.events.run import RunFailed
 from massgen_mcp.markers import materials
 from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.request.reach import reach_of
@@ -110,7 +111,7 @@ async def test_only_what_is_said_alone_in_a_known_language_once_and_before_the_f
     assert ended.snapshot.final_answer == CODE
 
 
-async def test_in_planning_mode_code_is_described_and_where_no_sandbox_holds_it_is_not_promised(
+async def test_in_planning_mode_code_is_described_and_where_no_sandbox_holds_its_model_is_not_asked(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
     replies = (said({"content": CODE}), used("new_answer", content="42"), said({"content": "42"}))
@@ -119,9 +120,9 @@ async def test_in_planning_mode_code_is_described_and_where_no_sandbox_holds_it_
     assert [finished.result[:12] for finished in ended.of(ToolFinished)] == ["Not executed"]
     assert ended.of(ToolStarted) == []
     elsewhere = {"orchestrator": {"commands": {"sandbox": "sandbox-exec"}}}
-    ended, (asked, *_) = await played(tmp_path / "bare", environ, replies, lambda url: coder(url, **elsewhere))
-    assert ended.of(ToolFinished) == []
-    assert "Code in your replies is not run" in texts(asked)
+    ended, asked = await played(tmp_path / "bare", environ, replies, lambda url: coder(url, **elsewhere))
+    assert [failed.reason for failed in ended.of(RunFailed)] == ["sandbox_denied"]
+    assert [*asked] == []
 
 
 async def test_only_the_agent_that_runs_code_has_commands_and_the_older_spelling_means_the_same(

@@ -5,16 +5,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from massgen_mcp.events.agent_work import ModelCallStarted
 from massgen_mcp.events.coordination import FilesChecked
 from massgen_mcp.runs.host.setting_up import try_checks
-from massgen_mcp.sandbox import LevelName
 from tests.checks.project import GOOD, TOLD, environ, evidence, play, project, team_on, write
 from tests.commands import run_command
 from tests.harness import SERVER_MODULE, TempHome, agent, call, home
-from tests.sandbox.table import LEVELS
 from tests.teams import Ended
 from tests.terminal import terminal
 
@@ -88,43 +84,6 @@ async def test_a_check_that_misses_what_git_ignores_is_told_what_to_do(project: 
     assert [one.state for one in tried] == ["failed"] * 5
     assert tried[0].cure.startswith("dist/made.js is in no copy, as git ignores it")
     assert "copy_ignored" not in "".join(one.cure for one in tried[1:])
-
-
-@pytest.mark.parametrize("level", LEVELS)
-async def test_where_the_sandbox_may_be_why_a_check_fails_the_trial_says_so_and_what_to_install(
-    project: Path, environ: dict[str, str], level: LevelName
-) -> None:
-    checks = ["exit 1", "echo '/usr/x: Permission denied'; exit 1", GOOD]
-    config = team_on(project, TELLS, checks=checks, commands={"sandbox": level})
-    tried = await try_checks(config, environ, seconds=60)
-    assert [one.state for one in tried] == ["failed", "void", "passed"]
-    named = [
-        f"{level}, what Python environments" in one.cure and "bubblewrap is installed" in one.cure for one in tried
-    ]
-    assert named == ([True, True, False] if level == "sandlock" else [False] * 3)
-
-
-def test_the_doctor_says_what_to_install_where_the_best_sandbox_is_one_in_which_most_tools_fail(
-    home: TempHome, tmp_path: Path
-) -> None:
-    def advice(**variables: str) -> list[str]:
-        done = run_command(home.with_variables(**variables), SERVER_MODULE, "doctor", "--json")
-        told = [one for one in json.loads(done.stdout)["checks"] if one["name"] == "commands of agents"]
-        return [one["advice"] for one in told if "sandlock holds" in one["message"]]
-
-    if "sandlock" not in LEVELS or "bubblewrap" not in LEVELS:
-        pytest.skip("needs both levels")
-    (tmp_path / "git").symlink_to(str(shutil.which("git")))
-    assert advice() == [""], "bubblewrap is there"
-    (told,) = advice(PATH=str(tmp_path))
-    assert "apt install bubblewrap" in told
-    forbidden = tmp_path / "bwrap"
-    forbidden.write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2; exit 1\n")
-    forbidden.chmod(0o755)
-    (told,) = advice(PATH=f"{tmp_path}:/bin")
-    assert "apt install bubblewrap" not in told
-    assert "bubblewrap is installed" in told
-    assert "kernel.apparmor_restrict_unprivileged_userns=0" in told
 
 
 async def test_checks_that_take_longer_than_a_trial_may_are_told_as_unfinished(

@@ -28,7 +28,7 @@ from massgen_mcp.tools.mcp_servers.results import ToolResults
 from massgen_mcp.tools.mcp_servers.toolbox import plain_schema
 from tests.commands import run_command
 from tests.cut_off import check_every_cut
-from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, events_of, expect_error, home
+from tests.harness import COMMAND_MODULE, TempHome, events_of, expect_error, home
 from tests.harness import agent as team_agent
 from tests.harness import call as mcp_call
 from tests.mcp_servers.double import BOMBS
@@ -430,29 +430,6 @@ def accepted(home: TempHome, path: str) -> str:
     file = read_file(path, home.environ, home.work)
     remember(file, file.digest(), home.environ)
     return path
-
-
-@pytest.mark.skipif("sandlock" not in LEVELS, reason="sandlock is not installed")
-async def test_a_server_that_cannot_work_in_the_sandbox_is_refused_by_name_with_a_way_out(
-    home: TempHome, tmp_path: Path
-) -> None:
-    """Without bubblewrap there is sandlock, in which no file has a real path."""
-    one = agent({"files": from_npm("server-filesystem", "."), "web": {"url": "https://x.example/mcp"}})
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    (programs / "sh").symlink_to("/bin/sh")
-    path = accepted(home, home.config("c", one))
-    async with home.with_variables(PATH=str(programs)).client() as client:
-        planned = await mcp_call(client, "start_run", question="q", config=path, dry_run=True)
-    why = "it needs the real paths of its files, and sandlock tells no program of any; install bubblewrap"
-    assert f"MCP servers: files of agent1 (not started: {why}" in planned["note"]
-    assert "or set `sandbox: false` for this server" in planned["note"]
-    assert "web of agent1 (over HTTP)" in planned["note"]
-    found = Path(path)
-    (home.work / ".massgen").mkdir()
-    found.rename(home.work / ".massgen" / "config.yaml")
-    seen = run_command(home.with_variables(PATH=str(programs)), SERVER_MODULE, "doctor").stdout
-    assert f"warn  MCP servers: {home.work}/.massgen/config.yaml: files of agent1 (not started: {why}" in seen
 
 
 async def test_a_server_that_was_lost_is_told_with_the_result_and_in_the_record(home: TempHome) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.events.agent_work import ToolFinished, ToolStarted
+from massgen_mcp.events.agent_work import ModelCallStarted, ToolFinished, ToolStarted
 from massgen_mcp.events.coordination import AnswerPresented
 from massgen_mcp.events.parts import Event
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.events.run import RunStarted
+from massgen_mcp.events.run import RunFailed, RunStarted
 from tests.cut_off import check_every_cut
 from tests.harness import TempHome, agent, call, expect_error, home
 from tests.needs import needs
@@ -197,20 +197,21 @@ async def test_a_command_has_as_many_processors_as_the_config_says(tmp_path: Pat
     assert finished.result.endswith("\n1")
 
 
-async def test_without_a_sandbox_that_holds_no_command_is_offered_and_the_record_says_how_to_get_one(
+async def test_a_run_whose_commands_have_no_sandbox_ends_before_a_model_is_asked_and_says_how_to_get_one(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
+    """One that was begun elsewhere, or when there was a sandbox: a new one is refused."""
     ended = await play(
         tmp_path,
         environ,
         [command("touch ran"), {"answer": "42"}],
         commands={"enabled": True, "sandbox": "sandbox-exec"},
     )
-    (finished,) = ended.of(ToolFinished)
-    assert "There is no tool named 'run_command'" in finished.result
-    (began,) = ended.of(RunStarted)
-    assert began.sandbox.startswith("none: no sandbox holds here (sandbox-exec: ")
-    assert "pip install 'massgen-mcp[sandbox]'" in began.sandbox
+    (failed,) = ended.of(RunFailed)
+    assert failed.reason == "sandbox_denied"
+    assert failed.message.startswith("agents' commands run in a sandbox only: no sandbox holds here (sandbox-exec: ")
+    assert "or set `sandbox: docker`" in failed.message
+    assert not ended.of(ModelCallStarted)
 
 
 async def test_a_sandbox_that_breaks_in_the_middle_of_a_run_runs_nothing(
@@ -221,12 +222,9 @@ async def test_a_sandbox_that_breaks_in_the_middle_of_a_run_runs_nothing(
     broken.mkdir()
     async with hands(tmp_path / "agent", LEVELS[0]) as agent_at_work:
         assert (await agent_at_work.run("touch before")).startswith("[exit code 0")
-        if LEVELS[0] == "bubblewrap":
-            (broken / "bwrap").write_text("#!/bin/sh\nexit 1\n")
-            (broken / "bwrap").chmod(0o755)
-            monkeypatch.setenv("PATH", f"{broken}:{os.environ['PATH']}")
-        else:
-            monkeypatch.setattr("massgen_mcp.sandbox.landlocked.library", lambda: str(broken))
+        (broken / "bwrap").write_text("#!/bin/sh\nexit 1\n")
+        (broken / "bwrap").chmod(0o755)
+        monkeypatch.setenv("PATH", f"{broken}:{os.environ['PATH']}")
         result = await agent_at_work.use("run_command", command="touch after")
         assert result.is_error
         assert "sandbox could not start" in result.text
@@ -254,10 +252,14 @@ async def test_dry_run_and_the_start_say_where_commands_run_or_how_to_get_them(h
     async with home.with_variables(PATH="/usr/bin:/bin").client() as client:
         planned = await call(client, "start_run", question="q", config=there, dry_run=True)
         assert "Agents run commands in the sandbox " in planned["note"]
+        told = await call(client, "start_run", question="q", config=absent, dry_run=True)
+        why = "agents' commands run in a sandbox only: no sandbox holds here (sandbox-exec: "
+        assert f"This run is refused: {why}" in told["note"]
+        assert "bubblewrap is installed: name no other `sandbox`" in told["note"]
+        code, refused = await expect_error(client, "start_run", question="q", config=absent)
+        assert code == "sandbox_denied"
+        assert why in refused
         for dry_run in (True, False):
-            told = await call(client, "start_run", question="q", config=absent, dry_run=dry_run)
-            assert "Agents cannot run commands: no sandbox holds here (sandbox-exec: " in told["note"]
-            assert "bubblewrap is installed: name no other `sandbox`" in told["note"]
             code, refused = await expect_error(client, "start_run", question="q", config=container, dry_run=dry_run)
             assert code == "config_invalid"
             assert "agents' commands have no container: no sandbox holds here (podman: " in refused

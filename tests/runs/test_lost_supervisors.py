@@ -47,10 +47,7 @@ def test_a_run_that_is_killed_with_its_supervisors_leaves_no_command_and_no_serv
 
 
 def supervisor_of(pid: int) -> int:
-    """The process that supervises this one. With sandlock its child and its parent are copies of itself."""
-    copies: list[int] = []
-    while pid > 1:
+    """The process that supervises this one."""
+    while b"supervisor.py" not in Path(f"/proc/{pid}/cmdline").read_bytes():
         pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-        if b"supervisor.py" in Path(f"/proc/{pid}/cmdline").read_bytes():
-            copies.append(pid)
-    return copies[1] if len(copies) > 1 else copies[0]
+    return pid

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from massgen_mcp.sandbox import LevelName, ResourceLimits
+import anyio
+
+from massgen_mcp.sandbox import LevelName, Policy, ResourceLimits, spawn
 from massgen_mcp.tools.base import Tool, ToolResult
 from massgen_mcp.tools.command_policy import CommandRules
 from massgen_mcp.tools.commands import AgentCommands, CommandHost
@@ -77,3 +79,15 @@ def end_living(mark: str) -> None:
     for pid in living(mark):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+
+
+async def printed_by(argv: list[str], policy: Policy, level: LevelName) -> str:
+    """What a command prints that ends by itself."""
+    output = b""
+    async with spawn(argv, policy, level) as process:
+        with suppress(anyio.EndOfStream):
+            while True:
+                output += await process.stdout.receive()
+        ended = await process.wait()
+    assert ended.reason == "exited", ended
+    return output.decode()

@@ -8,6 +8,7 @@ import ctypes
 import errno
 import fcntl
 import json
+import mmap
 import os
 import platform
 import resource
@@ -23,6 +24,8 @@ from typing import Any
 
 PLAN: dict[str, Any] = json.loads(sys.stdin.buffer.readline())
 OUTSIDE, SECRET, VICTIM = PLAN["outside"], PLAN["secret"], PLAN["victim"]
+TEMPORARY = PLAN["temporary"]
+"""A directory in this machine's own /tmp, with `secret.txt`, `empty/` and `link`."""
 HOST = ("127.0.0.1", PLAN["tcp"])
 LIBC = ctypes.CDLL(None, use_errno=True)
 ARM = platform.machine() == "aarch64"
@@ -178,6 +181,10 @@ TRIES.update(
         "tcp to the metadata service": lambda: connects(2, 1, 0, ("169.254.169.254", 80)),
         "look up a name": lambda: bool(socket.getaddrinfo("example.com", 80)),
         "listen for others": listens,
+        "raw": lambda: made_of(2, 3, 1),
+        "tcp 6": lambda: connects(10, 1, 0, ("::1", PLAN["tcp6"])),
+        "mptcp": lambda: connects(2, 1, 262),
+        "unix socket in what is shown": lambda: unix(1, PLAN["unix_shown"]),
         "unix datagrams": lambda: unix(2, PLAN["unix"]),
         "unix packets": lambda: unix(5, PLAN["unix"]),
         "unix socket as a file outside": lambda: socket.socket(1, 1).bind(f"{OUTSIDE}/made") is None,
@@ -294,6 +301,139 @@ if "tools" in PLAN:
         }
     )
 
+# -- what takes a descriptor of a file that may only be read, and changes the file ------------------------------------
+
+
+def emptied(how: Callable[[], object]) -> bool:
+    how()
+    return os.stat(SHOWN).st_size == 0
+
+
+def changed_by(how: Callable[[int], object]) -> bool:
+    """Whether this succeeds on what is shown, opened to be read."""
+    return how(opened(SHOWN)) is not False
+
+
+def by_descriptor(descriptor: int) -> str:
+    return f"/proc/self/fd/{descriptor}"
+
+
+def linked_and_written(descriptor: int) -> bool:
+    call(37 if ARM else 265, descriptor, "", AT_FDCWD, "linked", 0x1000)
+    return writes("linked")
+
+
+HOW_TO_EMPTY = struct.pack("=QQQ", os.O_RDONLY | os.O_TRUNC, 0, 0)
+TRIES.update({
+    "open to read and truncate": lambda: emptied(lambda: opened(SHOWN, os.O_RDONLY | os.O_TRUNC)),
+    "openat2 to read and truncate": lambda: emptied(lambda: call(437, AT_FDCWD, SHOWN, HOW_TO_EMPTY, 24)),
+    "creat over what is shown": lambda: emptied(lambda: libc("creat", SHOWN, 0o600)),
+    "open what is hidden to truncate it": lambda: opened(PLAN["shown"] + "/hidden.txt", os.O_RDONLY | os.O_TRUNC) >= 0 and read(PLAN["shown"] + "/hidden.txt"),
+    "ftruncate": lambda: emptied(lambda: changed_by(lambda file: os.ftruncate(file, 0))),
+    "fchmod": lambda: changed_by(lambda file: os.fchmod(file, 0o4777)),
+    "fchown": lambda: changed_by(lambda file: os.fchown(file, os.getuid(), os.getgid())),
+    "fsetxattr": lambda: changed_by(lambda file: os.setxattr(file, "user.massgen", b"1")),
+    "fremovexattr": lambda: changed_by(lambda file: os.removexattr(file, "user.massgen")),
+    "futimens": lambda: changed_by(lambda file: os.utime(file, (1, 1))),
+    "fallocate": lambda: changed_by(lambda file: os.posix_fallocate(file, 0, 9)),
+    "attributes of the file system": lambda: changed_by(lambda file: fcntl.ioctl(file, 0x40086602, struct.pack("@l", 0x40))),
+    "copy into it": lambda: changed_by(lambda file: os.copy_file_range(opened(sys.executable), file, 9)),
+    "send into it": lambda: changed_by(lambda file: os.sendfile(file, opened(sys.executable), 0, 9)),
+    "clone into it": lambda: changed_by(lambda file: fcntl.ioctl(file, 0x40049409, opened(sys.executable))),
+    "map it to write": lambda: changed_by(lambda file: mmap.mmap(file, 4, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)),
+    "open it again to write": lambda: changed_by(lambda file: writes(by_descriptor(file))),
+    "chmod by its descriptor": lambda: changed_by(lambda file: os.chmod(by_descriptor(file), 0o777)),
+    "truncate by its descriptor": lambda: changed_by(lambda file: os.truncate(by_descriptor(file), 0)),
+    "link its descriptor": lambda: changed_by(linked_and_written),
+    "empty what is layered": lambda: writes(PLAN["layered"] + "/in/secret.txt"),
+})  # fmt: skip
+
+# -- calls that name a path of the machine's own /tmp, where a command has another one, and of its workspace ----------
+
+PATHS: dict[str, Callable[[str], Any]] = {
+    "open": lambda place: read(f"{place}/secret.txt"),
+    "list": lambda place: bool(os.listdir(place)),
+    "stat": lambda place: os.stat(f"{place}/secret.txt"),
+    "readlink": lambda place: os.readlink(f"{place}/link"),
+    "access": lambda place: os.access(f"{place}/secret.txt", os.F_OK),
+    "link": lambda place: os.link(f"{place}/secret.txt", "of-another"),
+    "unlink": lambda place: os.unlink(f"{place}/secret.txt"),
+    "rename out": lambda place: os.rename(f"{place}/secret.txt", "of-another"),
+    "rename in": lambda place: (open("own", "w").close(), os.rename("own", f"{place}/own")),
+    "mkdir": lambda place: os.mkdir(f"{place}/made"),
+    "rmdir": lambda place: os.rmdir(f"{place}/empty"),
+    "symlink": lambda place: os.symlink("x", f"{place}/made"),
+    "mkfifo": lambda place: os.mkfifo(f"{place}/made"),
+    "bind": lambda place: socket.socket(1, 1).bind(f"{place}/made"),
+    "chmod": lambda place: os.chmod(f"{place}/secret.txt", 0o777),
+    "chown": lambda place: os.chown(f"{place}/secret.txt", os.getuid(), os.getgid()),
+    "truncate": lambda place: os.truncate(f"{place}/secret.txt", 0),
+    "utime": lambda place: os.utime(f"{place}/secret.txt", (1, 1)),
+    "execute": lambda place: os.execv(f"{place}/secret.txt", ["x"]),
+    "chdir": os.chdir,
+    "watch": lambda place: libc("inotify_add_watch", libc("inotify_init1", 0), place, 0x100),
+}
+
+
+def succeeds_in_tmp(deed: Callable[[str], Any]) -> bool:
+    return deed(TEMPORARY) is not False
+
+
+TRIES.update({f"{name} in the machine's /tmp": partial(succeeds_in_tmp, deed) for name, deed in PATHS.items()})
+TRIES["the workspace by its own path"] = lambda: read(PLAN["own_workspace"] + "/of-the-host.txt")
+
+# -- a network that is shared, with relays to listed pairs ------------------------------------------------------------
+
+LO = b"lo".ljust(16, b"\0")
+PROXY = ("127.66.255.254", 3128)
+
+
+def controls(request: int, described: bytes) -> bool:
+    with socket.socket(2, 2) as made:
+        return bool(fcntl.ioctl(made, request, described))
+
+
+def by_proxy(text: str, then: str = "") -> bool:
+    """Whether the proxy carries this; a second request goes over the same connection."""
+    with socket.create_connection(PROXY, timeout=0.5) as made:
+        made.sendall(text.format(**PLAN).encode() + b"\r\n\r\n")
+        first = made.recv(99)
+        if then and b" 200 " in first:
+            made.sendall(then.format(**PLAN).encode() + b"\r\n\r\n")
+            return b" 200 " in made.recv(99)
+        return not then and b" 200 " in first
+
+
+def takes(address: tuple[str, int], option: int = 0) -> bool:
+    """Listen where a relay listens."""
+    with socket.socket() as made:
+        if option:
+            made.setsockopt(socket.SOL_SOCKET, option, 1)
+        made.bind(address)
+        made.listen()
+    return True
+
+
+TRIES.update({
+    "loopback down": lambda: controls(0x8914, LO + struct.pack("H22x", 0)),
+    "an address of the host": lambda: controls(0x8916, LO + struct.pack("=HH4s16x", 2, 0, socket.inet_aton("192.0.2.9"))),
+    "a route": lambda: controls(0x890B, bytes(120)),
+    "a device of the host": lambda: len(socket.if_nameindex()) > 1,
+    "the port of a relay": lambda: takes(("127.0.0.1", PLAN["listed"])),
+    "the port of a relay, shared": lambda: takes(("127.0.0.1", PLAN["listed"]), socket.SO_REUSEPORT),
+    "the port of the proxy": lambda: takes(PROXY, socket.SO_REUSEADDR),
+    "tcp to another address of the relays": lambda: connects(2, 1, 0, ("127.66.0.2", HOST[1])),
+    "tcp to any address": lambda: connects(2, 1, 0, ("0.0.0.0", HOST[1])),  # noqa: S104 - that is the attempt
+    **{f"proxy: {text}": partial(by_proxy, text) for text in (
+        "CONNECT localhost:{tcp} HTTP/1.1", "CONNECT 127.0.0.1:{tcp} HTTP/1.1", "CONNECT localhost:{listed}@127.0.0.1:{tcp} HTTP/1.1",
+        "CONNECT 127.0.0.1:{listed} HTTP/1.1", "CONNECT localhost.:{listed} HTTP/1.1", "CONNECT [::1]:{listed} HTTP/1.1",
+        "CONNECT 2130706433:{tcp} HTTP/1.1", "CONNECT localhost:0{tcp} HTTP/1.1", "CONNECT localhost:{tcp}#localhost:{listed} HTTP/1.1",
+        "GET http://localhost:{tcp}/ HTTP/1.1", "GET http://localhost:{listed}@localhost:{tcp}/ HTTP/1.1", "GET http://localhost:{tcp}?localhost:{listed} HTTP/1.1",
+        "GET file:///etc/passwd HTTP/1.1", "GET / HTTP/1.1\r\nHost: localhost:{tcp}", "CONNECT localhost:{tcp}\r\nHost: localhost:{listed} HTTP/1.1")},
+    "proxy: another host after the first": lambda: by_proxy("CONNECT localhost:{listed} HTTP/1.1", "CONNECT localhost:{tcp} HTTP/1.1"),
+    "namespaces of others": lambda: any("net:[" in os.readlink(f"/proc/{pid}/fd/{name}") for pid in ("self", "1") for name in os.listdir(f"/proc/{pid}/fd")),
+})  # fmt: skip
+
 # -- processes, and what the whole machine shares ---------------------------------------------------------------------
 
 
@@ -347,7 +487,30 @@ for name, flag in (
 ):
     TRIES[f"namespace of {name}"] = partial(unshares, flag)
 TRIES.update({
-    "keys of the first process": lambda: PLAN["key"].encode() in open("/proc/1/environ", "rb").read(),
+    "environment of the parent": of_victim(lambda: read(f"/proc/{PLAN['parent']}/environ")),
+    "priority of the victim": of_victim(lambda: os.setpriority(os.PRIO_PROCESS, VICTIM, 19) is None),
+    "trace the victim": of_victim(lambda: libc("ptrace", 0x4206, VICTIM, 0, 0) == 0),
+    "memory of the victim": of_victim(lambda: read(f"/proc/{VICTIM}/maps")),
+    "become root": lambda: os.setuid(0) is None and read("/etc/shadow"),
+    "shadow": lambda: read("/etc/shadow"),
+    "kernel's log by its file": lambda: read("/dev/kmsg") or read("/proc/kmsg"),
+    "leave the control group": lambda: any(os.access(f"/sys/fs/cgroup/{name}cgroup.procs", os.W_OK) for name in ("", "pids/", "memory/", "unified/")),
+    "type at the terminal": lambda: bool(fcntl.ioctl(os.open("/dev/tty", os.O_RDWR), 0x5412, b"x")),
+    "gain privileges": lambda: LIBC.prctl(39, 0, 0, 0, 0) != 1,
+    "descriptors of the host": lambda: any(OUTSIDE in os.readlink(f"/proc/self/fd/{name}") or int(name) > 9 for name in os.listdir("/proc/self/fd")),
+    "shared memory of the host": lambda: os.listdir("/dev/shm") != [],
+    "System V memory of the host": lambda: bool(PLAN["shm_key"]) and libc("shmget", PLAN["shm_key"], 4096, 0) >= 0,
+    "System V memory, large": lambda: libc("shmget", 0, 1 << 20, 0o1600) >= 0,
+    "System V memory, huge": lambda: call(194 if ARM else 29, 0, ctypes.c_size_t((1 << 32) + 1), 0o1600) >= 0,
+    "System V semaphores, many": lambda: libc("semget", 0, 32000, 0o1600) >= 0,
+    "System V messages": lambda: libc("msgget", 0, 0o1600) >= 0,
+    "io_uring": lambda: call(425, 1, BUFFER) >= 0,
+    "user namespace": partial(unshares, 0x10000000),
+    "mount": lambda: libc("mount", "none", "/tmp", "tmpfs", 0, None) == 0,
+    "block device": lambda: os.mknod("disk", 0o600 | stat.S_IFBLK, os.makedev(8, 0)) is None and read("disk"),
+    "a disk": lambda: any(read(f"/dev/{name}") for name in ("sda", "vda", "nvme0n1", "dm-0", "loop0")),
+    "names in the home": lambda: any(name in os.listdir(PLAN["home"]) for name in PLAN["home_names"]),
+    "names in /etc": lambda: "shadow" in os.listdir("/etc"),
     "priority by user": prioritized_by_user,
     "clone3 with a namespace": lambda: call(435, struct.pack("=11Q", 0x10000000, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0), 88) >= 0,
     "keys": lambda: call(217 if ARM else 248, "user", "massgen", b"x", 1, -4) >= 0,

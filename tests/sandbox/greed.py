@@ -1,4 +1,5 @@
-"""`python -m tests.sandbox.greed LEVEL DIRECTORY`: commands that take far more than they may, and what is told of each.
+"""`python -m tests.sandbox.greed LEVEL DIRECTORY [NAME...]`: commands that take far more than they may, and what an
+agent reads of each.
 
 Each goes another way round what is easily counted, and prints `has it all` once it holds everything. So one that says
 so in a level was not bounded.
@@ -33,7 +34,7 @@ def had(number):
         sys.exit("refused")
     return number
 """
-_END = f"print({ALL!r}, flush=True); time.sleep(1.5)\n"
+_END = f"print({ALL!r}, flush=True); time.sleep({{}})\n"
 MEMORY = {
     "files in memory": "for i in range(12): fill(os.memfd_create('x'))\n",
     "files in memory, of a process that hides": (
@@ -74,22 +75,45 @@ DISK = {
         "for i in range(30): os.mkdir('d' * 200); os.chdir('d' * 200)\nfor i in range(6): fill(made(f'{i}'))\n"
     ),
     "a directory that nobody lists": "os.mkdir('d', 0o300)\nfor i in range(6): fill(made(f'd/{i}'))\n",
+    "the directory for temporary files": "for i in range(6): fill(made(f'/tmp/{i}'))\n",
+    "one large file": "fill(made('large'), 120)\n",
 }
 """More room than a command may take: 120 MB."""
+NUMBERS = {
+    "files": "for i in range(2200): os.close(made(f'{i}'))\n",
+    "a tree too deep to be walked": "for i in range(2100): os.mkdir('d'); os.chdir('d')\n",
+    "processes": "for i in range(260):\n  if not os.fork(): time.sleep(60); os._exit(0)\n",
+    "processes that breed": "for i in range(8):\n  if not os.fork(): held.append(os.getppid())\ntime.sleep(9)\n"
+    "if len([name for name in os.listdir('/proc') if name.isdigit()]) < 230: sys.exit('refused')\n",
+    "threads": (
+        "import threading\nfor i in range(260): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+    ),
+}
+"""More files or processes than there may be."""
+ALL_BOMBS = {**MEMORY, **DISK, **NUMBERS}
 MOST_MEMORY, MOST_DISK = 60 * MIB, 30 * MIB
 
 
 async def greedy(
-    directory: Path, level: LevelName, names: tuple[str, ...], *, memory: int = MOST_MEMORY, disk: int = MOST_DISK
+    directory: Path,
+    level: LevelName,
+    names: tuple[str, ...],
+    *,
+    memory: int = MOST_MEMORY,
+    disk: int = MOST_DISK,
+    processes: int = 200,
+    hold: float = 30,
 ) -> dict[str, str]:
-    """What an agent is told of each of these commands, by name. They are mostly waited for, so a few go at once."""
+    """What an agent is told of each of these commands, by name. They mostly wait, so a few go at once. `hold`: so many
+    seconds each keeps what it has, if it is not ended.
+    """
     told: dict[str, str] = {}
     few = anyio.Semaphore(4)
 
     async def one(number: int, name: str) -> None:
         place = directory / str(number)
-        async with few, hands(place, level, memory_bytes=memory, disk_bytes=disk, processes=200) as agent:
-            agent.workspace.root.write_bytes("greedy.py", (_BEGINNING + {**MEMORY, **DISK}[name] + _END).encode())
+        async with few, hands(place, level, memory_bytes=memory, disk_bytes=disk, processes=processes) as agent:
+            agent.workspace.root.write_bytes("greedy.py", (_BEGINNING + ALL_BOMBS[name] + _END.format(hold)).encode())
             told[name] = await agent.run("python3 -I -S greedy.py 2>&1")
 
     async with anyio.create_task_group() as tasks:
@@ -99,5 +123,5 @@ async def greedy(
 
 
 if __name__ == "__main__":
-    names = tuple({**MEMORY, **DISK})
-    print(json.dumps(anyio.run(greedy, Path(sys.argv[2]), cast("LevelName", sys.argv[1]), names)))
+    level, place, *chosen = sys.argv[1:]
+    print(json.dumps(anyio.run(greedy, Path(place), cast("LevelName", level), tuple(chosen or ALL_BOMBS))))

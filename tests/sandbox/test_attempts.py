@@ -1,4 +1,4 @@
-"""More than 150 further attempts at every level and as every user: what the probes at run time do not try."""
+"""More than 200 further attempts at every level and as every user: what the probes at run time do not try."""
 
 import json
 import subprocess
@@ -9,12 +9,11 @@ import pytest
 from massgen_mcp.sandbox.levels import interpreter
 from massgen_mcp.sandbox.policy import LevelName
 from massgen_mcp.sandbox.targets import Targets
-from tests.sandbox.table import LEVELS, USERS, Further, User, attempts_as
+from tests.needs import needs
+from tests.sandbox.table import LEVELS, USERS, Further, User, attempted, attempts_as
 from tests.sandbox.tool_home import UNSEEN
 
 SCRIPT = Path(__file__).with_name("attempts.py")
-SEEN = {"sandlock": {"statvfs", "chdir"}, "bubblewrap": set[str](), "sandbox-exec": set[str]()}
-"""What is no way out, and is told by the level's own words."""
 HARMLESS = (
     *("mptcp to a mapped address", "fast open by sendto", "fast open by sendmsg", "fast open by sendmmsg"),
     *("fast open by connect", "udp by connect", "udp by sendmmsg", "unix socket as a file outside", "list attributes"),
@@ -23,7 +22,14 @@ HARMLESS = (
     *("overwrite outside", "overwrite what is shown", "read by a symlink", "read by a symlinked directory"),
     *("read by dots", "write by a hard link", "truncate", "times", "times of what is shown", "chmod of what is shown"),
     *("tcp to a mapped address", "tcp to the own address", "listen for others", "signal", "signal to the parent"),
-    *("command line of the parent", "files of the parent"),
+    *("command line of the parent", "files of the parent", "environment of the parent", "memory of the victim"),
+    *("raw", "tcp 6", "mptcp", "unix socket in what is shown", "System V memory of the host", "priority of the victim"),
+    *("open to read and truncate", "openat2 to read and truncate", "creat over what is shown"),
+    *("fchmod", "fchown", "futimens", "open it again to write", "chmod by its descriptor"),
+    *("truncate by its descriptor", "System V memory, large", "System V semaphores, many", "System V messages"),
+    *(f"{name} in the machine's /tmp" for name in ("open", "list", "stat", "readlink", "access", "link", "unlink")),
+    *(f"{name} in the machine's /tmp" for name in ("mkdir", "rmdir", "rename in", "chdir", "watch")),
+    "the workspace by its own path",
 )
 """Attempts that succeed where there is no sandbox, and touch nothing but what was set up for them."""
 
@@ -32,14 +38,14 @@ HARMLESS = (
 @pytest.mark.parametrize("level", LEVELS)
 def test_none_of_them_gets_out(level: LevelName, user: User) -> None:
     outcomes = attempts_as(user, level, SCRIPT)
-    assert len(outcomes) > 160
+    assert len(outcomes) > 260
     assert len([name for name in outcomes if name.startswith("login ")]) == len(UNSEEN)
-    assert {name for name, outcome in outcomes.items() if outcome is not False} <= SEEN[level]
+    assert {name for name, outcome in outcomes.items() if outcome is not False} == set()
 
 
 def test_without_a_sandbox_they_succeed() -> None:
     # Its plan names paths of the host.
-    with Targets("sandbox-exec") as targets, Further(targets.plan["key"]) as further:
+    with Targets("sandbox-exec") as targets, Further(targets) as further:
         plan = {**targets.plan, **further.plan, "only": HARMLESS}
         done = subprocess.run(
             [interpreter(), "-I", "-S", str(SCRIPT)],
@@ -48,12 +54,19 @@ def test_without_a_sandbox_they_succeed() -> None:
             text=True,
             check=True,
         )
-        seen = targets.look()
+        seen = {**targets.look(), **further.look()}
     told = json.loads(done.stdout)
     assert {name for name in HARMLESS if told[name] is not True} == {"udp by connect", "udp by sendmmsg"}
-    assert {name for name, outcome in seen.items() if outcome == "open"} >= {
-        "host_sockets_reached",
-        "host_files_appeared",
-        "host_files_changed",
+    assert {name for name, outcome in seen.items() if outcome in ("open", True)} >= {
+        *("host_sockets_reached", "host_files_appeared", "host_files_changed"),
+        *("the host sees: a port was opened for the host", "the host sees: files of the machine changed"),
+        "the host sees: a socket was reached",
     }
-    assert further.reached
+
+
+@needs("bwrap")
+async def test_where_the_aim_is_listed_the_attempts_at_it_succeed() -> None:
+    names = ("proxy: CONNECT localhost:{tcp} HTTP/1.1", "proxy: CONNECT localhost:0{tcp} HTTP/1.1")
+    told = await attempted("bubblewrap", SCRIPT, names, opened=True)
+    assert [told[name] for name in names] == [True, True]
+    assert told["the host sees: host_sockets_reached"] is True

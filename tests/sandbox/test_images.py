@@ -35,15 +35,18 @@ async def test_where_docker_is_not_there_commands_have_the_programs_of_the_named
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no.sock")
     made = image(tmp_path / "image", kind, layer(shell()), layer([entry("usr/share/own.txt", "of the image\n")]))
-    deeds = "cat /usr/share/own.txt /etc/os-release; env; ls /; touch /usr/new /etc/new; ls /home /root; echo $0 > kept"
-    commands = {"enabled": True, "sandbox": "docker", "image_archive": str(made)}
-    config = team([command(deeds), {"answer": "42"}], orchestrator={"commands": commands})
+    deeds = "cat /usr/share/own.txt /etc/os-release /etc/hosts; env; ls /; touch /usr/new /etc/new; ls /home /root"
+    commands: dict[str, Any] = {"enabled": True, "sandbox": "docker", "image_archive": str(made)}
+    if kind == "oci":
+        commands |= {"sandbox": "bubblewrap", "network": ["named.test:443"]}
+    config = team([command(f"{deeds}; echo $0 > kept"), {"answer": "42"}], orchestrator={"commands": commands})
     ended = await run_team(tmp_path / "run", config, environ=environ)
 
     (finished,) = ended.of(ToolFinished)
     told = finished.result.splitlines()
     assert {"of the image", "NAME=made", "OF_IMAGE=yes", "PATH=/usr/bin:/bin", "HOME=/tmp", "workspace"} <= set(told)
     assert sum("cannot touch" in line for line in told) == 2
+    assert ("127.66.0.2 named.test" in told) == (kind == "oci")
     assert not {"home", "root", "opt", "srv"} & set(told)
     assert (ended.directory.workspace_of("agent_a") / "kept").exists()
     (began,) = ended.of(RunStarted)

@@ -47,7 +47,7 @@ class TeamServer:
         self._writers: set[asyncio.StreamWriter] = set()
 
     async def open(self, place: Path) -> None:
-        listener = listening(place)
+        listener = open_listener(place)
         self._server = await asyncio.start_unix_server(self._serve, sock=listener, limit=MAX_LINE_BYTES)
 
     def let_in(self, tools: Sequence[ToolSpec], use: Use) -> str:
@@ -108,7 +108,7 @@ def _send(writer: asyncio.StreamWriter, message: JsonObject) -> None:
         writer.write(f"{json.dumps(message)}\n".encode())
 
 
-def listening(place: Path) -> socket.socket:
+def open_listener(place: Path) -> socket.socket:
     """A socket at `place`, however long its path is. Raises `OSError`."""
     made = socket.socket(socket.AF_UNIX)
     directory = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY)

@@ -1,12 +1,18 @@
 """Commands that agents run, and the sandbox around them."""
 
+import logging
 import re
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
 from massgen_mcp.config.environment import called_a_secret, variables_in
 from massgen_mcp.config.models.common import AbsolutePaths, HostPort, Settings
+
+logger = logging.getLogger("massgen_mcp.config")
+
+REMOVED_LEVEL = "sandlock"
+REMOVED = f"{REMOVED_LEVEL} was removed, because it did not protect files that a command may only read; it means auto"
 
 
 def _regular_expression(pattern: str) -> str:
@@ -49,14 +55,14 @@ class CommandsConfig(Settings, frozen=True):
 
     enabled: bool = False
     """Whether agents may run commands."""
-    sandbox: Literal["auto", "bubblewrap", "sandlock", "docker", "podman", "sandbox-exec"] = "auto"
-    """`auto`: the strongest of bubblewrap, sandlock and sandbox-exec that holds on this machine."""
+    sandbox: Literal["auto", "bubblewrap", "docker", "podman", "sandbox-exec"] = "auto"
+    """`auto`: bubblewrap on Linux, sandbox-exec on macOS. `sandlock`, which no longer exists, means `auto`."""
     image: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$")
     """Of the container, with `docker` or `podman`; it needs `/bin/sh` and `python3`. Default: `python:3.12-slim`."""
     image_archive: str | None = Field(default=None, min_length=1, max_length=4096)
     """An image on this machine, as a directory or a file (see docs/commands.md). Absolute after loading."""
     network: tuple[HostPort, ...] = Field(default=(), max_length=50)
-    """What commands may connect to over TCP, as host:port, with sandlock or sandbox-exec. Nothing without it."""
+    """What commands may connect to over TCP, as host:port, in bubblewrap or sandbox-exec. Nothing without it."""
     open_network: bool = False
     """True: commands reach every host. Only in a container."""
     readable: AbsolutePaths = Field(default=(), max_length=20)
@@ -89,6 +95,15 @@ class CommandsConfig(Settings, frozen=True):
     def in_container(self) -> bool:
         return self.sandbox in ("docker", "podman")
 
+    @field_validator("sandbox", mode="before")
+    @classmethod
+    def _replace_sandlock(cls, value: object) -> object:
+        """Runs that were stored by an older version are resumed."""
+        if value != REMOVED_LEVEL:
+            return value
+        logger.warning("sandbox: %s", REMOVED)
+        return "auto"
+
     @model_validator(mode="after")
     def _what_the_sandbox_has(self) -> Self:
         if self.image is not None and not self.in_container:
@@ -97,10 +112,8 @@ class CommandsConfig(Settings, frozen=True):
             raise ValueError(
                 "open_network is for a container; set sandbox to docker or podman, or name hosts in network"
             )
-        if self.network and (self.in_container or self.sandbox == "bubblewrap"):
-            raise ValueError(f"{self.sandbox} lets no command reach named hosts only; use sandbox: auto or sandlock")
-        if self.image_archive is not None and self.sandbox in ("sandlock", "sandbox-exec"):
-            raise ValueError(f"{self.sandbox} has this machine's programs; use sandbox: bubblewrap, docker or podman")
-        if self.image_archive is not None and self.network:
-            raise ValueError("an image runs in bubblewrap, which lets no command reach named hosts only")
+        if self.network and self.in_container:
+            raise ValueError(f"{self.sandbox} lets no command reach named hosts only; use sandbox: auto")
+        if self.image_archive is not None and self.sandbox == "sandbox-exec":
+            raise ValueError("sandbox-exec has this machine's programs; use sandbox: bubblewrap, docker or podman")
         return self

@@ -8,13 +8,14 @@ from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.runnable import (
     chosen_sandboxes,
+    describe_missing_sandbox,
     hindrances,
     sandbox_of_checks,
     sandboxes_of_servers,
     server_places,
 )
 from massgen_mcp.runs.doctor.result import DoctorCheck
-from massgen_mcp.sandbox import LevelReport, SandboxChoice, how_to_get_one, present, survey, unfit_for_code
+from massgen_mcp.sandbox import LevelReport, SandboxChoice, how_to_get_one, present, survey
 
 
 def sandbox_names(choices: Iterable[SandboxChoice]) -> str:
@@ -35,7 +36,7 @@ async def sandbox_note(config: Config, environ: Mapping[str, str]) -> str:
     """
     choices = (await chosen_sandboxes(config, environ)).values()
     there = [choice for choice in choices if choice.level is not None]
-    lines = [f"Agents cannot run commands: {choice.why}." for choice in choices if choice.level is None]
+    lines = [f"This run is refused: {describe_missing_sandbox(choice)}." for choice in choices if choice.level is None]
     if there:
         lines.append(f"Agents run commands in the sandbox {_with_what_is_broken(there)}.")
     if config.orchestrator.checks:
@@ -43,7 +44,7 @@ async def sandbox_note(config: Config, environ: Mapping[str, str]) -> str:
         where = (
             f"run in the sandbox {_with_what_is_broken([checking])}"
             if checking.level
-            else f"cannot run: {checking.why}"
+            else f"cannot run, so this run is refused: {checking.why}"
         )
         lines.append(f"Checks {where}.")
     servers = server_places(config, await sandboxes_of_servers(config, environ))
@@ -62,21 +63,17 @@ async def sandbox_checks() -> list[DoctorCheck]:
     reports = await survey(None)
     if not any(report.holds for report in reports):
         missing = "; ".join(f"{report.level}: {report.why}" for report in reports)
-        return [DoctorCheck("commands of agents", "warn", f"no sandbox holds here ({missing})", how_to_get_one())]
-    best = next(report for report in reports if report.holds)
-    return [_check(report, best) for report in reports if report.outcomes or present(report.level) is None]
+        summary = f"no sandbox holds here, so a config with commands or checks is refused ({missing})"
+        return [DoctorCheck("commands of agents", "warn", summary, f"{how_to_get_one()}.")]
+    return [_check(report) for report in reports if report.outcomes or present(report.level) is None]
 
 
-def _check(report: LevelReport, best: LevelReport) -> DoctorCheck:
+def _check(report: LevelReport) -> DoctorCheck:
     if not report.holds:
         return DoctorCheck("commands of agents", "ok", f"{report.level} does not hold, so it is not used: {report.why}")
     tried = len(report.outcomes)
     noted = f"; {'; '.join(report.notes)}" if report.notes else ""
-    seen = f"; can be seen: {', '.join(report.seen)}" if report.seen else ""
-    unfit = unfit_for_code(report.level) if report is best else ""
-    advice = f"if a check fails, {unfit}." if unfit else ""
-    summary = f"{report.level} holds, {tried} attempts made{seen}{noted}"
-    return DoctorCheck("commands of agents", "warn" if advice else "ok", summary, advice)
+    return DoctorCheck("commands of agents", "ok", f"{report.level} holds, {tried} attempts made{noted}")
 
 
 async def server_checks(cwd: Path, environ: Mapping[str, str]) -> list[DoctorCheck]:

@@ -39,7 +39,7 @@ from massgen_mcp.orchestration.live_run import fault_of
 from massgen_mcp.orchestration.nested_runs import NestedHost
 from massgen_mcp.orchestration.team import Member, ModelAccess, RunSpec
 from massgen_mcp.redaction import Redactor
-from massgen_mcp.request.runnable import chosen_sandboxes, server_places
+from massgen_mcp.request.runnable import chosen_sandboxes, describe_missing_sandbox, server_places
 from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.doctor.command_sandbox import sandbox_names
 from massgen_mcp.runs.engine import Action, Control, EventWriter, FrozenRequest, RunFiles
@@ -180,7 +180,8 @@ async def execute_run(
                 _tell_of_base(journal, state, base_taken, set_up)
                 losses.record_in(journal, state)
                 await on_begun()
-                await _conduct(conductor, journal, state, judging, run_spec.team, moved)
+                denied = _find_denial(choices.values()) or judging.denied or ""
+                await _conduct(conductor, journal, state, judging, denied, run_spec.team, moved)
             except Exception as error:  # the boundary of a run: it ends, whoever runs it goes on
                 if storage_fault(error) is not None:
                     raise  # nothing can be told now; its journal is whole, so it can go on later
@@ -232,15 +233,16 @@ async def _conduct(
     journal: EventWriter,
     state: RunState,
     judging: Judging,
+    denied: str,
     team: Iterable[Member],
     moved: str | None,
 ) -> None:
-    """To the run's end; at once, where its checks have no sandbox, as they do not run without, where an MCP server that
-    is required is not there, or where it cannot begin with the changes that it was to go on with (`moved`).
+    """Conduct the run to its end: at once, where its commands or checks have no sandbox (`denied`), where an MCP server
+    that is required is not there, or where it cannot begin with the changes that it was to go on with (`moved`).
     """
-    denied, reason = judging.denied, "sandbox_denied"
+    reason: FailureReason = "sandbox_denied"
     if not denied:
-        denied, reason = moved or await _lacking(team), "config_invalid"
+        denied, reason = moved or await _lacking(team) or "", "config_invalid"
     if denied:
         journal.record(failure_of(state, denied, reason))
         await journal.settle()
@@ -248,6 +250,11 @@ async def _conduct(
     if judging.problem and state.checked_base is None:
         journal.record(FilesChecked(subject="base", problem=judging.problem))
     await conductor.conduct()
+
+
+def _find_denial(choices: Iterable[SandboxChoice]) -> str:
+    """Why agents' commands cannot run here; empty if they can."""
+    return next((describe_missing_sandbox(choice) for choice in choices if choice.level is None), "")
 
 
 async def _lacking(team: Iterable[Member]) -> str | None:

@@ -245,7 +245,7 @@ async def try_checks(config: Config, environ: Mapping[str, str], *, seconds: flo
                 tried[command] = (
                     replace(judge, command=command)
                     if isinstance(judge, TriedCheck)
-                    else _tried(await judge.check_base(command), judge.doubt)
+                    else _tried(await judge.check_base(command))
                 )
     finally:
         with anyio.CancelScope(shield=True):
@@ -276,12 +276,12 @@ def _prepared(run: RunFiles, config: Config, environ: Mapping[str, str]) -> tupl
     return prepare_base(run, config, (find_home(environ).path,)), tools
 
 
-def _tried(outcome: CheckOutcome, doubt: str = "") -> TriedCheck:
+def _tried(outcome: CheckOutcome) -> TriedCheck:
     if outcome.obstacle is not None:
         how = f"{HINDRANCES[outcome.obstacle]}, {outcome.how}"
         return TriedCheck(outcome.command, "void", how, outcome.cure, outcome.excerpt)
     if outcome.result == "not_run":
         return TriedCheck(outcome.command, "void", outcome.how, NO_SANDBOX_CURE)
     how = "flaky: it passed and failed on the same files" if outcome.flaky else outcome.how
-    cure = (outcome.cure or doubt) if outcome.speaks_against else ""
+    cure = outcome.cure if outcome.speaks_against else ""
     return TriedCheck(outcome.command, outcome.result, how, cure, outcome.excerpt)
