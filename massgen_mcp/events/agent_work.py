@@ -9,6 +9,7 @@ from massgen_mcp.events.parts import (
     Cost,
     Event,
     RoundKind,
+    ShortenedText,
     ShownReason,
     ToolCallRecord,
     Usage,
@@ -49,6 +50,8 @@ class RoundStarted(Event):
     """So many characters of the question, of each earlier turn and of each answer were shown, because the model cannot
     read more. None: all of them.
     """
+    shortened: tuple[ShortenedText, ...] = ()
+    """The kinds of text of which the agent was shown a part. Empty: all were shown whole."""
 
 
 class MessagesShown(Event):
@@ -76,6 +79,8 @@ class BallotChanged(Event):
     """As in `RoundStarted`."""
     most: int | None = None
     """As in `RoundStarted`, for each answer."""
+    shortened: tuple[ShortenedText, ...] = ()
+    """As in `RoundStarted`."""
 
 
 class ModelCallStarted(Event):

@@ -11,6 +11,7 @@ from massgen_mcp.events.parts import (
     Claim,
     Event,
     Outcome,
+    ShortenedText,
     StageKind,
     StageReason,
     WrittenForm,
@@ -196,6 +197,8 @@ class PresentationStarted(Event):
     nonce: str = ""
     """As in `RoundStarted`."""
     most: int | None = None
+    """As in `RoundStarted`."""
+    shortened: tuple[ShortenedText, ...] = ()
     """As in `RoundStarted`."""
 
 

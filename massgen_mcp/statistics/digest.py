@@ -14,6 +14,7 @@ from pydantic import BaseModel, TypeAdapter
 from massgen_mcp.errors import DropReason
 from massgen_mcp.events.parts import Outcome, Spent
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.run_state.work_done import Failure, Weakness
 
 Verdict = Literal["right", "wrong"]
 
@@ -80,6 +81,10 @@ class RunDigest:
     """With what nested runs spent."""
     decide: str = ""
     """How the winner was to be found, as `decide` of a config; empty in a digest that was kept before it said so."""
+    weak: tuple[Weakness, ...] = ()
+    """As `WorkDone.weak`; empty in a digest that is older."""
+    failure: Failure | None = None
+    """As `WorkDone.failure`; None in a digest that is older."""
 
     @property
     def dissenters(self) -> list[AgentDigest]:
@@ -105,7 +110,7 @@ def digest_of(run: RunState) -> RunDigest | None:
     if run.started_at is None:
         return None
     camps = {label: camp.answers[0] for camp in run.camps for label in camp.answers}
-    winner = run.winner
+    winner, work = run.winner, run.work_done
     firsts = {agent.answers[0].label for agent in run.agents.values() if agent.answers}
     one_answer_each = all(len(agent.answers) <= 1 for agent in run.agents.values())
     votes = {voter: vote.label for voter, vote in {**run.votes, **run.run_off_votes}.items()}
@@ -120,6 +125,8 @@ def digest_of(run: RunState) -> RunDigest | None:
         first_ballot=run.attempt == 1 and winner is not None and winner.run_off is None and one_answer_each,
         spent=_spent(run.spent),
         decide=run.coordination.rules.decide,
+        weak=work.weak,
+        failure=work.failure,
     )
 
 
