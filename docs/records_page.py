@@ -81,8 +81,13 @@ STATUS: Mapping[str, str] = {
     "agents.AGENT.error.message": "The same in words.",
     "agents.AGENT.error.timestamp": "When.",
     "results.votes": "Votes by label of an answer.",
-    "results.winner": "The agent whose answer it is; null while there is none.",
-    "results.final_answer_preview": "The beginning of the final answer, 200 characters; null before.",
+    "results.winner": "The agent whose answer the run ended with, in every ending; null before, or without one.",
+    "results.final_answer_preview": "The beginning of that answer, 200 characters; null before.",
+    "results.outcome": "[How the winner was found](coordination.md#what-a-result-shows); null before.",
+    "results.weak": "Why the decision is weak, the gravest first; empty if it is firm.",
+    "results.failure": "Why the run is no success: `not_completed`, `nobody_left`, `unproven`; else null.",
+    "results.cautions": "The same, and what was left undone, in sentences. Absent without any.",
+    "applied": "What became of the changes to your files: `status`, `files`, `conflicts`, `left_out`, `note`.",
     "telemetry.total_calls": "Model calls that came to a reply, nested ones included.",
     "telemetry.by_model.MODEL": "What calls of this model used.",
     "telemetry.by_agent.AGENT": "What this agent's calls used.",
@@ -190,7 +195,7 @@ def keys_of(status: Mapping[str, Any], above: str = "") -> Iterator[str]:
                 yield from _of_one(f"{key}.{named[name]}", one)
         elif key == "telemetry.nested":
             yield from _of_one(key, cast("dict[str, Any]", value))
-        elif isinstance(value, dict) and key not in ("checks", "results.votes"):
+        elif isinstance(value, dict) and key not in ("checks", "applied", "results.votes"):
             yield from keys_of(cast("dict[str, Any]", value), f"{key}.")
         else:
             yield key

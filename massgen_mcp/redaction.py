@@ -7,11 +7,12 @@ short, or a placeholder) is left alone, so that honest text is never altered.
 import base64
 import html
 import json
+import os
 import re
 import shlex
 import sys
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TextIO, TypeVar, cast
 from urllib.parse import quote, quote_plus
 
@@ -235,9 +236,22 @@ def redacted_output(redactor: Redactor) -> Generator[None]:
     try:
         yield
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            _flush_or_discard(stream)
         sys.stdout, sys.stderr = before
+
+
+def _flush_or_discard(stream: TextIO) -> None:
+    """Flush what is left, mostly nothing: what a command prints is flushed, and its faults are told, line by line. A
+    stream that takes nothing any more must not change the exit code when the process ends.
+    """
+    try:
+        stream.flush()
+    except (OSError, ValueError):
+        with suppress(OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
 
 
 NO_KEYS = Redactor({})

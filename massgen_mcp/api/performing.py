@@ -1,12 +1,9 @@
 """Has a request executed in this process, and tells what came of it."""
 
-import os
 from collections.abc import Callable
 from typing import Any
 
 from massgen_mcp.api.request import SESSIONS, PreparedRequest
-from massgen_mcp.changes.base import path_text
-from massgen_mcp.changes.obstacles import Obstacle
 from massgen_mcp.errors import MassgenError, RunNotCompleted
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import RunFailed, RunTimedOut
@@ -16,9 +13,9 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.host.foreground import run_here
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
+from massgen_mcp.runs.patches.application import application_fields
 from massgen_mcp.views.coordination_record import agent_mapping, answers, vote_results
 from massgen_mcp.views.ending import RemainingFiles
-from massgen_mcp.views.firmness import firmness
 
 
 async def perform(
@@ -34,9 +31,9 @@ async def perform(
     request = run.request
     with run_here(request) as here:
         snapshot = await here.execute(on_record=on_record)
-        applied = await _applied(here, snapshot)
+        applied = await _apply_changes(here, snapshot)
     directory = here.directory if request.given.listed else None
-    result = {**_run_result(run, snapshot, directory), **applied}
+    result = {**_make_result(run, snapshot, directory), **applied}
     if drawn is not None:
         files = RemainingFiles(directory.path, report=directory.report, listed=here.listed) if directory else None
         result = drawn(result, snapshot, files or RemainingFiles())
@@ -49,35 +46,28 @@ async def perform(
     return result
 
 
-async def _applied(run: ForegroundRun, ended: RunState) -> dict[str, Any]:
+async def _apply_changes(run: ForegroundRun, ended: RunState) -> dict[str, Any]:
     """What became of the changes to directories that were given with `write`. An answer is not lost with them."""
     try:
-        unproven = ended.unproven
+        unproven = ended.work_done.unproven
         application = await run.apply(ended, dry_run=bool(unproven))
     except MassgenError as error:
-        return {"applied": {"status": "failed", "reason": str(error)}}
+        fields = {"status": "failed", "reason": str(error)}
+        await run.note_application(ended, fields)
+        return {"applied": fields}
     if application is None:
         return {}
-    files = [path_text(change.path) for change in application.changes]
-    conflicts = [_refused_path(one) for one in application.refused]
-    fields: dict[str, Any] = {"status": application.state, "files": files, "conflicts": conflicts}
-    if application.left_out:
-        fields["left_out"] = [_refused_path(one) for one in application.left_out]
-    notes = [application.note] if application.note else []
+    why = ""
     if application.state == "clean":
-        notes.append(f"{unproven[:1].upper()}{unproven[1:]}, so nothing was applied.")
-    if notes:
-        fields["note"] = " ".join(notes)
+        why = f"{unproven[:1].upper()}{unproven[1:]}, so nothing was applied."
+    fields = application_fields(application, why)
+    await run.note_application(ended, fields)
     return {"applied": fields}
 
 
-def _refused_path(one: Obstacle) -> dict[str, str]:
-    return {"path": path_text(os.fsencode(one.path)), "reason": one.reason}
-
-
-def _run_result(prepared: PreparedRequest, run: RunState, directory: RunFiles | None) -> dict[str, Any]:
+def _make_result(prepared: PreparedRequest, run: RunState, directory: RunFiles | None) -> dict[str, Any]:
     """Agents under their public names; paths only of what is kept."""
-    firm = firmness(run)
+    work = run.work_done
     result: dict[str, Any] = {
         "final_answer": run.best_answer,
         "config_used": prepared.config_used,
@@ -94,9 +84,10 @@ def _run_result(prepared: PreparedRequest, run: RunState, directory: RunFiles | 
         },
         "outcome": run.outcome,
         "voted": run.voted,
-        "decided_by": [*firm.decided_by],
+        "decided_by": [*work.decided_by],
         "challenge": run.winner.challenge if run.winner else None,
-        "weak": [*firm.weak],
+        "weak": [*work.weak],
+        "failure": work.failure,
         "degraded": [{"agent_id": agent, "reason": reason, "message": text} for agent, reason, text in run.degraded],
     }
     if directory is not None:

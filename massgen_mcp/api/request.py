@@ -208,7 +208,7 @@ def _session(given: RunOptions, *, keep_logs: bool) -> tuple[str, tuple[EarlierT
     if session_id is not None and conversation is not None:
         raise MassgenError("invalid_arguments", "session_id and conversation_history each say what came before")
     if session_id is None:
-        return new_session_id(), turns_of(conversation or ())
+        return new_session_id(), read_turns(conversation or ())
     if (history := SESSIONS.history(session_id)) is not None:
         return session_id, history
     if (turns := kept_turns(session_id)) is None:
@@ -220,7 +220,7 @@ def _session(given: RunOptions, *, keep_logs: bool) -> tuple[str, tuple[EarlierT
     return session_id, () if keep_logs else turns
 
 
-def turns_of(messages: Sequence[Mapping[str, str]]) -> tuple[EarlierTurn, ...]:
+def read_turns(messages: Sequence[Mapping[str, str]]) -> tuple[EarlierTurn, ...]:
     """Earlier turns out of chat messages: what users said up to each reply of the assistant belongs to it."""
     turns: list[EarlierTurn] = []
     asked_so_far: list[str] = []

@@ -182,6 +182,11 @@ class AppliedRecords:
         except ValidationError as error:
             raise MassgenError("run_damaged", f"{self._file} cannot be read") from error
 
+    @property
+    def exist(self) -> bool:
+        """True once something was applied, even if all of it was taken back."""
+        return self._file.exists()
+
     def add(self, record: AppliedRecord) -> None:
         """Safe to repeat."""
         self._write_records([*(one for one in self.read() if one.id != record.id), record])

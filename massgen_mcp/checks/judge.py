@@ -309,6 +309,7 @@ class FileJudge:
         scratch.mkdir(mode=0o700, parents=True)
         self._repository.check_out(TreeId(tree), files)
         for one in self._base.directories:
+            (files / one.name).mkdir(parents=True, exist_ok=True)  # git knows no empty ones
             copy_ignored(one, files / one.name)
             copy_installed(one, files / one.name, self._made)
         shown = [one for one in self._shown if _make_room(files, one)]

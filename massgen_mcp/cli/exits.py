@@ -20,10 +20,10 @@ EXIT_FINDINGS = 1
 
 
 def exit_of_foreground(run: "RunState") -> int:
-    """Of a run that this process took to its end. An answer that nobody was left to judge is no success."""
+    """Return the code for a run that this process took to its end."""
     match run.state:
         case "completed":
-            return EXIT_EXECUTION if _nobody_left(run) else EXIT_OK
+            return EXIT_OK if run.work_done.succeeded else EXIT_EXECUTION
         case "timed_out":
             return EXIT_TIMEOUT
         case "cancelled":
@@ -35,7 +35,7 @@ def exit_of_foreground(run: "RunState") -> int:
 # -- massgen-mcp ------------------------------------------------------------------------------------------------------
 
 EXIT_FAILED = 1
-"""The run failed, was cancelled or ran out of time; a check failed; a request was refused."""
+"""The run was no success (see `WorkDone.failure`); a check failed; a request was refused."""
 EXIT_NOT_ENDED = 2
 EXIT_UNKNOWN = 3
 EXIT_INPUT_NEEDED = 4
@@ -49,14 +49,8 @@ EXIT_STOPPED = 130
 
 def exit_of_run(view: "RunView") -> int:
     if view.ended:
-        return EXIT_OK if view.state == "completed" and not _nobody_left(view.snapshot) else EXIT_FAILED
+        return EXIT_OK if view.snapshot.work_done.succeeded else EXIT_FAILED
     return EXIT_INPUT_NEEDED if view.stands_still else EXIT_NOT_ENDED
-
-
-def _nobody_left(run: "RunState") -> bool:
-    from massgen_mcp.views.firmness import firmness
-
-    return "nobody_left" in firmness(run).weak
 
 
 def exit_of_error(code: "ErrorCode") -> int:

@@ -22,7 +22,9 @@ def decision(state: Coordination) -> NextStep:
     if len(live) == 1 and state.answered == live:
         if state.closing and len(state.asked) < state.most_asked:
             return best_so_far(state)
-        return won(state, live[0], "single" if len(state.asked) == 1 else "single_survivor")
+        if len(state.involved) == 1:
+            return won(state, live[0], "single")
+        return won(state, live[0], "single_survivor")
     if state.run_off is not None:
         awaited = any(agent in live and state.seats[agent].run_off_vote is None for agent in state.run_off.agents)
         return None if awaited else _run_off_decided(state, state.run_off)

@@ -26,7 +26,6 @@ class Ballot:
 
 ViolationCode = Literal[
     "empty_answer",
-    "answer_too_long",
     "answer_limit",
     "only_votes",
     "only_this",

@@ -144,9 +144,6 @@ STAGE_TOOLS: Mapping[StageKind, str] = {
 }
 """What ends the rounds of a stage; in the others that is a vote."""
 
-MAX_ANSWER_CHARACTERS = 200_000
-"""A longer answer would have to be read by every other agent; it belongs into a file."""
-
 
 @dataclass(frozen=True, slots=True)
 class Rules:
@@ -255,8 +252,13 @@ class Coordination:
         return tuple(agent for agent in able if any(agent in agents for agents in named)) if named else tuple(able)
 
     @property
+    def involved(self) -> tuple[str, ...]:
+        """Agents that were asked for an answer, and those that dropped out before they could be asked."""
+        return tuple(agent for agent, seat in self.seats.items() if agent in self.asked or seat.dropped)
+
+    @property
     def live(self) -> tuple[str, ...]:
-        """Those of them that take part."""
+        """Agents that were asked for an answer and take part."""
         return tuple(agent for agent in self.asked if not self.seats[agent].dropped)
 
     @property
@@ -542,8 +544,6 @@ class Coordination:
         text = content.strip()
         if not is_visible(text):
             return Violation("empty_answer")
-        if len(text) > MAX_ANSWER_CHARACTERS:
-            return Violation("answer_too_long", {"length": len(text), "limit": MAX_ANSWER_CHARACTERS})
         asked_for = self.stage is not None and agent in self.stage.agents and self.stage.kind
         if asked_for != ("revise" if claims is None else "synthesise"):
             refused = self._only_this()

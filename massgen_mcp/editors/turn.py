@@ -163,7 +163,7 @@ class Turn:
         differences: list[dict[str, Any]] = [
             {"type": "diff", "path": str(one.path), "oldText": one.before, "newText": one.after} for one in files
         ]
-        although = " although required checks fail" if run.unproven else ""
+        although = " although required checks fail" if run.work_done.unproven else ""
         call: dict[str, Any] = {
             "toolCallId": f"apply-{run_id}",
             "title": f"Apply {counted(len(planned.changes), 'changed file')}{although}",

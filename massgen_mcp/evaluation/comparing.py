@@ -15,7 +15,7 @@ from massgen_mcp.evaluation.scoring import Scorer, short_answer
 from massgen_mcp.evaluation.surroundings import surroundings, team_as_measured
 from massgen_mcp.evaluation.tasks import Item, Replayed
 from massgen_mcp.request.build import RunRequest
-from massgen_mcp.runs.batch import Batch, BatchQuestion, ResultLine, ResultsFile
+from massgen_mcp.runs.batch import Batch, BatchQuestion, ResultLine, ResultsFile, is_success
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.statistics.paired import FEWEST, Paired
@@ -80,6 +80,9 @@ class Evaluation:
     def __post_init__(self) -> None:
         self.items = Random("order").sample([*self.items], len(self.items))
         self._measured: dict[str, str] = {}
+        self._unmeasured_before = self.unmeasured
+        self._asked: set[str] = set()
+        """Ids that were asked in this process: each once."""
 
     async def run(self) -> None:
         """Raises `MassgenError` as `Batch.ask`, and invalid_arguments for results of something else."""
@@ -103,11 +106,7 @@ class Evaluation:
     async def _ask(self, wanted: Sequence[tuple[str, Item, int]]) -> bool:
         """Whatever has no result yet. False: the budget is gone."""
         by_id = {_id(who, item, time): (who, item) for who, item, time in wanted}
-        asked = [
-            BatchQuestion(id=key, question=item.question)
-            for key, (_, item) in by_id.items()
-            if key not in self.results.last
-        ]
+        asked = [BatchQuestion(id=key, question=item.question) for key, (_, item) in by_id.items() if self._is_due(key)]
 
         async def request_of(question: BatchQuestion) -> RunRequest:
             who, item = by_id[question.id]
@@ -119,12 +118,26 @@ class Evaluation:
             who, item = by_id[question.id]
             return {**await _scored(self.scorer, who, item, view), "measured": [self._measured[who], *_versions_here()]}
 
+        self._asked.update(by_id)
         batch = Batch(asked, self.results, self.show, further)
         await batch.ask(request_of, self.service, self.concurrency, self.max_usd)
         if batch.left:
             self.stopped = "the budget has no room for what the next run may cost, less with --max-usd-each"
             self.done = False
         return not batch.left
+
+    def _is_due(self, key: str) -> bool:
+        """A run that failed counts as wrong; where all of a team did, they are asked again, once in every call."""
+        if key not in self.results.last:
+            return True
+        return key not in self._asked and key.partition("/")[0] in self._unmeasured_before
+
+    @property
+    def unmeasured(self) -> list[str]:
+        """Names of the teams, or of the one model, of which no run was a success: nothing is known of them."""
+        succeeded = {line["id"].partition("/")[0] for line in self.results.last.values() if is_success(line)}
+        asked = {line["id"].partition("/")[0] for line in self.results.last.values()}
+        return sorted(asked - succeeded)
 
     # -- the one model, for a team's money ----------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from massgen_mcp.events.parts import (
     Cost,
     Event,
     RoundKind,
+    ShortenedText,
     ShownReason,
     ToolCallRecord,
     Usage,
@@ -51,6 +52,8 @@ class RoundStarted(Event):
     """
     task: str = ""
     """The task of the round, as the agent read it. Empty in older records."""
+    shortened: tuple[ShortenedText, ...] = ()
+    """The kinds of text of which the agent was shown a part. Empty: all were shown whole."""
 
 
 class MessagesShown(Event):
@@ -80,6 +83,8 @@ class BallotChanged(Event):
     """As in `RoundStarted`, for each answer."""
     task: str = ""
     """As in `RoundStarted`, where it changed because there were no answers before."""
+    shortened: tuple[ShortenedText, ...] = ()
+    """As in `RoundStarted`."""
 
 
 class ModelCallStarted(Event):

@@ -11,6 +11,7 @@ from massgen_mcp.events.parts import (
     Claim,
     Event,
     Outcome,
+    ShortenedText,
     StageKind,
     StageReason,
     WrittenForm,
@@ -219,6 +220,8 @@ class PresentationStarted(Event):
     most: int | None = None
     """As in `RoundStarted`."""
     task: str = ""
+    """As in `RoundStarted`."""
+    shortened: tuple[ShortenedText, ...] = ()
     """As in `RoundStarted`."""
 
 

@@ -188,6 +188,23 @@ class ShownReason(Event):
     """The reason, as its author wrote it."""
 
 
+TextKind = Literal["question", "history", "answers", "changes", "evidence", "notes"]
+"""What a model is shown: the question with its comments; earlier turns and attempts; the answers with reasons of votes;
+what they change; what checks and tests say; the agent's own notes.
+"""
+
+
+class ShortenedText(Event):
+    """Texts of one kind that were shown in part, because a model's window holds no more."""
+
+    text: TextKind
+    """The kind."""
+    shown: int
+    """Characters that were shown."""
+    of: int
+    """Characters of the whole."""
+
+
 class Camp(Event):
     """Answers, by label, that say the same in the voters' eyes, and the votes for all of them together."""
 

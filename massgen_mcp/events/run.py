@@ -3,7 +3,17 @@
 from typing import Literal
 
 from massgen_mcp.errors import FailureReason
-from massgen_mcp.events.parts import AgentInfo, BegunWith, Changes, CheckOutcome, CopiedDirectory, Event, Outcome, Spent
+from massgen_mcp.events.parts import (
+    AgentInfo,
+    BegunWith,
+    Changes,
+    CheckOutcome,
+    ChecksPolicy,
+    CopiedDirectory,
+    Event,
+    Outcome,
+    Spent,
+)
 
 BudgetCap = Literal["max_usd", "max_tokens"]
 InputKind = Literal["budget_reached", "question", "permission"]
@@ -33,6 +43,8 @@ class RunStarted(Event):
     """
     servers: tuple[str, ...] = ()
     """The MCP servers of agents, each with where it runs."""
+    checks_policy: ChecksPolicy | None = None
+    """How much the checks decide. None: there are none, or the journal is older than this field."""
 
 
 class BaseTaken(Event):

@@ -81,7 +81,7 @@ class TeamModel(ModelAPI):
             total_cost=None if spent["unpriced_calls"] else spent["cost"],
         )
         output = ModelOutput.from_content(self.model_name, text)
-        ending = {name: result[name] for name in ("outcome", "decided_by", "weak", "degraded")}
+        ending = {name: result[name] for name in ("outcome", "decided_by", "weak", "failure", "degraded")}
         output.metadata = {"massgen": {**ending, **metadata, **record}}
         output.usage = usage
         return output

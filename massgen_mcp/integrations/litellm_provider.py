@@ -28,6 +28,7 @@ from massgen_mcp.integrations.litellm_run import in_thread, pieces
 METADATA = (
     *("config_used", "session_id", "log_directory", "final_answer_path"),
     *("selected_agent", "vote_results", "answers", "agent_mapping", "outcome", "voted", "degraded"),
+    *("decided_by", "weak", "failure"),
     *("cost", "applied"),
 )
 """What is in `_hidden_params` of every response, under `massgen_…`; None where a run of one agent has no such thing."""

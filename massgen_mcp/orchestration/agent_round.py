@@ -55,6 +55,7 @@ from massgen_mcp.orchestration.round_request import (
 )
 from massgen_mcp.orchestration.run_end import MAX_SAME_FAILURES, never_acted, report_repeated_failure, report_step_limit
 from massgen_mcp.orchestration.team import Member
+from massgen_mcp.orchestration.window import Texts, list_texts, measure_shortened
 from massgen_mcp.orchestration.written_actions import read_vote, shown_texts
 from massgen_mcp.tools.base import ToolRefused
 from massgen_mcp.tools.workflow import (
@@ -109,7 +110,8 @@ class Round:
     def begin(cls, member: Member, attempt: Attempt, number: int, work: Work) -> "Round":
         live_run, notes = attempt.live_run, attempt.run_spec.shared_notes
         reasons = shown_reasons(attempt, work.ballot)
-        texts = [*ballot_texts(live_run, work.ballot, reasons, attempt.run_spec.answer_store)]
+        shown = ballot_texts(live_run, work.ballot, reasons, attempt.run_spec.answer_store)
+        texts = list_texts(shown)
         opening, nonce = attempt.nonces(member.name, [*texts, *live_run.caller.messages, notes("")])
         opened = RoundStarted(
             agent=member.name,
@@ -122,7 +124,8 @@ class Round:
             nonce=nonce,
             kind=work.kind,
             reasons=reasons,
-            most=attempt.most_shown(member, texts),
+            most=(most := attempt.most_shown(member, texts)),
+            shortened=attempt.measure_shares(shown, most),
             task=task_message(member, attempt, work.kind, judges=bool(work.ballot.entries)),
         )
         live_run.record(opened)
@@ -175,8 +178,8 @@ class Round:
     @property
     def could_show_less(self) -> bool:
         """Whether a round that begins now would open with less: what the model can read was learned in this one."""
-        texts = self._texts_of(self._live_run.coordination.ballot(self._member.name), self._opened.reasons)
-        most = self._attempt.most_shown(self._member, texts)
+        shown = self._texts_of(self._live_run.coordination.ballot(self._member.name), self._opened.reasons)
+        most = self._attempt.most_shown(self._member, list_texts(shown))
         return most is not None and (self._opened.most is None or most < self._opened.most)
 
     def _check_bounds(self) -> None:
@@ -270,14 +273,16 @@ class Round:
             await self._all_checked()
             ballot = self._live_run.coordination.ballot(name)
             reasons = shown_reasons(self._attempt, ballot)
-            texts = self._texts_of(ballot, reasons)
+            shown = self._texts_of(ballot, reasons)
+            texts = list_texts(shown)
             changed = BallotChanged(
                 agent=name,
                 revision=ballot.revision,
                 ballot=ballot.entries,
                 nonce=draw_nonce(texts),
                 reasons=reasons,
-                most=self._attempt.most_shown(self._member, texts),
+                most=(most := self._attempt.most_shown(self._member, texts)),
+                shortened=measure_shortened(shown, most),
                 task="" if self._judges or not ballot.entries else self._judging,
             )
             self._record(changed)
@@ -292,8 +297,8 @@ class Round:
         if task:
             self._talk.tell(task, "lasting")
 
-    def _texts_of(self, ballot: Ballot, reasons: tuple[ShownReason, ...]) -> list[str]:
-        return [*ballot_texts(self._live_run, ballot, reasons, self._run_spec.answer_store)]
+    def _texts_of(self, ballot: Ballot, reasons: tuple[ShownReason, ...]) -> Texts:
+        return ballot_texts(self._live_run, ballot, reasons, self._run_spec.answer_store)
 
     async def _all_checked(self) -> None:
         """Until the checks of every answer on the ballot have run."""

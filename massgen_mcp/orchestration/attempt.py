@@ -1,15 +1,23 @@
 """What every phase of one attempt needs: the spec of the run, the live run, and how its conversations open."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from massgen_mcp.backends.base import Message, UserMessage
+from massgen_mcp.events.parts import ShortenedText, TextKind
 from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.team import Member, RunSpec
-from massgen_mcp.orchestration.window import most_of_each, readable_bytes, within
+from massgen_mcp.orchestration.window import (
+    LONGEST_SHOWN,
+    Texts,
+    measure_shortened,
+    most_of_each,
+    readable_bytes,
+    within,
+)
 from massgen_mcp.request.question import EarlierTurn
 
 
@@ -73,8 +81,20 @@ class Attempt:
         """So many characters of each text of the opening, and of each of these, its model can read in one call. None:
         all, as far as is known.
         """
-        room = readable_bytes(member)
-        return None if room is None else most_of_each([*self._opening_texts(), *texts], room)
+        room, texts = readable_bytes(member), [*texts]
+        most = None if room is None else most_of_each([*self._list_opening(), *texts], room)
+        if max(map(len, texts), default=0) <= LONGEST_SHOWN:
+            return most
+        return LONGEST_SHOWN if most is None else min(most, LONGEST_SHOWN)
+
+    def measure_shares(self, texts: Texts, most: int | None) -> tuple[ShortenedText, ...]:
+        """The kinds of text, of the opening and of these, that are shown in part where at most `most` characters of
+        each text are.
+        """
+        opening: dict[TextKind, list[str]] = {}
+        for kind, text in self._iter_opening():
+            opening.setdefault(kind, []).append(text)
+        return measure_shortened({**opening, **texts}, most)
 
     def nonces(self, agent: str, texts: Iterable[str]) -> tuple[str, str]:
         """For a conversation that begins with `texts` after its opening: the nonce of the opening and that of the rest.
@@ -82,7 +102,7 @@ class Attempt:
         Agents of one model have the same one for the opening, so that providers can cache it, unless a text has come to
         hold it.
         """
-        known = [*texts, *self._opening_texts()]
+        known = [*texts, *self._list_opening()]
         opening = self.opening_nonce(agent, known)
         return opening, draw_nonce([*known, opening])
 
@@ -99,9 +119,16 @@ class Attempt:
                 return kept
         return draw_nonce(known)
 
-    def _opening_texts(self) -> Iterable[str]:
-        yield from (self.run_spec.question, self.run_spec.commented)
+    def _list_opening(self) -> Iterable[str]:
+        return (text for _, text in self._iter_opening())
+
+    def _iter_opening(self) -> Iterator[tuple[TextKind, str]]:
+        yield "question", self.run_spec.question
+        yield "question", self.run_spec.commented
         for turn in self.run_spec.history:
-            yield from (turn.question, turn.answer)
+            yield "history", turn.question
+            yield "history", turn.answer
         if self.briefing is not None:
-            yield from (self.briefing.answer, self.briefing.reason, self.briefing.instructions)
+            yield "history", self.briefing.answer
+            yield "history", self.briefing.reason
+            yield "history", self.briefing.instructions

@@ -33,7 +33,7 @@ from massgen_mcp.orchestration.model_calls import ask
 from massgen_mcp.orchestration.round_request import check_notes, shown_changes, standing_tools, system_message
 from massgen_mcp.orchestration.run_end import MAX_SAME_FAILURES, report_repeated_failure, report_step_limit
 from massgen_mcp.orchestration.team import Member, get_acting, make_replacement
-from massgen_mcp.orchestration.window import abilities_of, all_within, within
+from massgen_mcp.orchestration.window import Texts, abilities_of, all_within, list_texts, within
 from massgen_mcp.run_state.agents import Vote
 from massgen_mcp.tools.base import Arguments, ToolRefused, WellFormedText, decoded, parse_arguments
 from massgen_mcp.tools.workflow import NewAnswer
@@ -156,17 +156,20 @@ def _started(member: Member, attempt: Attempt) -> PresentationStarted:
     live_run = attempt.live_run
     ballot = live_run.coordination.ballot(member.name, whole=True)
     answers = [live_run.coordination.content(entry.label) for entry in ballot.entries]
-    changes = shown_changes(live_run, ballot.entries, attempt.run_spec.answer_store).values()
-    evidence = evidence_of(ballot, live_run.coordination, live_run.state.checked_base).values()
-    reasons = [vote.reason for vote in _votes(live_run)]
-    texts = [*answers, *changes, *evidence, *reasons, *live_run.caller.messages]
+    shown: Texts = {
+        "answers": [*answers, *(vote.reason for vote in _votes(live_run))],
+        "changes": [*shown_changes(live_run, ballot.entries, attempt.run_spec.answer_store).values()],
+        "evidence": [*evidence_of(ballot, live_run.coordination, live_run.state.checked_base).values()],
+    }
+    texts = [*list_texts(shown), *live_run.caller.messages]
     opening, nonce = attempt.nonces(member.name, texts)
     return PresentationStarted(
         agent=member.name,
         heard=len(live_run.caller.messages),
         opening=opening,
         nonce=nonce,
-        most=attempt.most_shown(member, texts),
+        most=(most := attempt.most_shown(member, texts)),
+        shortened=attempt.measure_shares(shown, most),
         task=_task(member, attempt),
     )
 

@@ -93,6 +93,7 @@ FILES = """\
 You have a workspace for files; relative paths start there. Put large results into files and name them in the answer."""
 PEER_FILES = "You can read the files of an answer under `peers/NAME/`, for example `peers/agent1/`."
 CONTEXT_FILES = "You can read the caller's files under: {names}."
+NOT_COPIED = "You cannot change these, so promise no change of them: {names}."
 FINDINGS = """\
 Every answer is a JSON document and nothing else:
 {"summary": "...", "findings": [{"file": "src/a.py", "line": 12, "severity": "blocker" | "major" | "minor", \
@@ -109,9 +110,6 @@ EXCLUDES = (
 
 REFUSALS: dict[ViolationCode, str] = {
     "empty_answer": "The answer is empty. Write the whole answer into `content`.",
-    "answer_too_long": (
-        "The answer has {length} characters; at most {limit} are allowed. Put large parts into files and name them."
-    ),
     "answer_limit": "You have used all your answers. Vote for the best one instead.",
     "only_votes": "New answers are no longer accepted. Vote for one of the remaining answers.",
     "only_this": "Only a call of `{tool}` is accepted now.",

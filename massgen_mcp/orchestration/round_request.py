@@ -16,7 +16,7 @@ from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.evidence_text import evidence_of, goal_text, tests_text
 from massgen_mcp.orchestration.live_run import AnswerStore, LiveRun
 from massgen_mcp.orchestration.team import Member
-from massgen_mcp.orchestration.window import all_within, within
+from massgen_mcp.orchestration.window import Texts, all_within, within
 from massgen_mcp.tools.files import FILE_TOOLS
 from massgen_mcp.views.plain_text import counted
 
@@ -118,6 +118,8 @@ def file_notes(member: Member, attempt: Attempt) -> Iterator[str]:
     yield prompts.FILES
     if run_spec.context_names:
         yield prompts.CONTEXT_FILES.format(names=", ".join(run_spec.context_names))
+    if not_copied := attempt.live_run.state.work_done.not_copied:
+        yield prompts.NOT_COPIED.format(names="; ".join(not_copied))
     taken = attempt.live_run.state.base
     earlier = taken.begins_with.files if taken is not None and taken.begins_with is not None else 0
     yield from code_notes(run_spec.copies, earlier=earlier, commands=member.commands is not None)
@@ -221,19 +223,17 @@ def shown_reasons(attempt: Attempt, ballot: Ballot) -> tuple[ShownReason, ...]:
     )
 
 
-def ballot_texts(
-    live_run: LiveRun, ballot: Ballot, reasons: tuple[ShownReason, ...], store: AnswerStore
-) -> Iterator[str]:
+def ballot_texts(live_run: LiveRun, ballot: Ballot, reasons: tuple[ShownReason, ...], store: AnswerStore) -> Texts:
     """Everything by others that the message will hold: no marker may occur in it."""
-    for entry in ballot.entries:
-        yield live_run.coordination.content(entry.label)
-    yield from evidence_of(ballot, live_run.coordination, live_run.state.checked_base).values()
-    yield from shown_changes(live_run, ballot.entries, store).values()
-    yield tests_text(live_run.coordination)
-    yield goal_text(live_run.coordination)
-    for shown in reasons:
-        yield shown.reason
-    yield live_run.state.agents[ballot.viewer].working_notes
+    state = live_run.coordination
+    answers = [state.content(entry.label) for entry in ballot.entries]
+    evidence = evidence_of(ballot, state, live_run.state.checked_base).values()
+    return {
+        "answers": [*answers, *(shown.reason for shown in reasons)],
+        "changes": [*shown_changes(live_run, ballot.entries, store).values()],
+        "evidence": [*evidence, tests_text(state), goal_text(state)],
+        "notes": [live_run.state.agents[ballot.viewer].working_notes],
+    }
 
 
 def ballot_message(

@@ -2,12 +2,13 @@
 model's window. Pure: what is left out, and when, is an event.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from massgen_mcp.backends.abilities import Abilities
 from massgen_mcp.backends.base import AssistantMessage, Message, UserMessage
+from massgen_mcp.events.parts import ShortenedText, TextKind
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.team import Member
 
@@ -23,6 +24,8 @@ SHOWN = 0.4
 """So much of the window may be taken by what a conversation opens with."""
 LEAST_SHOWN = 100
 """Characters of one text."""
+LONGEST_SHOWN = 200_000
+"""Characters of one text on a ballot, whatever a model can read: every other agent has to pay for it."""
 
 WindowPart = Literal["lasting", "ballot", "note", "work"]
 """Lasting is the question and what the caller says. Of ballots the last one stays. A note takes the place of work."""
@@ -146,6 +149,25 @@ def most_of_each(texts: Iterable[str], room: int) -> int | None:
             return max(LEAST_SHOWN, share * characters // size)
         room -= size
     return None
+
+
+Texts = Mapping[TextKind, Sequence[str]]
+"""What a conversation opens with, by kind."""
+
+
+def list_texts(texts: Texts) -> list[str]:
+    return [text for those in texts.values() for text in those]
+
+
+def measure_shortened(texts: Texts, most: int | None) -> tuple[ShortenedText, ...]:
+    """Return how much of each kind is shown where at most `most` characters of each text are; none that is whole."""
+    if most is None:
+        return ()
+    shares = (
+        ShortenedText(text=kind, shown=sum(min(len(one), most) for one in those), of=sum(map(len, those)))
+        for kind, those in texts.items()
+    )
+    return tuple(share for share in shares if share.shown < share.of)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

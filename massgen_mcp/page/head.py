@@ -7,7 +7,7 @@ from massgen_mcp.page.data import CallerAction, PageTone
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.views.checks import standing_in_tests
-from massgen_mcp.views.firmness import firmness, shortly
+from massgen_mcp.views.firmness import shortly
 from massgen_mcp.views.plain_text import counted
 from massgen_mcp.views.spent import clock, cost_of, count
 from massgen_mcp.views.votes_text import votes_won
@@ -16,14 +16,14 @@ from massgen_mcp.views.votes_text import votes_won
 def headline(run: RunState) -> str:
     if run.moved:
         return "moved"
-    weak = shortly(firmness(run).weak) if run.state == "completed" else ""
+    weak = shortly(run.work_done.weak) if run.state == "completed" else ""
     outcome = run.outcome if run.state == "completed" and run.outcome != "single" else None
     return weak or (outcome or run.state).replace("_", " ")
 
 
 def tone(run: RunState) -> PageTone:
     """A weak win is none to be green about."""
-    return "busy" if run.state == "completed" and firmness(run).weak else TONES[run.state]
+    return "busy" if run.state == "completed" and run.work_done.weak else TONES[run.state]
 
 
 TONES: dict[RunStatus, PageTone] = {
@@ -71,7 +71,8 @@ def facts(run: RunState) -> Iterator[str]:
         yield standing
     if run.winner is not None and run.winner.asked is not None:
         yield f"asked {run.winner.asked} of {run.winner.of}"
-    yield counted(len(run.agents), "agent") + (f", {len(run.dropped)} dropped" if run.dropped else "")
+    dropped = len(run.work_done.dropped)
+    yield counted(len(run.agents), "agent") + (f", {dropped} dropped" if dropped else "")
     if run.state in TERMINAL_STATES:
         seconds = run.elapsed(run.updated_at or 0.0)
         yield f"took {clock(seconds)}" if seconds >= 60 else f"took {seconds:.1f} s"

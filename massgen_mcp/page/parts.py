@@ -154,7 +154,7 @@ def _decided(run: RunState, policy: ChecksPolicy) -> Iterable[str]:
     for label in sorted(replace(run.coordination, rules=rules).excluded):
         author = run.agents[run.coordination.author(label)].info.id
         yield f"{key_of(run.attempt, label)} of {author} could not win: checks fail that another answer passes."
-    if run.failing_checks:
+    if run.work_done.failing:
         yield "The final files do not pass all checks that count."
 
 

@@ -36,7 +36,9 @@ from massgen_mcp.request.harm import granted_by
 from massgen_mcp.request.output_file import OutputFile
 from massgen_mcp.request.question import EarlierTurn, check_question, check_text
 from massgen_mcp.request.runnable import (
+    describe_media,
     require_apart,
+    require_copyable,
     require_files,
     require_neutral_judge,
     require_programs,
@@ -169,6 +171,8 @@ async def adjusted_team(given: CallerRequest) -> Team:
     config = with_procedure(config, given.decide)
     config = rechecked(with_sampling(with_limits(config, given.limits), given.sampling))
     require_files(config)
+    if not given.elsewhere:
+        require_copyable(config, team.environ)
     require_neutral_judge(config)
     require_apart(config)
     if given.only_plan or given.elsewhere:
@@ -176,7 +180,9 @@ async def adjusted_team(given: CallerRequest) -> Team:
     else:
         require_keys(config, team.environ)
         await require_sandbox(config, team.environ)
-    return replace(team, config=config)
+    told = [] if team.note is None else [team.note]
+    told += [note for note in describe_media(config) if note not in (team.note or "")]
+    return replace(team, config=config, note=" ".join(told) or None)
 
 
 async def _chosen(given: CallerRequest) -> Team:

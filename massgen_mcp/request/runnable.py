@@ -7,7 +7,7 @@ Starts nothing. What is known of the machine is kept in the state directory.
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import combinations
 from pathlib import Path
@@ -147,6 +147,99 @@ def require_files(config: Config) -> None:
             "invalid_arguments",
             "checks judge what answers change in a directory of yours; name it in context_paths, or leave checks out",
         )
+
+
+def require_copyable(config: Config, environ: Mapping[str, str]) -> None:
+    """Refuse to copy a whole machine or home directory for agents to change, or for checks to judge. Raises
+    `MassgenError` invalid_arguments.
+    """
+    orchestrator = config.orchestrator
+    if not orchestrator.enable_filesystem:
+        return
+    home = environ.get("HOME")
+    for context in orchestrator.context_paths:
+        if not (context.permission == "write" or orchestrator.checks):
+            continue
+        path = Path(context.path)
+        if path.resolve() == Path(path.anchor or "/"):
+            what = "the whole file system"
+        elif home and path.is_dir() and path.resolve() == Path(home).resolve():
+            what = "your home directory"
+        else:
+            continue
+        message = f"context path {show_name(context.path)} is {what}, of which agents get no copy"
+        ways = "work in the directory of the project, or name it; files that are only read need permission: read"
+        raise MassgenError("invalid_arguments", f"{message}; {ways}, and no checks")
+
+
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_PLAIN_WORD = re.compile(r"[\w./+@-]+")
+_OF_THE_SHELL = frozenset(
+    (
+        *("!", ".", ":", "[", "alias", "bg", "break", "builtin", "case"),
+        *("cd", "command", "continue", "declare", "echo", "eval", "exec", "exit", "export"),
+        *("false", "fc", "fg", "for", "function", "getopts", "hash", "if", "jobs"),
+        *("kill", "let", "local", "printf", "pwd", "read", "readonly", "return", "select"),
+        *("set", "shift", "source", "test", "time", "times", "trap", "true", "type"),
+        *("typeset", "ulimit", "umask", "unalias", "unset", "until", "wait", "while", "{"),
+    )
+)
+
+
+def require_check_programs(checks: Iterable[str], config: Config, environ: Mapping[str, str]) -> None:
+    """Refuse a check of this call whose program is neither on PATH nor a path inside the project, which agents may
+    write. Raises `MassgenError` invalid_arguments.
+    """
+    orchestrator = config.orchestrator
+    if orchestrator.setup or orchestrator.commands.in_container or orchestrator.commands.image_archive is not None:
+        return  # what is there then, this machine does not tell
+    projects = [Path(context.path) for context in orchestrator.context_paths]
+    for check in checks:
+        program = _find_program(check)
+        if program is None or _is_there(program, projects, environ):
+            continue
+        message = f"check {show_name(check)}: there is no program {show_name(program)}"
+        where = "on PATH" if "/" not in program else "at that path"
+        ways = "install it, or name a script of the project by its path, such as ./check.sh"
+        raise MassgenError("invalid_arguments", f"{message} {where}; {ways}. No model was asked")
+
+
+def _find_program(check: str) -> str | None:
+    """Return the first program that a command starts; None where only a shell could tell."""
+    words = (word for word in check.split() if not _ASSIGNMENT.match(word))
+    first = next(words, "")
+    plain = _PLAIN_WORD.fullmatch(first) is not None
+    return first if plain and first not in _OF_THE_SHELL else None
+
+
+def _is_there(program: str, projects: Iterable[Path], environ: Mapping[str, str]) -> bool:
+    if shutil.which(program, path=environ.get("PATH")):
+        return True
+    path = Path(program)
+    if "/" in program and not path.is_absolute():
+        return True  # inside the project
+    if path.is_absolute():
+        return any(path.is_relative_to(project) for project in projects)
+    return any(next(project.glob(f"*/bin/{program}"), None) for project in projects)  # such as .venv/bin
+
+
+_MEDIA = {
+    "an image": (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".heic", ".avif"),
+    "a PDF": (".pdf",),
+    "a sound": (".mp3", ".wav", ".ogg", ".flac", ".m4a", ".aac", ".opus"),
+    "a video": (".mp4", ".mov", ".mkv", ".webm", ".avi", ".m4v"),
+}
+
+
+def describe_media(config: Config) -> list[str]:
+    """Name the context paths that no model here can look at, in sentences."""
+    kinds = {suffix: kind for kind, suffixes in _MEDIA.items() for suffix in suffixes}
+    paths = [context.path for context in config.orchestrator.context_paths]
+    return [
+        f"{show_name(path)} is {kind}, and models here are sent text only: say in the question what it shows."
+        for path in paths
+        if (kind := kinds.get(Path(path).suffix.lower())) is not None and not Path(path).is_dir()
+    ]
 
 
 def require_neutral_judge(config: Config) -> None:

@@ -1,13 +1,13 @@
 """What a run knows of one agent and of a vote beyond what the rules need of them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from massgen_mcp.coordination.state import Seat
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.agent_work import ModelReplied
 from massgen_mcp.events.coordination import ActionForm, AgentDropped, AnswerSubmitted, ModelReplaced
-from massgen_mcp.events.parts import AgentInfo, Changes
+from massgen_mcp.events.parts import AgentInfo, Changes, ShortenedText
 from massgen_mcp.run_state.status import AgentStatus
 
 WORKING_NOTES = 1_500
@@ -42,6 +42,12 @@ class AgentState:
     """The end of what it wrote on the way to its first answer of this attempt, besides that answer."""
     acted_in: ActionForm | None = None
     """How it wrote its last answer or vote."""
+    opened_with: tuple[ShortenedText, ...] = ()
+    """The texts of which its present work was shown a part."""
+    acted_on: tuple[ShortenedText, ...] = ()
+    """The texts of which it had been shown a part when it answered, voted or wrote tests; of each the least share."""
+    voted_on: tuple[ShortenedText, ...] = ()
+    """The same for its last vote."""
     last_activity: float | None = None
     dropped_at: float | None = None
     replaced: ModelReplaced | None = None
@@ -71,6 +77,24 @@ class AgentState:
             if f"\n\n{notes}".endswith(f"\n\n{content}"):
                 notes = notes.removesuffix(content).strip()
             self.working_notes = notes[-WORKING_NOTES:]
+
+    def read_opening(self, shortened: Iterable[ShortenedText]) -> None:
+        """Note how much of its texts a piece of work begins with."""
+        self.opened_with = tuple(shortened)
+
+    def read_ballot(self, shortened: Iterable[ShortenedText]) -> None:
+        """Note how much of a newer ballot it was shown; the question stays as it was."""
+        kept = (one for one in self.opened_with if one.text in ("question", "history"))
+        self.opened_with = (*kept, *shortened)
+
+    def act(self) -> None:
+        """Note that it acts on what it was shown."""
+        least: dict[str, ShortenedText] = {}
+        for one in (*self.acted_on, *self.opened_with):
+            known = least.get(one.text)
+            if known is None or one.shown * known.of < known.shown * one.of:
+                least[one.text] = one
+        self.acted_on = tuple(least.values())
 
     @property
     def answers(self) -> tuple[AnswerSubmitted, ...]:

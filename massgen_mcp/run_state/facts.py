@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from massgen_mcp.coordination.deciding import best_so_far
-from massgen_mcp.coordination.evidence import excluded, verdict, void
+from massgen_mcp.coordination.evidence import excluded
 from massgen_mcp.coordination.state import Coordination, Rules
 from massgen_mcp.coordination.testing import tests_with_first
 from massgen_mcp.coordination.written_tests import JudgedTest
@@ -20,7 +20,7 @@ from massgen_mcp.events.coordination import (
     PresentationFailed,
     WinnerChosen,
 )
-from massgen_mcp.events.parts import DECIDED_WITHOUT_VOTES, Camp, Changes, CheckOutcome, ChecksVerdict, Outcome, Spent
+from massgen_mcp.events.parts import Camp, Changes, CheckOutcome, ChecksPolicy, Outcome, Spent
 from massgen_mcp.events.run import (
     AttemptStarted,
     BaseTaken,
@@ -103,6 +103,8 @@ class RunFacts:
     """The latest final answer, of this attempt or an earlier one."""
     earlier_final: Final | None = None
     """The final answer of the attempts before this one."""
+    checks_policy: ChecksPolicy | None = None
+    """How much the checks of this run decide; None: it has none."""
     check_outcomes: dict[tuple[str, str], CheckOutcome] = field(default_factory=dict[tuple[str, str], CheckOutcome])
     """By the id of the files and the command."""
     checked_final: FilesChecked | None = None
@@ -320,12 +322,6 @@ class RunFacts:
         return self.final.voted if self.final is not None else len(self.votes)
 
     @property
-    def unreviewed(self) -> bool:
-        """Whether the run ended with an answer that no vote or test speaks for, though others could have judged it."""
-        tested = self.winner is not None and self.winner.outcome in DECIDED_WITHOUT_VOTES
-        return not tested and self.best_answer is not None and self.voted == 0 and len(self.coordination.asked) > 1
-
-    @property
     def degraded(self) -> list[tuple[str, str, str]]:
         """(agent, reason, message) of everybody who was dropped, and of what else was lost on the way."""
         rows = [(d.agent, d.reason, d.message) for agent in self.agents.values() if (d := agent.dropped)]
@@ -349,43 +345,6 @@ class RunFacts:
         answers.
         """
         return tests_with_first(self.coordination)
-
-    # -- checks -----------------------------------------------------------------------------------------------------
-
-    @property
-    def failing_checks(self) -> tuple[str, ...]:
-        """The checks that the files of the final answer do not pass, of a completed run."""
-        return self.end.failing_checks if isinstance(self.end, RunCompleted) else ()
-
-    @property
-    def checks_verdict(self) -> ChecksVerdict | None:
-        """What checks say of the final files; None where none were to be checked."""
-        return None if self.checked_final is None else self.verdict_on(self.checked_final)
-
-    def verdict_on(self, checked: FilesChecked) -> ChecksVerdict | None:
-        """What checks say of these files; None where there was nothing to check."""
-        return verdict(checked, self.coordination.evidence)
-
-    @property
-    def void_checks(self) -> tuple[CheckOutcome, ...]:
-        """Those that say nothing of any files, as they came out on the base."""
-        return () if self.checked_base is None else void(self.checked_base)
-
-    @property
-    def mute_checks(self) -> bool:
-        """Whether some check says nothing of the final files."""
-        return self.checked_final is not None and bool(void(self.checked_final))
-
-    @property
-    def unproven(self) -> str:
-        """Where checks are required: why the final files did not pass them, as a clause; their changes are not applied
-        unasked then. Empty where nothing speaks against that.
-        """
-        if self.coordination.rules.checks in (None, "informative"):
-            return ""
-        if self.failing_checks:
-            return f"the final files fail {', '.join(self.failing_checks)}"
-        return "nothing was checked" if self.checks_verdict == "nothing_checked" else ""
 
     @property
     def hears(self) -> bool:

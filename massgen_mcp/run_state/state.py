@@ -72,6 +72,7 @@ from massgen_mcp.events.run import (
 from massgen_mcp.money.budget import Budget
 from massgen_mcp.run_state.agents import AgentState, Vote
 from massgen_mcp.run_state.facts import Final, RunFacts
+from massgen_mcp.run_state.work_done import WorkDone
 
 
 class RunState(RunFacts):
@@ -101,6 +102,10 @@ class RunState(RunFacts):
         self._reseat(self.coordination.after(event))
         self.resume_point.apply(event)
         self._apply(event, record.time)
+
+    @property
+    def work_done(self) -> WorkDone:
+        return WorkDone.from_run(self)
 
     def end_with(self, event: RunEnd) -> None:
         """Have the run ended like this, whatever became of the rest of the fold."""
@@ -152,6 +157,10 @@ class RunState(RunFacts):
                 self._new_attempt(event)
             case RoundStarted():
                 self._new_round(event)
+            case BallotChanged():
+                self.agents[event.agent].read_ballot(event.shortened)
+            case WrittenTestsSubmitted():
+                self.agents[event.agent].act()
             case ModelCallStarted():
                 self._begin_call(event)
             case ModelReplied():
@@ -174,8 +183,11 @@ class RunState(RunFacts):
                 self._idle(event.agent)
             case PresentationStarted():
                 self.phase, self.agents[event.agent].opening = "presenting", event.opening
+                self.agents[event.agent].read_opening(event.shortened)
             case AnswerPresented():
                 self.phase = "presenting"
+                if not event.reused:
+                    self.agents[event.agent].act()
                 outcome = self.winner.outcome if self.winner else "best_so_far"
                 self.final = Final(event.agent, outcome, event.answer, event.changes, len(self.votes))
             case PresentationFailed():
@@ -183,7 +195,10 @@ class RunState(RunFacts):
             case RunCompleted() | RunFailed() | RunCancelled() | RunTimedOut():
                 self.end_with(event)
                 self.ended_at = time
-            case RunStarted() | BudgetMark() | BudgetReached():
+            case RunStarted():
+                self.checks_policy = event.checks_policy or self.coordination.rules.checks
+                self.budget.apply(event)
+            case BudgetMark() | BudgetReached():
                 self.budget.apply(event)
             case StageOpened():
                 self.phase = "answering" if event.kind == "answer" else "voting"
@@ -204,14 +219,12 @@ class RunState(RunFacts):
                 | FirstAnswersClosed()
                 | FinishRequested()
                 | TimeReturned()
-                | WrittenTestsSubmitted()
                 | ReservationExceeded()
                 | RuleViolated()
                 | ConversationShortened()
                 | ConversationCondensed()
                 | ToolStarted()
                 | ToolFinished()
-                | BallotChanged()
                 | MessagesShown()
                 | AnswerEvaluated()
                 | ModelCallWaiting()
@@ -249,6 +262,7 @@ class RunState(RunFacts):
     def _new_round(self, event: RoundStarted) -> None:
         agent = self.agents[event.agent]
         agent.rounds, agent.round, agent.opening = agent.rounds + 1, event.round, event.opening
+        agent.read_opening(event.shortened)
 
     def _begin_call(self, event: ModelCallStarted) -> None:
         if event.purpose == "evaluate":
@@ -274,6 +288,8 @@ class RunState(RunFacts):
         cast[event.agent] = Vote(event.agent, event.label, event.reason, time)
         self.phase, self.agents[event.agent].status = "voting", "voted"
         self.agents[event.agent].acted_in = event.form
+        self.agents[event.agent].act()
+        self.agents[event.agent].voted_on = self.agents[event.agent].opened_with
 
     def _files_checked(self, event: FilesChecked) -> None:
         match event.subject:
@@ -289,6 +305,7 @@ class RunState(RunFacts):
     def _answered(self, event: AnswerSubmitted) -> None:
         agent = self.agents[event.agent]
         agent.answered(event)
+        agent.act()
         agent.status, agent.acted_in = "answered", event.form
         for voter in event.voided_votes:
             self.agents[voter].status = "restarting"

@@ -24,7 +24,7 @@ from massgen_mcp.events.run import RunFailed, RunTimedOut
 from massgen_mcp.request.build import RunRequest
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
-from massgen_mcp.views.firmness import firmness
+from massgen_mcp.views.firmness import FAILURES
 
 WAIT_SECONDS = 60.0
 _NO_OBJECT = 'each line is one JSON object, such as {"question": "Postgres or SQLite?"}'
@@ -117,8 +117,8 @@ class Batch:
 
     @property
     def completed(self) -> set[str]:
-        """Ids of those that are not asked any more."""
-        return {result["id"] for result in self.results if result["state"] == "completed"}
+        """Ids of those that are not asked any more: a run that was no success is asked again."""
+        return {result["id"] for result in self.results if is_success(result)}
 
     @property
     def usd(self) -> float:
@@ -246,15 +246,21 @@ class ResultsFile:
         self.last[result["id"]] = result
 
 
+def is_success(result: ResultLine) -> bool:
+    """Whether the run behind a line was one (see `WorkDone.failure`); lines of before that field say how it ended."""
+    return result["state"] == "completed" and not result.get("failure")
+
+
 def _result_line(question: BatchQuestion, view: RunView) -> ResultLine:
-    run = view.snapshot
+    run, work = view.snapshot, view.snapshot.work_done
     return {
         "id": question.id,
         "question": question.question,
         "state": view.state,
         "answer": run.best_answer,
         "outcome": run.outcome,
-        "weak": [*firmness(run).weak],
+        "weak": [*work.weak],
+        "failure": work.failure,
         "usd": run.spent.rounded_usd,
         "seconds": round(view.elapsed, 3),
         "run_id": view.row.run_id,
@@ -263,9 +269,9 @@ def _result_line(question: BatchQuestion, view: RunView) -> ResultLine:
 
 
 def summary(batch: Batch) -> str:
-    """`18 completed, 2 of them weak, 1 failed; $0.8312`."""
-    states = Counter(str(result["state"]).replace("_", " ") for result in batch.results)
-    weak = sum(bool(result["weak"]) for result in batch.results if result["state"] == "completed")
+    """Sum up: `18 completed, 2 of them weak, 1 failed; $0.8312`."""
+    states = Counter(describe(result) for result in batch.results)
+    weak = sum(bool(result["weak"]) for result in batch.results if is_success(result))
     parts = [f"{number} {state}" for state, number in states.most_common()]
     parts += [f"{weak} of them weak"] if weak else []
     parts += (
@@ -280,3 +286,9 @@ def summary(batch: Batch) -> str:
     if None in spent:
         parts[-1] += "+"
     return ", ".join(parts)
+
+
+def describe(result: ResultLine) -> str:
+    """Say how a question ended, in few words."""
+    failure = FAILURES.get(result.get("failure") or "not_completed", "")
+    return failure or str(result["state"]).replace("_", " ")

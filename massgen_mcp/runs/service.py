@@ -42,7 +42,7 @@ from massgen_mcp.runs.engine import (
     StateFigures,
 )
 from massgen_mcp.runs.moving import MovedIn, MovedOut, move_in, move_out
-from massgen_mcp.runs.patches.application import Application
+from massgen_mcp.runs.patches.application import Application, application_fields
 from massgen_mcp.runs.patches.applying import ChangedText, RunPatch, apply_run
 from massgen_mcp.runs.patches.earlier_changes import LaidOut, laid_out, with_earlier_changes
 from massgen_mcp.runs.patches.given import UPLOADED
@@ -52,6 +52,7 @@ from massgen_mcp.runs.store.counting import counted_runs
 from massgen_mcp.runs.store.finding import find_run
 from massgen_mcp.runs.store.retention import Pruned, prune, prune_named
 from massgen_mcp.runs.view.run_view import KeptWatches, RunView, RunWatch, looks
+from massgen_mcp.runs.view.status_file import note_application
 from massgen_mcp.statistics.digest import Mark, RunDigest, Verdict, digest_of
 from massgen_mcp.statistics.sums import NEWEST, Statistics, StatisticsFilter, statistics_of, usual_runs, usual_time
 from massgen_mcp.threads import in_thread
@@ -332,6 +333,8 @@ class RunService:
                 self._store.note(view.row.run_id, "undo" if undo else "apply")
             ways = {"dry_run": dry_run, "undo": undo}
             made = apply_run(home, view, agent=agent, paths=paths, branch=branch, directory=directory, **ways)
+            if not dry_run and agent is None:
+                note_application(view.directory, view.snapshot, application_fields(made))
             if made.state in ("applied", "undone") and not dry_run and view.directory.report.exists():
                 from massgen_mcp.runs.view.reporting import write_report  # no server starts with it
 

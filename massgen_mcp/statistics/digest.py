@@ -14,6 +14,7 @@ from pydantic import BaseModel, TypeAdapter
 from massgen_mcp.errors import DropReason
 from massgen_mcp.events.parts import Outcome, Spent
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.run_state.work_done import Failure, Weakness
 
 Verdict = Literal["right", "wrong"]
 
@@ -82,6 +83,10 @@ class RunDigest:
     """How the winner was to be found, as `decide` of a config; empty in a digest that was kept before it said so."""
     kind: str = ""
     """The kind of work, as estimates tell it; empty in a digest that was kept before it said so."""
+    weak: tuple[Weakness, ...] = ()
+    """As `WorkDone.weak`; empty in a digest that is older."""
+    failure: Failure | None = None
+    """As `WorkDone.failure`; None in a digest that is older."""
 
     @property
     def dissenters(self) -> list[AgentDigest]:
@@ -107,7 +112,7 @@ def digest_of(run: RunState) -> RunDigest | None:
     if run.started_at is None:
         return None
     camps = {label: camp.answers[0] for camp in run.camps for label in camp.answers}
-    winner = run.winner
+    winner, work = run.winner, run.work_done
     firsts = {agent.answers[0].label for agent in run.agents.values() if agent.answers}
     one_answer_each = all(len(agent.answers) <= 1 for agent in run.agents.values())
     votes = {voter: vote.label for voter, vote in {**run.votes, **run.run_off_votes}.items()}
@@ -123,6 +128,8 @@ def digest_of(run: RunState) -> RunDigest | None:
         spent=_spent(run.spent),
         decide=run.coordination.rules.decide,
         kind="question" if run.base is None else "code",
+        weak=work.weak,
+        failure=work.failure,
     )
 
 

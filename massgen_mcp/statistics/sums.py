@@ -99,6 +99,10 @@ class Figures(StatisticsPart):
     states: dict[str, int]
     outcomes: dict[str, int]
     """How good the agreement was, of completed runs."""
+    weak: int
+    """How many of them have a weak decision."""
+    invalid: int
+    """How many of them are no success: no agent was left to vote, or a required check is unproven."""
     money: Money
     calls: int
     tokens: int
@@ -246,10 +250,13 @@ def _counted_models(models: Sequence[str]) -> str:
 def _figures(runs: Sequence[CountedRun]) -> Figures:
     voted = [run.digest for run in runs if _is_vote(run)]
     seconds = [run.digest.seconds for run in runs]
+    completed = [run for run in runs if run.state == "completed"]
     return Figures(
         runs=len(runs),
         states=dict(Counter(run.state for run in runs)),
         outcomes=_outcomes(runs),
+        weak=sum(bool(run.digest.weak) for run in completed),
+        invalid=sum(run.digest.failure is not None for run in completed),
         money=money_of([[run.digest.spent] for run in runs]),
         calls=sum(run.digest.spent.calls for run in runs),
         tokens=sum(run.digest.spent.tokens for run in runs),

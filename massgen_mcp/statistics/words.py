@@ -28,6 +28,8 @@ def statistics_lines(statistics: Statistics) -> Iterator[str]:
     yield counts_text(figures.states)
     if figures.outcomes:
         yield f"agreement of the completed ones: {counts_text(figures.outcomes)}"
+    if figures.weak:
+        yield f"{counted(figures.weak, 'completed run')} with a weak decision, {figures.invalid} of them no success"
     yield f"{money_text(figures.money)}, {count(figures.tokens)} tokens, {counted(figures.calls, 'call')}"
     yield f"{clock(figures.seconds)} of work; half of the runs took at most {clock(figures.median_seconds)}"
     if figures.first_answer.of:

@@ -9,6 +9,7 @@ from massgen_mcp.events.coordination import FilesChecked
 from massgen_mcp.events.parts import CheckObstacle, CheckOutcome
 from massgen_mcp.run_state.facts import JudgedTest
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.run_state.work_done import judge_files
 from massgen_mcp.views.plain_text import counted
 
 MISUNDERSTANDING = "The agents wrote these tests, and may share a misunderstanding"
@@ -93,7 +94,8 @@ def checks(run: RunState) -> dict[str, Any]:
     """`{verdict, base, answers by label, unfinished by agent, final, tests}`, as far as they have run; empty where
     there are none.
     """
-    record: dict[str, Any] = {} if run.checks_verdict is None else {"verdict": run.checks_verdict}
+    checked = run.work_done.checked
+    record: dict[str, Any] = {} if checked is None else {"verdict": checked}
     if run.checked_base is not None:
         record["base"] = _checked_fields(run.checked_base)
     if answers := run.coordination.evidence:
@@ -109,19 +111,20 @@ def checks(run: RunState) -> dict[str, Any]:
 
 def check_notes(run: RunState) -> list[str]:
     """What must not be overlooked, as sentences without a full stop."""
-    nothing = run.checks_verdict == "nothing_checked"
+    work = run.work_done
+    nothing = work.checked == "nothing_checked"
     notes = ["Nothing was checked: no check says anything of the final files"] if nothing else []
     checked = (run.checked_final, run.checked_base)
     problem = next((one.problem for one in checked if one is not None and one.problem), "")
     notes += [f"Checks did not run: {problem}"] if problem else []
-    notes += map(hindered, run.void_checks)
+    notes += map(hindered, work.void)
     if run.outcome == "unfinished" and run.end is not None and run.end.winner is not None:
         notes += filter(None, [state_of_unfinished(run, run.end.winner)])
     outcomes = run.checked_final.outcomes if run.checked_final is not None else ()
     whys = {one.command: f" ({one.why})" for one in outcomes if one.why}
     notes += [f"`{one.command}` passes, but {warning}" for one in outcomes for warning in one.warnings]
     notes += [sentence for one in checked if one is not None for sentence in one.unfollowed]
-    failing = [f"{one}{whys.get(one, '')}" for one in run.failing_checks if not nothing]
+    failing = [f"{one}{whys.get(one, '')}" for one in work.failing if not nothing]
     return [*notes, *([f"The final files fail checks: {', '.join(failing)}"] if failing else [])]
 
 
@@ -141,11 +144,12 @@ def state_of_unfinished(run: RunState, agent: str) -> str:
 
 
 def _checks_state(run: RunState, checked: FilesChecked, files: str) -> str:
-    match run.verdict_on(checked):
+    match judge_files(run, checked):
         case None:
             return ""
         case "passed":
-            void = f", {len(run.void_checks)} of them said nothing" if run.void_checks else ""
+            silent = len(run.work_done.void)
+            void = f", {silent} of them said nothing" if silent else ""
             return f"The {files} pass the checks{void}"
         case "failed":
             failed = [one.command for one in checked.outcomes if one.result == "failed"]

@@ -14,7 +14,6 @@ from massgen_mcp.events.agent_work import TextDelta
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.checks import checks
-from massgen_mcp.views.firmness import firmness
 from massgen_mcp.views.nested_runs import nested_runs
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.sentences import Sentence, counted, sentence_of
@@ -76,7 +75,7 @@ def coordination_events(run: RunState, records: Iterable[LogRecord]) -> dict[str
     """`{session_metadata, vote_results, camps, answers, events}`; an event has timestamp, event_type, agent_id (or
     null), details (one sentence) and context (the facts). Paths are relative to the run directory.
     """
-    firm = firmness(run)
+    work = run.work_done
     return {
         "session_metadata": {
             "run_id": run.run_id,
@@ -86,9 +85,10 @@ def coordination_events(run: RunState, records: Iterable[LogRecord]) -> dict[str
             "end_time": run.ended_at,
             "state": run.state,
             "outcome": run.outcome,
-            "decided_by": [*firm.decided_by],
+            "decided_by": [*work.decided_by],
             "challenge": run.winner.challenge if run.winner else None,
-            "weak": [*firm.weak],
+            "weak": [*work.weak],
+            "failure": work.failure,
             "final_winner": run.winner.agent if run.winner else None,
             "attempts": run.attempt,
             "spent": spent_json(run.spent),

@@ -10,7 +10,7 @@ from massgen_mcp.errors import DropReason, FailureReason, LimitKey
 from massgen_mcp.events.run import RunFailed, RunTimedOut
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.checks import check_notes, tests_notes
-from massgen_mcp.views.firmness import firmness, shortly
+from massgen_mcp.views.firmness import shortly
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.spent import clock, money_notes, spent_figures, spent_text
 from massgen_mcp.views.styled import Line, Span, wrap
@@ -152,7 +152,7 @@ def outcome_line(run: RunState) -> Line:
     figures = " · ".join([clock(run.elapsed(run.updated_at or 0.0)), *spent_figures(run.spent)])
     match run.state:
         case "completed":
-            how, weak = _agreement(run), shortly(firmness(run).weak)
+            how, weak = _agreement(run), shortly(run.work_done.weak)
             if weak:
                 return (Span(f"☆ {run.author} · weak: {weak}", "busy"), Span(f" · {how} · {figures}", "dim"))
             return (Span(f"★ {run.author}", "good"), Span(f" · {how} · {figures}", "dim"))

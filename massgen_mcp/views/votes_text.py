@@ -38,7 +38,7 @@ def nobody_voted(run: RunState) -> str | None:
     """That an ended run's answer is one agent's alone, or unfinished, where it is; None otherwise."""
     if run.outcome == "unfinished":
         return f"Nobody answered: these are the files that {run.author} left unfinished."
-    if not run.unreviewed:
+    if not run.work_done.unreviewed:
         return None
     if run.coordination.run_off is not None:
         return f"The votes were tied, and nobody was left for the run-off: this is {run.author}'s answer alone."

@@ -56,6 +56,7 @@ def test_a_response_has_the_answer_real_usage_and_every_key(llm: Any, models: Ai
         *("massgen_config_used", "massgen_session_id", "massgen_log_directory", "massgen_final_answer_path"),
         *("massgen_selected_agent", "massgen_vote_results", "massgen_answers", "massgen_agent_mapping"),
         *("massgen_outcome", "massgen_voted", "massgen_degraded", "massgen_cost", "massgen_applied"),
+        *("massgen_decided_by", "massgen_weak", "massgen_failure"),
     }
     assert hidden(response)["massgen_cost"]["unpriced_calls"] + (hidden(response)["massgen_cost"]["usd"] or 0) > 0
     assert hidden(response)["massgen_agent_mapping"] == {"agent_a": "openai", "agent_b": "gemini"}

@@ -76,6 +76,7 @@ async def test_blocks_4_to_7_the_result(place: Place, models: Aimock) -> None:
         "decided_by",
         "challenge",
         "weak",
+        "failure",
         "degraded",
     }
     assert Path(result["log_directory"]).parent == place.path / ".massgen" / "massgen_logs"

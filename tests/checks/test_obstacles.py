@@ -97,7 +97,7 @@ async def test_a_run_whose_every_check_fails_for_the_environment_says_that_nothi
     checks = ["no-such-program --all", "sh -c 'echo getaddrinfo ENOTFOUND example.org; exit 1'"]
     ended = await play(tmp_path, project, environ, script, checks=checks, checks_policy="required")
     assert [one.obstacle for one in evidence(ended, "base").outcomes] == ["program_missing", "no_network"]
-    assert ended.snapshot.checks_verdict == "nothing_checked"
+    assert ended.snapshot.work_done.checked == "nothing_checked"
     assert ended.of(RunCompleted)[0].failing_checks == ()
     first, *cures = check_notes(ended.snapshot)
     assert first.startswith("Nothing was checked")
@@ -112,5 +112,5 @@ async def test_what_is_missing_for_an_answer_alone_is_a_failure_of_that_answer(
     check = "grep -q right value || no-such-program"
     ended = await play(tmp_path, project, environ, script, checks=[check, GOOD], checks_policy="required")
     assert [one.obstacle for one in evidence(ended, "final").outcomes] == [None, None]
-    assert ended.snapshot.checks_verdict == "failed"
+    assert ended.snapshot.work_done.checked == "failed"
     assert ended.of(RunCompleted)[0].failing_checks == (check, GOOD)

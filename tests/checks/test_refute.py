@@ -10,7 +10,7 @@ from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.agent_work import MessagesShown, ModelCallStarted, RoundStarted
 from massgen_mcp.events.coordination import AnswerSubmitted, FilesChecked, StageOpened, WinnerChosen
 from massgen_mcp.events.run import RunCompleted
-from massgen_mcp.views.firmness import cautions, firmness
+from massgen_mcp.views.firmness import cautions
 from tests.checks.project import environ, write
 from tests.checks.writers import ADDS_TWO, DOUBLE, SQUARES, Step, agent, doubling, test_of, tests
 from tests.orchestration.test_resume import journaled
@@ -96,7 +96,7 @@ async def test_readers_are_told_what_tests_against_the_winner_came_to(
 ) -> None:
     author, refuter, third, _, _ = CASES[case]
     state = (await challenged(tmp_path, doubling, environ, author, refuter, third)).snapshot
-    assert firmness(state).weak == weak
+    assert state.work_done.weak == weak
     told = " ".join(cautions(state))
     assert (sentence in told) if sentence else ("test" not in told)
 

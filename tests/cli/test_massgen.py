@@ -354,7 +354,7 @@ AGENT = {
     "status", "answer_count", "latest_answer_label", "vote_cast", "times_restarted", "last_activity", "error",
 }  # fmt: skip
 VOTE = {"voted_for_agent", "voted_for_label", "reason_preview"}
-RESULTS = {"votes", "winner", "final_answer_preview"}
+RESULTS = {"votes", "winner", "final_answer_preview", "outcome", "weak", "failure"}
 
 
 def test_status_json_has_the_keys_that_automation_reads(home: TempHome) -> None:

@@ -84,7 +84,7 @@ async def test_the_status_document_has_exactly_the_keys_of_the_contract(tmp_path
         *("status", "answer_count", "latest_answer_label", "vote_cast", "times_restarted", "last_activity", "error")
     }
     assert set(status["agents"]["agent_a"]["vote_cast"]) == {"voted_for_agent", "voted_for_label", "reason_preview"}
-    assert set(status["results"]) == {"votes", "winner", "final_answer_preview"}
+    assert set(status["results"]) == {"votes", "winner", "final_answer_preview", "outcome", "weak", "failure"}
     assert set(status["telemetry"]) == {"total_calls", "by_model", "by_agent"}
 
 

@@ -5,9 +5,9 @@ person says yes.
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from massgen_mcp.changes.base import path_text
 from massgen_mcp.changes.obstacles import Obstacle
@@ -19,7 +19,7 @@ from massgen_mcp.cli.output import print_line
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
-from massgen_mcp.runs.patches.application import Application
+from massgen_mcp.runs.patches.application import Application, application_fields
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.styled import Span, Style, line, text_of
 
@@ -42,6 +42,8 @@ class ApplyLine:
 
     text: str
     matters: bool
+    fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The same for programs (see `application_fields`)."""
 
 
 def decides(options: Options, environ: Mapping[str, str]) -> Decides:
@@ -57,15 +59,18 @@ async def apply_at_end(run: ForegroundRun, ended: RunState, options: Options) ->
     try:
         outcome = await _applied(run, ended, options, settled)
     except (MassgenError, OSError) as error:
-        outcome = _not_applied(preview(str(error), MAX_ERROR))
+        outcome = replace(
+            _not_applied(preview(str(error), MAX_ERROR)), fields={"status": "failed", "reason": str(error)}
+        )
     if outcome is None:
         return []
-    return [ApplyLine(" ".join([f"{outcome.text}.", *settled]), matters=True) if settled else outcome]
+    await run.note_application(ended, outcome.fields)
+    return [replace(outcome, text=" ".join([f"{outcome.text}.", *settled]), matters=True) if settled else outcome]
 
 
 async def _applied(run: ForegroundRun, ended: RunState, options: Options, settled: list[str]) -> ApplyLine | None:
     """`settled` gets what was found half-done. Raises `MassgenError`, `OSError`."""
-    who, unproven = decides(options, os.environ), ended.unproven
+    who, unproven = decides(options, os.environ), ended.work_done.unproven
     application = await run.apply(ended, dry_run=who != "caller" or bool(unproven))
     if application is None:
         return None
@@ -73,23 +78,24 @@ async def _applied(run: ForegroundRun, ended: RunState, options: Options, settle
     if application.state == "clean":
         match who:
             case "nobody":
-                return _not_applied(f"nobody can be asked here; {_later(run)}")
+                return _not_applied(f"nobody can be asked here; {_later(run)}", application)
             case "person":
                 await _show(run, ended, application, options)
                 with left_if_closed(Path.cwd(), run):
                     wanted = _wanted(application, although=bool(unproven))
                 if not wanted:
-                    return _not_applied(f"as you wished; {_later(run)}")
+                    return _not_applied(f"as you wished; {_later(run)}", application)
             case "caller":
                 if unproven:
-                    return _not_applied(f"{preview(unproven, MAX_NAMED)}; {_later(run)}")
+                    return _not_applied(f"{preview(unproven, MAX_NAMED)}; {_later(run)}", application)
         application = await run.apply(ended) or application
         settled += [application.note] if application.note else []
-    return _outcome_line(run, application)
+    return replace(_outcome_line(run, application), fields=application_fields(application))
 
 
-def _not_applied(why: str) -> ApplyLine:
-    return ApplyLine(f"NOT_APPLIED: {why}", matters=True)
+def _not_applied(why: str, application: Application | None = None) -> ApplyLine:
+    fields = {} if application is None else application_fields(application, f"Not applied: {why}.")
+    return ApplyLine(f"NOT_APPLIED: {why}", matters=True, fields=fields)
 
 
 def _wanted(application: Application, *, although: bool) -> bool:

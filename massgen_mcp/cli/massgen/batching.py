@@ -12,7 +12,7 @@ from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.config.adjusted import RequestedLimits
 from massgen_mcp.request.build import RunRequest, adjusted_team, build_request
 from massgen_mcp.request.team import Team
-from massgen_mcp.runs.batch import Batch, BatchQuestion, ResultLine, ResultsFile, read_questions, summary
+from massgen_mcp.runs.batch import Batch, BatchQuestion, ResultLine, ResultsFile, describe, read_questions, summary
 
 
 async def ask_batch(options: Options) -> int:
@@ -40,7 +40,8 @@ async def ask_batch(options: Options) -> int:
 
         def show(result: ResultLine) -> None:
             why = f": {result['error']}" if result["error"] else ""
-            print_error(f"{len(batch.results)}/{len(questions)} {result['id']}: {result['state']}{why}")
+            ended = f"{describe(result)}{why}"
+            print_error(f"{len(batch.results)}/{len(questions)} {result['id']}: {ended}")
 
         batch = Batch(questions, results, show)
         if batch.completed:

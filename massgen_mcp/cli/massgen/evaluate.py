@@ -79,9 +79,18 @@ async def evaluate(options: EvalOptions) -> int:
             print_line(line)
         for file, text in zip(files, (page(found, options.tasks), drawing(found.rows())), strict=False):
             file.write(text.encode("utf-8", "replace"))
-    if found.done:
-        remove_tree(replayed)
-    return EXIT_OK if found.done else EXIT_EXECUTION
+    return _finish(found, replayed)
+
+
+def _finish(found: Evaluation, replayed: Path) -> int:
+    """Say what was not measured. Returns the exit code."""
+    for name in found.unmeasured:
+        who = "the one model" if name == ONE else name
+        print_error(f"nothing was measured of {who}: no run of it was a success; the same command asks it again")
+    if not found.done or found.unmeasured:
+        return EXIT_EXECUTION
+    remove_tree(replayed)
+    return EXIT_OK
 
 
 async def _own_items(place: Path) -> list[Item]:

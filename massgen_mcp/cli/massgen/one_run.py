@@ -83,7 +83,15 @@ async def run_once(options: Options) -> int:
             reporter.aside(f"Estimate: {replace(expected, usual=await run.usual_runs(request))}")
         if commands := await sandbox_note(request.config, os.environ):
             reporter.aside(commands)
-        return await _report(run, options, reporter)
+        code = await _report(run, options, reporter)
+    _tell_report_faults(run)
+    return code
+
+
+def _tell_report_faults(run: ForegroundRun) -> None:
+    for fault in run.report_faults:
+        again = f"; `massgen-mcp report {run.run_id}` tries again" if run.listed else ""
+        print_error(f"{run.directory.report} could not be written: {fault}{again}")
 
 
 async def _begun_in_background(request: RunRequest, notes: list[str], reporter: Reporter) -> int:
@@ -115,7 +123,9 @@ async def resume_run(options: Options) -> int:
         request = view.directory.read_request()
         start = describe_start(request.config, view.row.config, os.environ, Path.cwd())
         reporter.begin(run, request.question, request.config, start, [])
-        return await _report(run, options, reporter)
+        code = await _report(run, options, reporter)
+    _tell_report_faults(run)
+    return code
 
 
 def _reporter(options: Options) -> Reporter:

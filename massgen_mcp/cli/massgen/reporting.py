@@ -17,7 +17,7 @@ from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
 from massgen_mcp.views.checks import check_notes
 from massgen_mcp.views.ending import RemainingFiles, list_replacement_notes, outcome_line
-from massgen_mcp.views.firmness import dissent, firmness, why_weak
+from massgen_mcp.views.firmness import dissent, list_limits, why_weak
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.spent import dollars, money_notes, spent_text
 from massgen_mcp.views.styled import text_of
@@ -66,11 +66,12 @@ class Account:
         if made.note:
             self.aside(f"Note: {made.note}")
         if self._options.json:
-            from massgen_mcp.server.results import whole_result  # with the MCP SDK, for this form alone
+            from massgen_mcp.server.results import render_result, whole_result  # with the MCP SDK, for this form alone
 
-            print_line(whole_result(made.view(run), "summary", None).as_json())
+            view = made.view(run)
+            print_line(render_result(view, whole_result(view, "summary", None)))
             return
-        if self._options.quiet and run.answered_by is None:
+        if self._options.quiet and not run.work_done.succeeded:
             print_error(text_of(outcome_line(run)))
         copy = self._options.output_file.absolute() if self._options.output_file and run.best_answer else None
         lost = self._options.no_logs
@@ -144,7 +145,7 @@ class Lines:
     def _closing(self, run: RunState, directory: RunFiles) -> list[str]:
         seconds = run.elapsed(run.updated_at or 0.0)
         lines = [f"WINNER: {run.answered_by}"] if run.answered_by else []
-        weak = ", ".join(firmness(run).weak)
+        weak = ", ".join(run.work_done.weak)
         found = f"{run.outcome or 'none'}, {run.voted} of {len(run.agents)} voted"
         lines.append(f"OUTCOME: {found}; weak: {weak}" if weak else f"OUTCOME: {found}")
         lines.append(f"DURATION: {seconds:.1f}s")
@@ -159,7 +160,7 @@ class Lines:
                 lines.append(f"OUTPUT_FILE: {self._options.output_file.absolute()}")
         match run.state:
             case "completed":
-                return [*lines, f"COMPLETED: {len(run.agents) - len(run.dropped)} agents, {seconds:.1f}s total"]
+                return [*lines, f"COMPLETED: {len(run.work_done.took_part)} agents, {seconds:.1f}s total"]
             case "timed_out":
                 return [*lines, f"TIMED_OUT: {_cause(run)}"]
             case "cancelled":
@@ -177,6 +178,7 @@ def _warnings(run: RunState, limit: int) -> list[str]:
     """What went wrong on the way, in at most `limit` lines."""
     weak = why_weak(run, checks=False)
     warnings = [*weak, *filter(None, [dissent(run)])] if weak else []
+    warnings += list_limits(run.work_done)
     warnings += [f"{agent} was dropped ({reason}): {preview(message)}" for agent, reason, message in run.degraded]
     warnings += map(preview, list_replacement_notes(run))
     warnings += map(preview, run.server_losses)

@@ -20,6 +20,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import find_home
 from massgen_mcp.request.build import CallerRequest, adjusted_team
 from massgen_mcp.request.output_file import OutputFile
+from massgen_mcp.request.runnable import require_check_programs
 from massgen_mcp.request.team import NamedTeam, Team
 from massgen_mcp.request.trust import Consent
 from massgen_mcp.runs.doctor.preflight import MODEL_LISTS, require_models, require_room
@@ -81,6 +82,7 @@ async def look_before(options: Options, team: Team) -> list[str]:
     """Before a cent is spent. Returns what a person should know of the team. Raises `MassgenError` invalid_arguments,
     config_invalid for what would fail then.
     """
+    require_check_programs(options.checks, team.config, team.environ)
     require_room(Path(tempfile.gettempdir()) if options.no_logs else Path.cwd())
     kept = None if options.no_logs else find_home(team.environ).path / MODEL_LISTS
     return [note for note in (team.note, await require_models(team.config, team.environ, kept)) if note]

@@ -137,6 +137,30 @@ FEATURES = (
         values={"orchestrator": {"final_answer_strategy": "synthesize"}},
     ),
     Feature(
+        "permissions",
+        "roles and rules are not enforced here, so an agent that they restrict is not run without them; write what "
+        "they forbid in keys that hold: permission: read on context_paths, exclude_tools: [write_file, edit_file, "
+        "move_file, delete_file], commands.blocked. Then leave permissions out",
+        {
+            "config": "permissions",
+            "agent": "permissions",
+            "backend": "permissions",
+            "orchestrator": "permissions",
+            "coordination": "permissions",
+        },
+    ),
+    Feature(
+        "read_before_delete",
+        "an agent may delete what it has not read, in its own copy; leave this out, or take the tool from it: "
+        "exclude_tools: [delete_file]",
+        {
+            "config": "enforce_read_before_delete",
+            "backend": "enforce_read_before_delete",
+            "orchestrator": "enforce_read_before_delete",
+            "coordination": "enforce_read_before_delete",
+        },
+    ),
+    Feature(
         "protected_paths",
         "a path can be written as a whole or not at all; name the parts that may be written as paths of their own",
         {"context_path": "protected_paths"},
@@ -187,7 +211,7 @@ NEEDLESS = (
     Needless(
         "every agent has a workspace of its own, and every answer carries a copy of it",
         {
-            "backend": "use_two_tier_workspace write_mode enforce_read_before_delete",
+            "backend": "use_two_tier_workspace write_mode",
             "coordination": "use_two_tier_workspace write_mode drift_conflict_policy enable_changedoc "
             "learning_capture_mode disable_final_only_round_capture_fallback load_previous_session_skills",
         },
@@ -215,10 +239,6 @@ NEEDLESS = (
     Needless(
         "an API's features that are tried out are not asked for",
         {"backend": "betas enable_strict_tool_use enable_programmatic_flow enable_tool_search tool_search_variant"},
-    ),
-    Needless(
-        "agents have no tools that would need a permission",
-        {"backend": "permissions"},
     ),
 )
 

@@ -42,7 +42,7 @@ class McpServerSettings(Settings, frozen=True):
     """What all MCP servers of an agent have in common: see docs/mcp-servers.md."""
 
     allowed_tools: ToolNames | None = None
-    """The only tools that are offered, by the server's names for them or as `SERVER__TOOL`. None: all."""
+    """The only tools that are offered: `TOOL`, `SERVER__TOOL` or MassGen's `mcp__SERVER__TOOL`. None: all."""
     exclude_tools: ToolNames = ()
     """Tools that are not offered, named in the same way."""
     shared: bool = False
@@ -135,7 +135,7 @@ class AgentSettings(Settings, frozen=True):
     allowed_tools: ToolNames | None = None
     """Of all servers together: the only tools that are offered."""
     exclude_tools: ToolNames = ()
-    """Of all servers together: tools that are not offered."""
+    """Tools that are not offered: of servers, named as there, and our own, such as `delete_file`."""
     custom_tools: tuple[CustomTool, ...] = Field(default=(), max_length=50)
     """Python functions as tools, run in the sandbox. In a file also under `backend`, and as MassGen writes them."""
     exclude_file_operation_mcps: bool = False

@@ -37,7 +37,6 @@ from massgen_mcp.runs.engine.rows import (
     WorkRow,
 )
 from massgen_mcp.statistics.digest import DIGEST_VERSION, Mark, RunDigest, as_kept, digest_of, from_kept
-from massgen_mcp.views.firmness import firmness
 
 STAYS = "kept = CASE kept WHEN 'moved' THEN 'all' ELSE kept END"
 """Of a run that has ended before it could be moved."""
@@ -246,7 +245,7 @@ class RunStore:
         db.execute(
             "UPDATE runs SET state = ?, outcome = ?, winner = ?, events = ?, ended = ?, weak = ?,"
             f" usd = coalesce(?, usd), {STAYS} WHERE run_id = ?",
-            (end.state, end.outcome, winner, end.seq, time.time(), " ".join(firmness(end).weak), usd, run_id),
+            (end.state, end.outcome, winner, end.seq, time.time(), " ".join(end.work_done.weak), usd, run_id),
         )
         db.execute("DELETE FROM controls WHERE run_id = ?", (run_id,))
         self._cancel_nested(db, run_id)
@@ -588,7 +587,7 @@ def _enter(db: SqlConnection, lost: LostRun, known: RunRow | None) -> None:
         "started": record.started_at,
         "ended": (record.ended_at or time.time()) if lost.state != "queued" else None,
         "outcome": record.outcome if over else None,
-        "weak": " ".join(firmness(record).weak) if over else "",
+        "weak": " ".join(record.work_done.weak) if over else "",
         "winner": record.agents[winner].info.id if winner in record.agents else winner,
         "events": record.seq if record.end else None,
         "foreground": int(lost.alone),

@@ -1,6 +1,6 @@
 """The MCP servers of a run's agents: opened with the run, each in the sandbox that it can have on this machine."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
@@ -30,6 +30,7 @@ class ServerAccess:
     choices: Mapping[tuple[str, ...], SandboxChoice]
     """The sandbox, by what a server may connect to."""
     redactor: Redactor
+    report: ServerReport
 
     def toolbox(
         self, run: RunFiles, name: str, agent: AgentSettings, workspace: Workspace | None, taken: frozenset[str]
@@ -53,7 +54,13 @@ class ServerAccess:
         ]
         allowed = None if agent.allowed_tools is None else frozenset(agent.allowed_tools)
         results = ToolResults(workspace, self.redactor)
-        return Toolbox(servers, results, taken, allowed, frozenset(agent.exclude_tools))
+
+        def report_unknown(names: Sequence[str]) -> None:
+            here = ", ".join(server.name for server in servers)
+            why = f"no tool is named {', '.join(names)}, which allowed_tools or exclude_tools of the agent name"
+            self.report(here, (name,), why)
+
+        return Toolbox(servers, results, taken, allowed, frozenset(agent.exclude_tools), report_unknown)
 
 
 async def opened_servers(
@@ -68,7 +75,7 @@ async def opened_servers(
         return None
     choices = await sandboxes_of_servers(config, environ)
     host = await cleanup.enter_async_context(ServerHost.open(environ, report))
-    return ServerAccess(host, choices, redactor)
+    return ServerAccess(host, choices, redactor, report)
 
 
 class ServerLosses:

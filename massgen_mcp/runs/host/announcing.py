@@ -54,6 +54,7 @@ class Webhooks:
     async def tell(self, run_id: str, run: RunState) -> list[str]:
         """Returns a line for each server that was not told."""
         document = {"run_id": run_id, "state": run.state, "outcome": run.outcome, "usd": run.spent.rounded_usd}
+        document |= {"weak": [*run.work_done.weak], "failure": run.work_done.failure}
         body, failed = json.dumps(document).encode(), list[str]()
 
         async def send(url: str) -> None:

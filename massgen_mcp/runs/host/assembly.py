@@ -232,7 +232,7 @@ class _TeamParts:
             model.backend,
             agent.system_message,
             agent.message_templates,
-            tools=tuple(tools),
+            tools=tuple(tool for tool in tools if tool.spec.name not in agent.exclude_tools),
             withheld=_withheld(self.request, self.nested_runs),
             notes=(skills_note(self.skills), *notes) if self.skills else notes,
             workspace=workspace,

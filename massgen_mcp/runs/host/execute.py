@@ -46,10 +46,11 @@ from massgen_mcp.runs.engine import Action, Control, EventWriter, FrozenRequest,
 from massgen_mcp.runs.host.agent_servers import ServerLosses, opened_servers
 from massgen_mcp.runs.host.assembly import CommandAccess, RunResources, assemble
 from massgen_mcp.runs.host.judging import Judging, prepare_judging
-from massgen_mcp.runs.host.publishing import Publisher, RunLog, guarded, logged_in, nlip_writer, write_status
+from massgen_mcp.runs.host.publishing import Publisher, RunLog, guarded, logged_in, nlip_writer
 from massgen_mcp.runs.host.setting_up import failed_setup, hand_on_setup, set_up_copies
 from massgen_mcp.runs.host.tracing import trace_of
 from massgen_mcp.runs.host.working_copies import WorkingCopies, prepare_copies, with_originals
+from massgen_mcp.runs.view.status_file import write_status
 from massgen_mcp.sandbox import NO_TOOLS, ProjectTools, SandboxChoice, project_tools
 from massgen_mcp.tools.commands import CommandHost
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table, is_recorded
@@ -383,6 +384,7 @@ def started_event(
         weighs_cache=config.budget.weighs_cache,
         sandbox=sandbox_names(choices.values()),
         servers=servers,
+        checks_policy=config.orchestrator.checks_policy if config.orchestrator.checks else None,
     )
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio.to_thread
 
@@ -26,6 +27,7 @@ from massgen_mcp.runs.patches.application import Application
 from massgen_mcp.runs.patches.applying import RunPatch, apply_patch, with_checks
 from massgen_mcp.runs.sessions.session_records import SessionRecords
 from massgen_mcp.runs.view.run_view import RunView
+from massgen_mcp.runs.view.status_file import note_application
 from massgen_mcp.workspace.snapshot import remove_tree
 
 CONTROL_INTERVAL = 5.0
@@ -54,6 +56,8 @@ class ForegroundRun:
     """The directory that holds its files, where nobody keeps them."""
     begins_with: str = ""
     """What agents go on with beyond what lies in the caller's directories, in words."""
+    report_faults: list[str] = field(default_factory=list[str])
+    """The reasons for which `report.html` could not be written."""
     _snapshots: list[RunState] = field(default_factory=list[RunState])
     """How the run ended, once it has."""
 
@@ -111,7 +115,8 @@ class ForegroundRun:
             yield self
         finally:
             for snapshot in self._snapshots if self.temporary is None else ():
-                self.host.write_report(self.run_id, self.directory, snapshot)
+                if fault := self.host.write_report(self.run_id, self.directory, snapshot):
+                    self.report_faults.append(fault)
 
     async def execute(
         self,
@@ -174,6 +179,10 @@ class ForegroundRun:
         if application.state == "applied" and self.directory.report.exists():
             await anyio.to_thread.run_sync(self.host.write_report, self.run_id, self.directory, ended)
         return with_checks(application, made, ended)
+
+    async def note_application(self, ended: RunState, fields: Mapping[str, Any]) -> None:
+        """Keep what became of the changes, in `status.json` and for who looks later."""
+        await anyio.to_thread.run_sync(note_application, self.directory, ended, fields)
 
     async def difference(self, ended: RunState, planned: Application, most_bytes: int) -> tuple[bytes, int]:
         """What `apply` would change, as `RunPatch.difference` tells it. Raises `MassgenError` as that."""

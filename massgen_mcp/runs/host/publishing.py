@@ -21,9 +21,9 @@ from massgen_mcp.events.record import LogRecord
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import EventWriter, RunFiles
+from massgen_mcp.runs.view.status_file import write_status
 from massgen_mcp.views.event_lines import log_line, stamped
 from massgen_mcp.views.plain_text import plain, plain_lines, preview
-from massgen_mcp.views.status_json import status_json
 
 MESSAGE_CHARACTERS = 300
 NOTE_CHARACTERS = 2000
@@ -172,14 +172,6 @@ class Publisher:
             if not self._failed:
                 self._log.report(error)
             self._failed = True
-
-
-def write_status(run: RunFiles, state: RunState) -> None:
-    run.write_status(
-        status_json(
-            state, log_dir=str(run.path), session_id=run.path.name, now=state.now(time.monotonic(), time.time())
-        )
-    )
 
 
 def nlip_writer(

@@ -224,8 +224,8 @@ class RunHost:
             hooks = [str(error)]
         return [*([failed] if failed else []), *hooks]
 
-    def write_report(self, run_id: str, directory: RunFiles, snapshot: RunState) -> None:
-        """When whoever waited for the run has its answer. Without a report the run is none the worse."""
+    def write_report(self, run_id: str, directory: RunFiles, snapshot: RunState) -> str:
+        """Write the page of a run whose answer is delivered. Returns why that failed, else an empty string."""
         from massgen_mcp.runs.view.reporting import write_report  # nothing starts with it
 
         stored = self.stored
@@ -239,6 +239,8 @@ class RunHost:
             write_report(directory, snapshot, files_of, self._environ)
         except Exception as error:  # noqa: BLE001 - what only looks at a run must not end it
             logger.warning("run %s has no report: %s", run_id, error)
+            return f"{type(error).__name__}: {error}"
+        return ""
 
 
 async def retried(call: Callable[..., T], *arguments: object) -> T:

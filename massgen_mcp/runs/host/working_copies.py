@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from massgen_mcp.changes.base import WRITTEN_TO, Base, Refused, path_text
+from massgen_mcp.changes.base import WRITTEN_TO, Base, ContextDirectory, Refused, path_text
 from massgen_mcp.changes.git import GitFailed, clone, is_address
 from massgen_mcp.changes.repository import FileChange, TreeId
 from massgen_mcp.changes.run_changes import RunChanges
@@ -18,6 +18,10 @@ from massgen_mcp.runs.patches.given import SINGLE_FILE, UPLOADED, given_director
 from massgen_mcp.sandbox import WORKSPACE, VisiblePath
 from massgen_mcp.workspace.snapshot import remove_tree
 
+NO_COPY = (
+    "{path} cannot be copied, so agents could change nothing there: {why}. No model was asked. Remove the cause, name "
+    "another directory, or give this one with permission: read"
+)
 MAX_LISTED = 200
 """Changed files that an event names one by one."""
 
@@ -98,7 +102,8 @@ def prepare_copies(
     """The copies of a run, which are made if the run has not `begun`, and what is to be told of them. None: there are
     none, or nothing to tell. `hidden`: what no agent may see, besides the run's own directory.
 
-    Raises `MassgenError` run_damaged, as `RunChanges.begin`, `OSError`.
+    Raises `MassgenError` run_damaged, as `RunChanges.begin`, invalid_action where a directory that agents are to change
+    cannot be copied, `OSError`.
     """
     config, earlier = request.config, request.begins_with
     kept = RunChanges(run.changes)
@@ -131,8 +136,17 @@ def prepare_copies(
         base, refused = None, [Refused(one.name, str(failed)) for one in given]
     finally:
         remove_tree(_clones(run))
+    _require_copies([one for one in given if one.writable], refused)
     taken = _base_event(base, [*refused, *(Refused(name, SINGLE_FILE) for name in files)], earlier)
     return WorkingCopies(run, kept, base) if base is not None else None, taken
+
+
+def _require_copies(writable: Sequence[ContextDirectory], refused: Sequence[Refused]) -> None:
+    """Refuse a run that is to change what cannot be copied: its agents could only promise the change."""
+    whys = {one.name: one.why for one in refused}
+    for one in writable:
+        if (why := whys.get(one.name)) is not None:
+            raise MassgenError("invalid_action", NO_COPY.format(path=one.named or one.path, why=why))
 
 
 def prepare_base(run: RunFiles, config: Config, hidden: tuple[Path, ...]) -> WorkingCopies | None:

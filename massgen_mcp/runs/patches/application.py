@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from massgen_mcp.changes.base import path_text
 from massgen_mcp.changes.obstacles import Obstacle
@@ -17,6 +17,8 @@ from massgen_mcp.events.parts import Changes
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.plain_text import preview
 
+MAX_LISTED = 500
+"""Paths of one kind in a record."""
 MAX_SETTLED = 3
 MAX_KEPT = 5
 PATH_CHARACTERS = 200
@@ -57,6 +59,26 @@ class Application:
             else ""
         )
         return " ".join(filter(None, (note_on(self.settled, self.unsettled), changed))) or None
+
+
+def application_fields(application: Application, why: str = "") -> dict[str, Any]:
+    """Build what programs read of it: `{status, files, conflicts, left_out, note}`, the last two where there is any.
+    `why`: the reason for which nothing was applied, as a sentence.
+    """
+    fields: dict[str, Any] = {
+        "status": application.state,
+        "files": [path_text(change.path) for change in application.changes[:MAX_LISTED]],
+        "conflicts": _list_refused(application.refused),
+    }
+    if application.left_out:
+        fields["left_out"] = _list_refused(application.left_out)
+    if notes := [*filter(None, (application.note, why))]:
+        fields["note"] = " ".join(notes)
+    return fields
+
+
+def _list_refused(refused: Sequence[Obstacle]) -> list[dict[str, str]]:
+    return [{"path": path_text(os.fsencode(one.path)), "reason": one.reason} for one in refused[:MAX_LISTED]]
 
 
 def note_on(settled: Sequence[Settled], unsettled: Sequence[str]) -> str | None:

@@ -219,7 +219,10 @@ def _keep_for_undo(repository: PrivateRepository, found: ApplyPlan) -> None:
 def undo_patch(home: Home, made: RunPatch, *, dry_run: bool) -> Application:
     """Take back what was applied last, and keep what was changed since. Raises as `apply_patch`."""
     with _alone(home, made) as earlier:
-        records = AppliedRecords(made.changes.directory).read()
+        kept = AppliedRecords(made.changes.directory)
+        records = kept.read()
+        if not records and kept.exist:  # an undo that had to be finished first, or the same command once more
+            return Application("unchanged", settled=earlier[0], unsettled=earlier[1])
         if not records:
             raise MassgenError("invalid_action", "nothing of this run is applied to the working tree")
         last = records[-1]

@@ -83,6 +83,16 @@ class RunView:
         return self.snapshot.elapsed(self.snapshot.now(time.monotonic(), time.time()))
 
 
+def _find_loss(row: RunRow, snapshot: RunState, directory: RunFiles) -> MassgenError | None:
+    """Return what became of events that the store knows of and the journal lacks."""
+    if row.events is None or snapshot.seq >= row.events:
+        return None
+    if not directory.path.exists():
+        message = f"its directory is gone; `massgen-mcp prune {row.run_id}` forgets the run ({directory.path})"
+        return MassgenError("run_damaged", message)
+    return MassgenError("run_damaged", f"the run's journal was cut off after event {snapshot.seq}")
+
+
 class RunWatch:
     """Looks at one run again and again, reading only what is new in its journal. From any thread."""
 
@@ -136,9 +146,7 @@ class RunWatch:
         held_up_by = None
         if snapshot.state == "interrupted" or (self._engine.pool is not None and snapshot.state == "queued"):
             held_up_by = str(newer) if newer else self._held_up(row)
-        damage = self._damage
-        if damage is None and row.events is not None and snapshot.seq < row.events:
-            damage = MassgenError("run_damaged", f"the run's journal was cut off after event {snapshot.seq}")
+        damage = self._damage or _find_loss(row, snapshot, directory)
         if row.state in TERMINAL_STATES:
             self._files.fetch(row)
         self.over = damage is not None or self._folded.end is not None or row.state in TERMINAL_STATES

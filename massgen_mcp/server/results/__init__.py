@@ -6,7 +6,7 @@ Everything a model needs is in there, the next step included: some clients show 
 from massgen_mcp.server.results.apply import Applied, Ways, applied
 from massgen_mcp.server.results.configs import ConfigList, config_list
 from massgen_mcp.server.results.reply import MAX_BYTES, ToolReply
-from massgen_mcp.server.results.result import Result, ResultView, result, whole_result
+from massgen_mcp.server.results.result import Result, ResultView, render_result, result, whole_result
 from massgen_mcp.server.results.runs import RunList, run_list
 from massgen_mcp.server.results.start import Started, planned, started
 from massgen_mcp.server.results.status import Controlled, Status, Waited, controlled, status, waited
@@ -28,6 +28,7 @@ __all__ = [
     "config_list",
     "controlled",
     "planned",
+    "render_result",
     "result",
     "run_list",
     "started",

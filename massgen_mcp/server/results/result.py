@@ -13,6 +13,7 @@ from massgen_mcp.events.parts import Challenge, Changes, ChecksVerdict
 from massgen_mcp.run_state.agents import find_agent
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.view.run_view import RunView
+from massgen_mcp.runs.view.status_file import read_application
 from massgen_mcp.server.results.apply import Files, files_of, patch_text
 from massgen_mcp.server.results.record import (
     ALL,
@@ -30,7 +31,7 @@ from massgen_mcp.server.results.record import (
     usage_of,
     votes_of,
 )
-from massgen_mcp.server.results.reply import MAX_BYTES, ToolReply, json_bytes, lines, listed, number, page_of
+from massgen_mcp.server.results.reply import MAX_BYTES, ToolReply, as_json, json_bytes, lines, listed, number, page_of
 from massgen_mcp.server.results.words import (
     after_the_end,
     bringing_in,
@@ -43,7 +44,6 @@ from massgen_mcp.server.results.words import (
     team_of_run,
     team_text,
 )
-from massgen_mcp.views.firmness import firmness
 
 ResultView = Literal["summary", "full", "votes", "diff", "agent"]
 
@@ -182,6 +182,14 @@ def whole_result(view: RunView, what: ResultView, agent: str | None) -> Result:
     return _paged_result(view, what, agent, 0, sys.maxsize, sys.maxsize)
 
 
+def render_result(view: RunView, result: Result) -> str:
+    """Return the JSON that commands print: the reply, and what became of the changes to the caller's files."""
+    document = result.structured()
+    if applied := read_application(view.directory, view.snapshot):
+        document["applied"] = applied
+    return as_json(document)
+
+
 def first_page(view: RunView, *, spare: int) -> Result:
     """The first page that `get_result` gives of a run that has ended, `spare` bytes smaller. Raises as `result`."""
     return _paged_result(view, "summary", None, 0, sys.maxsize, MAX_BYTES - spare)
@@ -296,7 +304,7 @@ class _Pages:
             files = files_of(self._changes(), DETAILS[0].files) if self.agent and not self.offset else None
             rest = Result(truncated=False, run_id=view.row.run_id, status=view.state, files=files, next_step="")
             return rest, False
-        led, firm = led_to_it(view, detail), firmness(run)
+        led, work = led_to_it(view, detail), run.work_done
         files = files_of(self._changes(), detail.files)
         short = led != led_to_it(view, ALL)
         first = Result(
@@ -304,10 +312,10 @@ class _Pages:
             run_id=view.row.run_id,
             status=view.state,
             outcome=run.outcome or (run.winner.outcome if run.winner else None),
-            decided_by=[*firm.decided_by] or None,
+            decided_by=[*work.decided_by] or None,
             challenge=run.winner.challenge if run.winner else None,
-            weak=[*firm.weak] or None,
-            checked=run.checks_verdict,
+            weak=[*work.weak] or None,
+            checked=work.checked,
             reason=led.reason,
             winner=run.author if run.answered_by else id_of(run, run.winner.agent) if run.winner else None,
             team=team_of_run(run),
@@ -345,7 +353,7 @@ class _Pages:
         led = longer or "view=full or view=votes has what led to it."
         if self.what != "agent" and self.view.snapshot.outcome == "unfinished":
             return f"Nobody answered; this is unfinished. {led}"
-        alone = self.what != "agent" and self.view.snapshot.unreviewed
+        alone = self.what != "agent" and self.view.snapshot.work_done.unreviewed
         return f"The answer is whole, and no vote stands for it; {led}" if alone else f"The answer is whole; {led}"
 
     def _longer(self) -> ResultView:

@@ -15,7 +15,7 @@ from massgen_mcp.runs.patches.application import patch_command
 from massgen_mcp.runs.view.run_view import NO_WORKER, RunView
 from massgen_mcp.views.checks import MISUNDERSTANDING, check_notes, hindered, standing_in_tests
 from massgen_mcp.views.ending import list_replacement_notes
-from massgen_mcp.views.firmness import dissent, firmness, shortly, why_weak
+from massgen_mcp.views.firmness import dissent, list_limits, shortly, why_weak
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.sentences import decided_beyond_votes
 from massgen_mcp.views.spent import money_notes
@@ -57,15 +57,17 @@ def next_step(view: RunView) -> str:
         return salvage(view)
     match view.state:
         case "completed":
-            weak = shortly(firmness(view.snapshot).weak[:1])
+            weak = shortly(view.snapshot.work_done.weak[:1])
             if not view.snapshot.final_answer:
                 return "Nothing more to do."
-            if weak and not view.snapshot.unreviewed:
+            if weak and not view.snapshot.work_done.unreviewed:
                 return f"Weak: {weak}; see get_result."
-            alone = "No vote stands for its answer. " if view.snapshot.unreviewed else ""
+            alone = "No vote stands for its answer. " if view.snapshot.work_done.unreviewed else ""
             return f"{alone}Call get_result for the answer."
         case "failed" | "cancelled" | "timed_out" if view.snapshot.best_answer is not None:
-            best = "an answer that no vote stands for" if view.snapshot.unreviewed else "the best answer so far"
+            best = (
+                "an answer that no vote stands for" if view.snapshot.work_done.unreviewed else "the best answer so far"
+            )
             best = "what was left unfinished" if view.snapshot.outcome == "unfinished" else best
             return f"get_result has {best}. {after_the_end(view)}".rstrip()
         case _:
@@ -136,6 +138,8 @@ def _decide(view: RunView) -> str:
 
 def salvage(view: RunView) -> str:
     """What can still be read of a run whose record is damaged."""
+    if not view.directory.path.exists():
+        return "Start a new run if its answer is wanted."
     answered = ids(agent for agent in view.snapshot.agents.values() if agent.answers)
     where = "get_result with view=agent (`massgen-mcp result --agent`)"
     whole = f"{where} has earlier answers of {answered}; " if answered else ""
@@ -144,14 +148,14 @@ def salvage(view: RunView) -> str:
 
 def note_on(view: RunView) -> str | None:
     run = view.snapshot
-    agents = run.agents.values()
+    agents, work = run.agents.values(), run.work_done
     scripted = bool(agents) and all(agent.info.backend == "scripted" for agent in agents)
     notes = [NO_REAL_ANSWER] if scripted and view.ended else []  # before that there is no answer to be taken for one
     if not scripted or run.budget_reached:
         notes += money_notes(run)
     notes += list_replacement_notes(run)
-    notes += [f"{refused}." for refused in (run.base.refused if run.base is not None else ())]
-    notes += [f"{hindered(one)}." for one in run.void_checks] if not view.ended else []
+    notes += list_limits(work)
+    notes += [f"{hindered(one)}." for one in work.void] if not view.ended else []
     newer = ["A newer massgen-mcp wrote parts of this run; this version cannot show them."] if view.newer else []
     return " ".join([*notes, *newer]) or None
 

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +36,11 @@ BOUNDS = ResourceLimits(seconds=DAYS * 86_400)
 
 ServerReport = Callable[[str, tuple[str, ...], str], None]
 """Is told of every start of a server that failed and every loss: its name, the agents that have it, and why."""
+
+
+def list_spellings(server: str, tool: str) -> tuple[str, ...]:
+    """Return the names by which a config may call a tool of a server: its own, ours, and MassGen's."""
+    return tool, f"{server}__{tool}", f"mcp__{server}__{tool}"
 
 
 class ServerFailed(Exception):
@@ -112,9 +117,16 @@ class Server:
         """What of it the config asks for and is not there; None: nothing."""
         if not self.up:
             return self._why
-        offered = {tool.name for tool in self._known}
-        absent = [name for name in self.config.allowed_tools or () if name not in offered]
-        return f"it has no tool named {', '.join(absent)}; it has {', '.join(sorted(offered))}" if absent else None
+        absent = self.find_unknown(self.config.allowed_tools or ())
+        return self._explain_absent(absent) if absent else None
+
+    def find_unknown(self, names: Iterable[str]) -> list[str]:
+        """List those of `names` that none of its tools has, in any spelling."""
+        known = {spelling for tool in self._known for spelling in list_spellings(self.name, tool.name)}
+        return [name for name in names if name not in known]
+
+    def _explain_absent(self, names: Iterable[str]) -> str:
+        return f"it has no tool named {', '.join(names)}; it has {', '.join(sorted(tool.name for tool in self._known))}"
 
     async def settled(self) -> None:
         """Until it is up or its start has failed, at most as long as the config says from when it was wanted."""
@@ -189,6 +201,8 @@ class Server:
             self._settled.set()
             if absent := self.lacks:
                 report(self.name, self.agents, absent)
+            if unknown := self.find_unknown(self.config.exclude_tools):
+                report(self.name, self.agents, f"exclude_tools: {self._explain_absent(unknown)}")
             await connection.lost.wait()
 
     def _launch(self) -> "Launch":

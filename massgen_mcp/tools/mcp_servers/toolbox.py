@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
@@ -10,7 +10,7 @@ import anyio.to_thread
 
 from massgen_mcp.backends.base import JsonObject, JsonValue, ToolSpec
 from massgen_mcp.tools.base import Tool, ToolResult, well_formed
-from massgen_mcp.tools.mcp_servers.host import Server, ServerFailed
+from massgen_mcp.tools.mcp_servers.host import Server, ServerFailed, list_spellings
 from massgen_mcp.tools.mcp_servers.results import ToolResults
 
 if TYPE_CHECKING:
@@ -36,6 +36,9 @@ class Toolbox:
     """Names of tools that are not the servers'."""
     allowed: frozenset[str] | None = None
     excluded: frozenset[str] = frozenset()
+    report_unknown: Callable[[Sequence[str]], None] = lambda _: None
+    """Told once of the names in both lists that no tool has."""
+    _reported: set[str] = field(default_factory=set[str])
     _names: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     _listings: list[object] = field(default_factory=list[object])
     """What the servers said when `_tools` were made of it."""
@@ -46,6 +49,9 @@ class Toolbox:
         async with anyio.create_task_group() as tasks:
             for server in self.servers:
                 tasks.start_soon(server.settled)
+        if unknown := [name for name in self.find_unknown_names() if name not in self._reported]:
+            self._reported.update(unknown)
+            self.report_unknown(unknown)
 
     async def lacking(self) -> str | None:
         """What of the servers that are required is not there, in words; None: nothing."""
@@ -86,10 +92,19 @@ class Toolbox:
         return [server.name for server in self.servers if not server.up]
 
     def _offers(self, server: Server, tool: str) -> bool:
+        names = {*list_spellings(server.name, tool)}
         lists = (server.config.allowed_tools, self.allowed)
-        allowed = all(tool in names or f"{server.name}__{tool}" in names for names in lists if names is not None)
-        excluded = (*server.config.exclude_tools, *self.excluded)
-        return allowed and tool not in excluded and f"{server.name}__{tool}" not in excluded
+        allowed = all(names.intersection(those) for those in lists if those is not None)
+        return allowed and not names.intersection((*server.config.exclude_tools, *self.excluded))
+
+    def find_unknown_names(self) -> list[str]:
+        """List the names in the agent's lists that no tool has; none as long as a server is not up."""
+        if not all(server.up for server in self.servers):
+            return []
+        left = [name for name in (*sorted(self.allowed or ()), *sorted(self.excluded)) if name not in self.taken]
+        for server in self.servers:
+            left = server.find_unknown(left)
+        return left
 
     def _assign_names(self, offered: Iterable[tuple[str, str]]) -> None:
         new = [key for key in dict.fromkeys(offered) if key not in self._names]

@@ -33,7 +33,7 @@ from massgen_mcp.request.output_file import OutputFile
 from massgen_mcp.request.team import NamedTeam, Team
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.host.foreground import run_here
-from massgen_mcp.views.firmness import firmness
+from massgen_mcp.views.firmness import describe_partly_read
 from massgen_mcp.views.found import found_alone, found_together
 from massgen_mcp.views.plain_text import counted
 
@@ -216,12 +216,18 @@ async def _reviewed(asked: _Asked, change: ReviewedChange) -> Review:
 
 
 def _unclear(ended: RunState) -> tuple[str, ...]:
-    """Why the review is not whole."""
-    end = ended.end
+    """List the reasons for which the review is not whole."""
+    end, work = ended.end, ended.work_done
     if ended.state != "completed":
         return (end.message if isinstance(end, RunFailed | RunTimedOut) else f"the review was {ended.state}",)
-    weak = {"nobody_left", "cut_short"}.intersection(firmness(ended).weak)
-    return ("the budget or the time was gone before the review was done",) if weak else ()
+    reasons: list[str] = []
+    if "nobody_left" in work.weak:
+        reasons.append(f"only {ended.author} was left of {counted(len(ended.agents), 'reviewer')}")
+    if "cut_short" in work.weak:
+        reasons.append("the budget or the time was gone before the review was done")
+    if "shown_in_part" in work.weak:
+        reasons.append(describe_partly_read(ended, work.partly_read).rstrip("."))
+    return tuple(reasons)
 
 
 @dataclass

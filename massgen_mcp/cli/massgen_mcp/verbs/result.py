@@ -22,7 +22,7 @@ async def run(options: argparse.Namespace) -> int:
         view = await service.look(await service.find(options.run_id))
         found = results.whole_result(view, what, options.agent)
         if options.json:
-            print_line(found.as_json())
+            print_line(results.render_result(view, found))
         else:
             _say(found, view, options)
     return exit_of_run(view)

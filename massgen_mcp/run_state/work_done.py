@@ -1,0 +1,263 @@
+"""The work that stands behind a run's result, and the work that was left undone.
+
+A result claims no more than this type says. It is computed here alone, from the folded events; every interface, file
+and exit code reads it, and none decides for itself whether a run was a success or how firm its decision is. A new way
+in which work can be left undone is a `Weakness`, or a reason in `failure`, and so reaches all of them.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from massgen_mcp.coordination.evidence import verdict, void
+from massgen_mcp.events.coordination import FilesChecked
+from massgen_mcp.events.parts import (
+    DECIDED_WITHOUT_VOTES,
+    CheckOutcome,
+    ChecksVerdict,
+    Outcome,
+    ShortenedText,
+)
+from massgen_mcp.events.run import RunCompleted, RunFailed
+from massgen_mcp.run_state.facts import RunFacts
+
+Weakness = Literal[
+    "nobody_left",
+    "unreviewed",
+    "checks_failed",
+    "refuted",
+    "one_survivor",
+    "shown_in_part",
+    "cut_short",
+    "no_majority",
+    "drawn",
+    "checks_void",
+]
+"""A reason for which a decision is weak, the gravest first. No agent of the team was left to judge the answer; none
+did; the final files fail checks; they fail a test that was written against them and confirmed; one agent was left; an
+agent answered or voted on texts that were shortened for its model; the run was told to finish; less than half of the
+votes are for what the winner says; the lot fell among answers that say different things; some check could not say
+anything.
+"""
+
+DecidedBy = Literal["checks", "files", "tests", "synthesis", "reading", "judge", "votes", "lot"]
+"""A way in which a winner was found: required checks that others fail; that all have the same files; tests that the
+team wrote; that it was written from all answers; an agent that found them to say the same; the judge that the
+config names; votes; the lot.
+"""
+
+Failure = Literal["not_completed", "nobody_left", "unproven"]
+"""A reason for which a run is no success: it did not complete; no agent was left to judge its answer; its files did not
+pass the checks that are required.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PartlyRead:
+    """The texts of which an agent's model was shown a part, because its window holds no more."""
+
+    agent: str
+    """The agent's public name."""
+    texts: tuple[ShortenedText, ...]
+    voted: bool
+    """Whether its standing vote was cast on parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkDone:
+    succeeded: bool = False
+    """The run has completed, and nothing speaks against it."""
+    failure: Failure | None = None
+    """Why it is no success; None as long as it goes on."""
+    weak: tuple[Weakness, ...] = ()
+    """Empty: the decision is firm, as far as anything is known."""
+    decided_by: tuple[DecidedBy, ...] = ()
+    """In the order in which they did."""
+    agree: int = 0
+    """Last votes, of a run-off or before, for an answer that says what the winner's does."""
+    others: tuple[tuple[str, int], ...] = ()
+    """The other last votes: the label of one answer for all that say the same, and how many."""
+    drawn: tuple[str, ...] = ()
+    """The labels among which lots decided; empty: votes did."""
+    unreviewed: bool = False
+    """The answer has neither a vote nor a test for it, though others could have judged it."""
+    took_part: tuple[str, ...] = ()
+    """Public names of the agents that were not dropped."""
+    dropped: tuple[str, ...] = ()
+    """Those of the others, whatever the phase in which they fell out."""
+    partly_read: tuple[PartlyRead, ...] = ()
+    """The agents that answered, voted or wrote on shortened texts."""
+    checked: ChecksVerdict | None = None
+    """The checks' verdict on the final files; None where there was nothing to check."""
+    failing: tuple[str, ...] = ()
+    """The checks that the final files do not pass and that count, of a completed run."""
+    void: tuple[CheckOutcome, ...] = ()
+    """The checks that say nothing of any files, as they came out on the base."""
+    unproven: str = ""
+    """Where checks are required: the clause that says why the final files did not pass them. Their changes are not
+    applied unasked then. Empty where nothing speaks against that.
+    """
+    copied: tuple[str, ...] = ()
+    """Paths of the directories that agents had copies of."""
+    not_copied: tuple[str, ...] = ()
+    """The directories that agents could only read, each with the reason."""
+
+    @classmethod
+    def from_run(cls, run: RunFacts) -> "WorkDone":
+        agree, others = _count_votes(run)
+        unreviewed, unproven = _is_unreviewed(run), _explain_unproven(run)
+        partly_read = _find_partly_read(run)
+        checked = None if run.checked_final is None else judge_files(run, run.checked_final)
+        failing = run.end.failing_checks if isinstance(run.end, RunCompleted) else ()
+        ended_early = run.coordination.finish_requested or (
+            run.winner is None and run.end is not None and not isinstance(run.end, RunFailed)
+        )
+        found: dict[Weakness, bool] = {
+            "nobody_left": unreviewed and not ended_early,
+            "unreviewed": unreviewed and ended_early,
+            "checks_failed": bool(failing) or checked == "failed",
+            "refuted": run.winner is not None and run.winner.challenge == "refuted",
+            "one_survivor": run.outcome == "single_survivor" and not unreviewed,
+            "shown_in_part": bool(partly_read),
+            "cut_short": run.outcome == "best_so_far" and not unreviewed,
+            "no_majority": agree < sum(votes for _, votes in others),
+            "drawn": _is_drawn(run),
+            "checks_void": checked == "nothing_checked" or _is_void_in_part(run),
+        }
+        decided = run.winner is not None or run.best_answer is not None
+        weak: tuple[Weakness, ...] = tuple(weakness for weakness, holds in found.items() if holds and decided)
+        failure = _find_failure(run, weak, unproven)
+        return cls(
+            succeeded=run.end is not None and failure is None,
+            failure=failure,
+            weak=weak,
+            decided_by=_list_ways(run),
+            agree=agree,
+            others=others,
+            drawn=() if run.winner is None else run.winner.drawn,
+            unreviewed=unreviewed,
+            took_part=tuple(name for name, agent in run.agents.items() if agent.dropped is None),
+            dropped=tuple(name for name, agent in run.agents.items() if agent.dropped is not None),
+            partly_read=partly_read,
+            checked=checked,
+            failing=failing,
+            void=() if run.checked_base is None else void(run.checked_base),
+            unproven=unproven,
+            copied=() if run.base is None else tuple(one.path for one in run.base.directories),
+            not_copied=() if run.base is None else run.base.refused,
+        )
+
+    @property
+    def voted(self) -> int:
+        return self.agree + self.dissent
+
+    @property
+    def dissent(self) -> int:
+        """Last votes for something else."""
+        return sum(votes for _, votes in self.others)
+
+
+def judge_files(run: RunFacts, checked: FilesChecked) -> ChecksVerdict | None:
+    """Return the checks' verdict on these files; None where there was nothing to check."""
+    return verdict(checked, run.coordination.evidence)
+
+
+def _find_failure(run: RunFacts, weak: tuple[Weakness, ...], unproven: str) -> Failure | None:
+    if run.end is None:
+        return None
+    if not isinstance(run.end, RunCompleted):
+        return "not_completed"
+    if "nobody_left" in weak:
+        return "nobody_left"
+    return "unproven" if unproven else None
+
+
+# -- votes ------------------------------------------------------------------------------------------------------------
+
+
+def _is_unreviewed(run: RunFacts) -> bool:
+    """A `single` answer without a loss is that of the only agent which was to answer."""
+    tested = run.winner is not None and run.winner.outcome in DECIDED_WITHOUT_VOTES
+    alone = len(run.coordination.involved) == 1 or (run.outcome == "single" and not run.dropped)
+    return run.best_answer is not None and run.voted == 0 and not tested and not alone
+
+
+def _count_votes(run: RunFacts) -> tuple[int, tuple[tuple[str, int], ...]]:
+    """Return how many last votes agree with the winner, and the others by answer, most voted first."""
+    camp_of = {label: camp.answers[0] for camp in run.camps for label in camp.answers}
+    last = {**run.votes, **run.run_off_votes}
+    agree = sum(vote.label in run.agreed for vote in last.values())
+    if run.winner is None:
+        return agree, ()
+    others = Counter(camp_of.get(vote.label, vote.label) for vote in last.values() if vote.label not in run.agreed)
+    place = {label: place for place, label in enumerate(run.tally)}
+    return agree, tuple(sorted(others.items(), key=lambda one: (-one[1], place.get(one[0], 0))))
+
+
+def _list_ways(run: RunFacts) -> tuple[DecidedBy, ...]:
+    winner = run.winner
+    if winner is None:
+        return ()
+    found = _WAYS.get(winner.outcome)
+    ways: list[DecidedBy] = []
+    if winner.excluded and found != "checks":
+        ways.append("checks")
+    if any(stage.because == "tests_tied" for stage in run.coordination.stages):
+        ways.append("tests")
+    if found is not None or any(winner.votes.values()):
+        ways.append(found or "votes")
+    return (*ways, "lot") if _is_drawn(run) else tuple(ways)
+
+
+_WAYS: Mapping[Outcome, DecidedBy] = {
+    "checked": "checks",
+    "same_files": "files",
+    "tested": "tests",
+    "synthesised": "synthesis",
+    "agreed": "reading",
+    "judged": "judge",
+}
+"""The way that an outcome names; the others: votes, if there are any."""
+
+
+def _is_drawn(run: RunFacts) -> bool:
+    """Whether the lot fell among answers that say different things."""
+    winner = run.winner
+    return winner is not None and winner.outcome != "same_files" and not {*winner.drawn} <= {*run.agreed}
+
+
+# -- texts ------------------------------------------------------------------------------------------------------------
+
+
+def _find_partly_read(run: RunFacts) -> tuple[PartlyRead, ...]:
+    standing = {*run.votes, *run.run_off_votes}
+    return tuple(
+        PartlyRead(name, agent.acted_on, voted=name in standing and bool(agent.voted_on))
+        for name, agent in run.agents.items()
+        if agent.acted_on
+    )
+
+
+# -- checks -----------------------------------------------------------------------------------------------------------
+
+
+def _is_void_in_part(run: RunFacts) -> bool:
+    """Whether some check says nothing of the final files."""
+    return run.checked_final is not None and bool(void(run.checked_final))
+
+
+def _explain_unproven(run: RunFacts) -> str:
+    """A check that fails for every answer, and on the unchanged files, too, proves as little as one that cannot run."""
+    if run.checks_policy in (None, "informative") or not isinstance(run.end, RunCompleted):
+        return ""
+    final = run.checked_final
+    if final is None:
+        return "no check ran on the final files"
+    if judge_files(run, final) == "nothing_checked":
+        return "nothing was checked"
+    silent = void(final)
+    failed = [one.command for one in final.outcomes if one.result == "failed" and one not in silent]
+    if failed:
+        return f"the final files fail {', '.join(failed)}"
+    return f"{', '.join(one.command for one in silent)} could not run" if silent else ""
