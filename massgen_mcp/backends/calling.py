@@ -57,8 +57,8 @@ class RetryPolicy:
         loop's clock.
         """
         wait = self.wait(failures, error)
-        wanted = max(wait, error.retry_after or 0.0)  # who is asked earlier than it wants will refuse again
-        out_of_time = anyio.current_time() + wanted >= deadline or wanted > self.longest_wish
+        wish = error.retry_after or 0.0  # a provider that is asked earlier refuses again
+        out_of_time = anyio.current_time() + max(wait, wish) >= deadline or wish > self.longest_wish
         return None if not error.retryable or failures >= self.attempts or out_of_time else wait
 
 

@@ -405,9 +405,10 @@ def shorten_vote_tool(vote: ToolSpec, *, choice_only: bool) -> ToolSpec:
 def is_echo(text: str) -> bool:
     """Whether an answer repeats what we say about answers, in place of one."""
     begins = " ".join(text.split()).casefold()
-    return begins.startswith(_OWN_WORDS) or "cut off at its output limit" in begins or "cut off at the output" in begins
+    return begins.startswith(_OWN_WORDS) or any(phrase in begins for phrase in _OWN_PHRASES)
 
 
+_OWN_PHRASES = ("cut off at its output limit", "cut off at the output limit", "taken as your complete answer")
 _OWN_WORDS = tuple(
     phrase.casefold()
     for phrase in (

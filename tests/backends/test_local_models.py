@@ -175,9 +175,9 @@ async def test_llama_cpp_that_would_drop_tools_is_told_of_them_in_text_and_held_
             return acting(Chat)(seen, number)
         if schema is None:
             return reply(Chat().text(f"I think that it is Paris, the {number}th time.").stop("end").body())
-        vote = next(one["properties"] for one in schema["anyOf"] if one["properties"]["name"]["const"] == "vote")
-        chosen = vote["arguments"]["properties"]["agent_id"]["enum"][0]
-        said = json.dumps({"name": "vote", "arguments": {"reason": "It is right.", "agent_id": chosen}})
+        assert list(schema["properties"]) == ["agent_id", "reason"], "the choice comes first"
+        chosen = schema["properties"]["agent_id"]["enum"][0]
+        said = json.dumps({"agent_id": chosen, "reason": "It is right."})
         return reply(Chat().text(said).stop("end").body())
 
     def beside(seen: Seen) -> bytes | None:

@@ -20,7 +20,7 @@ from massgen_mcp.config.models.http_backends import (
     OllamaBackendConfig,
     ProviderBackendConfig,
 )
-from massgen_mcp.config.providers.addresses import host_in, is_loopback
+from massgen_mcp.config.providers.addresses import host_in, is_loopback, repair_base_url
 from massgen_mcp.config.providers.catalog import (
     NATIVE_TOOLS,
     PROVIDERS,
@@ -299,3 +299,26 @@ def test_a_provider_names_the_hosts_that_its_key_may_go_to_and_its_own_address_i
     if row.type not in HOSTS_OF_ANOTHER_ROW:
         assert row.hosts, "a row that names none: its key could go nowhere"
         assert host_in(row.base_url) in row.hosts
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"),
+    [
+        ("http://127.0.0.1:8000/v1/chat/completions", "http://127.0.0.1:8000/v1"),
+        ("http://127.0.0.1:8000/v1/chat/completions/", "http://127.0.0.1:8000/v1"),
+        ("http://127.0.0.1:8000//v1", "http://127.0.0.1:8000/v1"),
+        ("https://host:8443/a//b/v1/responses", "https://host:8443/a/b/v1"),
+        ("https://api.anthropic.com/v1/messages", "https://api.anthropic.com"),
+        ("http://127.0.0.1:11434/api/chat", "http://127.0.0.1:11434"),
+        ("https://host/v1/", "https://host/v1/"),
+        ("https://host/v1?key=x", "https://host/v1?key=x"),
+        ("no address", "no address"),
+    ],
+)
+def test_a_whole_endpoint_is_asked_at_its_root_and_at_the_same_host(given: str, asked: str) -> None:
+    assert repair_base_url(given) == asked
+
+
+def test_a_local_server_that_is_given_without_a_path_is_asked_at_v1() -> None:
+    assert repair_base_url("http://127.0.0.1:1234", versioned=True) == "http://127.0.0.1:1234/v1"
+    assert repair_base_url("http://127.0.0.1:1234/other", versioned=True) == "http://127.0.0.1:1234/other"

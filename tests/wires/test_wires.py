@@ -67,7 +67,7 @@ async def test_the_matrix_catches_a_client_that_inflates_what_it_is_sent() -> No
 
 async def test_the_checks_catch_a_policy_that_waits_as_long_as_it_is_told(aimock: Aimock) -> None:
     patient = RetryPolicy(longest_retry_after=float("inf"))
-    with pytest.raises(AssertionError, match=r"4233600.*waits 4\.2336e"):
+    with pytest.raises(AssertionError, match=r"1642.*waits"):
         await retry_after(CHAT, aimock, patient)
 
 

@@ -3,7 +3,7 @@
 import ipaddress
 import re
 from functools import lru_cache
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 OLLAMA_PORT = 11434
 """Where Ollama listens unless told otherwise."""
@@ -78,7 +78,7 @@ def repair_base_url(url: str, *, versioned: bool = False) -> str:
         path = "/v1"
     if path == parts.path:
         return url
-    return parts._replace(path=path).geturl()
+    return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
 
 
 def same_address(one: str, other: str) -> bool:
