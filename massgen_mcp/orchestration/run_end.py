@@ -22,7 +22,7 @@ def cancelled(state: RunState) -> RunCancelled:
 
 def timed_out(state: RunState, limits: TeamLimits) -> RunTimedOut:
     winner, answer = state.best()
-    message = f"the run took longer than {limits.run_seconds:g} s (orchestrator_timeout_seconds in timeout_settings)"
+    message = f"the run took longer than {limits.run_seconds:g} s"
     return RunTimedOut(message=message, winner=winner, answer=answer)
 
 

@@ -90,7 +90,7 @@ def ending_lines(run: RunState, kept: RemainingFiles, width: int) -> list[Line]:
         lines += _row("!", preview(loss, _MESSAGE), width)
     lines += [row for help_ in helps(run) for row in _row("", help_, width)]
     lines += _row("Cost", spent_text(run.spent), width)
-    if run.budget_reached:
+    if run.budget_reached or run.budget.spending.bounds:
         lines += [row for note in money_notes(run) for row in _row("", note, width)]
     for path in filter(None, (kept.copy, kept.answer)):
         lines.append((Span(f"{'Answer':<{_LABEL}}", "dim"), Span(plain(str(path)))))
