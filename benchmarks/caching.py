@@ -184,10 +184,26 @@ class Block(NamedTuple):
 def _block(head: str, value: object, *, is_message_end: bool = False) -> Block:
     if not isinstance(value, dict):
         return Block(f"{head}{json.dumps(value)}", "", is_message_end)
-    fields = cast("dict[str, Any]", value)
-    mark = fields.get("cache_control") or fields.get("prompt_cache_breakpoint")
-    plain = {name: each for name, each in fields.items() if name not in ("cache_control", "prompt_cache_breakpoint")}
-    return Block(f"{head}{json.dumps(plain)}", "" if mark is None else mark.get("ttl", "5m"), is_message_end)
+    marks: list[str] = []
+    plain = _unmarked(cast("dict[str, object]", value), marks)
+    return Block(f"{head}{json.dumps(plain)}", marks[0] if marks else "", is_message_end)
+
+
+def _unmarked(value: object, marks: list[str]) -> object:
+    """The same without marks, which are no part of what is kept. Plain text is as good as a list of one text."""
+    if isinstance(value, list):
+        parts = [_unmarked(part, marks) for part in cast("list[object]", value)]
+        match parts:
+            case [{"type": "text", "text": str(text)}]:
+                return text
+            case _:
+                return parts
+    if not isinstance(value, dict):
+        return value
+    fields = dict(cast("dict[str, Any]", value))
+    found = [fields.pop(name, None) for name in ("cache_control", "prompt_cache_breakpoint")]
+    marks += [mark.get("ttl", "5m") for mark in found if mark]
+    return {name: _unmarked(each, marks) for name, each in fields.items()}
 
 
 def _content(role: str, content: object) -> Iterator[Block]:

@@ -29,8 +29,7 @@ _END = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 def reply_to(request: dict[str, Any], number: int) -> Played:
     """The next command, by the commands that the conversation has; the end as each agent knows it."""
     tools = {tool["name"] for tool in request.get("tools", ())}
-    blocks = [block for message in request["messages"] for block in message["content"] if isinstance(block, dict)]
-    step = 1 + sum(block.get("type") == "tool_use" for block in blocks)
+    step = 1 + json.dumps(request["messages"]).count('"type": "tool_use"')
     runs = next((name for name in ("run_command", "bash", "Bash") if name in tools), None)
     if runs is None:
         return Played(number, "Numbers")

@@ -50,11 +50,11 @@ class MessageTemplates:
 
     def evaluation_system_message(self, voting_sensitivity: str = "lenient") -> str:
         """What an agent is asked to do that is shown answers. `voting_sensitivity`: lenient, balanced or strict."""
-        criterion = self._criterion(voting_sensitivity)
+        criterion = self._get_criterion(voting_sensitivity)
         task = self._overrides.get("evaluation_system_message", prompts.JUDGE)
         return prompts.system_prompt(task, None, [criterion] if criterion else [])
 
-    def _criterion(self, voting_sensitivity: str) -> str:
+    def _get_criterion(self, voting_sensitivity: str) -> str:
         criterion = prompts.CONTENT_WITH.get(voting_sensitivity)
         if criterion is None:
             known = ", ".join(prompts.CONTENT_WITH)
@@ -104,15 +104,19 @@ class MessageTemplates:
         """
         mapping = {f"agent{place}": agent_id for place, agent_id in enumerate(sorted(agent_summaries or {}), start=1)}
         user, own = self.format_original_message(task), self._overrides.get("evaluation_system_message")
-        criterion = self._criterion(voting_sensitivity)
-        told = [*([] if own else [prompts.JUDGE if agent_summaries else prompts.FIRST_ANSWER])]
-        told += [criterion] if criterion and agent_summaries else []
-        user = "\n\n".join([user, *told])
+        criterion = self._get_criterion(voting_sensitivity)
+        usual = prompts.FIRST_ANSWER
+        if agent_summaries:
+            usual = prompts.JUDGE
+        if own is None:
+            user = f"{user}\n\n{usual}"
+        if criterion and agent_summaries:
+            user = f"{user}\n\n{criterion}"
         if agent_summaries:
             answers = {name: agent_summaries[agent_id] for name, agent_id in mapping.items()}
             reader = next((name for name, agent_id in mapping.items() if agent_id == own_id), None)
             user = f"{user}\n\n{self.format_current_answers(answers, reader)}\n\n{prompts.DECIDE}"
-        system = prompts.system_message(None, [own] if own else [])
+        system = prompts.system_message(None, filter(None, [own]))
         return {
             "system_message": system,
             "user_message": user,

@@ -33,13 +33,13 @@ from massgen_mcp.backends.prompt_cache import (
     MAX_MARKS,
     ONLY_BREAKPOINTS,
     CacheForm,
-    cache_form,
-    cache_key,
+    choose_cache_form,
+    find_marked_messages,
     has_next_step,
     is_narrowed,
-    marked_messages,
-    sent_tools,
-    text_with_mark,
+    make_cache_key,
+    mark_text,
+    select_tools,
 )
 from massgen_mcp.backends.streamed import Draft, HttpBackend, WireReply
 from massgen_mcp.backends.thoughts import ThoughtsApart
@@ -143,7 +143,7 @@ class ChatCompletionBackend(OpenAIBackend):
 
 def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
     """The whole body of the HTTP request."""
-    form, offered = cache_form(endpoint), sent_tools(endpoint, request)
+    form, offered = choose_cache_form(endpoint), select_tools(endpoint, request)
     body: JsonObject = {
         "model": endpoint.deployment or endpoint.model,
         "messages": list(_messages(request, form)),
@@ -159,12 +159,14 @@ def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
         if request.must_call_tool:  # "auto" is every server's default, and some refuse the word
             body["tool_choice"] = "required"
         if is_narrowed(endpoint, request):
-            mode = "required" if request.must_call_tool else "auto"
+            mode = body.get("tool_choice", "auto")
             allowed: list[JsonValue] = [{"type": "function", "function": {"name": t.name}} for t in request.tools]
             narrowed: JsonObject = {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": allowed}}
-            body["tool_choice"] = narrowed if allowed else "none"
+            body["tool_choice"] = narrowed
+        if not request.tools and is_narrowed(endpoint, request):
+            body["tool_choice"] = "none"
     if form in ("key", "key_and_breakpoints") and request.cache_scope and not endpoint.of_xai:
-        body["prompt_cache_key"] = cache_key(endpoint, request)
+        body["prompt_cache_key"] = make_cache_key(endpoint, request)
     if form == "key_and_breakpoints" and not has_next_step(request):
         body["prompt_cache_options"] = {**ONLY_BREAKPOINTS}
     if request.reply_schema is not None and "schema" not in request.left_out:
@@ -200,12 +202,14 @@ def _effort(endpoint: Endpoint) -> JsonObject:
 def _messages(request: ModelRequest, form: CacheForm | None) -> Iterator[JsonObject]:
     """All messages, with marks where the provider's cache wants them."""
     if request.system:
-        system = text_with_mark(request.system) if form == "marks" else request.system
+        system = request.system if form != "marks" else mark_text(request.system)
         yield {"role": "system", "content": system}
-    marked = marked_messages(request)[-MAX_MARKS + 1 :] if form == "marks" else ()
+    marked: tuple[int, ...] = ()
+    if form == "marks":
+        marked = find_marked_messages(request)[-MAX_MARKS + 1 :]
     for place, message in enumerate(map(_message, request.messages)):
         if place in marked:
-            yield {**message, "content": text_with_mark(message.get("content"))}
+            yield {**message, "content": mark_text(message.get("content"))}
         elif form == "key_and_breakpoints" and place in request.shared_ends:
             part: JsonObject = {"type": "text", "text": message["content"], "prompt_cache_breakpoint": BREAKPOINT}
             yield {**message, "content": [part]}

@@ -38,7 +38,7 @@ from massgen_mcp.backends.http import (
     http_client,
     posted,
 )
-from massgen_mcp.backends.prompt_cache import LONG_MARK, LOOKBACK, MARK, MAX_MARKS, marked_messages, with_mark
+from massgen_mcp.backends.prompt_cache import LONG_MARK, LOOKBACK, MARK, MAX_MARKS, add_mark, find_marked_messages
 from massgen_mcp.backends.streamed import Draft, HttpBackend, WireReply
 from massgen_mcp.backends.wire_values import (
     Fields,
@@ -109,16 +109,20 @@ def _connect(endpoint: Endpoint) -> "AsyncAnthropic":
 def request_body(endpoint: Endpoint, request: ModelRequest, *, so_far: Sequence[JsonObject] = ()) -> JsonObject:
     """The whole body of the HTTP request; `so_far` are the blocks of a reply that the API is to go on with."""
     begun: list[JsonValue] = [{"role": "assistant", "content": list(so_far)}] if so_far else []
-    beginning, end = (LONG_MARK, MARK) if request.long_waits else (MARK, MARK)
+    beginning, end = MARK, MARK
+    if request.long_waits:
+        beginning = LONG_MARK
     if "cache_control" in endpoint.extra_body:  # the user's own way; the API takes no more than four marks in all
         beginning = end = {}
-    turns, marks = _marked_turns(request, beginning, end)
-    tools = _tools(request.all_tools, beginning if marks < MAX_MARKS - 1 else {})
+    turns, marks = _make_turns(request, beginning, end)
+    tools = _tools(request.all_tools)
+    if marks < MAX_MARKS - 1:
+        _mark_last_ordinary(tools, request.all_tools, beginning)
     tools.extend({"type": _NATIVE_TOOLS[tool], "name": tool} for tool in endpoint.native_tools)
     body: JsonObject = {
         "model": endpoint.model,
         "max_tokens": request.max_output_tokens or endpoint.max_output_tokens or MESSAGES_OUTPUT,
-        "system": request.system and [with_mark({"type": "text", "text": request.system}, beginning)],
+        "system": request.system and [add_mark({"type": "text", "text": request.system}, beginning)],
         "messages": [*turns, *begun],
         "stream": True,
     }
@@ -136,16 +140,16 @@ def request_body(endpoint: Endpoint, request: ModelRequest, *, so_far: Sequence[
     return clean_object({**body, **endpoint.extra_body})
 
 
-def _tools(specs: Sequence[ToolSpec], mark: JsonObject) -> list[JsonValue]:
-    """Tools, with a mark at the last one that is the same in all kinds of rounds."""
-    tools: list[JsonValue] = [
-        {"name": tool.name, "description": tool.description, "input_schema": tool.parameters} for tool in specs
-    ]
+def _tools(specs: Sequence[ToolSpec]) -> list[JsonValue]:
+    return [{"name": tool.name, "description": tool.description, "input_schema": tool.parameters} for tool in specs]
+
+
+def _mark_last_ordinary(tools: list[JsonValue], specs: Sequence[ToolSpec], mark: JsonObject) -> None:
+    """Put a mark at the last tool that is the same in all kinds of rounds."""
     for place in reversed(range(len(specs))):
         if specs[place].name not in WORKFLOW_TOOLS:
-            tools[place] = with_mark(tools[place], mark)
-            break
-    return tools
+            tools[place] = add_mark(tools[place], mark)
+            return
 
 
 def _thinking(effort: str | None) -> JsonObject:
@@ -159,24 +163,24 @@ def _thinking(effort: str | None) -> JsonObject:
     }
 
 
-def _marked_turns(request: ModelRequest, beginning: JsonObject, end: JsonObject) -> tuple[list[JsonObject], int]:
+def _make_turns(request: ModelRequest, beginning: JsonObject, end: JsonObject) -> tuple[list[JsonObject], int]:
     """Messages as turns, with marks where a cache looks for what it has; and how many marks these are.
 
     A mark finds what was kept up to `LOOKBACK` blocks before it: where this step adds no more, the end of the step
     before needs none.
     """
     blocks = [list(_blocks(message)) for message in request.messages]
-    last = len(request.messages) - 1
-    marked = marked_messages(request)
-    earlier = [place for place in marked if place != last]
-    kept = [place for place in earlier if place in request.shared_ends]
-    before = [place for place in earlier if place not in request.shared_ends]
-    added = sum(map(len, blocks[before[-1] + 1 :])) if before else 0
-    ends = [last] if last in marked else []
-    kept = [*kept, *(before if added >= LOOKBACK else ()), *ends][-MAX_MARKS + 1 :]
-    for place in filter(lambda place: blocks[place], kept if blocks else ()):
-        mark = beginning if place in request.shared_ends else end
-        blocks[place][-1] = with_mark(blocks[place][-1], mark)
+    marked, last = find_marked_messages(request), len(request.messages) - 1
+    kept = [place for place in marked if place in request.shared_ends or place == last]
+    for place in marked:
+        if place not in kept and sum(map(len, blocks[place + 1 :])) >= LOOKBACK:
+            kept.append(place)
+    kept = sorted(kept)[-MAX_MARKS + 1 :]
+    for place in filter(blocks.__getitem__, kept):
+        mark = end
+        if place in request.shared_ends:
+            mark = beginning
+        blocks[place][-1] = add_mark(blocks[place][-1], mark)
     return list(_turns(request.messages, blocks)), len(kept)
 
 

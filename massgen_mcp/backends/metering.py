@@ -58,7 +58,7 @@ def request_tokens(request: ModelRequest) -> int:
     return MESSAGE_TOKENS + estimated_tokens(request.system) + tools + sum(map(_message_tokens, request.messages))
 
 
-def long_kept_tokens(request: ModelRequest) -> int:
+def count_long_tokens(request: ModelRequest) -> int:
     """How many tokens of a request are to be kept in a cache for an hour, at most."""
     if not request.long_waits:
         return 0

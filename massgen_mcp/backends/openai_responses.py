@@ -1,6 +1,6 @@
 """OpenAI's Responses API, and xAI's, used without server-side state: reasoning comes encrypted and is sent back."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from massgen_mcp.backends.base import (
@@ -30,11 +30,11 @@ from massgen_mcp.backends.http import Endpoint
 from massgen_mcp.backends.prompt_cache import (
     BREAKPOINT,
     ONLY_BREAKPOINTS,
-    cache_form,
-    cache_key,
+    choose_cache_form,
     has_next_step,
     is_narrowed,
-    sent_tools,
+    make_cache_key,
+    select_tools,
 )
 from massgen_mcp.backends.streamed import Draft, WireReply
 from massgen_mcp.backends.wire_values import (
@@ -78,16 +78,14 @@ class ResponsesBackend(OpenAIBackend):
 
 def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
     """The whole body of the HTTP request."""
-    form, offered = cache_form(endpoint), sent_tools(endpoint, request)
-    shared = request.shared_ends if form == "key_and_breakpoints" else ()
+    form, offered = choose_cache_form(endpoint), select_tools(endpoint, request)
+    shared: tuple[int, ...] = ()
+    if form == "key_and_breakpoints":
+        shared = request.shared_ends
     body: JsonObject = {
         "model": endpoint.model,
         "instructions": request.system,
-        "input": [
-            item
-            for place, message in enumerate(request.messages)
-            for item in (_marked_items(message) if place in shared else _items(message))
-        ],
+        "input": list(_input(request.messages, shared)),
         "stream": True,
         "store": False,
     }
@@ -103,10 +101,12 @@ def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
     if is_narrowed(endpoint, request):
         named: list[JsonValue] = [{"type": "function", "name": tool.name} for tool in request.tools]
         allowed: list[JsonValue] = [*named, *({"type": tool["type"]} for tool in of_provider)]
-        mode = "required" if request.must_call_tool else "auto"
-        body["tool_choice"] = {"type": "allowed_tools", "mode": mode, "tools": allowed} if allowed else "none"
+        choice: JsonObject = {"type": "allowed_tools", "mode": body.get("tool_choice", "auto"), "tools": allowed}
+        body["tool_choice"] = choice
+        if not allowed:
+            body["tool_choice"] = "none"
     if form is not None and request.cache_scope:
-        body["prompt_cache_key"] = cache_key(endpoint, request)
+        body["prompt_cache_key"] = make_cache_key(endpoint, request)
     if form == "key_and_breakpoints" and not has_next_step(request):
         body["prompt_cache_options"] = {**ONLY_BREAKPOINTS}
     settings: dict[str, JsonValue] = {
@@ -130,7 +130,16 @@ def _function_tool(tool: ToolSpec) -> JsonObject:
     }
 
 
-def _marked_items(message: Message) -> Iterator[JsonValue]:
+def _input(messages: Iterable[Message], marked: Collection[int]) -> Iterator[JsonValue]:
+    """All items; the messages at the `marked` places end what agents share."""
+    for place, message in enumerate(messages):
+        if place in marked:
+            yield from _make_marked_items(message)
+        else:
+            yield from _items(message)
+
+
+def _make_marked_items(message: Message) -> Iterator[JsonValue]:
     """A user's message as the end of what agents share."""
     part: JsonObject = {"type": "input_text", "text": message.text, "prompt_cache_breakpoint": BREAKPOINT}
     yield {"role": "user", "content": [part]}

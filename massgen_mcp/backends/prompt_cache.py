@@ -19,7 +19,7 @@ from massgen_mcp.backends.http import Endpoint
 from massgen_mcp.config.providers.addresses import host_in
 
 CacheForm = Literal["marks", "key", "key_and_breakpoints"]
-"""How a provider is asked: by marks in the content, by a key, or by both."""
+"""The way to ask a provider: by marks in the content, by a key, or by both."""
 
 _KEYED_HOSTS = frozenset({"api.openai.com", "api.x.ai"})
 _AZURE = (".openai.azure.com", ".services.ai.azure.com")
@@ -39,41 +39,43 @@ ONLY_BREAKPOINTS: JsonObject = {"mode": "explicit"}
 """Nothing is written to the cache but what ends with a breakpoint."""
 
 
-def cache_form(endpoint: Endpoint) -> CacheForm | None:
-    """How a server that speaks one of OpenAI's APIs is asked. None: it may refuse what it does not know."""
+def choose_cache_form(endpoint: Endpoint) -> CacheForm | None:
+    """Say by which form a server of OpenAI's APIs is asked. None: it may refuse what it does not know."""
     host = host_in(endpoint.base_url or "https://api.openai.com")
-    if host == "openrouter.ai":
-        return "marks" if endpoint.model.startswith(_MARKED_AT_OPENROUTER) else None
+    if host == "openrouter.ai" and endpoint.model.startswith(_MARKED_AT_OPENROUTER):
+        return "marks"
+    if host == "api.openai.com" and _parse_version(endpoint.model) >= _FIRST_WITH_BREAKPOINTS:
+        return "key_and_breakpoints"
     if host in _KEYED_HOSTS or host.endswith(_AZURE):
-        has_breakpoints = host == "api.openai.com" and _gpt_version(endpoint.model) >= _FIRST_WITH_BREAKPOINTS
-        return "key_and_breakpoints" if has_breakpoints else "key"
+        return "key"
     return None
 
 
-def cache_key(endpoint: Endpoint, request: ModelRequest) -> str:
+def make_cache_key(endpoint: Endpoint, request: ModelRequest) -> str:
     """One key for each run and model: short, and without any name in it."""
     return hashlib.sha256(f"{request.cache_scope}\n{endpoint.model}".encode()).hexdigest()[:32]
 
 
-def sent_tools(endpoint: Endpoint, request: ModelRequest) -> tuple[ToolSpec, ...]:
+def select_tools(endpoint: Endpoint, request: ModelRequest) -> tuple[ToolSpec, ...]:
     """The tools that a request to such a server lists: where a cache is asked for, always the same ones."""
-    form = cache_form(endpoint)
-    keeps = form == "marks" or (form is not None and _can_narrow(endpoint))
-    return request.all_tools if keeps else request.tools
+    form = choose_cache_form(endpoint)
+    if form == "marks" or (form is not None and _can_narrow(endpoint)):
+        return request.all_tools
+    return request.tools
 
 
 def is_narrowed(endpoint: Endpoint, request: ModelRequest) -> bool:
-    """Whether the request lists tools that may not be called now, at a server that can be told so."""
-    return cache_form(endpoint) != "marks" and sent_tools(endpoint, request) != request.tools
+    """Tell whether the request lists tools that may not be called now, at a server that can be told so."""
+    return choose_cache_form(endpoint) != "marks" and select_tools(endpoint, request) != request.tools
 
 
 def has_next_step(request: ModelRequest) -> bool:
-    """Whether a request will probably begin with all of this one: in a run without tools a reply ends the round."""
+    """Tell whether a request will probably begin with all of this one: without tools a reply ends the round."""
     ordinary = (tool.name not in WORKFLOW_TOOLS for tool in request.all_tools)
     return not request.shared_ends or any(ordinary)
 
 
-def marked_messages(request: ModelRequest) -> tuple[int, ...]:
+def find_marked_messages(request: ModelRequest) -> tuple[int, ...]:
     """The places of the messages that end a part which is asked for again: what agents share, the request before this
     one, and this one.
     """
@@ -81,26 +83,33 @@ def marked_messages(request: ModelRequest) -> tuple[int, ...]:
     if not has_next_step(request):
         return tuple(place for place in request.shared_ends if place <= last)
     replies = [place for place, message in enumerate(request.messages) if isinstance(message, AssistantMessage)]
-    ends = {*request.shared_ends, replies[-1] - 1 if replies else last, last}
+    before = (place - 1 for place in replies[-1:])
+    ends = {*request.shared_ends, *before, last}
     return tuple(sorted(place for place in ends if 0 <= place <= last))
 
 
-def with_mark(part: JsonValue, mark: JsonObject) -> JsonValue:
+def add_mark(part: JsonValue, mark: JsonObject) -> JsonValue:
     """A block of content as the end of what is kept."""
-    return {**part, "cache_control": {**mark}} if mark and isinstance(part, dict) else part
+    if mark and isinstance(part, dict):
+        return {**part, "cache_control": {**mark}}
+    return part
 
 
-def text_with_mark(text: JsonValue) -> JsonValue:
+def mark_text(text: JsonValue) -> JsonValue:
     """The content of a message of Chat Completions, in the form that can carry a mark."""
-    return [with_mark({"type": "text", "text": text}, MARK)] if isinstance(text, str) and text else text
+    if isinstance(text, str) and text:
+        return [add_mark({"type": "text", "text": text}, MARK)]
+    return text
 
 
 def _can_narrow(endpoint: Endpoint) -> bool:
-    """Whether a request can list more tools than may be called."""
+    """Tell whether a request can list more tools than may be called."""
     at_openai = host_in(endpoint.base_url or "https://api.openai.com") == "api.openai.com"
-    return at_openai and _gpt_version(endpoint.model) >= _FIRST_WITH_ALLOWED_TOOLS
+    return at_openai and _parse_version(endpoint.model) >= _FIRST_WITH_ALLOWED_TOOLS
 
 
-def _gpt_version(model: str) -> tuple[int, int]:
+def _parse_version(model: str) -> tuple[int, int]:
     found = _VERSION.match(model)
-    return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
+    if found is None:
+        return (0, 0)
+    return (int(found[1]), int(found[2] or 0))

@@ -132,7 +132,10 @@ class Budget:
     @property
     def used_tokens(self) -> int:
         """Tokens that count for `max_tokens`."""
-        return self.spent.tokens - (self.spent.discounted_tokens if self.weighs_cache else 0)
+        return self._count_tokens(self.spent)
+
+    def _count_tokens(self, spent: Spent) -> int:
+        return spent.tokens - spent.discounted_tokens * self.weighs_cache
 
     @property
     def free(self) -> tuple[float, float]:
@@ -201,7 +204,7 @@ def left_for_nested(budget: Budget, nested: "NestedConfig") -> Caps:
     aside = budget.set_aside.values()
     spent = budget.spending.nested
     usd = budget.max_usd * nested.share_of_budget - spent.usd - sum(usd for usd, _ in aside)
-    counted = spent.tokens - (spent.discounted_tokens if budget.weighs_cache else 0)
+    counted = spent.tokens - spent.discounted_tokens * budget.weighs_cache
     tokens = budget.max_tokens * nested.share_of_budget - counted - sum(tokens for _, tokens in aside)
     return Caps(max(0.0, usd), max(0, int(min(tokens, 1 << 53))))
 

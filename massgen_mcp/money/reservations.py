@@ -57,7 +57,7 @@ class CallEstimate:
         return self.reservation(min(bound, LEAST_OUTPUT) if self.tariff.limitable else bound, sent=True)
 
     def reservation(self, output: int, *, sent: bool) -> Reservation:
-        usd = self._worst_usd(output)
+        usd = self._get_worst_usd(output)
         return Reservation(usd or 0.0, self.input_tokens + output, output if sent else None, usd is not None)
 
     def affordable(self, usd: float, tokens: float) -> Reservation | None:
@@ -65,8 +65,8 @@ class CallEstimate:
         bound = self.outputs[-1][0]
         if not self.tariff.limitable:
             return None
-        fixed = self._worst_usd(0)
-        each = (self._worst_usd(1_000_000) or 0.0) - (fixed or 0.0)
+        fixed = self._get_worst_usd(0)
+        each = (self._get_worst_usd(1_000_000) or 0.0) - (fixed or 0.0)
         by_money = (usd - (fixed or 0.0)) / each * 1_000_000 if each > 0 else math.inf
         # One token less, because adding floats rounds.
         output = min(bound, by_money - 1, tokens - self.input_tokens)
@@ -74,7 +74,7 @@ class CallEstimate:
             return None
         return self.reservation(int(output), sent=True)
 
-    def _worst_usd(self, output: int) -> float | None:
+    def _get_worst_usd(self, output: int) -> float | None:
         return self.tariff.worst_usd(self.input_tokens, output, long_tokens=self.long_tokens)
 
 

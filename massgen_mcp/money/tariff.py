@@ -92,26 +92,28 @@ class Tariff:
         """Return the cost of a call, and what the provider's cache saved. `model` is the provider's name for the one
         that replied, or the config's.
         """
-        cost = self._cost(usage, reported_usd, model)
+        cost = self._find_cost(usage, reported_usd, model)
         if not usage.cached_input_tokens and not usage.cache_write_tokens:
             return cost
         uncached = usage.model_copy(update=_NO_CACHE)
-        known, full = (self._cost(one, None, model).usd for one in (usage, uncached))
+        known, full = (self._find_cost(one, None, model).usd for one in (usage, uncached))
         if known is None or full is None:
             return cost
         return cost.model_copy(
-            update={"saved_usd": full - known, "discounted_tokens": self._discounted_tokens(usage, model)}
+            update={"saved_usd": full - known, "discounted_tokens": self._count_discount(usage, model)}
         )
 
-    def _discounted_tokens(self, usage: Usage, model: str) -> int:
-        """How many tokens less the cached input is worth than other input of the same length."""
+    def _count_discount(self, usage: Usage, model: str) -> int:
+        """Count how many tokens less the cached input is worth than other input of the same length."""
         plain = Usage(input_tokens=usage.input_tokens)
         cached = Usage(input_tokens=usage.input_tokens, cached_input_tokens=usage.cached_input_tokens)
-        full, reduced = (self._cost(one, None, model).usd or 0.0 for one in (plain, cached))
-        share = max(0.0, full - reduced) / full if full else 0.0
+        full, reduced = (self._find_cost(one, None, model).usd or 0.0 for one in (plain, cached))
+        if not full:
+            return 0
+        share = max(0.0, full - reduced) / full
         return min(int(usage.input_tokens * share), usage.cached_input_tokens)
 
-    def _cost(self, usage: Usage, reported_usd: float | None, model: str) -> Cost:
+    def _find_cost(self, usage: Usage, reported_usd: float | None, model: str) -> Cost:
         if model != self.model and (other := next((one for one in self.others if one.model == model), None)):
             return other.cost(usage, reported_usd=reported_usd)
         if self.price is not None:
@@ -211,14 +213,16 @@ def _of_model(config: AnyHttpBackend, environ: Mapping[str, str]) -> Tariff:
         bound_unknown_price(config, provider, price_as),
         output_limit=max(own, default=usual),
         limitable=not own,
-        tier_factor=_tier_factor(config, provider.base_url),
+        tier_factor=_get_tier_factor(config, provider.base_url),
     )
 
 
-def _tier_factor(config: AnyHttpBackend, base_url: str) -> float:
+def _get_tier_factor(config: AnyHttpBackend, base_url: str) -> float:
     """By the service tier that the request's body asks OpenAI for."""
     tier = config.extra_body.get("service_tier")
-    return _TIER_FACTORS.get(str(tier), 1.0) if host_in(base_url) == "api.openai.com" else 1.0
+    if host_in(base_url) != "api.openai.com":
+        return 1.0
+    return _TIER_FACTORS.get(str(tier), 1.0)
 
 
 def _limits_in(extra_body: Mapping[str, object]) -> list[int]:

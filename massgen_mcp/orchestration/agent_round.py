@@ -44,12 +44,12 @@ from massgen_mcp.orchestration.round_request import (
     ballot_message,
     ballot_texts,
     find_repeated,
-    own_task,
+    get_own_task,
+    list_standing_tools,
+    make_task,
     shown_changes,
     shown_reasons,
-    standing_tools,
     system_message,
-    task_message,
     text_variant,
     works_on_files,
 )
@@ -101,7 +101,7 @@ class Round:
         self._talk = Conversation(member, attempt, f"{member.name}.{attempt.number}.{opened.round}", opened)
         self._judges = bool(opened.ballot)
         """It has been told how to judge answers."""
-        self._tell_task(opened.task or task_message(member, attempt, opened.kind, judges=self._judges))
+        self._tell_task(opened.task or make_task(member, attempt, opened.kind, judges=self._judges))
         if opened.notes:
             self._talk.tell(opened.notes, "lasting")
         self._show_ballot(self._form.heading, opened, notes=attempt.live_run.state.agents[member.name].working_notes)
@@ -126,7 +126,7 @@ class Round:
             reasons=reasons,
             most=(most := attempt.most_shown(member, texts)),
             shortened=attempt.measure_shares(shown, most),
-            task=task_message(member, attempt, work.kind, judges=bool(work.ballot.entries)),
+            task=make_task(member, attempt, work.kind, judges=bool(work.ballot.entries)),
         )
         live_run.record(opened)
         return cls(member, attempt, opened)
@@ -198,10 +198,10 @@ class Round:
         """
         failure: BackendError | None = None
         might_answer = self._live_run.coordination.may_answer(self._member.name)
-        system = system_message(self._member, self._attempt, own_task(self._member, self._opened.kind))
+        system = system_message(self._member, self._attempt, get_own_task(self._member, self._opened.kind))
         tools = (*self._member.listed, *self._workflow_tools())
         votes_or_answers = self._opened.kind == "answer_or_vote"
-        standing = standing_tools(self._member, self._attempt) if votes_or_answers else ()
+        standing = list_standing_tools(self._member, self._attempt) if votes_or_answers else ()
         in_text = text_variant(self._member, self._attempt, self._opened.kind, tools, self._ballot)
         # The last try is made in another way: who failed to call tools may write what it means.
         calls_in_text = self._violations == self._run_spec.limits.enforcement_retries > 1
@@ -290,7 +290,7 @@ class Round:
     @property
     def _judging(self) -> str:
         """The task from when there are answers on."""
-        return task_message(self._member, self._attempt, self._opened.kind, judges=True)
+        return make_task(self._member, self._attempt, self._opened.kind, judges=True)
 
     def _tell_task(self, task: str) -> None:
         """The user's own words may leave nothing to say."""

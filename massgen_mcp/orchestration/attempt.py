@@ -70,7 +70,7 @@ class Attempt:
             for one in self.run_spec.history
         ]
         asked, commented = within(self.run_spec.question, most), within(self.run_spec.commented, most)
-        blocks = [*prompts.history_blocks(history, nonce)]
+        blocks = [*prompts.make_history_blocks(history, nonce)]
         blocks.append(prompts.question_block(asked, nonce, commented))
         if (before := self.briefing) is not None:
             answer = within(before.answer, most)

@@ -238,7 +238,7 @@ class Conversation:
         self.take_in(reply)
 
     def _request(self, empty: ModelRequest) -> ModelRequest:
-        notice = self._notices.due(self._remainder())
+        notice = self._notices.get_due(self._get_remainder())
         last = (UserMessage(notice),) if notice else ()
         return replace(empty, messages=(*self.messages, *last), notice=notice, opening=self._new_opening)
 
@@ -258,7 +258,7 @@ class Conversation:
     def _reopen(self, nonce: str) -> None:
         if nonce and nonce != self._opening:
             self._opening = nonce
-            self._transcript = self._transcript.reopened(self._attempt.opening(nonce, self._most))
+            self._transcript = self._transcript.reopen(self._attempt.opening(nonce, self._most))
 
     def _replace(self, transcript: Transcript) -> None:
         self._transcript, self._searched = transcript, self._shared
@@ -273,7 +273,7 @@ class Conversation:
 
     async def _ask(self, request: ModelRequest, purpose: CallPurpose) -> ModelReplied:
         if request.notice:
-            self._notices.remember(self._remainder())
+            self._notices.remember(self._get_remainder())
         return await ask(
             self._member,
             request,
@@ -299,7 +299,7 @@ class Conversation:
         return self.messages != before
 
     def _is_roomy(self, transcript: Transcript, empty: ModelRequest, window: int) -> bool:
-        notice = UserMessage(self._notices.due(self._remainder()))
+        notice = UserMessage(self._notices.get_due(self._get_remainder()))
         request = replace(empty, messages=(*transcript.messages, notice))
         return self._abilities.tokens(request) <= ROOMY * window
 
@@ -351,7 +351,7 @@ class Conversation:
     def _is_for_note(self, call_id: str) -> bool:
         return call_id.startswith(f"{self._name}.note")
 
-    def _remainder(self) -> Remainder:
+    def _get_remainder(self) -> Remainder:
         toolbox, left = self._member.toolbox, self._limits.steps_per_round - self.steps
         failure = self.repeated_failure
         return Remainder(

@@ -30,7 +30,7 @@ from massgen_mcp.orchestration.conversation import Conversation, calls_of
 from massgen_mcp.orchestration.evidence_text import evidence_of
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.model_calls import ask
-from massgen_mcp.orchestration.round_request import check_notes, shown_changes, standing_tools, system_message
+from massgen_mcp.orchestration.round_request import describe_checks, list_standing_tools, shown_changes, system_message
 from massgen_mcp.orchestration.run_end import MAX_SAME_FAILURES, report_repeated_failure, report_step_limit
 from massgen_mcp.orchestration.team import Member, get_acting, make_replacement
 from massgen_mcp.orchestration.window import Texts, abilities_of, all_within, list_texts, within
@@ -132,7 +132,7 @@ async def _present(member: Member, attempt: Attempt, past: Sequence[Presentation
     if not past:
         attempt.live_run.record(started)
     talk = Conversation(member, attempt, f"{member.name}.{attempt.number}.present", started)
-    if task := started.task or _task(member, attempt):
+    if task := started.task or _make_task(member, attempt):
         talk.tell(task, "lasting")
     if attempt.live_run.coordination.answered:
         talk.tell(_record(member, attempt, started), "lasting")
@@ -170,15 +170,15 @@ def _started(member: Member, attempt: Attempt) -> PresentationStarted:
         nonce=nonce,
         most=(most := attempt.most_shown(member, texts)),
         shortened=attempt.measure_shares(shown, most),
-        task=_task(member, attempt),
+        task=_make_task(member, attempt),
     )
 
 
-def _task(member: Member, attempt: Attempt) -> str:
+def _make_task(member: Member, attempt: Attempt) -> str:
     """The task of writing the final answer."""
     usual = prompts.PRESENT if attempt.live_run.coordination.answered else prompts.PRESENT_AT_ONCE
     tasks = [] if member.templates.final_presentation_system_message else [usual]
-    return "\n\n".join([*tasks, *check_notes(member, attempt)])
+    return "\n\n".join([*tasks, *describe_checks(member, attempt)])
 
 
 async def _write_answer(member: Member, attempt: Attempt, talk: Conversation) -> str:
@@ -201,7 +201,7 @@ async def _write_answer(member: Member, attempt: Attempt, talk: Conversation) ->
         if talk.repeated_failure is not None and talk.repeated_failure.times >= MAX_SAME_FAILURES:
             raise report_repeated_failure(talk.repeated_failure)
         talk.listen()
-        await talk.ask(system, tools, "present", standing=standing_tools(member, attempt))
+        await talk.ask(system, tools, "present", standing=list_standing_tools(member, attempt))
 
 
 def _written_answer(reply: ModelReplied) -> str | None:

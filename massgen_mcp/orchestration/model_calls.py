@@ -21,7 +21,7 @@ from massgen_mcp.backends.base import (
     prepare,
 )
 from massgen_mcp.backends.calling import CallHooks, ModelReply, call_model
-from massgen_mcp.backends.metering import Meter, long_kept_tokens
+from massgen_mcp.backends.metering import Meter, count_long_tokens
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events.agent_work import (
     OWN_QUEUE,
@@ -60,7 +60,7 @@ async def ask(
     Raises `BackendError` when the call failed for good, retries included, or did not fit into the budget.
     """
     meter = Meter(request)
-    estimate = CallEstimate(member.tariff, meter.input_tokens, long_kept_tokens(request))
+    estimate = CallEstimate(member.tariff, meter.input_tokens, count_long_tokens(request))
     await prepare(member.backend)
     while True:
         reservation = await admit(live_run, member, estimate, purpose, call_id)

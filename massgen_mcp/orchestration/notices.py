@@ -39,7 +39,7 @@ class Notices:
     share: float = 0.0
     missing: tuple[str, ...] = ()
 
-    def due(self, rest: Remainder) -> str:
+    def get_due(self, rest: Remainder) -> str:
         """The text of what should be said now; empty for nothing."""
         notes: list[str] = []
         if rest.steps == 1:

@@ -355,10 +355,10 @@ def vote_tool(ballot: Ballot, *, run_off: bool = False) -> ToolSpec:
 
     The answers of a run-off are known to differ.
     """
-    return vote_tool_for([entry.name for entry in ballot.entries], run_off=run_off)
+    return make_vote_tool([entry.name for entry in ballot.entries], run_off=run_off)
 
 
-def vote_tool_for(choices: Iterable[str], *, run_off: bool = False) -> ToolSpec:
+def make_vote_tool(choices: Iterable[str], *, run_off: bool = False) -> ToolSpec:
     """The `vote` tool for these names. The reason comes first, so that the choice follows from it."""
     names: list[JsonValue] = list(choices)
     properties: JsonObject = {
@@ -470,7 +470,7 @@ def question_block(question: str, nonce: str, commented: str = "") -> str:
     return asked
 
 
-def history_blocks(history: Iterable[EarlierTurn], nonce: str) -> Iterator[str]:
+def make_history_blocks(history: Iterable[EarlierTurn], nonce: str) -> Iterator[str]:
     """The earlier turns of a session, each in a block of its own, so that a provider's cache finds those it knows."""
     heading = f"{CONVERSATION}\n"
     for turn in history:

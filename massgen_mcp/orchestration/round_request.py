@@ -38,12 +38,12 @@ def system_message(member: Member, attempt: Attempt, own_task: str | None) -> st
     return prompts.system_message(member.system_message, notes, today=attempt.today)
 
 
-def own_task(member: Member, kind: RoundKind) -> str | None:
+def get_own_task(member: Member, kind: RoundKind) -> str | None:
     """The user's words for what is asked in rounds of this kind, in place of ours."""
     return member.templates.evaluation_system_message if kind in ("answer_or_vote", "run_off") else None
 
 
-def task_message(member: Member, attempt: Attempt, kind: RoundKind, *, judges: bool) -> str:
+def make_task(member: Member, attempt: Attempt, kind: RoundKind, *, judges: bool) -> str:
     """The task of a round. It stands behind the question, so that a round begins with the same bytes as the one before.
     `judges`: there are answers on its ballot.
     """
@@ -54,13 +54,13 @@ def task_message(member: Member, attempt: Attempt, kind: RoundKind, *, judges: b
         usual = prompts.ANSWER_ALONE
     elif first:
         usual = prompts.FIRST_ANSWER
-    notes = [] if own_task(member, kind) else [usual]
+    notes = [] if get_own_task(member, kind) else [usual]
     criterion = prompts.CONTENT_WITH[run_spec.policy.voting_sensitivity]
     if criterion and judges and coordination.may_answer(member.name):
         notes.append(criterion)
     if not judges and member.perspective is not None:
         notes.append(member.perspective)
-    notes.extend(check_notes(member, attempt))
+    notes.extend(describe_checks(member, attempt))
     if judges and member.workspace is not None:
         notes.append(prompts.PEER_FILES)
     if judges and run_spec.copies:
@@ -87,7 +87,7 @@ def text_variant(
     given = [tool for tool in tools if tool.name not in (*FILE_TOOLS, VOTE)]
     given += [prompts.vote_tool(state.votable(held)) for tool in tools if tool.name == VOTE]
     bare = replace(member, tools=(), toolbox=None, workspace=None)
-    return TextVariant(system_message(bare, attempt, own_task(bare, kind)), tuple(given))
+    return TextVariant(system_message(bare, attempt, get_own_task(bare, kind)), tuple(given))
 
 
 def answers_by_name(state: Coordination, ballot: Ballot) -> dict[str, str]:
@@ -125,7 +125,7 @@ def file_notes(member: Member, attempt: Attempt) -> Iterator[str]:
     yield from code_notes(run_spec.copies, earlier=earlier, commands=member.commands is not None)
 
 
-def check_notes(member: Member, attempt: Attempt) -> Iterator[str]:
+def describe_checks(member: Member, attempt: Attempt) -> Iterator[str]:
     """Describe the checks to an agent with a copy of what they check. What they say of the original may come late."""
     run_spec = attempt.run_spec
     if member.workspace is None or not run_spec.copies or run_spec.judge is None or not run_spec.judge.commands:
@@ -134,14 +134,14 @@ def check_notes(member: Member, attempt: Attempt) -> Iterator[str]:
     yield "\n".join([CHECKS.format(of=f"context/{run_spec.copies[0]}"), *listed, PROTECTED])
 
 
-def standing_tools(member: Member, attempt: Attempt) -> tuple[ToolSpec, ...]:
+def list_standing_tools(member: Member, attempt: Attempt) -> tuple[ToolSpec, ...]:
     """All tools of an agent that answers, votes, and writes the final answer, in an order that never changes. Empty: it
     is always the same ones.
     """
     agents = len(attempt.run_spec.team)
     if agents == 1:
         return ()
-    vote = prompts.vote_tool_for(f"agent{place}" for place in range(1, agents + 1))
+    vote = prompts.make_vote_tool(f"agent{place}" for place in range(1, agents + 1))
     return (*member.listed, prompts.NEW_ANSWER, vote)
 
 

@@ -49,7 +49,7 @@ async def run_tools(
     """
     place = done
     while place < len(calls):
-        together = _read_only_calls(member, calls[place:MAX_CALLS_PER_REPLY], begun) or 1
+        together = _count_reads(member, calls[place:MAX_CALLS_PER_REPLY], begun) or 1
         batch = [
             _Call(member, call, f"{reply_id}/{number}", number, call.id in begun)
             for number, call in enumerate(calls[place : place + together], start=place)
@@ -58,18 +58,18 @@ async def run_tools(
             for one in batch:
                 tasks.start_soon(one.run, live_run, only_plan, ending)
         for one in batch:
-            yield live_run.record(one.finished())
+            yield live_run.record(one.make_event())
         place += together
 
 
-def _read_only_calls(member: Member, calls: Sequence[ToolCall], begun: AbstractSet[str]) -> int:
+def _count_reads(member: Member, calls: Sequence[ToolCall], begun: AbstractSet[str]) -> int:
     """Count the calls at the beginning that change nothing, so that they can run at the same time."""
-    readers = {tool.spec.name for tool in member.offered if _only_reads(tool)}
+    readers = {tool.spec.name for tool in member.offered if _is_reading(tool)}
     changing = (place for place, call in enumerate(calls) if call.name not in readers or call.id in begun)
     return next(changing, len(calls))
 
 
-def _only_reads(tool: Tool) -> bool:
+def _is_reading(tool: Tool) -> bool:
     return not (tool.side_effects or tool.keeps_state or isinstance(tool, KeyedTool | RunsOnce))
 
 
@@ -97,7 +97,7 @@ class _Call:
             self.result, self.valid = await _run(self.member, self.call, self.key, live_run, only_plan, ending)
         self.seconds = time.monotonic() - began
 
-    def finished(self) -> ToolFinished:
+    def make_event(self) -> ToolFinished:
         text = _cut(self.result.text)
         return ToolFinished(
             agent=self.member.name,

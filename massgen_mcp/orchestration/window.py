@@ -87,7 +87,7 @@ class Transcript:
                 copy.add(entry.message, entry.part, entry.shortened)
         return copy
 
-    def reopened(self, opening: Iterable[Message]) -> "Transcript":
+    def reopen(self, opening: Iterable[Message]) -> "Transcript":
         """With another opening of as many messages."""
         copy = Transcript(opening)
         copy._entries += self._entries[len(copy._entries) :]

@@ -202,7 +202,9 @@ def _read_part(workspace: Workspace, wanted: ReadFile, room: int) -> str:
     if len(part) == len(text):
         return text
     last = first + len(taken)
-    further = f"; offset {last + 1} goes on" if last < total else ""
+    further = ""
+    if last < total:
+        further = f"; offset {last + 1} goes on"
     return f"[lines {first + 1}-{last} of {total}{further}]\n{part}"
 
 

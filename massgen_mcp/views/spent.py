@@ -41,7 +41,9 @@ def spent_text(spent: Spent) -> str:
     unpriced = unknown if spent.unpriced_calls else ""
     estimate = "; the cost is an estimate" if spent.estimated_calls else ""
     estimate += "; the cost is an upper bound" if spent.bounded_calls else ""
-    saved = f"; prompt caches saved {dollars(spent.saved_usd)}" if spent.saved_usd >= LEAST_SAVED_USD else ""
+    saved = ""
+    if spent.saved_usd >= LEAST_SAVED_USD:
+        saved = f"; prompt caches saved {dollars(spent.saved_usd)}"
     how = "about " if _is_about(spent) else "at least " if spent.partly_counted_calls else ""
     return (
         f"{money} for {calls} call{'' if calls == 1 else 's'}{unpriced}, {how}{spent.tokens:,} tokens{estimate}{saved}"

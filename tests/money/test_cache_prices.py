@@ -3,7 +3,7 @@
 import pytest
 
 from massgen_mcp.backends.base import ModelRequest, UserMessage
-from massgen_mcp.backends.metering import long_kept_tokens, request_tokens
+from massgen_mcp.backends.metering import count_long_tokens, request_tokens
 from massgen_mcp.backends.wire_values import MessagesUsage
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.models.common import Price
@@ -55,7 +55,7 @@ def test_a_reservation_holds_also_if_a_beginning_is_kept_for_an_hour() -> None:
     request = ModelRequest(
         "s" * 900, (UserMessage("q" * 900), UserMessage("t" * 900)), shared_ends=(0,), long_waits=True
     )
-    assert 0 < long_kept_tokens(request) < request_tokens(request)
+    assert 0 < count_long_tokens(request) < request_tokens(request)
 
 
 def test_a_long_request_is_paid_by_its_tier_cached_or_not() -> None:

@@ -281,7 +281,7 @@ def test_whatever_is_said_every_kind_of_text_stands_for_itself(one: str, two: st
     nonce = draw_nonce([one, two, three])
     turn = EarlierTurn(question=one, answer=two)
     rendered = {
-        f"{next(prompts.history_blocks([turn], nonce))}\n{prompts.question_block(three, nonce)}": [
+        f"{next(prompts.make_history_blocks([turn], nonce))}\n{prompts.question_block(three, nonce)}": [
             *zip(BEGINNING, (one, two, three), strict=True)
         ],
         prompts.caller_block([one, two], nonce): [("message", one), ("message", two)],

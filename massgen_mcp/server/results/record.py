@@ -177,6 +177,12 @@ class ResultUsage(ResultPart):
     nested_tokens: int | None = None
     """Their tokens."""
 
+    @property
+    def _saved_text(self) -> str | None:
+        if self.saved_by_cache_usd is None:
+            return None
+        return f"saved_by_cache_usd {number(self.saved_by_cache_usd)}"
+
     def text(self) -> str:
         return listed(
             "price unknown" if self.cost_usd is None else f"cost_usd {number(self.cost_usd)}",
@@ -187,7 +193,7 @@ class ResultUsage(ResultPart):
             f"{self.output_tokens} output tokens",
             f"{self.calls_without_usage} calls without usage",
             f"{self.partly_counted_calls} calls counted in part" if self.partly_counted_calls is not None else None,
-            f"saved_by_cache_usd {number(self.saved_by_cache_usd)}" if self.saved_by_cache_usd is not None else None,
+            self._saved_text,
             f"{self.unpriced_calls} unpriced",
             f"of that in nested runs: {self.nested_calls} calls" if self.nested_calls is not None else None,
             f"nested_cost_usd {number(self.nested_cost_usd)}" if self.nested_cost_usd is not None else None,
@@ -363,7 +369,7 @@ def usage_of(view: RunView) -> ResultUsage:
         calls_without_usage=spent.calls_without_usage,
         partly_counted_calls=spent.partly_counted_calls or None,
         cost_usd=spent.rounded_usd,
-        saved_by_cache_usd=round(spent.saved_usd, 9) if spent.saved_usd > 0 else None,
+        saved_by_cache_usd=round(max(0.0, spent.saved_usd), 9) or None,
         unpriced_calls=spent.unpriced_calls,
         nested_calls=nested and nested.calls + nested.lost_calls,
         nested_cost_usd=nested and nested.rounded_usd,
