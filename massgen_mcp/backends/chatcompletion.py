@@ -292,8 +292,8 @@ class _Reply(WireReply):
 
     def finish(self) -> Iterator[Part]:
         called = [call.arguments for call in self._calls]
-        if self._finish is None and self.told_end and (self._texts or all(map(is_object, called or [""]))):
-            self._finish = "stop"  # the stream says that it is whole, and does not say why
+        if self._finish is None and self.told_end and called and all(map(is_object, called)):
+            self._finish = "tool_calls"  # the stream says that it is whole, and so are its calls; a text may be cut
         if self._finish is None and self.told_end and not self._texts and not called and not self._thoughts:
             raise report_empty_reply(self._usage, self._endpoint)
         stop = stop_part(CHAT, FINISH, self._finish, called, self._endpoint)

@@ -55,7 +55,7 @@ from massgen_mcp.orchestration.round_request import (
 )
 from massgen_mcp.orchestration.run_end import MAX_SAME_FAILURES, never_acted, report_repeated_failure, report_step_limit
 from massgen_mcp.orchestration.team import Member
-from massgen_mcp.orchestration.window import Texts, list_texts, measure_shortened
+from massgen_mcp.orchestration.window import Texts, abilities_of, list_texts, measure_shortened
 from massgen_mcp.orchestration.written_actions import read_vote, shown_texts
 from massgen_mcp.tools.base import ToolRefused
 from massgen_mcp.tools.workflow import (
@@ -348,16 +348,15 @@ class Round:
         elif not results:
             return await self._act_in_text(reply)
         elif not self._forgive():
-            # Wrong names alone drop no agent: its steps are bounded, and its last tries are made in text.
-            counts = self._violations < self._run_spec.limits.enforcement_retries
-            self._violated("invalid_call", results[0].result, counts=counts)
+            self._violated("invalid_call", results[0].result)
         return False
 
     async def _act_in_text(self, reply: ModelReplied) -> bool:
         """Take a reply without a call for an action, where it can only be meant as one."""
         text = reply.text.strip()
         may_answer = self._live_run.coordination.may_answer(self._member.name)
-        if reply.tools_as_text and text and may_answer and not reply.unreadable_call:
+        takes_none = reply.tools_as_text and not abilities_of(self._member).takes_tools
+        if takes_none and text and may_answer and not reply.unreadable_call:
             self._first_text = self._first_text or text
         if reply.stop in ("length", "refusal"):
             self._violated("cut_off", prompts.CUT_OFF_TEXT)
@@ -378,7 +377,7 @@ class Round:
         own = find_repeated(self._live_run.coordination, self._ballot, text)
         if reply.tools_as_text and self._form.votes and own in self._choices:
             return self._vote(reply, None, VoteArguments(agent_id=str(own)), "vote_line")
-        no_tools = reply.tools_as_text and not works_on_files(self._member, self._attempt)
+        no_tools = takes_none and not works_on_files(self._member, self._attempt)
         only_answers = not self._ballot.entries and (no_tools or not self._member.offered)
         if text and may_answer and (self._reminded or only_answers):
             return await self._submit(None, text, reply.citations, "text")
@@ -444,7 +443,8 @@ class Round:
         if not is_visible(reason):
             reason = prompts.NO_REASON
         same_as = action.same_as and [resolve_choice(one, self._ballot_names) for one in action.same_as]
-        constrained = reply.tools_as_text and not works_on_files(self._member, self._attempt)
+        takes_none = reply.tools_as_text and not abilities_of(self._member).takes_tools
+        constrained = takes_none and not works_on_files(self._member, self._attempt)
         if constrained and same_as is None:
             same_as = find_agreeing(answers_by_name(state, self._ballot), chosen)
         vote = state.vote(name, chosen, reason, same_as)

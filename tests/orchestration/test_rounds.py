@@ -190,12 +190,10 @@ async def test_an_agent_is_told_how_many_steps_are_left_before_the_last_one(tmp_
     assert len(read) == 8
 
 
-async def test_an_agent_that_calls_tools_that_are_not_there_is_told_all_names_and_stays(tmp_path: Path) -> None:
-    lost = [{"call": "launch_rocket"}] * 9 + [{"answer": "43"}]
+async def test_calling_a_tool_that_is_not_there_counts_as_a_violation_and_tells_all_names(tmp_path: Path) -> None:
+    lost = [{"call": "launch_rocket"}] * 9
     ended = await run_team(tmp_path, team(lost, [{"answer": "42"}], orchestrator={"max_enforcement_retries": 1}))
-    told = [violation.counts for violation in ended.of(RuleViolated) if violation.code == "invalid_call"]
-    assert told == [True] + [False] * 8
-    assert ended.snapshot.degraded == []
+    assert [violation.code for violation in ended.of(RuleViolated)] == ["invalid_call", "invalid_call"]
     for name in ("launch_rocket", "read_file", "new_answer"):
         assert name in ended.of(ToolFinished)[0].result
 

@@ -92,7 +92,7 @@ class Chat:
         return self
 
     def stop(self, reason: Stop | None) -> "Chat":
-        self._ended = True
+        self._ended = reason is not None  # with [DONE] after them, whole calls count without a reason
         if reason is not None:
             self._events.append(self._chunk({}, self.finishes[reason]))
         visible = USAGE["output"] - (0 if self.thinks_aloud else USAGE["reasoning"])

@@ -70,7 +70,8 @@ CHAT = [
     *_invented("an invented reason", "done", "fin", "complete"),
     *_bad("abort", "error", "repetition", "cancelled", "canceled", "load", "unload", "preempt", "network_error"),
     *_bad("insufficient_system_resource", "MALFORMED_FUNCTION_CALL", "OTHER", "TOO_MANY_TOOL_CALLS"),
-    *_bad("finish_reason_unspecified", "null", "", None, 7, True, ["stop"], {"type": "abort"}),
+    *_bad("finish_reason_unspecified", 7, True, ["stop"], {"type": "abort"}),
+    *_invented("null", "", None),  # before [DONE], which says that the stream is whole
 ]
 RESPONSES = [
     *_good(("completed", "completed", None), ("completed", None, None)),

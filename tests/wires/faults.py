@@ -281,7 +281,7 @@ FAULTS = (
         MISTAKE,
         otherwise=dict.fromkeys(("Responses", "Grok", "Gemini"), BAD),
     ),
-    Fault("malformed arguments", _arguments(f'{{"content": "{FALSE}",}}'), MISTAKE, MISTAKE, told_by_end=True),
+    Fault("malformed arguments", _arguments(f'{{"content": "{FALSE}'), MISTAKE, MISTAKE, told_by_end=True),
     Fault("arguments nested without end", _arguments("[" * 100_000), MISTAKE, MISTAKE, told_by_end=True),
     Fault("arguments that are no object", _arguments(f'["{FALSE}"]'), MISTAKE, MISTAKE),
     Fault("unknown tool", _unknown_tool, MISTAKE, MISTAKE),
