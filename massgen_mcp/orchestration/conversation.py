@@ -61,11 +61,13 @@ from massgen_mcp.orchestration.window import (
 
 @dataclass(frozen=True, slots=True)
 class RepeatedFailure:
-    """The same call that failed so many times in a row."""
+    """The same call that failed in so many replies in a row."""
 
     name: str
     arguments: str
     result: str
+    reply: str
+    """The id of the last of these replies."""
     times: int = 1
 
 
@@ -168,11 +170,11 @@ class Conversation:
         if not event.is_error or self.reply is None:
             return None
         calls = {call.id: call.arguments for call in self.reply.tool_calls}
-        failure = RepeatedFailure(event.name, calls.get(event.call_id, ""), event.result)
+        failure = RepeatedFailure(event.name, calls.get(event.call_id, ""), event.result, self.reply.call_id)
         before = self.repeated_failure
         if before is None or (before.name, before.arguments) != (failure.name, failure.arguments):
             return failure
-        return replace(failure, times=before.times + 1)
+        return replace(failure, times=before.times + int(before.reply != failure.reply))
 
     def tell(self, text: str, part: WindowPart = "work") -> None:
         self._transcript.add(UserMessage(text), part)

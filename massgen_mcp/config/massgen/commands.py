@@ -16,7 +16,6 @@ SUDO_IMAGE = "ghcr.io/massgen/mcp-runtime-sudo:latest"
 _OF_DOCKER, _OF_SRT = "command_line_docker_", "command_line_srt_"
 IGNORED: Mapping[str, str] = {
     f"{_OF_DOCKER}enable_sudo": "a command has no more rights than its agent; what it needs belongs into the image",
-    f"{_OF_SRT}deny_read": "commands read the workspace, context paths and programs, and nothing else",
     f"{_OF_SRT}read_mode": "commands read the workspace, context paths and programs, and nothing else",
     "enable_code_based_tools": "agents call their tools by name, and write code for commands",
 }
@@ -24,6 +23,8 @@ IGNORED: Mapping[str, str] = {
 REFUSED: Mapping[str, str] = {
     f"{_OF_DOCKER}packages": "nothing is installed for commands; build an image that has these packages and name it",
     f"{_OF_DOCKER}credentials": "commands are given no keys; leave this out",
+    f"{_OF_SRT}deny_read": "commands read the workspace, context paths and programs, and nothing else; leave this out, "
+    "and name no context path that holds what they must not read",
     f"{_OF_SRT}allow_unix_sockets": "commands reach no sockets of this machine; leave this out",
 }
 """What cannot be had, and the way out."""
