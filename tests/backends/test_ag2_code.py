@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from massgen_mcp.backends.frameworks.ag2_agent import code_blocks
+from massgen_mcp.config.access.permissions import CommandPlace, RunCommands
 from massgen_mcp.config.loader import config_from_data, missing_keys
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.http_backends import ProviderBackendConfig
@@ -190,7 +191,8 @@ def test_which_blocks_of_a_reply_are_code(text: str, found: list[tuple[str, str]
 
 
 def test_a_config_whose_agents_run_code_is_one_that_starts_programs(tmp_path: Path) -> None:
-    assert reach_of(coder("http://127.0.0.1:1"), ENVIRON, tmp_path).commands == ("agents' commands in a sandbox",)
+    found = reach_of(coder("http://127.0.0.1:1"), ENVIRON, tmp_path).permissions
+    assert RunCommands("agents", CommandPlace()) in found
 
 
 # -- groups -----------------------------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from massgen_mcp.backends.frameworks.claude_code import ClaudeCodeAgent
 from massgen_mcp.backends.own_loop import AgentBackend
 from massgen_mcp.backends.registry import make_backend
 from massgen_mcp.config.access import agent_clis
+from massgen_mcp.config.access.permissions import StartClaudeCode
 from massgen_mcp.config.default_team import config_from_models, default_team
 from massgen_mcp.config.loader import config_from_data, missing_keys, require_keys
 from massgen_mcp.config.models.backends import ClaudeCodeBackendConfig
@@ -692,8 +693,8 @@ async def test_your_own_login_is_used_only_where_a_config_says_so(tmp_path: Path
         make_backend(CONFIG, own)
     with pytest.raises(MassgenError, match="no team to start with"):
         await default_team(own, places=())
-    assert reach_of(team_of(), own, tmp_path).commands == ("the Claude Code CLI",)
-    assert reach_of(team_of(use_login=True), own, tmp_path).commands == ("the Claude Code CLI with your own login",)
+    assert StartClaudeCode(own_login=False) in reach_of(team_of(), own, tmp_path).permissions
+    assert StartClaudeCode(own_login=True) in reach_of(team_of(use_login=True), own, tmp_path).permissions
 
 
 async def test_the_users_own_login_goes_out_as_a_token(place: Place, tmp_path: Path) -> None:

@@ -22,7 +22,13 @@ EARLIER: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("earlie
 def accept(place: Scene, *lines: str) -> Path:
     """Keep a yes to the config that lies there, as the earlier version did."""
     digest = f"sha256:{hashlib.sha256(place.found.read_bytes()).hexdigest()}"
-    kept = {"path": str(place.found), "digest": digest, "demands": lines, "pairs": [], "accepted": 1_700_000_000.5}
+    kept: dict[str, Any] = {
+        "path": str(place.found),
+        "digest": digest,
+        "demands": lines,
+        "pairs": [],
+        "accepted": 1_700_000_000.5,
+    }
     name = hashlib.sha256(os.fsencode(place.found)).hexdigest()[:32]
     file = place.state / "trust" / f"{name}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
