@@ -494,7 +494,7 @@ orchestrator:
   allow_questions: true
   enable_nlip: true
   context_paths:
-    - { path: src, permission: write, copy_ignored: [target] }
+    - { path: src, permission: write, copy_ignored: [target], keep_outputs: ["*.so"] }
     - { path: notes.md, permission: read }
   commands: { enabled: true }
   setup: npm ci
