@@ -32,7 +32,8 @@ async def test_whoever_may_take_enough_gets_all_of_it(tmp_path: Path) -> None:
     level = LEVELS[0]
     told = await greedy(tmp_path, level, NAMES, memory=8 * GIB, disk=8 * GIB)
     held = {name for name, text in told.items() if ALL in text}
-    assert held >= set(NAMES) - {"files beside the devices"}
+    uncounted = {"files in memory, of a program that cannot be read"} if os.geteuid() else set[str]()
+    assert held >= set(NAMES) - {"files beside the devices"} - uncounted
 
 
 async def told_of(user: User, level: LevelName, directory: Path) -> dict[str, str]:
