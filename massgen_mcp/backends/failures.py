@@ -65,7 +65,7 @@ _BY_CODE: dict[str, _Verdict] = {
 
 
 _NO_CREDIT = re.compile(
-    r"credit balance is too low|insufficient (?:credits?|balance|funds)|exceeded your current quota|payment required",
+    r"credit balance is too low|insufficient (?:credits?|balance|funds)|payment required",
     re.IGNORECASE,
 )
 _FOR_TODAY = re.compile(r"per[ _-]?day|\bdaily\b|\b[TR]PD\b|\blimit: 0\b|UserByModelByDay", re.IGNORECASE)
