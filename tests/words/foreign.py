@@ -6,7 +6,7 @@ FOREIGN: Mapping[str, tuple[str, ...]] = {
     "openai": ("APIError", "APIStatusError", "max_messages", "steered"),
     "Python": ("parse_args", "Path.home", "clock_getcpuclockid", "RECORD"),
     "pytest": ("RERUN",),
-    "C and Linux": ("ENOENT", "openat2", "realpath", "user.max_user_namespaces"),
+    "C and Linux": ("ENOENT", "openat2"),
     "shells, and the variables of other programs": ("BUILD", "PYTHONPATH", "TEST_RUNNER", "fg", "pipx"),
     "OpenTelemetry": ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_RESOURCE_ATTRIBUTES"),
     "systemd": ("EnvironmentFile", "LoadCredential", "RuntimeDirectory"),
