@@ -3,7 +3,7 @@
 
 import subprocess
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.events.agent_work import ToolFinished
@@ -22,8 +22,11 @@ PATCH = """\
 *** Add File: project/src/b.py
 +VALUE = 1
 *** End Patch"""
-SECOND = PATCH.replace("    return row\n", "    return [row]\n").replace("+    return [row]", "+    return (row,)")
-SECOND = SECOND.replace("b.py", "c.py")
+SECOND = (
+    PATCH.replace("    return row\n", "    return [row]\n")
+    .replace("+    return [row]", "+    return (row,)")
+    .replace("b.py", "c.py")
+)
 
 
 class Habit(NamedTuple):
@@ -112,7 +115,7 @@ async def test_calls_in_the_habit_of_other_agents_do_what_they_mean(tmp_path: Pa
 
     def placed(value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: placed(item) for key, item in value.items()}
+            return {key: placed(item) for key, item in cast("dict[str, Any]", value).items()}
         return value.replace("PROJECT", str(project)) if isinstance(value, str) else value
 
     steps = [{"call": habit.name, "arguments": placed(habit.arguments)} for habit in HABITS]
