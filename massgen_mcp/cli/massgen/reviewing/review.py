@@ -40,6 +40,8 @@ from massgen_mcp.views.plain_text import counted
 SHARE = 2 / 3
 """Of the budget, for those who review; what they leave is for those who refute."""
 
+NOTHING = "There is nothing to review: no file differs. --branch BASE names what to compare with."
+
 REVIEW = """\
 Review the change below: bugs, broken edge cases, security problems. Style is not asked for. A finding that is not \
 real costs more than one that is missing. `file` is a path in the change, `line` counts its new version.
@@ -111,12 +113,16 @@ async def review(options: ReviewOptions) -> int:
         file.check()
     earlier = earlier_findings(_option_text("--previous", options.previous)) if options.previous else []
     evidence = _option_text("--evidence", options.evidence) if options.evidence else ""
-    change = await anyio.to_thread.run_sync(change_of, options.diff, options.branch, options.pr, cwd)
+    own = [*options.output_files, *filter(None, (options.previous, options.evidence))]
+    if options.team.config is not None:
+        own.append(config_path(options.team.config))
+    change = await anyio.to_thread.run_sync(change_of, options.diff, options.branch, options.pr, cwd, own)
     change = replace(change, evidence=evidence, top=None if options.text_only else change.top)
-    nothing = "" if change.lines else "; there is nothing to review (--branch BASE names what to compare with)"
-    print_error(f"{change.source}: {change.size}{nothing}")
-    found = Review(change)
-    if change.lines:
+    print_error(f"{change.source}: {change.size}")
+    found = Review(change, notes=(NOTHING,))
+    if not change.files:
+        print_error(NOTHING)
+    else:
         given = _given(options, change, cwd)
         if options.dry_run:
             return await _planned(given)
@@ -130,11 +136,21 @@ async def review(options: ReviewOptions) -> int:
         for note in await look_before(options.team, team):
             print_error(f"Note: {note}")
         found = await _reviewed(_Asked(given, team, options.max_usd or team.config.budget.max_usd), change)
-    found = compared(found, earlier)
+    found = compared(_note_unread(found), earlier)
     print_text(drawn(found, options.format, options.fail_on))
     for file in files:
         file.write(drawn(found, SUFFIXES[file.path.suffix], options.fail_on).encode("utf-8", "replace"))
     return found.code(options.fail_on)
+
+
+def _note_unread(found: Review) -> Review:
+    """Name the files that no reviewer could read."""
+    unclear, notes = [*found.unclear], [*found.notes, *found.change.notes]
+    if unread := found.change.unread:
+        unclear.append(f"the text of {counted(len(unread), 'file')} could not be read: {', '.join(unread)}")
+    if media := found.change.media:
+        notes.append(f"reviewers saw the names alone of {counted(len(media), 'binary file')}: {', '.join(media)}")
+    return replace(found, unclear=tuple(unclear), notes=tuple(notes))
 
 
 async def _planned(given: CallerRequest) -> int:
