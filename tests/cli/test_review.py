@@ -286,6 +286,26 @@ async def test_where_nobody_is_left_or_nobody_decides_it_is_unclear(home: TempHo
     assert run_command(home, COMMAND_MODULE, "review", "--fail-on", "high").returncode == 2
 
 
+async def test_an_agent_that_was_shown_a_part_of_the_change_refutes_nothing(home: TempHome) -> None:
+    lines = "".join(f"+# line {number} of a long comment\n" for number in range(1_000))
+    long = DIFF.replace("@@ -1,6 +1,6 @@\n", f"@@ -1,6 +1,1006 @@\n{lines}")
+    bo = Reviewer(verdict=lambda _: ("refuted", "I see no such line."), window=4_000)
+    async with reviewing(home, ada=Reviewer([finding(BUG, severity="blocker")]), bo=bo) as (config, _):
+        report = await reviewed(home, "--config", config, diff=long, code=2)
+    assert [(one["status"], one["tried_by"]) for one in report["findings"]] == [("unproven", None)]
+    assert report["notes"][0].startswith("the verdicts of bo do not count: Texts were shortened")
+    assert report["notes"][1] == "nobody decided on 1 finding"
+
+
+async def test_an_unclear_review_gives_the_reason_for_which_no_other_reviewer_was_left(home: TempHome) -> None:
+    async with reviewing(home, ada=Reviewer(), bo=Reviewer(fails=True), cy=Reviewer(fails=True)) as (config, _):
+        report = await reviewed(home, "--config", config, code=2)
+    (reason,) = report["unclear"]
+    assert reason.startswith("only ada was left of 3 reviewers (bo: ")
+    assert "401" in reason
+    assert "budget" not in reason
+
+
 async def test_another_one_tries_where_the_first_one_says_nothing(home: TempHome) -> None:
     team = {
         "ada": Reviewer([finding(WRONG)]),

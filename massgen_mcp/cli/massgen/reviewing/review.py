@@ -217,8 +217,10 @@ async def _reviewed(asked: _Asked, change: ReviewedChange) -> Review:
     able = {agent.id: agent for name, agent in agents.items() if name not in lost}
     if findings:
         print_error(f"{counted(len(findings), 'finding')}; each goes to somebody else, who tries to refute it")
-    findings = await _Refuting(asked, change, able).tried(findings)
+    refuting = _Refuting(asked, change, able)
+    findings = await refuting.tried(findings)
     undecided = sum(one.undecided for one in findings)
+    notes += refuting.notes
     notes += [f"nobody decided on {counted(undecided, 'finding')}"] if undecided else []
     return Review(
         change,
@@ -238,9 +240,15 @@ def _unclear(ended: RunState) -> tuple[str, ...]:
         return (end.message if isinstance(end, RunFailed | RunTimedOut) else f"the review was {ended.state}",)
     reasons: list[str] = []
     if "nobody_left" in work.weak:
-        reasons.append(f"only {ended.author} was left of {counted(len(ended.agents), 'reviewer')}")
-    if "cut_short" in work.weak:
-        reasons.append("the budget or the time was gone before the review was done")
+        lost = [
+            f"{ended.agents[name].info.id}: {message}" for name, _, message in ended.degraded if name in ended.agents
+        ]
+        only = f"only {ended.author} was left of {counted(len(ended.agents), 'reviewer')}"
+        reasons.append(f"{only} ({'; '.join(lost)})")
+    if "cut_short" in work.weak and ended.budget_reached:
+        reasons.append("the budget was gone before the review was done; --max-usd raises it")
+    elif "cut_short" in work.weak:
+        reasons.append("the run was told to finish before the review was done")
     if "shown_in_part" in work.weak:
         reasons.append(describe_partly_read(ended, work.partly_read).rstrip("."))
     return tuple(reasons)
@@ -253,6 +261,8 @@ class _Refuting:
     asked: _Asked
     change: ReviewedChange
     able: Mapping[str, AgentSettings]
+    notes: list[str] = field(default_factory=list[str])
+    """The reasons for which verdicts do not count."""
 
     async def tried(self, findings: Sequence[Reviewed]) -> tuple[Reviewed, ...]:
         vendors = {agent: vendor_of(settings.backend) for agent, settings in self.able.items()}
@@ -292,7 +302,11 @@ class _Refuting:
         change = _material(self.change)
         question = REFUTE.format(files=files, rule=RULE, change=change, findings=_marked("findings", findings))
         ended = await self.asked.run(question, _alone(self.asked.team.config, self.able[agent]), max_usd)
-        verdicts[agent] = _verdicts(ended.best_answer or "")
+        partly_read = ended.work_done.partly_read
+        if partly_read:
+            text = describe_partly_read(ended, partly_read).rstrip(".")
+            self.notes.append(f"the verdicts of {agent} do not count: {text}")
+        verdicts[agent] = {} if partly_read else _verdicts(ended.best_answer or "")
 
 
 def _alone(config: Config, agent: AgentSettings) -> Config:
