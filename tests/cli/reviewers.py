@@ -34,7 +34,9 @@ class Reviewer:
     """Which findings it writes where it puts all together; default: each title once."""
     fails: bool = False
     window: int | None = None
-    """Tokens that it reads at once where it is to refute; None: any number."""
+    """Tokens that it reads at once; None: any number."""
+    refute_window: int | None = None
+    """Tokens that it reads at once where it is to refute."""
     asked: list[str] = field(default_factory=list[str])
     """What it was asked, each time the whole of it."""
 
@@ -50,9 +52,10 @@ async def reviewing(home: TempHome, **reviewers: Reviewer) -> AsyncGenerator[tup
         if reviewer.fails:
             return reply(b'{"error": {"message": "no"}}', status="401 Unauthorized", media_type="application/json")
         is_refuting = "Try to refute" in reviewer.asked[-1]
-        if is_refuting and reviewer.window is not None and tokens(seen.body) > reviewer.window:
+        window = reviewer.refute_window if is_refuting and reviewer.refute_window else reviewer.window
+        if window is not None and tokens(seen.body) > window:
             error = {
-                "message": f"maximum context length is {reviewer.window} tokens",
+                "message": f"maximum context length is {window} tokens",
                 "code": "context_length_exceeded",
             }
             refused = json.dumps({"error": error}).encode()
@@ -93,10 +96,11 @@ def _verdicts(reviewer: Reviewer, question: str) -> str:
     if reviewer.verdict is None:
         return "I would rather not say."
     titles = re.findall(r'^ "title": (".*"),?$', question, re.MULTILINE)
+    numbers = map(int, re.findall(r'^ "finding": (\d+),$', question, re.MULTILINE))
     said = [reviewer.verdict(json.loads(title)) for title in titles]
     verdicts = [
         {"finding": place, "verdict": verdict, "reason": reason}
-        for place, (verdict, reason) in enumerate(said, start=1)
+        for place, (verdict, reason) in zip(numbers, said, strict=True)
     ]
     return f"```json\n{json.dumps({'verdicts': verdicts})}\n```"
 

@@ -289,12 +289,32 @@ async def test_where_nobody_is_left_or_nobody_decides_it_is_unclear(home: TempHo
 async def test_an_agent_that_was_shown_a_part_of_the_change_refutes_nothing(home: TempHome) -> None:
     lines = "".join(f"+# line {number} of a long comment\n" for number in range(1_000))
     long = DIFF.replace("@@ -1,6 +1,6 @@\n", f"@@ -1,6 +1,1006 @@\n{lines}")
-    bo = Reviewer(verdict=lambda _: ("refuted", "I see no such line."), window=4_000)
+    bo = Reviewer(verdict=lambda _: ("refuted", "I see no such line."), refute_window=4_000)
     async with reviewing(home, ada=Reviewer([finding(BUG, severity="blocker")]), bo=bo) as (config, _):
         report = await reviewed(home, "--config", config, diff=long, code=2)
     assert [(one["status"], one["tried_by"]) for one in report["findings"]] == [("unproven", None)]
     assert report["notes"][0].startswith("the verdicts of bo do not count: Texts were shortened")
     assert report["notes"][1] == "nobody decided on 1 finding"
+
+
+async def test_a_change_that_is_too_long_for_the_models_is_reviewed_in_parts(home: TempHome) -> None:
+    lines = "".join(f"+# line {number} of a long comment\n" for number in range(3_000))
+    new = (
+        f"diff --git a/new.py b/new.py\nnew file mode 100644\n--- /dev/null\n+++ b/new.py\n@@ -0,0 +1,3000 @@\n{lines}"
+    )
+    found = [finding(BUG, severity="blocker"), finding("Says nothing", 1_500, "new.py", severity="blocker")]
+    ada, bo = Reviewer(found, window=20_000), Reviewer(window=20_000)
+    async with reviewing(home, ada=ada, bo=bo) as (config, _):
+        report = await reviewed(home, "--config", config, diff=new + DIFF, code=1)
+    assert report["unclear"] == []
+    assert [(one["status"], one["tried_by"]) for one in report["findings"]] == [("unproven", "bo")] * 2
+    assert any("reviewed in" in note for note in report["notes"])
+    for reviewer in (ada, bo):
+        read = "\n".join(reviewer.asked[1:])
+        assert all(f"+# line {number} of" in read for number in range(3_000))
+    refuting = [one for one in bo.asked if "Try to refute" in one]
+    assert any("+# line 1499 of" in one for one in refuting)
+    assert not any("+# line 0 of" in one for one in refuting)
 
 
 async def test_an_unclear_review_gives_the_reason_for_which_no_other_reviewer_was_left(home: TempHome) -> None:

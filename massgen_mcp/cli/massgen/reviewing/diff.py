@@ -27,8 +27,12 @@ class IncompleteDiff(ValueError):
 @dataclass
 class ChangedFile:
     path: str
+    start: int
+    """The place of its first row in the diff."""
     lines: dict[int, str] = field(default_factory=dict[int, str])
     """The lines of the new side that the diff shows, by their number."""
+    hunks: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    """The place of each hunk's first row, and of the row after it."""
     is_binary: bool = False
     """Git shows no text of it."""
     is_complete: bool = False
@@ -58,16 +62,17 @@ def _read_sections(rows: Sequence[str]) -> Iterator[ChangedFile]:
         row = rows[place]
         place += 1
         if row.startswith("diff --git "):
-            file, is_open = ChangedFile(_read_header_path(row)), True
+            file, is_open = ChangedFile(_read_header_path(row), place - 1), True
             yield file
         elif row.startswith("+++ ") and place > 1 and rows[place - 2].startswith("--- "):
             path = _read_path(row, rows[place - 2])
             if file is None or not is_open:
-                file = ChangedFile(path)
+                file = ChangedFile(path, place - 2)
                 yield file
             file.path, file.is_complete, is_open = path, False, False
         elif file is not None and (hunk := _HUNK.match(row)):
-            place = _read_hunk(rows, place, hunk, file)
+            start, place = place - 1, _read_hunk(rows, place, hunk, file)
+            file.hunks.append((start, place))
             file.is_complete = True
         elif file is not None and is_open:
             _read_extended_header(row, file)
