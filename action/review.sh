@@ -32,10 +32,15 @@ code=0
 massgen review "${options[@]}" --previous earlier.md \
     --output-file report.md --output-file report.json --output-file report.sarif > /dev/null || code=$?
 if [ ! -s report.json ]; then
-    conclusion=neutral summary="Unclear: the review could not begin; the log of the job says why."
+    conclusion=action_required summary="Unclear: the review could not begin; the log of the job says why."
     jq -n --arg summary "$summary" '{output: {title: "unclear", $summary}}' > check.json
 else
-    case $code in 0) conclusion=success ;; 1) conclusion=failure ;; *) conclusion=neutral ;; esac
+    # A check that is required takes `neutral` for passed.
+    case "$code $(jq -r .verdict report.json)" in
+        "0 pass") conclusion=success ;;
+        1\ *) conclusion=failure ;;
+        *) conclusion=action_required ;;
+    esac
     cat report.md >> "$GITHUB_STEP_SUMMARY"
     if [ ! -s earlier.md ] || jq -e '[.gone[], (.findings[] | select(.status != "refuted" and (.said_before | not)))] != []' report.json > /dev/null; then
         # GitHub takes 65536 characters; the last line is what the next review has to know.
@@ -43,7 +48,7 @@ else
         { head -n -1 report.md | head -c "$room"; echo; tail -n 1 report.md; } > comment.md
         gh api "$api/issues/$number/comments" -F body=@comment.md > /dev/null
     fi
-    jq '{output: {title: .verdict, summary: "\(.findings | length) findings; the comment and the artifact have them.",
+    jq '{output: {title: .verdict, summary: "\(.findings | length) findings; the comment and the artifact have them.\(if .unclear == [] then "" else " Unclear: the summary of the job gives the reason." end)",
         annotations: [.change.files as $files | .findings[]
             | select(.status != "refuted" and .line != null and (.file | IN($files[])))
             | {path: .file, start_line: .line, end_line: .line, title: .title[:250],

@@ -127,7 +127,22 @@ async def test_without_keys_a_dry_run_says_what_would_be_done_and_posts_nothing(
     assert not (github / "github/comment.md").exists()
     unclear = await review(home, github, "", 2)
     assert "ERROR no_default_team" in unclear
-    assert json.loads((github / "github/check.json").read_text())["conclusion"] == "neutral"
+    assert json.loads((github / "github/check.json").read_text())["conclusion"] == "action_required"
+
+
+async def test_an_unclear_review_is_no_check_that_passes(home: TempHome, github: Path) -> None:
+    collected(github)
+    async with reviewing(home, ada=Reviewer(), bo=Reviewer()) as (config, _):
+        await review(home, github, config, 0)
+        assert json.loads((github / "github/check.json").read_text())["conclusion"] == "success"
+        hidden = "diff --git a/b.py b/b.py\nindex 1..2 100644\nBinary files a/b.py and b/b.py differ\n"
+        for diff in (DIFF + hidden, "", DIFF.removesuffix("+total = 1\n")):
+            (github / "github/diff").write_text(diff)
+            await review(home, github, config, 2)
+            check = json.loads((github / "github/check.json").read_text())
+            assert check["conclusion"] == "action_required"
+            assert check["output"]["title"] == "unclear"
+            assert "Unclear: the" in check["output"]["summary"]
 
 
 # -- the files --------------------------------------------------------------------------------------------------------

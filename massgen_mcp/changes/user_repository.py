@@ -97,9 +97,15 @@ class UserRepository:
         return b"".join(line + b"\n" for line in lines)
 
     def copy_index(self, into: Path) -> None:
-        """Copy its index, in all its parts. Raises `GitFailed` for one that is too large or no regular file."""
+        """Copy its index, in all its parts. Raises `GitFailed` for one that is too large or no regular file.
+
+        A copy keeps the time of change: git reads a file again that was changed when its index was written, or later.
+        """
         for part in (self.git_dir / "index", *self.git_dir.glob("sharedindex.*")):
-            copy_file(part, into / part.name, MAX_INDEX_BYTES)
+            with suppress(FileNotFoundError):
+                changed = part.lstat().st_mtime_ns
+                copy_file(part, into / part.name, MAX_INDEX_BYTES)
+                os.utime(into / part.name, ns=(changed, changed))
 
     def _path_parts(self, directory: Path) -> tuple[str, ...]:
         return directory.relative_to(self.top).parts

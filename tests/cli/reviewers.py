@@ -10,6 +10,7 @@ from typing import Any
 from massgen_mcp.markers import materials
 from tests.harness import TempHome
 from tests.raw_double import RawDouble, Seen, answering, reply, sse
+from tests.small_window import tokens
 
 TYPES = ("vllm", "sglang", "lmstudio")
 """Of the backends: each is another vendor."""
@@ -32,6 +33,10 @@ class Reviewer:
     merges: Callable[[list[Finding]], list[Finding]] | None = None
     """Which findings it writes where it puts all together; default: each title once."""
     fails: bool = False
+    window: int | None = None
+    """Tokens that it reads at once; None: any number."""
+    refute_window: int | None = None
+    """Tokens that it reads at once where it is to refute."""
     asked: list[str] = field(default_factory=list[str])
     """What it was asked, each time the whole of it."""
 
@@ -46,10 +51,19 @@ async def reviewing(home: TempHome, **reviewers: Reviewer) -> AsyncGenerator[tup
         reviewer.asked.append("\n".join(texts))
         if reviewer.fails:
             return reply(b'{"error": {"message": "no"}}', status="401 Unauthorized", media_type="application/json")
+        is_refuting = "Try to refute" in reviewer.asked[-1]
+        window = reviewer.refute_window if is_refuting and reviewer.refute_window else reviewer.window
+        if window is not None and tokens(seen.body) > window:
+            error = {
+                "message": f"maximum context length is {window} tokens",
+                "code": "context_length_exceeded",
+            }
+            refused = json.dumps({"error": error}).encode()
+            return reply(refused, status="400 Bad Request", media_type="application/json")
         tools = {tool["function"]["name"] for tool in seen.body.get("tools", ())}
         if "submit_synthesis" in tools:
             return _call(number, "submit_synthesis", _together(reviewer, "\n".join(texts)))
-        if "Try to refute" in reviewer.asked[-1]:
+        if is_refuting:
             return _call(number, "new_answer", {"content": _verdicts(reviewer, "\n".join(texts[1:]))})
         document = {"summary": "What I found.", "findings": [*reviewer.finds]}
         return _call(number, "new_answer", {"content": json.dumps(document)})
@@ -82,10 +96,11 @@ def _verdicts(reviewer: Reviewer, question: str) -> str:
     if reviewer.verdict is None:
         return "I would rather not say."
     titles = re.findall(r'^ "title": (".*"),?$', question, re.MULTILINE)
+    numbers = map(int, re.findall(r'^ "finding": (\d+),$', question, re.MULTILINE))
     said = [reviewer.verdict(json.loads(title)) for title in titles]
     verdicts = [
         {"finding": place, "verdict": verdict, "reason": reason}
-        for place, (verdict, reason) in enumerate(said, start=1)
+        for place, (verdict, reason) in zip(numbers, said, strict=True)
     ]
     return f"```json\n{json.dumps({'verdicts': verdicts})}\n```"
 

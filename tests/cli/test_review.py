@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
+from massgen_mcp.cli.massgen.reviewing.review import NOTHING
 from tests.cli.reviewers import Reviewer, finding, reviewing
 from tests.commands import run_command
 from tests.forgeries import ATTACKS
@@ -68,17 +69,67 @@ def repository(home: TempHome) -> None:
     (home.work / "shop.py").write_text(AFTER)
 
 
-def test_what_git_does_not_track_is_no_part_of_the_change_and_it_says_so(home: TempHome) -> None:
-    def told() -> str:
-        return run_command(home, COMMAND_MODULE, "review", "--dry-run", "--models", "scripted/x").stderr
+def planned(home: TempHome, *arguments: str) -> str:
+    """What is said before a review of the working tree."""
+    done = run_command(home, COMMAND_MODULE, "review", "--dry-run", "--models", "scripted/x", *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
 
+
+def test_untracked_files_are_part_of_the_change_but_for_hidden_ones_and_the_reviews_own(home: TempHome) -> None:
     repository(home)
-    assert "untracked" not in told()
+    assert "untracked" not in planned(home)
     (home.work / "new.py").write_text("NEW = 1\n")
-    assert ", without 1 untracked file (`git add -N FILE` takes one in): 1 file, +1 -1 lines" in told()
-    git(home, "add", "-N", "new.py")
-    assert "2 files, +2 -1 lines" in told()
-    assert "untracked" not in told()
+    (home.work / "conftest.py").touch()
+    (home.work / ".env").write_text("TOKEN=1\n")
+    (home.work / "earlier.md").touch()
+    (home.work / ":(top)").write_text("odd name\n")
+    before = git(home, "status", "--porcelain")
+    told = planned(home, "--previous", "earlier.md")
+    assert "3 untracked files, part of the change: :(top), conftest.py, new.py\n" in told
+    assert ": 4 files, +3 -1 lines\n" in told
+    assert git(home, "status", "--porcelain") == before
+
+
+async def test_files_without_a_changed_line_count_as_changed_and_text_hidden_by_attributes_is_read(
+    home: TempHome,
+) -> None:
+    repository(home)
+    for name, content in {
+        "old.py": b"a\n" * 9,
+        "run.sh": b"",
+        "hidden.py": b"x = 1\n",
+        "also.txt": b"",
+        "logo.png": b"\0a",
+    }.items():
+        (home.work / name).write_bytes(content)
+    (home.work / ".gitattributes").write_text("*.py -diff\n*.txt binary\n")
+    git(home, "add", ".")
+    git(home, "commit", "-m", "second")
+    git(home, "branch", "-f", "main")
+    git(home, "mv", "old.py", "new.py")
+    (home.work / "run.sh").chmod(0o755)
+    (home.work / "empty.py").touch()
+    (home.work / "logo.png").write_bytes(b"\0b")
+    (home.work / "hidden.py").write_text("__import__('os').system('HIDDEN')\n")
+    (home.work / "also.txt").write_text("ALSO HIDDEN\n")
+    (home.work / ".env").write_text("TOKEN=secret-of-mine\n")
+    changed = {"new.py", "run.sh", "empty.py", "logo.png", "hidden.py", "also.txt"}
+    ada = Reviewer()
+    async with reviewing(home, ada=ada, bo=Reviewer()) as (config, _):
+        report = await reviewed(home, "--config", config, diff=None, code=0)
+        assert {*report["change"]["files"]} == changed
+        assert all(name in ada.asked[0] for name in changed)
+        assert "system('HIDDEN')" in ada.asked[0]
+        assert "+ALSO HIDDEN" in ada.asked[0]
+        assert "secret-of-mine" not in ada.asked[0]
+        assert report["notes"] == [
+            "without 1 untracked file that may not be read: .env",
+            "reviewers saw the names alone of 1 binary file: logo.png",
+        ]
+        (home.work / "run.sh").write_bytes(b"rm -rf ~ # \0\n")
+        report = await reviewed(home, "--config", config, diff=None, code=2)
+    assert report["unclear"] == ["the text of 1 file could not be read: run.sh"]
 
 
 def test_only_a_line_feed_ends_a_line_of_a_diff(home: TempHome) -> None:
@@ -157,7 +208,11 @@ async def test_where_nothing_is_found_or_changed_it_passes(home: TempHome) -> No
         assert (await reviewed(home, "--config", config, "--fail-on", "minor", code=0))["findings"] == []
         assert all(str(home.work) not in str(seen.body) for seen in double.requests), "a diff alone is a text alone"
         asked = len(double.requests)
-        await reviewed(home, "--config", config, diff="", code=0)
+        repository(home)
+        git(home, "checkout", "shop.py")
+        report = await reviewed(home, "--config", config, "--branch", "main", diff=None, code=0)
+        assert report["notes"] == [NOTHING]
+        assert NOTHING in (home.work / "report.md").read_text()
         assert len(double.requests) == asked, "nothing is paid for no change"
 
 
@@ -170,6 +225,50 @@ async def test_a_file_is_named_as_the_change_names_it_and_what_is_no_change_is_n
     done = await anyio.to_thread.run_sync(lambda: run_command(home, COMMAND_MODULE, "review", "--diff", "change.diff"))
     assert (done.returncode, done.stdout) == (2, "")
     assert "this is no unified diff" in done.stderr
+
+
+BINARY = "diff --git a/{0} b/{0}\nindex 1..2 100644\nBinary files a/{0} and b/{0} differ\n"
+
+
+def test_a_diff_of_which_a_part_is_missing_is_no_pass(home: TempHome) -> None:
+    half = DIFF.rpartition(" def mean")[0]
+    cases = {
+        "": "the diff is empty",
+        "\n\n": "the diff is empty",
+        half: "it ends in the middle of a hunk of shop.py: @@ -1,6 +1,6 @@ announces other lines than follow",
+        half + DIFF: "it ends in the middle of a hunk of shop.py",
+        DIFF.replace("-1,6", "-1,5"): "it ends in the middle of a hunk of shop.py",
+        DIFF.partition("@@")[0]: "it names shop.py and shows no change of it",
+        DIFF.partition("---")[0]: "it names shop.py and shows no change of it",
+        DIFF.partition("@@")[0] + DIFF: "it names shop.py and shows no change of it",
+        "fatal: bad revision\n": "this is no unified diff",
+    }
+    for diff, said in cases.items():
+        (home.work / "change.diff").write_text(diff)
+        done = run_command(home, COMMAND_MODULE, "review", "--diff", "change.diff", "--models", "scripted/x")
+        assert (done.returncode, done.stdout) == (2, ""), diff
+        assert said in done.stderr, diff
+    nothing = run_command(home, COMMAND_MODULE, "review", "--diff", "-", "--dry-run")
+    assert (nothing.returncode, nothing.stdout) == (2, "")
+    assert "ERROR invalid_arguments: --diff -: the diff is empty" in nothing.stderr
+    for diff, size in {
+        DIFF.replace("\n", "\r\n"): "1 file, +1 -1",
+        DIFF.removesuffix("\n"): "1 file, +1 -1",
+        DIFF + "\\ No newline at end of file\n-- \n2.40\n": "1 file, +1 -2",
+        DIFF + BINARY.format("a.png") + BINARY.format("b.py"): "3 files, +1 -1",
+        "diff --git a/x y b/x y\nold mode 100644\nnew mode 100755\n": "1 file, +0 -0",
+    }.items():
+        (home.work / "change.diff").write_bytes(diff.encode())
+        assert f"change.diff: {size} lines" in planned(home, "--diff", "change.diff"), diff
+
+
+async def test_a_text_that_the_diff_does_not_hold_leaves_it_unclear(home: TempHome) -> None:
+    async with reviewing(home, ada=Reviewer(), bo=Reviewer()) as (config, _):
+        report = await reviewed(home, "--config", config, diff=DIFF + BINARY.format("b.py"), code=2)
+    assert report["unclear"] == ["the text of 1 file could not be read: b.py"]
+    assert report["change"]["files"] == ["shop.py", "b.py"]
+    sarif = json.loads((home.work / "report.sarif").read_text())
+    assert sarif["runs"][0]["invocations"][0]["executionSuccessful"] is False
 
 
 async def test_where_nobody_is_left_or_nobody_decides_it_is_unclear(home: TempHome) -> None:
@@ -185,6 +284,46 @@ async def test_where_nobody_is_left_or_nobody_decides_it_is_unclear(home: TempHo
     done = await anyio.to_thread.run_sync(lambda: run_command(home, COMMAND_MODULE, "review", "--diff", "none.diff"))
     assert (done.returncode, done.stdout) == (2, "")
     assert run_command(home, COMMAND_MODULE, "review", "--fail-on", "high").returncode == 2
+
+
+async def test_an_agent_that_was_shown_a_part_of_the_change_refutes_nothing(home: TempHome) -> None:
+    lines = "".join(f"+# line {number} of a long comment\n" for number in range(1_000))
+    long = DIFF.replace("@@ -1,6 +1,6 @@\n", f"@@ -1,6 +1,1006 @@\n{lines}")
+    bo = Reviewer(verdict=lambda _: ("refuted", "I see no such line."), refute_window=4_000)
+    async with reviewing(home, ada=Reviewer([finding(BUG, severity="blocker")]), bo=bo) as (config, _):
+        report = await reviewed(home, "--config", config, diff=long, code=2)
+    assert [(one["status"], one["tried_by"]) for one in report["findings"]] == [("unproven", None)]
+    assert report["notes"][0].startswith("the verdicts of bo do not count: Texts were shortened")
+    assert report["notes"][1] == "nobody decided on 1 finding"
+
+
+async def test_a_change_that_is_too_long_for_the_models_is_reviewed_in_parts(home: TempHome) -> None:
+    lines = "".join(f"+# line {number} of a long comment\n" for number in range(3_000))
+    new = (
+        f"diff --git a/new.py b/new.py\nnew file mode 100644\n--- /dev/null\n+++ b/new.py\n@@ -0,0 +1,3000 @@\n{lines}"
+    )
+    found = [finding(BUG, severity="blocker"), finding("Says nothing", 1_500, "new.py", severity="blocker")]
+    ada, bo = Reviewer(found, window=20_000), Reviewer(window=20_000)
+    async with reviewing(home, ada=ada, bo=bo) as (config, _):
+        report = await reviewed(home, "--config", config, diff=new + DIFF, code=1)
+    assert report["unclear"] == []
+    assert [(one["status"], one["tried_by"]) for one in report["findings"]] == [("unproven", "bo")] * 2
+    assert any("reviewed in" in note for note in report["notes"])
+    for reviewer in (ada, bo):
+        read = "\n".join(reviewer.asked[1:])
+        assert all(f"+# line {number} of" in read for number in range(3_000))
+    refuting = [one for one in bo.asked if "Try to refute" in one]
+    assert any("+# line 1499 of" in one for one in refuting)
+    assert not any("+# line 0 of" in one for one in refuting)
+
+
+async def test_an_unclear_review_gives_the_reason_for_which_no_other_reviewer_was_left(home: TempHome) -> None:
+    async with reviewing(home, ada=Reviewer(), bo=Reviewer(fails=True), cy=Reviewer(fails=True)) as (config, _):
+        report = await reviewed(home, "--config", config, code=2)
+    (reason,) = report["unclear"]
+    assert reason.startswith("only ada was left of 3 reviewers (bo: ")
+    assert "401" in reason
+    assert "budget" not in reason
 
 
 async def test_another_one_tries_where_the_first_one_says_nothing(home: TempHome) -> None:

@@ -7,7 +7,7 @@ run. A pull request is fetched with the user's own access to its address, and no
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,12 +15,14 @@ from pathlib import Path
 from massgen_mcp.changes.git import Git, GitFailed, fetch
 from massgen_mcp.changes.repository_view import open_view, read_origin
 from massgen_mcp.changes.user_repository import UserRepository
+from massgen_mcp.cli.massgen.reviewing.diff import ChangedFile, IncompleteDiff, read_files
 from massgen_mcp.cli.output import print_error
 from massgen_mcp.config.access.held_keys import without_keys
 from massgen_mcp.config.diagnostics import show_name
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.nearest import did_you_mean
 from massgen_mcp.views.plain_text import counted
+from massgen_mcp.workspace.hidden import EXAMINED_BYTES, holds_credential, is_secret
 
 _DIFF = (
     *("-c", "core.quotePath=false", "diff", "--no-ext-diff", "--no-textconv", "--no-color"),
@@ -30,7 +32,6 @@ _DIFF = (
 _MAIN = ("refs/remotes/origin/HEAD", "origin/main", "origin/master", "main", "master")
 """Where the main branch is looked for, in this order."""
 _WITH_LOGIN = re.compile(r"^(https?://)[^/\s]*@")
-_HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
 @dataclass(frozen=True)
@@ -43,16 +44,41 @@ class ReviewedChange:
     top: Path | None = None
     evidence: str = ""
     """What was printed where it was run. Whoever wrote the change can have had a hand in that."""
+    notes: tuple[str, ...] = ()
+    """Files that are no part of it, by name."""
 
     @cached_property
     def rows(self) -> Sequence[str]:
         """Of the diff, as git counts them: a form feed and the like end none."""
-        return self.diff.replace("\r\n", "\n").split("\n")
+        return self.diff.replace("\r\n", "\n").removesuffix("\n").split("\n")
+
+    @cached_property
+    def files(self) -> Sequence[ChangedFile]:
+        """Raises `MassgenError` invalid_arguments for a diff of which a part is missing."""
+        try:
+            return read_files(self.rows)
+        except IncompleteDiff as error:
+            raise MassgenError(
+                "invalid_arguments", f"{show_name(self.source)}: the diff is not complete: {error}; make it again"
+            ) from error
 
     @cached_property
     def lines(self) -> Mapping[str, Mapping[int, str]]:
         """By file: the lines of the new side that the diff shows, by their number."""
-        return dict(_files(self.rows))
+        lines: dict[str, dict[int, str]] = {}
+        for file in self.files:
+            lines.setdefault(file.path, {}).update(file.lines)
+        return lines
+
+    @property
+    def unread(self) -> Sequence[str]:
+        """The binary files that may hold a text which reviewers should see."""
+        return [file.path for file in self.files if file.is_binary and not file.is_media]
+
+    @property
+    def media(self) -> Sequence[str]:
+        """The binary files that have no text, as their names say."""
+        return [file.path for file in self.files if file.is_binary and file.is_media]
 
     @property
     def size(self) -> str:
@@ -61,50 +87,95 @@ class ReviewedChange:
         return f"{counted(len(self.lines), 'file')}, +{added} -{removed} lines"
 
 
-def _files(lines: Sequence[str]) -> Iterator[tuple[str, dict[int, str]]]:
-    shown: dict[int, str] = {}
-    old = new = number = 0
-    for place, line in enumerate(lines):
-        if (old > 0 or new > 0) and line[:1] in (" ", "+", "-", ""):
-            old -= line[:1] != "+"
-            if line[:1] != "-":
-                shown[number] = line[1:]
-                number, new = number + 1, new - 1
-        elif found := _HUNK.match(line):
-            old, number, new = int(found[1] or 1), int(found[2]), int(found[3] or 1)
-        elif line.startswith("+++ "):
-            before = lines[place - 1].removeprefix("--- ") if place else ""
-            path = before if line == "+++ /dev/null" else line.removeprefix("+++ ")
-            shown = {}
-            yield re.sub("^[ab]/", "", path.partition("\t")[0]), shown
-
-
-def change_of(diff: str | None, branch: str | None, pr: int | None, cwd: Path) -> ReviewedChange:
-    """Raises `MassgenError` invalid_arguments."""
+def change_of(
+    diff: str | None, branch: str | None, pr: int | None, cwd: Path, without: Collection[Path] = ()
+) -> ReviewedChange:
+    """`without`: untracked files that are no part of the change. Raises `MassgenError` invalid_arguments, also for a
+    diff that is empty or not complete.
+    """
     try:
-        if diff is not None:
-            given = ReviewedChange("standard input" if diff == "-" else diff, _given_diff(diff))
-            if given.diff.strip() and not given.lines and not given.diff.startswith("diff --git "):
-                raise MassgenError("invalid_arguments", f"--diff {show_name(diff)}: this is no unified diff")
-            return given
-        user = UserRepository.around(cwd)
-        if user is None:
-            raise MassgenError("invalid_arguments", "this directory is in no git repository; give the change as --diff")
-        with open_view(user) as view:
-            if pr is not None:
-                return _pull_request(view, user, branch, pr)
-            return _working_tree(view, user, branch)
+        change = _find_change(diff, branch, pr, cwd, without)
     except GitFailed as error:
         raise MassgenError("invalid_arguments", f"the change cannot be found: {error}") from error
+    if diff is not None and not change.diff.strip():
+        raise MassgenError(
+            "invalid_arguments",
+            f"--diff {show_name(diff)}: the diff is empty, so nothing was reviewed; see whether the command that made "
+            "it failed, or review the working tree with `massgen review --branch BASE`",
+        )
+    if diff is not None and not change.files:
+        raise MassgenError("invalid_arguments", f"--diff {show_name(diff)}: this is no unified diff")
+    return change
 
 
-def _working_tree(view: Git, user: UserRepository, branch: str | None) -> ReviewedChange:
+def _find_change(
+    diff: str | None, branch: str | None, pr: int | None, cwd: Path, without: Collection[Path]
+) -> ReviewedChange:
+    if diff is not None:
+        return ReviewedChange("standard input" if diff == "-" else diff, _given_diff(diff))
+    user = UserRepository.around(cwd)
+    if user is None:
+        raise MassgenError("invalid_arguments", "this directory is in no git repository; give the change as --diff")
+    with open_view(user) as view:
+        _ignore_diff_attributes(view)
+        if pr is not None:
+            return _pull_request(view, user, branch, pr)
+        return _working_tree(view, user, branch, without)
+
+
+def _ignore_diff_attributes(view: Git) -> None:
+    """Have git find out by its content whether a file is a text: `.gitattributes` is written by others, and could hide
+    one.
+    """
+    with (view.directory / "info" / "attributes").open("ab") as file:
+        file.write(b"\n* !diff\n")
+
+
+def _working_tree(view: Git, user: UserRepository, branch: str | None, without: Collection[Path]) -> ReviewedChange:
     base, head = _base_commit(view, branch), _commit(view, ("HEAD",))
     since = view.run("merge-base", base, head).decode().strip()
+    new, hidden = _list_untracked(view, user, {path.resolve() for path in without})
+    if new:
+        _add_untracked(view, user, new)
+    notes: tuple[str, ...] = ()
+    if hidden:
+        notes = (f"without {counted(len(hidden), 'untracked file')} that may not be read: {', '.join(hidden)}",)
     text = view.run(*_DIFF, since, work_tree=user.top)
-    new = view.run("ls-files", "-z", "--others", "--exclude-standard", work_tree=user.top).count(b"\0")
-    without = f", without {counted(new, 'untracked file')} (`git add -N FILE` takes one in)" if new else ""
-    return ReviewedChange(f"the working tree since {since[:12]}{without}", _decoded(text), user.top)
+    return ReviewedChange(f"the working tree since {since[:12]}", _decoded(text), user.top, notes=notes)
+
+
+def _list_untracked(view: Git, user: UserRepository, without: Collection[Path]) -> tuple[list[str], list[str]]:
+    """Return the untracked files that agents may read, and the others: secrets and repositories of their own."""
+    listed = view.run("ls-files", "-z", "--others", "--exclude-standard", work_tree=user.top)
+    names = [os.fsdecode(name) for name in listed.split(b"\0") if name]
+    shown, hidden = list[str](), list[str]()
+    for name in names:
+        path = user.top / name
+        if path.parent.resolve() / path.name in without:
+            continue
+        if name.endswith("/") or is_secret(path.parts) or _holds_credential(path):
+            hidden.append(show_name(name))
+        else:
+            shown.append(name)
+    return shown, hidden
+
+
+def _holds_credential(path: Path) -> bool:
+    if path.is_symlink() or not path.is_file():
+        return False
+    try:
+        with path.open("rb") as file:
+            return holds_credential(path.parts, file.read(EXAMINED_BYTES))
+    except OSError as error:
+        raise GitFailed(f"{show_name(str(path))} cannot be read: {error.strerror}") from error
+
+
+def _add_untracked(view: Git, user: UserRepository, names: Sequence[str]) -> None:
+    """Make new files a part of the change in the private index, after their names were printed."""
+    print_error(f"{counted(len(names), 'untracked file')}, part of the change: {', '.join(map(show_name, names))}")
+    given = b"\0".join(map(os.fsencode, names))
+    added = ("add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul")
+    view.run(*added, given=given, work_tree=user.top)
 
 
 def _pull_request(view: Git, user: UserRepository, branch: str | None, pr: int) -> ReviewedChange:

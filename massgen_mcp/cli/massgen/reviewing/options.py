@@ -27,9 +27,10 @@ examples:
   git diff HEAD~3 | massgen review --diff - --format json
 
 exit codes:
-  0  nothing that --fail-on names
+  0  nothing that --fail-on names, or no file differs
   1  findings that --fail-on names
-  2  unclear: nobody of the team was left, the budget is gone, a finding was not decided, or nothing could be asked
+  2  unclear: no agent was left, the budget is gone, a finding was not decided, nothing could be asked, the diff is
+     empty or cut, or a text could not be read
   4  interrupted
 """
 

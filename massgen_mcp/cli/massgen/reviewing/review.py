@@ -15,13 +15,14 @@ from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.massgen.reviewing.change import ReviewedChange, change_of
 from massgen_mcp.cli.massgen.reviewing.findings import Review, Reviewed, compared, earlier_findings, merged, refuter_of
 from massgen_mcp.cli.massgen.reviewing.options import SUFFIXES, ReviewOptions
+from massgen_mcp.cli.massgen.reviewing.parts import split_change
 from massgen_mcp.cli.massgen.reviewing.report import drawn, shown_finding
 from massgen_mcp.cli.massgen.team import given_of, look_before
 from massgen_mcp.cli.output import print_error, print_text
 from massgen_mcp.config.access.members import vendor_of
 from massgen_mcp.config.adjusted import RequestedLimits, given_path
 from massgen_mcp.config.diagnostics import show_name
-from massgen_mcp.config.findings import unfenced
+from massgen_mcp.config.findings import Finding, unfenced
 from massgen_mcp.config.loader import config_path
 from massgen_mcp.config.models.config import AgentSettings, Config
 from massgen_mcp.errors import MassgenError
@@ -39,6 +40,11 @@ from massgen_mcp.views.plain_text import counted
 
 SHARE = 2 / 3
 """Of the budget, for those who review; what they leave is for those who refute."""
+
+NOTHING = "There is nothing to review: no file differs. --branch BASE names what to compare with."
+
+PART, LEAST_PART = 0.8, 1_000
+"""The share of what a model was shown that a part of the change fills, with the question; and its least characters."""
 
 REVIEW = """\
 Review the change below: bugs, broken edge cases, security problems. Style is not asked for. A finding that is not \
@@ -111,12 +117,16 @@ async def review(options: ReviewOptions) -> int:
         file.check()
     earlier = earlier_findings(_option_text("--previous", options.previous)) if options.previous else []
     evidence = _option_text("--evidence", options.evidence) if options.evidence else ""
-    change = await anyio.to_thread.run_sync(change_of, options.diff, options.branch, options.pr, cwd)
+    own = [*options.output_files, *filter(None, (options.previous, options.evidence))]
+    if options.team.config is not None:
+        own.append(config_path(options.team.config))
+    change = await anyio.to_thread.run_sync(change_of, options.diff, options.branch, options.pr, cwd, own)
     change = replace(change, evidence=evidence, top=None if options.text_only else change.top)
-    nothing = "" if change.lines else "; there is nothing to review (--branch BASE names what to compare with)"
-    print_error(f"{change.source}: {change.size}{nothing}")
-    found = Review(change)
-    if change.lines:
+    print_error(f"{change.source}: {change.size}")
+    found = Review(change, notes=(NOTHING,))
+    if not change.files:
+        print_error(NOTHING)
+    else:
         given = _given(options, change, cwd)
         if options.dry_run:
             return await _planned(given)
@@ -130,11 +140,21 @@ async def review(options: ReviewOptions) -> int:
         for note in await look_before(options.team, team):
             print_error(f"Note: {note}")
         found = await _reviewed(_Asked(given, team, options.max_usd or team.config.budget.max_usd), change)
-    found = compared(found, earlier)
+    found = compared(_note_unread(found), earlier)
     print_text(drawn(found, options.format, options.fail_on))
     for file in files:
         file.write(drawn(found, SUFFIXES[file.path.suffix], options.fail_on).encode("utf-8", "replace"))
     return found.code(options.fail_on)
+
+
+def _note_unread(found: Review) -> Review:
+    """Name the files that no reviewer could read."""
+    unclear, notes = [*found.unclear], [*found.notes, *found.change.notes]
+    if unread := found.change.unread:
+        unclear.append(f"the text of {counted(len(unread), 'file')} could not be read: {', '.join(unread)}")
+    if media := found.change.media:
+        notes.append(f"reviewers saw the names alone of {counted(len(media), 'binary file')}: {', '.join(media)}")
+    return replace(found, unclear=tuple(unclear), notes=tuple(notes))
 
 
 async def _planned(given: CallerRequest) -> int:
@@ -186,23 +206,35 @@ def _reviewing(config: Config, change: ReviewedChange) -> Config:
 async def _reviewed(asked: _Asked, change: ReviewedChange) -> Review:
     config = asked.team.config
     agents = {public_agent_name(place): agent for place, agent in enumerate(config.agents)}
-    files = FILES if change.top else ""
-    ended = await asked.run(
-        REVIEW.format(files=files, rule=RULE, change=_material(change)), config, asked.max_usd * SHARE
-    )
+    ended = await _ask_reviewers(asked, change, asked.max_usd * SHARE)
+    runs, parts = [ended], _list_parts(ended, change)
+    if parts:
+        print_error(f"The change is too long for the models: it is reviewed in {counted(len(parts), 'part')}")
+        each = (asked.max_usd * SHARE - asked.spent.usd) / len(parts)
+        runs += [await _ask_reviewers(asked, part, each) for part in parts]
+    whole = runs[1:] or runs  # of the first one, only the findings count where parts follow
     together = [
         Reviewed(one.finding, tuple(agents[name].id for name in one.agents), one.script, one.printed, one.shown)
-        for one in found_together(ended)
+        for run in runs
+        for one in found_together(run)
     ]
-    findings = merged(together, {agents[name].id: findings for name, findings in found_alone(ended).items()})
-    unclear = _unclear(ended)
-    lost = {name: reason for name, reason, _ in ended.degraded}
+    together = [*{(one.finding.file, one.finding.line, one.finding.title): one for one in together}.values()]
+    alone: dict[str, list[Finding]] = {}
+    for run in runs:
+        for name, those in found_alone(run).items():
+            alone.setdefault(agents[name].id, []).extend(those)
+    findings = merged(together, alone)
+    unclear = tuple(dict.fromkeys(reason for run in whole for reason in _unclear(run)))
+    lost = {name: reason for run in whole for name, reason, _ in run.degraded}
     notes = [f"{agents[name].id} fell out ({reason})" for name, reason in lost.items()]
+    notes += [f"the change is too long for the models; it was reviewed in {len(parts)} parts"] if parts else []
     able = {agent.id: agent for name, agent in agents.items() if name not in lost}
     if findings:
         print_error(f"{counted(len(findings), 'finding')}; each goes to somebody else, who tries to refute it")
-    findings = await _Refuting(asked, change, able).tried(findings)
+    refuting = _Refuting(asked, parts or [change], able)
+    findings = await refuting.tried(findings)
     undecided = sum(one.undecided for one in findings)
+    notes += refuting.notes
     notes += [f"nobody decided on {counted(undecided, 'finding')}"] if undecided else []
     return Review(
         change,
@@ -215,6 +247,26 @@ async def _reviewed(asked: _Asked, change: ReviewedChange) -> Review:
     )
 
 
+async def _ask_reviewers(asked: _Asked, change: ReviewedChange, max_usd: float) -> RunState:
+    return await asked.run(_review_question(change), asked.team.config, max_usd)
+
+
+def _review_question(change: ReviewedChange) -> str:
+    files = FILES if change.top else ""
+    return REVIEW.format(files=files, rule=RULE, change=_material(change))
+
+
+def _list_parts(ended: RunState, change: ReviewedChange) -> list[ReviewedChange]:
+    """Split the change where reviewers were shown a part of it; empty where they saw all, or a part is too small."""
+    readers = ended.work_done.partly_read
+    shown = [text.shown for one in readers for text in one.texts if text.text == "question"]
+    if not shown or ended.state not in ("completed", "failed"):
+        return []
+    beside = len(_review_question(replace(change, diff="")))
+    most = int(min(shown) * PART) - beside
+    return split_change(change, most) if most >= LEAST_PART else []
+
+
 def _unclear(ended: RunState) -> tuple[str, ...]:
     """List the reasons for which the review is not whole."""
     end, work = ended.end, ended.work_done
@@ -222,9 +274,15 @@ def _unclear(ended: RunState) -> tuple[str, ...]:
         return (end.message if isinstance(end, RunFailed | RunTimedOut) else f"the review was {ended.state}",)
     reasons: list[str] = []
     if "nobody_left" in work.weak:
-        reasons.append(f"only {ended.author} was left of {counted(len(ended.agents), 'reviewer')}")
-    if "cut_short" in work.weak:
-        reasons.append("the budget or the time was gone before the review was done")
+        lost = [
+            f"{ended.agents[name].info.id}: {message}" for name, _, message in ended.degraded if name in ended.agents
+        ]
+        only = f"only {ended.author} was left of {counted(len(ended.agents), 'reviewer')}"
+        reasons.append(f"{only} ({'; '.join(lost)})")
+    if "cut_short" in work.weak and ended.budget_reached:
+        reasons.append("the budget was gone before the review was done; --max-usd raises it")
+    elif "cut_short" in work.weak:
+        reasons.append("the run was told to finish before the review was done")
     if "shown_in_part" in work.weak:
         reasons.append(describe_partly_read(ended, work.partly_read).rstrip("."))
     return tuple(reasons)
@@ -235,8 +293,11 @@ class _Refuting:
     """Each finding goes to somebody who has not found it; in place of one who says nothing of it, to another."""
 
     asked: _Asked
-    change: ReviewedChange
+    parts: Sequence[ReviewedChange]
+    """The change, or the parts that a model can be shown."""
     able: Mapping[str, AgentSettings]
+    notes: list[str] = field(default_factory=list[str])
+    """The reasons for which verdicts do not count."""
 
     async def tried(self, findings: Sequence[Reviewed]) -> tuple[Reviewed, ...]:
         vendors = {agent: vendor_of(settings.backend) for agent, settings in self.able.items()}
@@ -249,8 +310,10 @@ class _Refuting:
             verdicts: dict[str, dict[int, _Verdict]] = {}
             async with anyio.create_task_group() as tasks:
                 for agent, places in dealt.items():
-                    parts = [shown_finding(number, found[place]) for number, place in enumerate(places, start=1)]
-                    tasks.start_soon(self._ask, agent, "\n".join(parts), left / len(dealt), verdicts)
+                    verdicts[agent] = {}
+                    tasks.start_soon(
+                        self._ask_agent, agent, [found[place] for place in places], left / len(dealt), verdicts
+                    )
             for agent, places in dealt.items():
                 for number, place in enumerate(places, start=1):
                     if verdict := verdicts[agent].get(number):
@@ -271,12 +334,41 @@ class _Refuting:
                 found[place] = replace(one, due=True)
         return dealt
 
-    async def _ask(self, agent: str, findings: str, max_usd: float, verdicts: dict[str, dict[int, _Verdict]]) -> None:
-        files = FILES if self.change.top else ""
-        change = _material(self.change)
-        question = REFUTE.format(files=files, rule=RULE, change=change, findings=_marked("findings", findings))
+    async def _ask_agent(
+        self, agent: str, findings: Sequence[Reviewed], max_usd: float, verdicts: dict[str, dict[int, _Verdict]]
+    ) -> None:
+        """Ask for verdicts on the findings of each part of the change."""
+        texts: dict[int, list[str]] = {}
+        for number, one in enumerate(findings, start=1):
+            texts.setdefault(self._find_part(one.finding), []).append(shown_finding(number, one))
+        for place, shown in texts.items():
+            await self._ask(agent, self.parts[place], "\n".join(shown), max_usd / len(texts), verdicts)
+
+    def _find_part(self, finding: Finding) -> int:
+        """Return the place of the part that shows a finding's line, else its file, else of the first one."""
+        those = [place for place, part in enumerate(self.parts) if finding.file in part.lines]
+        near = [place for place in those if finding.line in self.parts[place].lines[finding.file]]
+        return next(iter([*near, *those]), 0)
+
+    async def _ask(
+        self,
+        agent: str,
+        change: ReviewedChange,
+        findings: str,
+        max_usd: float,
+        verdicts: dict[str, dict[int, _Verdict]],
+    ) -> None:
+        files = FILES if change.top else ""
+        question = REFUTE.format(
+            files=files, rule=RULE, change=_material(change), findings=_marked("findings", findings)
+        )
         ended = await self.asked.run(question, _alone(self.asked.team.config, self.able[agent]), max_usd)
-        verdicts[agent] = _verdicts(ended.best_answer or "")
+        partly_read = ended.work_done.partly_read
+        if partly_read:
+            text = describe_partly_read(ended, partly_read).rstrip(".")
+            self.notes.append(f"the verdicts of {agent} do not count: {text}")
+        else:
+            verdicts[agent].update(_verdicts(ended.best_answer or ""))
 
 
 def _alone(config: Config, agent: AgentSettings) -> Config:
