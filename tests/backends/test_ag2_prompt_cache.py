@@ -2,6 +2,7 @@
 
 import json
 import socket
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -158,8 +159,12 @@ def test_only_anthropics_own_address_has_its_api(settings: dict[str, Any], backe
 async def test_chat_completions_are_asked_for_the_cache_where_they_know_how(
     monkeypatch: pytest.MonkeyPatch, host: str, model: str, field: str | None
 ) -> None:
-    found = socket.getaddrinfo
-    monkeypatch.setattr(socket, "getaddrinfo", lambda _name, *others, **more: found("127.0.0.1", *others, **more))
+    found: Callable[..., Any] = socket.getaddrinfo
+
+    def find_here(_host: object, *others: Any, **more: Any) -> Any:
+        return found("127.0.0.1", *others, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", find_here)
     async with raw_server(said({"content": "Paris"})) as double:
         port = double.url.rpartition(":")[2]
         endpoint = Endpoint(model=model, api_key=KEY, base_url=f"http://{host}:{port}/v1")
