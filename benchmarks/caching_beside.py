@@ -1,13 +1,18 @@
-"""The input of one of our agents, of mini-swe-agent and of the Claude Code CLI for the same task, at Anthropic's prompt
-cache: `python -m benchmarks.caching_beside`. Linux only.
+"""The input of one of our agents, of agents with a loop of their own, of mini-swe-agent and of the Claude Code CLI for
+the same task, at Anthropic's prompt cache: `python -m benchmarks.caching_beside`. Linux only.
 
-All three talk to the same double of the Messages API, which orders the same commands of each, with outputs of known
-sizes (`benchmarks.steps`), and then the end. mini-swe-agent runs where `MASSGEN_MINI_SWE_AGENT` names its command
-`mini`. The price is that of `benchmarks.caching`.
+All of them talk to the same double of the Messages API, which orders the same commands of each, with outputs of known
+sizes (`benchmarks.steps`), and then the end. The price is that of `benchmarks.caching`.
+
+- Agents of ours: a model of the API, an AG2 agent (extra `ag2`), and the Claude Code CLI (extra `claude-code`). The
+  last two build their requests themselves. The team of two answers and votes: each round is a conversation of its own.
+- mini-swe-agent runs where `MASSGEN_MINI_SWE_AGENT` names its command `mini`.
 """
 
+import importlib.util
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -30,18 +35,27 @@ def reply_to(request: dict[str, Any], number: int) -> Played:
     """The next command, by the commands that the conversation has; the end as each agent knows it."""
     tools = {tool["name"] for tool in request.get("tools", ())}
     step = 1 + json.dumps(request["messages"]).count('"type": "tool_use"')
-    runs = next((name for name in ("run_command", "bash", "Bash") if name in tools), None)
+    answers, votes = find_tool(tools, "new_answer"), find_tool(tools, "vote")
+    shown = re.findall(r"agent\d+", json.dumps(request["messages"]))
+    if votes is not None and shown:
+        return Played(number, json.dumps({"agent_id": shown[-1], "reason": "It is right.", "same_as": []}), votes)
+    runs = next(filter(None, (find_tool(tools, name) for name in ("run_command", "bash", "Bash"))), None)
     if runs is None:
         return Played(number, "Numbers")
     if step <= STEPS:
         return Played(number, json.dumps({"command": command(step)}), runs)
+    if answers is not None:
+        return Played(number, json.dumps({"content": "They are written down."}), answers)
     match runs:
-        case "run_command":
-            return Played(number, json.dumps({"content": "They are written down."}), "new_answer")
         case "bash":
             return Played(number, json.dumps({"command": _END}), runs)
         case _:
             return Played(number, "They are written down.")
+
+
+def find_tool(tools: set[str], name: str) -> str | None:
+    """The tool of this name, by its full name: Claude Code puts the name of its server before it."""
+    return next((tool for tool in sorted(tools) if tool == name or tool.endswith(f"__{name}")), None)
 
 
 def requests_of(run: Callable[[str], None]) -> list[dict[str, Any]]:
@@ -88,16 +102,42 @@ def requests_of(run: Callable[[str], None]) -> list[dict[str, Any]]:
     return bodies
 
 
-def _ours(program: str, directory: Path) -> list[dict[str, Any]]:
+Backend = Callable[[str], dict[str, Any]]
+"""The backend of an agent, for the double's address."""
+
+
+def api_backend(url: str) -> dict[str, Any]:
+    return {"type": "claude", "model": MODEL, "base_url": url}
+
+
+def ag2_backend(_url: str) -> dict[str, Any]:
+    return {"type": "ag2", "agent_config": {"llm_config": {"api_type": "anthropic", "model": MODEL}}}
+
+
+def claude_code_backend(_url: str) -> dict[str, Any]:
+    return {"type": "claude_code", "model": MODEL}
+
+
+AGENTS: dict[str, tuple[str, Backend]] = {
+    "API": ("massgen_mcp", api_backend),
+    "AG2": ("ag2", ag2_backend),
+    "Claude Code": ("claude_agent_sdk", claude_code_backend),
+}
+"""Agents of a team: the package that each needs, and its backend."""
+
+
+def _ours(program: str, directory: Path, backend: Backend, agents: int = 1) -> list[dict[str, Any]]:
     place = project(directory)
 
     def run(url: str) -> None:
         team = directory / "team.yaml"
-        backend = {"type": "claude", "model": MODEL, "base_url": url, "enable_mcp_command_line": True}
+        one = {**backend(url), "enable_mcp_command_line": True}
+        members = [{"id": f"member{number}", "backend": one} for number in range(agents)]
         settings = {"max_steps_per_round": STEPS + 5, "context_paths": [{"path": str(place), "permission": "write"}]}
-        team.write_text(json.dumps({"agents": [{"id": "solo", "backend": backend}], "orchestrator": settings}))
+        team.write_text(json.dumps({"agents": members, "orchestrator": settings}))
         asked = [program, "--automation", "--config", str(team), TASK]
-        finish(asked, directory=place, environ={**environment(directory), "ANTHROPIC_API_KEY": "none"}, quiet=True)
+        environ = {**environment(directory), "ANTHROPIC_API_KEY": "none", "ANTHROPIC_BASE_URL": url}
+        finish(asked, directory=place, environ=environ, quiet=True)
 
     return requests_of(run)
 
@@ -135,22 +175,38 @@ def priced(bodies: list[dict[str, Any]]) -> Row:
     return Row(cache.bill, best_price(plain, cache.bill.write_price))
 
 
+def describe_marks(body: dict[str, Any]) -> str:
+    """Say where a request has marks, by the roles of the blocks."""
+    marked = (block for block in messages_blocks(body) if block.mark)
+    return ", ".join(f"{block.text.partition('{')[0]} {block.mark}" for block in marked) or "none"
+
+
 def main() -> None:
     ours = shutil.which("massgen", path=str(Path(sys.executable).parent))
     if ours is None:
         raise SystemExit("the command massgen is not installed beside this Python")
+    found: dict[str, list[dict[str, Any]]] = {}
     with tempfile.TemporaryDirectory(prefix="massgen-mcp-caching-") as directory:
-        rows = {"ours": priced(_ours(ours, Path(directory) / "ours"))}
+        for name, (package, backend) in AGENTS.items():
+            if importlib.util.find_spec(package) is None:
+                print(f"{name.upper()} IS NOT MEASURED: the package {package} is not installed")
+                continue
+            for agents in (1, 2):
+                run = f"{agents} x {name}"
+                found[run] = _ours(ours, Path(directory) / run.replace(" ", "-"), backend, agents)
         mini = os.environ.get(VARIABLE)
         if mini and Path(mini).is_file():
-            rows["mini-swe-agent"] = priced(_mini(mini, Path(directory) / "mini"))
+            found["mini-swe-agent"] = _mini(mini, Path(directory) / "mini")
         else:
             print(f"MINI-SWE-AGENT IS NOT MEASURED: {VARIABLE} does not name its command `mini`")
         if bundled := _bundled_claude():
-            rows["Claude Code CLI"] = priced(_claude_code(bundled, Path(directory) / "claude"))
+            found["Claude Code CLI alone"] = _claude_code(bundled, Path(directory) / "claude")
         else:
             print("CLAUDE CODE IS NOT MEASURED: the package claude-agent-sdk is not installed")
-    print(f"{STEPS} commands\n\n{table((name, 'Anthropic', row) for name, row in rows.items())}")
+    rows = ((name, "Anthropic", priced(bodies)) for name, bodies in found.items())
+    print(f"{STEPS} commands for each agent\n\n{table(rows)}\n\nMarks of the last request but one:")
+    for name, bodies in found.items():
+        print(f"{name}: {describe_marks(bodies[-2])}")
 
 
 def _bundled_claude() -> str | None:

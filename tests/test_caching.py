@@ -19,6 +19,7 @@ from benchmarks.caching import (
     requests_of,
 )
 from massgen_mcp.backends import chatcompletion, claude, openai_responses
+from massgen_mcp.backends.abilities import Abilities
 from massgen_mcp.backends.base import (
     AssistantMessage,
     Message,
@@ -30,6 +31,8 @@ from massgen_mcp.backends.base import (
 )
 from massgen_mcp.backends.http import Endpoint
 from massgen_mcp.config.models.backends import ScriptStep
+from massgen_mcp.errors import RefusedPart
+from massgen_mcp.orchestration.model_calls import fitted
 
 LONG = "word " * 1_200
 READ_TOOL = ToolSpec("read_file", "Read.", {"type": "object"})
@@ -63,6 +66,25 @@ async def test_every_request_of_a_round_begins_with_the_one_before_on_every_wire
         before: list[str] = []
         for request in requests:
             texts = [block.text for block in wire.blocks(wire.body(wire.endpoint, request))]
+            assert texts[: len(before)] == before
+            before = texts
+
+
+@pytest.mark.parametrize("refused", [("system_role",), ("alternation",), ("tools",), ("alternation", "system_role")])
+async def test_a_request_of_a_model_that_refuses_parts_begins_with_the_one_before(
+    refused: tuple[RefusedPart, ...],
+) -> None:
+    """Servers of one's own keep what they have computed of a beginning, too."""
+    reads = [ScriptStep(call="read_file", arguments={"path": f"{step}.py"}) for step in range(20)]
+    requests, _ = await requests_of([[*reads, ScriptStep(answer="Done.")]], "What is wrong?", with_tools=True)
+    abilities = Abilities()
+    abilities.takes_tools = "tools" not in refused
+    abilities.left_out = frozenset(refused)
+    for wire in WIRES.values():
+        before: list[str] = []
+        for request in requests:
+            body = wire.body(wire.endpoint, fitted(request, abilities))
+            texts = [block.text for block in wire.blocks(body)]
             assert texts[: len(before)] == before
             before = texts
 

@@ -74,9 +74,7 @@ _NATIVE_TOOLS: dict[str, str] = {"web_search": "web_search_20250305", "code_exec
 
 class ClaudeBackend(HttpBackend["AsyncAnthropic", "MessagesReply"]):
     def __init__(self, endpoint: Endpoint) -> None:
-        # The SDK adds the version to the path itself; users write it as for other APIs.
-        root = (endpoint.base_url or ANTHROPIC).rstrip("/").removesuffix("/v1")
-        endpoint = replace(endpoint, base_url=root)
+        endpoint = remove_version(endpoint)
         super().__init__(endpoint, LazyClient(lambda: _connect(endpoint), _SDK), MessagesReply)
 
     async def _events(
@@ -95,15 +93,30 @@ class ClaudeBackend(HttpBackend["AsyncAnthropic", "MessagesReply"]):
 def _connect(endpoint: Endpoint) -> "AsyncAnthropic":
     from anthropic import AsyncAnthropic
 
-    # The SDK sends a bearer token; servers that only imitate the API look for its older header.
-    key_header: KeyHeader = "authorization" if endpoint.base_url == ANTHROPIC else "x-api-key"
     return AsyncAnthropic(
         api_key=endpoint.api_key,
         base_url=endpoint.base_url,
         timeout=TIMEOUT,
         max_retries=0,
-        http_client=http_client(endpoint.api_key, key_header),
+        http_client=http_client(endpoint.api_key, choose_key_header(endpoint)),
     )
+
+
+def remove_version(endpoint: Endpoint) -> Endpoint:
+    """Return the endpoint as the SDK wants it, which adds the version to the path itself; users write it as for other
+    APIs.
+    """
+    root = (endpoint.base_url or ANTHROPIC).rstrip("/").removesuffix("/v1")
+    return replace(endpoint, base_url=root)
+
+
+def choose_key_header(endpoint: Endpoint) -> KeyHeader:
+    """Return the header of the key: the SDK sends a bearer token; servers that only imitate the API look for its older
+    header.
+    """
+    if endpoint.base_url == ANTHROPIC:
+        return "authorization"
+    return "x-api-key"
 
 
 def request_body(endpoint: Endpoint, request: ModelRequest, *, so_far: Sequence[JsonObject] = ()) -> JsonObject:
@@ -128,15 +141,12 @@ def request_body(endpoint: Endpoint, request: ModelRequest, *, so_far: Sequence[
     }
     settings: dict[str, JsonValue] = {"temperature": endpoint.temperature, "top_p": endpoint.top_p}
     body.update({name: value for name, value in settings.items() if value is not None})
-    body.update(_thinking(endpoint.reasoning_effort))
+    body.update(request_thinking(endpoint.reasoning_effort))
     body.update(endpoint.extra_body)
     if tools:
         body["tools"] = tools
     if request.all_tools:
-        thinking = body.get("thinking")
-        thinks = isinstance(thinking, dict) and thinking.get("type") != "disabled"
-        # The API refuses to force a tool on a model that thinks.
-        body["tool_choice"] = {"type": "any" if request.must_call_tool and not thinks else "auto"}
+        body["tool_choice"] = choose_tool_choice(request, body.get("thinking"))
     return clean_object({**body, **endpoint.extra_body})
 
 
@@ -152,7 +162,16 @@ def _mark_last_ordinary(tools: list[JsonValue], specs: Sequence[ToolSpec], mark:
             return
 
 
-def _thinking(effort: str | None) -> JsonObject:
+def choose_tool_choice(request: ModelRequest, thinking: JsonValue) -> JsonObject:
+    """Return what the API is told of calls. It refuses to force a tool on a model that thinks."""
+    thinks = isinstance(thinking, dict) and thinking.get("type") != "disabled"
+    if request.must_call_tool and not thinks:
+        return {"type": "any"}
+    return {"type": "auto"}
+
+
+def request_thinking(effort: str | None) -> JsonObject:
+    """Return the parts of a request that set how long the model thinks."""
     if effort is None:
         return {}
     if effort == "none":

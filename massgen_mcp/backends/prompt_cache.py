@@ -56,6 +56,19 @@ def make_cache_key(endpoint: Endpoint, request: ModelRequest) -> str:
     return hashlib.sha256(f"{request.cache_scope}\n{endpoint.model}".encode()).hexdigest()[:32]
 
 
+def make_cache_fields(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
+    """Return the fields of a body of Chat Completions that ask for the cache without marks in its messages, for a
+    client that builds these itself. OpenRouter puts the mark of a whole request to Claude at its end.
+    """
+    match choose_cache_form(endpoint):
+        case "marks" if not endpoint.model.startswith("google/"):
+            return {"cache_control": {**MARK}}
+        case "key" | "key_and_breakpoints" if request.cache_scope and not endpoint.of_xai:
+            return {"prompt_cache_key": make_cache_key(endpoint, request)}
+        case _:
+            return {}
+
+
 def select_tools(endpoint: Endpoint, request: ModelRequest) -> tuple[ToolSpec, ...]:
     """The tools that a request to such a server lists: where a cache is asked for, always the same ones."""
     form = choose_cache_form(endpoint)

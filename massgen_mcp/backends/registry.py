@@ -150,12 +150,16 @@ def _ag2(config: Ag2BackendConfig, environ: Mapping[str, str], _private: Path | 
         raise BackendError("bad_request", fault)
     for asked in config.asked:
         _check_variables(asked, environ)
-    from massgen_mcp.backends.frameworks.ag2_agent import Ag2Agent
+    from massgen_mcp.backends.frameworks.ag2_agent import Ag2Agent, Ag2Api
 
     def agent(described: Ag2AgentConfig) -> Ag2Agent:
         execution = described.code_execution_config
-        endpoint = _endpoint(config.asked_for(described.llm_config), environ, redactor)
-        return Ag2Agent(endpoint, described.name, described.system_message, execution and execution.executor)
+        asked = config.asked_for(described.llm_config)
+        endpoint = _endpoint(asked, environ, redactor)
+        api: Ag2Api = "chat"
+        if provider_for(asked, environ).wire == "messages":
+            api = "messages"
+        return Ag2Agent(endpoint, described.name, described.system_message, execution and execution.executor, api)
 
     if config.group_config is None:
         return AgentBackend(agent(config.agents[0]))

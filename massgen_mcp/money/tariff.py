@@ -33,8 +33,11 @@ _MILLION = Decimal(1_000_000)
 _LONG_WRITE = 1.6
 """Times the price of writing for 5 minutes: 2 and 1.25 times that of other input."""
 _NO_CACHE = {"cached_input_tokens": 0, "cache_write_tokens": 0, "cache_write_long_tokens": 0}
-_TIER_FACTORS = {"flex": 0.5, "priority": 2.0}
-"""Of OpenAI's prices: https://developers.openai.com/api/docs/pricing. The highest factor where models differ."""
+_TIER_FACTORS = {"flex": 0.5, "priority": 2.0, "fast": 2.0}
+"""Of the prices of OpenAI and Gemini, the highest factor where models differ; `fast` is OpenAI's `priority`.
+https://developers.openai.com/api/docs/pricing https://ai.google.dev/gemini-api/docs/optimization
+"""
+_HOSTS_WITH_TIERS = frozenset({"api.openai.com", "generativelanguage.googleapis.com"})
 FREE = ":free"
 """How a router's names of models end that it does not charge for."""
 
@@ -218,11 +221,11 @@ def _of_model(config: AnyHttpBackend, environ: Mapping[str, str]) -> Tariff:
 
 
 def _get_tier_factor(config: AnyHttpBackend, base_url: str) -> float:
-    """By the service tier that the request's body asks OpenAI for."""
-    tier = config.extra_body.get("service_tier")
-    if host_in(base_url) != "api.openai.com":
+    """Return the factor of the service tier that the request's body asks for."""
+    tier = config.extra_body.get("service_tier", config.extra_body.get("serviceTier"))
+    if host_in(base_url) not in _HOSTS_WITH_TIERS:
         return 1.0
-    return _TIER_FACTORS.get(str(tier), 1.0)
+    return _TIER_FACTORS.get(str(tier).lower(), 1.0)
 
 
 def _limits_in(extra_body: Mapping[str, object]) -> list[int]:

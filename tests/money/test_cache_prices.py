@@ -64,16 +64,34 @@ def test_a_long_request_is_paid_by_its_tier_cached_or_not() -> None:
     assert above == pytest.approx(3 * 2 * below)
 
 
-@pytest.mark.parametrize(("tier", "factor"), [(None, 1.0), ("default", 1.0), ("flex", 0.5), ("priority", 2.0)])
-def test_openais_service_tiers_have_their_prices_in_calls_and_reservations(tier: str | None, factor: float) -> None:
-    backend = {"type": "openai", "model": "gpt-6.1-sol", "extra_body": {"service_tier": tier} if tier else {}}
-    config = config_from_data({"agents": [{"id": "a", "backend": backend}]}, "test")
-    tariff = tariff_of(config.agents[0].backend, {"OPENAI_API_KEY": "none"})
+@pytest.mark.parametrize(
+    ("provider", "model", "field"),
+    [("openai", "gpt-6.1-sol", "service_tier"), ("gemini", "gemini-2.5-pro", "serviceTier")],
+)
+@pytest.mark.parametrize(
+    ("tier", "factor"), [(None, 1.0), ("default", 1.0), ("flex", 0.5), ("priority", 2.0), ("fast", 2.0), ("FLEX", 0.5)]
+)
+def test_service_tiers_have_their_prices_in_calls_and_reservations(
+    provider: str, model: str, field: str, tier: str | None, factor: float
+) -> None:
     usage = Usage(input_tokens=100_000, cached_input_tokens=50_000, output_tokens=1_000)
-    usual = GPT.cost(usage).usd
-    assert usual is not None
-    assert tariff.cost(usage).usd == pytest.approx(usual * factor)
-    assert tariff.worst_usd(100_000, 1_000) == pytest.approx((GPT.worst_usd(100_000, 1_000) or 0) * factor)
+    usual, tariff = (_tariff(provider, model, extra) for extra in ({}, {field: tier} if tier else {}))
+    price = usual.cost(usage).usd
+    assert price is not None
+    assert tariff.cost(usage).usd == pytest.approx(price * factor)
+    assert tariff.worst_usd(100_000, 1_000) == pytest.approx((usual.worst_usd(100_000, 1_000) or 0) * factor)
+
+
+def test_a_tier_of_another_server_is_priced_as_listed() -> None:
+    usage = Usage(input_tokens=100_000, output_tokens=1_000)
+    plain, tier = (_tariff("claude", "claude-opus-4-5", extra) for extra in ({}, {"service_tier": "priority"}))
+    assert tier.cost(usage) == plain.cost(usage)
+
+
+def _tariff(provider: str, model: str, extra_body: dict[str, str]) -> Tariff:
+    backend = {"type": provider, "model": model, "extra_body": extra_body}
+    config = config_from_data({"agents": [{"id": "a", "backend": backend}]}, "test")
+    return tariff_of(config.agents[0].backend, {})
 
 
 def _budget(max_tokens: int, *, weighs_cache: bool) -> Budget:

@@ -17,7 +17,7 @@ import shlex
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from massgen_mcp.backends.base import (
     RUN_COMMAND,
@@ -39,10 +39,13 @@ from massgen_mcp.backends.wire_values import CallIds, arguments_text, clean, cou
 from massgen_mcp.config.models.ag2 import CodeExecutor
 
 if TYPE_CHECKING:
-    from ag2.events import ModelResponse, Usage
+    from ag2.events import ModelResponse
 
     from massgen_mcp.backends.frameworks.ag2_turn import Turns
 
+
+Ag2Api = Literal["chat", "messages"]
+"""Chat Completions, or Anthropic's Messages API."""
 
 _FENCE = re.compile(r"[ \t]*```[ \t]*(\w*)[ \t]*")
 _FILE_NAME = re.compile(r"#\s*filename:\s*(?P<name>[\w][\w.-]*)\s*$")
@@ -113,17 +116,22 @@ _CODE_DOES_NOT_RUN = "Code in your replies is not run: there is no sandbox here.
 
 
 class Ag2Agent:
-    """`executor`: how code in its replies is run; None: it is not."""
+    """`executor`: how code in its replies is run; None: it is not. `api`: how its model is asked."""
 
     own_words = False
 
     def __init__(
-        self, endpoint: Endpoint, name: str, system_message: str | None, executor: CodeExecutor | None = None
+        self,
+        endpoint: Endpoint,
+        name: str,
+        system_message: str | None,
+        executor: CodeExecutor | None = None,
+        api: Ag2Api = "chat",
     ) -> None:
         self._endpoint = endpoint = replace(endpoint, base_url=endpoint.base_url or OPENAI)
         self._executor = executor
         self._turns = LazyClient(
-            lambda: _load(endpoint, name, system_message), "massgen_mcp.backends.frameworks.ag2_turn"
+            lambda: _load(endpoint, name, system_message, api), "massgen_mcp.backends.frameworks.ag2_turn"
         )
 
     @property
@@ -229,7 +237,7 @@ class Steps:
         """Hears each reply of the model. Whether AG2 can use the tools that it calls."""
         self._stop(response)
         if response.usage:
-            self._desk.say(_usage(response.usage, response.model or ""))
+            self._desk.say(_usage(response))
         if not (made := response.tool_calls.calls):
             return True
         for call in made:
@@ -248,19 +256,25 @@ class Steps:
         return () if self._using is None else await self._using
 
 
-def _usage(usage: "Usage", model: str) -> UsagePart:
+def _usage(response: "ModelResponse") -> UsagePart:
+    usage = response.usage
     read, reasoning = count(usage.prompt_tokens), count(usage.thinking_tokens)
+    cached, cache_written = count(usage.cache_read_input_tokens), count(usage.cache_creation_input_tokens)
+    total = count(usage.total_tokens)
+    if response.provider == "anthropic":  # which counts apart what a cache was asked for
+        total, read = None, (read or 0) + (cached or 0) + (cache_written or 0)
     return usage_part(
-        model,
+        response.model or "",
         read=read,
-        written=written_tokens(read, count(usage.completion_tokens), count(usage.total_tokens), reasoning),
-        cached=count(usage.cache_read_input_tokens),
+        written=written_tokens(read, count(usage.completion_tokens), total, reasoning),
+        cached=cached,
+        cache_written=cache_written,
         reasoning=reasoning,
     )
 
 
-def _load(endpoint: Endpoint, name: str, system_message: str | None) -> "Turns":
+def _load(endpoint: Endpoint, name: str, system_message: str | None, api: Ag2Api) -> "Turns":
     """AG2's side of the agent. What imports AG2 is imported only when it is needed."""
     from massgen_mcp.backends.frameworks.ag2_turn import Turns
 
-    return Turns(endpoint, name, system_message)
+    return Turns(endpoint, name, system_message, api)

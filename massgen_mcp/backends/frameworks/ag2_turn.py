@@ -5,10 +5,11 @@ call of what nobody offers, and a task that has become another one, as when fewe
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ag2 import Agent, MemoryStream
-from ag2.config import OpenAIConfig
+from ag2.config import AnthropicConfig, OpenAIConfig
 from ag2.context import ConversationContext
 from ag2.events import (
     BaseEvent,
@@ -39,19 +40,27 @@ from massgen_mcp.backends.base import (
     UserMessage,
 )
 from massgen_mcp.backends.chatcompletion import output_limit
-from massgen_mcp.backends.frameworks.ag2_agent import Steps
+from massgen_mcp.backends.claude import choose_key_header, choose_tool_choice, remove_version, request_thinking
+from massgen_mcp.backends.frameworks.ag2_agent import Ag2Api, Steps
 from massgen_mcp.backends.http import TIMEOUT, Endpoint, http_client
+from massgen_mcp.backends.prompt_cache import make_cache_fields
 from massgen_mcp.backends.wire_values import arguments_text, clean, clean_object, tool_name
+from massgen_mcp.config.providers.catalog import MESSAGES_OUTPUT
 
 
 class Turns:
     """One agent's turns, over one pool of connections."""
 
-    def __init__(self, endpoint: Endpoint, name: str, system_message: str | None) -> None:
+    def __init__(self, endpoint: Endpoint, name: str, system_message: str | None, api: Ag2Api) -> None:
+        key_header = endpoint.key_header
+        if api == "messages":
+            endpoint = remove_version(endpoint)
+            key_header = choose_key_header(endpoint)
         self._endpoint = endpoint
         self._name = name
         self._own_words = (system_message,) if system_message else ()
-        self._http = http_client(endpoint.api_key, endpoint.key_header)
+        self._api: Ag2Api = api
+        self._http = http_client(endpoint.api_key, key_header)
 
     async def take(
         self, request: ModelRequest, hear: Callable[[TextPart | ReasoningPart], None], steps: Steps
@@ -76,7 +85,7 @@ class Turns:
         stream.subscribe(pass_on)
         tools = [_DeskTool(_schema(tool), steps) for tool in request.tools]
         try:
-            reply = await agent.resume(*map(_event, request.messages), stream=stream, tools=tools)
+            reply = await agent.resume(*map(_event, self._history(request)), stream=stream, tools=tools)
         except _OtherTask:
             return None
         return reply.response
@@ -84,7 +93,24 @@ class Turns:
     async def close(self) -> None:
         await self._http.aclose()
 
-    def _config(self, request: ModelRequest) -> OpenAIConfig:
+    def _history(self, request: ModelRequest) -> Sequence[Message]:
+        """The messages as the API takes them: Anthropic's refuses blank text of the model."""
+        if self._api == "chat":
+            return request.messages
+        return [
+            _without_blank_text(message)
+            for message in request.messages
+            if not isinstance(message, AssistantMessage) or message.text.strip() or message.tool_calls
+        ]
+
+    def _config(self, request: ModelRequest) -> OpenAIConfig | AnthropicConfig:
+        match self._api:
+            case "chat":
+                return self._chat_config(request)
+            case "messages":
+                return self._messages_config(request)
+
+    def _chat_config(self, request: ModelRequest) -> OpenAIConfig:
         endpoint = self._endpoint
         settings: dict[str, Any] = {
             "temperature": endpoint.temperature,
@@ -101,7 +127,28 @@ class Turns:
             timeout=TIMEOUT,
             max_retries=0,  # retries are ours
             streaming=True,
+            extra_body=make_cache_fields(endpoint, request),
             **{name: value for name, value in settings.items() if value is not None},
+        )
+
+    def _messages_config(self, request: ModelRequest) -> AnthropicConfig:
+        """AG2 marks the system message and the end of the conversation for the cache itself."""
+        endpoint = self._endpoint
+        body = request_thinking(endpoint.reasoning_effort)
+        if request.tools:
+            body["tool_choice"] = choose_tool_choice(request, body.get("thinking"))
+        return AnthropicConfig(
+            endpoint.model,
+            max_tokens=request.max_output_tokens or endpoint.max_output_tokens or MESSAGES_OUTPUT,
+            api_key=endpoint.api_key,
+            base_url=endpoint.base_url,
+            temperature=endpoint.temperature,
+            top_p=endpoint.top_p,
+            streaming=True,
+            timeout=TIMEOUT,  # pyright: ignore[reportArgumentType] - the SDK takes it, too
+            max_retries=0,  # retries are ours
+            http_client=self._http,
+            extra_body=body,
         )
 
 
@@ -140,6 +187,12 @@ class _DeskTool(ClientTool):
 def _schema(tool: ToolSpec) -> dict[str, Any]:
     function = {"name": tool.name, "description": clean(tool.description), "parameters": clean_object(tool.parameters)}
     return {"type": "function", "function": function}
+
+
+def _without_blank_text(message: Message) -> Message:
+    if isinstance(message, AssistantMessage) and not message.text.strip():
+        return replace(message, text="")
+    return message
 
 
 def _event(message: Message) -> BaseEvent:

@@ -11,23 +11,23 @@ from massgen_mcp.config.models.common import (
     ModelAddress,
     ModelName,
     PrintableName,
+    ProviderType,
     Settings,
 )
 from massgen_mcp.config.models.http_backends import ProviderBackendConfig
+from massgen_mcp.config.providers.addresses import host_in
 
-COMPATIBLE_ADDRESSES = {
-    "openai": None,
-    "google": "https://generativelanguage.googleapis.com/v1beta/openai",
-    "anthropic": "https://api.anthropic.com/v1",
-}
-"""Where models of these are asked by Chat Completions. None: where the environment says, else at OpenAI."""
+_GOOGLE = "https://generativelanguage.googleapis.com/v1beta/openai"
+"""Where Google's models are asked by Chat Completions."""
 
 
 class Ag2ModelConfig(Settings, frozen=True):
-    """The model that an AG2 agent asks, in AG2's words: of any server that speaks Chat Completions."""
+    """The model that an AG2 agent asks, in AG2's words: of any server that speaks Chat Completions, or of Anthropic."""
 
     api_type: Literal["openai", "google", "anthropic"] = "openai"
-    """Whose default address; all three are asked by Chat Completions."""
+    """Whose default address. Anthropic's own is asked by the Messages API, which caches prompts; every other address by
+    Chat Completions.
+    """
     model: ModelName
     """The model, by the server's name for it."""
     base_url: ModelAddress | None = None
@@ -191,10 +191,19 @@ class Ag2BackendConfig(ListedBackendConfig, frozen=True):
 
     def asked_for(self, model: Ag2ModelConfig) -> ProviderBackendConfig:
         """This model as a backend of its own."""
+        of_type: ProviderType = "chatcompletion"
+        address = model.base_url
+        match model.api_type:
+            case "anthropic" if address is None or host_in(address) == "api.anthropic.com":
+                of_type = "claude"
+            case "google" if address is None:
+                address = _GOOGLE
+            case _:
+                pass
         return ProviderBackendConfig(
-            type="chatcompletion",
+            type=of_type,
             model=model.model,
-            base_url=model.base_url or COMPATIBLE_ADDRESSES[model.api_type],
+            base_url=address,
             api_key_env=model.api_key_env,
             temperature=model.temperature,
             top_p=model.top_p,
