@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from massgen_mcp.config.access.fallbacks import get_fallback
-from massgen_mcp.config.access.members import asked_by, get_unknown_price
 from massgen_mcp.config.models.config import AgentSettings, Config
 from massgen_mcp.events.parts import CHECK_WRITERS, CONFIRM, FIRST_ASKED, PriceBound, Usage, most_asked
 from massgen_mcp.money.budget import format_bound_note
@@ -96,7 +95,8 @@ def _load_tariffs(config: Config, environ: Mapping[str, str]) -> list[Tariff]:
 
 
 def _is_priced(tariff: Tariff) -> bool:
-    return tariff.cost(Usage()).usd is not None
+    cost = tariff.cost(Usage())
+    return cost.usd is not None and cost.source != "free"
 
 
 def _choose_dearer(tariff: Tariff, agent: AgentSettings, environ: Mapping[str, str]) -> Tariff:
@@ -120,9 +120,8 @@ def _collect_prices(config: Config, tariffs: Sequence[Tariff], environ: Mapping[
         if bounds := tariff.bounds:
             several = len(bounds) > 1
             bounded.update({model if several else agent.asked: bound for model, bound in bounds.items()})
-        elif tariff.cost(Usage()).usd is None and agent.backend.type != "scripted":
-            is_own = get_unknown_price(agent.backend, environ) is None and bool(asked_by([agent.backend]))
-            (free if is_own else by_tokens)[agent.asked] = None
+        elif not _is_priced(tariff) and agent.backend.type != "scripted":
+            (free if tariff.cost(Usage()).source == "free" else by_tokens)[agent.asked] = None
     return TeamPrices(bounded, (*by_tokens,), (*free,), config.budget.most_tokens)
 
 
@@ -165,8 +164,10 @@ class Estimate:
     def _format_money(self) -> str:
         """Return the range of money with its cap."""
         usd = self.usual.usd if self.usual is not None and self.usual.usd is not None else self.usd
+        if self.usd is None and self.prices.is_free:
+            return "free"
         if usd is None:
-            return "free" if self.prices.is_free else "price unknown"
+            return "price unknown"
         agents = "one agent" if self.unpriced == 1 else f"{self.unpriced} agents"
         unknown = f", and {agents} {'free' if self.prices.is_free else 'of unknown price'}" if self.unpriced else ""
         guessed = " at the prices of the models' own providers" if self.guessed and self.usual is None else ""
@@ -201,7 +202,7 @@ def estimate(config: Config, question: str, environ: Mapping[str, str]) -> Estim
     brief, long = _plan(courses[0], config, asked, few=True), _plan(courses[1], config, asked, few=False)
     cap, limit = config.budget.max_usd, config.timeout_settings.orchestrator_timeout_seconds
     nothing = [tariff.cost(Usage()) for tariff in tariffs]
-    priced = [tariff for tariff, cost in zip(tariffs, nothing, strict=True) if cost.usd is not None]
+    priced = [tariff for tariff in tariffs if _is_priced(tariff)]
     dearer = [_choose_dearer(tariff, agent, environ) for tariff, agent in zip(tariffs, config.agents, strict=True)]
     low, high = _usd(brief, priced, len(tariffs)), _usd(long, [one for one in dearer if _is_priced(one)], len(tariffs))
     return Estimate(
