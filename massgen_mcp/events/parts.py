@@ -426,7 +426,7 @@ class Spent(Event):
 
     @property
     def is_free(self) -> bool:
-        """Whether calls were made, and all of them of models in a private network."""
+        """True if calls were made, all of them of models in a private network."""
         return 0 < self.free_calls == self.calls + self.lost_calls
 
     @property

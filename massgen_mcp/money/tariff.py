@@ -56,7 +56,7 @@ class Tariff:
     """How calls are bounded whose price is not known even so. None: they are free, or counted with their tokens only.
     """
     is_free: bool = False
-    """Whether a call without any other price costs nothing, as in a private network."""
+    """True: a call without any other price costs nothing, as in a private network."""
     taken_in: Path | None = None
     """The price list that the user may have taken in."""
     output_limit: int | None = None
