@@ -139,10 +139,10 @@ WrittenForm = Literal["json", "fenced_json", "tool_call_tag", "function_tag", "p
 `<function=…>`, in Llama's way, or as `functions.NAME({…})`.
 """
 
-PriceSource = Literal["config", "provider", "genai-prices", "estimate", "bound"]
+PriceSource = Literal["config", "provider", "genai-prices", "estimate", "bound", "free"]
 """Where the price of a call came from: the user's config, the provider's reply, or a public price list. In an estimate
 the list says what the model's own provider takes, and not what the gateway takes that was asked. A bound is the highest
-known price of similar models, where the model's own is unknown.
+known price of similar models, where the model's own is unknown. Free are models in a private network.
 """
 
 
@@ -409,6 +409,8 @@ class Spent(Event):
     """Calls whose price is the model's own provider's, and not that of the gateway which was asked."""
     bounded_calls: int = 0
     """Calls of unknown price, counted at the highest known price of similar models."""
+    free_calls: int = 0
+    """Calls of models in a private network, which cost nothing."""
     seconds: float = 0.0
     """Of all replies together."""
 
@@ -421,6 +423,11 @@ class Spent(Event):
         """None when calls were made and the price of none is known."""
         priced = self.calls + self.lost_calls > self.unpriced_calls
         return self.usd if priced or not self.unpriced_calls else None
+
+    @property
+    def is_free(self) -> bool:
+        """True if calls were made, all of them of models in a private network."""
+        return 0 < self.free_calls == self.calls + self.lost_calls
 
     @property
     def rounded_usd(self) -> float | None:

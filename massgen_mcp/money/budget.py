@@ -105,6 +105,7 @@ def _spent(
         unpriced_calls=int(cost.usd is None),
         estimated_calls=int(cost.source == "estimate"),
         bounded_calls=int(cost.source == "bound"),
+        free_calls=int(cost.source == "free"),
         seconds=seconds,
     )
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from massgen_mcp.config.access.fallbacks import get_fallback
-from massgen_mcp.config.access.members import asked_by, get_unknown_price
 from massgen_mcp.config.models.config import AgentSettings, Config
 from massgen_mcp.events.parts import CHECK_WRITERS, CONFIRM, FIRST_ASKED, PriceBound, Usage, most_asked
 from massgen_mcp.money.budget import format_bound_note
@@ -33,10 +32,14 @@ class _Course:
 WorkKind = Literal["question", "code"]
 """Whether a run works on files of the caller's."""
 _COURSES: Mapping[WorkKind, tuple[_Course, _Course]] = {
-    "question": (_Course(1_000, 500, 100, 1, 0, 2.0, 80.0), _Course(2_000, 3_000, 500, 1, 2, 5.0, 40.0)),
-    "code": (_Course(1_500, 1_000, 200, 1, 4, 2.0, 80.0), _Course(2_500, 4_000, 1_000, 2, 25, 5.0, 40.0)),
+    "question": (_Course(1_200, 500, 150, 1, 0, 4.0, 60.0), _Course(2_000, 3_000, 500, 1, 2, 4.0, 60.0)),
+    "code": (_Course(1_500, 500, 200, 1, 4, 2.5, 80.0), _Course(3_000, 3_000, 1_000, 1, 25, 5.0, 60.0)),
 }
-"""A short and a long run of each kind of work."""
+"""A short and a long run of each kind of work.
+
+Set so that they enclose nine of ten runs of the doubles of `benchmarks.estimates`, over five seeds, and no more than
+needed: the habits of those doubles are assumptions about models.
+"""
 TOOL_TOKENS = 1_000
 """What a tool call and its result add to what the model reads and writes."""
 
@@ -92,7 +95,8 @@ def _load_tariffs(config: Config, environ: Mapping[str, str]) -> list[Tariff]:
 
 
 def _is_priced(tariff: Tariff) -> bool:
-    return tariff.cost(Usage()).usd is not None
+    cost = tariff.cost(Usage())
+    return cost.usd is not None and cost.source != "free"
 
 
 def _choose_dearer(tariff: Tariff, agent: AgentSettings, environ: Mapping[str, str]) -> Tariff:
@@ -116,9 +120,8 @@ def _collect_prices(config: Config, tariffs: Sequence[Tariff], environ: Mapping[
         if bounds := tariff.bounds:
             several = len(bounds) > 1
             bounded.update({model if several else agent.asked: bound for model, bound in bounds.items()})
-        elif tariff.cost(Usage()).usd is None and agent.backend.type != "scripted":
-            is_own = get_unknown_price(agent.backend, environ) is None and bool(asked_by([agent.backend]))
-            (free if is_own else by_tokens)[agent.asked] = None
+        elif not _is_priced(tariff) and agent.backend.type != "scripted":
+            (free if tariff.cost(Usage()).source == "free" else by_tokens)[agent.asked] = None
     return TeamPrices(bounded, (*by_tokens,), (*free,), config.budget.most_tokens)
 
 
@@ -161,8 +164,10 @@ class Estimate:
     def _format_money(self) -> str:
         """Return the range of money with its cap."""
         usd = self.usual.usd if self.usual is not None and self.usual.usd is not None else self.usd
+        if self.usd is None and self.prices.is_free:
+            return "free"
         if usd is None:
-            return "free" if self.prices.is_free else "price unknown"
+            return "price unknown"
         agents = "one agent" if self.unpriced == 1 else f"{self.unpriced} agents"
         unknown = f", and {agents} {'free' if self.prices.is_free else 'of unknown price'}" if self.unpriced else ""
         guessed = " at the prices of the models' own providers" if self.guessed and self.usual is None else ""
@@ -197,7 +202,7 @@ def estimate(config: Config, question: str, environ: Mapping[str, str]) -> Estim
     brief, long = _plan(courses[0], config, asked, few=True), _plan(courses[1], config, asked, few=False)
     cap, limit = config.budget.max_usd, config.timeout_settings.orchestrator_timeout_seconds
     nothing = [tariff.cost(Usage()) for tariff in tariffs]
-    priced = [tariff for tariff, cost in zip(tariffs, nothing, strict=True) if cost.usd is not None]
+    priced = [tariff for tariff in tariffs if _is_priced(tariff)]
     dearer = [_choose_dearer(tariff, agent, environ) for tariff, agent in zip(tariffs, config.agents, strict=True)]
     low, high = _usd(brief, priced, len(tariffs)), _usd(long, [one for one in dearer if _is_priced(one)], len(tariffs))
     return Estimate(

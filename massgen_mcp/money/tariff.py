@@ -58,6 +58,8 @@ class Tariff:
     unknown: UnknownPrice | None = None
     """How calls are bounded whose price is not known even so. None: they are free, or counted with their tokens only.
     """
+    is_free: bool = False
+    """True: a call without any other price costs nothing, as in a private network."""
     taken_in: Path | None = None
     """The price list that the user may have taken in."""
     output_limit: int | None = None
@@ -127,6 +129,8 @@ class Tariff:
         listed = self._look_up_names(names, usage)
         if reported_usd is not None and (not listed.usd or names[0].endswith(FREE)):
             return Cost(usd=0.0, source="provider")  # any other model that has a listed price is not free
+        if listed.usd is None and self.is_free:
+            return Cost(usd=0.0, source="free")
         if listed.usd is not None or self.unknown is None:
             return listed
         highest = self._find_highest(names, self.unknown)
@@ -207,13 +211,15 @@ def _of_model(config: AnyHttpBackend, environ: Mapping[str, str]) -> Tariff:
     own = _limits_in(config.extra_body)
     usual = config.max_output_tokens or (MESSAGES_OUTPUT if provider.wire == "messages" else None)
     price_as = price_as_of(config, provider, environ)
+    unknown = bound_unknown_price(config, provider, price_as)
     return Tariff(
         config.model,
         config.price,
         listed_at,
         price_as,
         guess_of(config, provider),
-        bound_unknown_price(config, provider, price_as),
+        unknown,
+        is_free=unknown is None,
         output_limit=max(own, default=usual),
         limitable=not own,
         tier_factor=_get_tier_factor(config, provider.base_url),

@@ -466,8 +466,8 @@ def usual_runs(runs: Sequence[CountedRun], models: Iterable[str], kind: WorkKind
 
 
 def _compute_bounds(amounts: Sequence[float]) -> tuple[float, float]:
-    """Return between which bounds eight of ten lie."""
-    tenths = quantiles(amounts, n=10, method="inclusive")
+    """Return the bounds between which eight of ten further amounts are to be expected."""
+    tenths = quantiles(amounts, n=10, method="exclusive")
     return tenths[0], tenths[-1]
 
 

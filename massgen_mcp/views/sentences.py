@@ -44,7 +44,7 @@ from massgen_mcp.events.coordination import (
     WinnerChosen,
     WrittenTestsSubmitted,
 )
-from massgen_mcp.events.parts import BallotEntry, Changes, CheckOutcome, StageKind, StageReason
+from massgen_mcp.events.parts import BallotEntry, Changes, CheckOutcome, Cost, StageKind, StageReason
 from massgen_mcp.events.record import AnyEvent, UnknownEvent
 from massgen_mcp.events.run import (
     AttemptStarted,
@@ -397,13 +397,20 @@ def _commands(commands: Sequence[str]) -> str:
 
 def _replied(event: ModelReplied) -> Sentence:
     names = [call.name for call in event.tool_calls]
-    sources = {"estimate": "an estimate", "bound": "an upper bound: the price is unknown"}
-    source = sources.get(event.cost.source or "", f"price from {event.cost.source}")
-    price = "price unknown" if event.cost.usd is None else f"{dollars(event.cost.usd)}, {source}"
+    price = _format_price(event.cost)
     called = f"calls {', '.join(names)}" if names else "no tool call"
     used = list(dict.fromkeys(name for name in names if name not in WORKFLOW_TOOLS))
     text = f"{event.model} replied after {event.seconds:.2f} s ({price}): {called}"
     return Sentence(text, level="DEBUG", doing=f"uses {', '.join(used)}" if used else "")
+
+
+def _format_price(cost: Cost) -> str:
+    if cost.usd is None:
+        return "price unknown"
+    if cost.source == "free":
+        return "free"
+    sources = {"estimate": "an estimate", "bound": "an upper bound: the price is unknown"}
+    return f"{dollars(cost.usd)}, {sources.get(cost.source or '', f'price from {cost.source}')}"
 
 
 def counted(event: WinnerChosen) -> str:

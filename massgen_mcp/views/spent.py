@@ -36,7 +36,7 @@ def spent_json(spent: Spent) -> dict[str, Any]:
 def spent_text(spent: Spent) -> str:
     """The same for people: `$0.0412 for 7 calls, 12,345 tokens`, and what is not known."""
     calls = spent.calls + spent.lost_calls
-    money = "price unknown" if spent.known_usd is None else dollars(spent.known_usd)
+    money = _format_money(spent)
     unknown = f" ({spent.unpriced_calls} of them of unknown price)" if spent.unpriced_calls < calls else ""
     unpriced = unknown if spent.unpriced_calls else ""
     estimate = "; the cost is an estimate" if spent.estimated_calls else ""
@@ -48,6 +48,12 @@ def spent_text(spent: Spent) -> str:
     return (
         f"{money} for {calls} call{'' if calls == 1 else 's'}{unpriced}, {how}{spent.tokens:,} tokens{estimate}{saved}"
     )
+
+
+def _format_money(spent: Spent) -> str:
+    if spent.is_free:
+        return "free"
+    return "price unknown" if spent.known_usd is None else dollars(spent.known_usd)
 
 
 def _is_about(spent: Spent) -> bool:
@@ -109,6 +115,8 @@ def cost_of(spent: Spent) -> str:
     """`$0.0412`, with `~` for an estimate, and a plus if some of it is of unknown price, which is never shown as
     nothing.
     """
+    if spent.is_free:
+        return "free"
     if spent.known_usd is None:
         return "cost n/a"
     about, more = "~" if spent.estimated_calls else "", "+" if spent.unpriced_calls else ""

@@ -1,5 +1,6 @@
 """Model servers of this machine at the command line: the team that nobody named, the doctor, the set-up dialogue."""
 
+import re
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
@@ -41,6 +42,9 @@ async def test_a_question_without_team_and_keys_is_asked_of_the_models_that_are_
     assert team.startswith("TEAM: default team: ollama at 127.0.0.1:")
     assert "(qwen3:4b from 3 views)" in team
     assert "ANSWER_PREVIEW: Paris." in ended.stdout
+    assert re.search(r"free for \d+ calls", ended.stdout), ended.stdout
+    said = ended.stdout + ended.stderr
+    assert [text for text in ("n/a", "price unknown", "no known price", "unknown price") if text in said] == []
 
 
 async def test_a_model_is_named_by_its_server_and_as_short_as_it_is_clear(home: TempHome) -> None:

@@ -146,7 +146,7 @@ async def test_what_two_found_is_said_once_and_what_is_wrong_is_refuted_by_anoth
     async with reviewing(home, ada=ada, bo=bo, cy=cy) as (config, double):
         report = await reviewed(home, "--config", config, code=0)
         assert report["calls"] == len(double.requests) == 3 + 1 + 2
-        assert report["usd"] is None, "what nobody knows the price of is not free"
+        assert report["usd"] == 0, "models of this machine are free"
         wrong, bug = report["findings"]
         assert (bug["title"], bug["status"], {*bug["found_by"]}, bug["tried_by"]) == (
             BUG,
@@ -161,7 +161,7 @@ async def test_what_two_found_is_said_once_and_what_is_wrong_is_refuted_by_anoth
     markdown = (home.work / "report.md").read_text()
     assert re.search(rf"### {BUG}\n\n`shop.py:[23]`, major, \*\*unproven\*\*", markdown)
     assert "cy could not refute it" in markdown
-    assert "price unknown for 6 calls" in markdown
+    assert "free for 6 calls" in markdown
     assert f"### Refuted\n\n- `shop.py:6`: {WRONG} (refuted): An empty list is refused by the caller." in markdown
 
 

@@ -102,7 +102,7 @@ def test_what_a_provider_reports_and_the_keys_of_the_config_come_before_the_boun
 )  # fmt: skip
 def test_an_open_model_in_a_private_network_is_free(address: str) -> None:
     assert is_private(address)
-    assert tariff("chatcompletion", "qwen3:8b", base_url=address).cost(CALL) == Cost()
+    assert tariff("chatcompletion", "qwen3:8b", base_url=address).cost(CALL) == Cost(usd=0.0, source="free")
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_without_both_the_public_list_knows_the_model_at_its_providers_own_addre
 
 
 @pytest.mark.parametrize(
-    "unknown",
+    "free",
     [
         tariff("chatcompletion", "qwen3:8b", base_url=HERE),
         tariff("chatcompletion", "openai/gpt-oss-20b", base_url=HERE),
@@ -56,12 +56,15 @@ def test_without_both_the_public_list_knows_the_model_at_its_providers_own_addre
         tariff("openai", "gpt-oss-20b", {"OPENAI_BASE_URL": HERE}),
         tariff("lmstudio", "auto"),
         tariff("vllm", "qwen3-8b", {"MASSGEN_PRICE_AS": "openai"}),
-        tariff("scripted", price=None),
-        Tariff(),
     ],
-    ids=lambda unknown: f"{unknown.model} at {unknown.listed_at}",
+    ids=lambda free: f"{free.model} at {free.listed_at}",
 )
-def test_a_free_models_price_is_unknown_and_never_nothing(unknown: Tariff) -> None:
+def test_a_model_in_a_private_network_is_free(free: Tariff) -> None:
+    assert free.cost(CALL) == Cost(usd=0.0, source="free")
+
+
+@pytest.mark.parametrize("unknown", [tariff("scripted", price=None), Tariff()])
+def test_an_unknown_price_is_never_nothing(unknown: Tariff) -> None:
     assert unknown.cost(CALL) == Cost(usd=None, source=None)
 
 
