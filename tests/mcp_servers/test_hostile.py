@@ -90,7 +90,7 @@ async def test_a_server_that_crashes_fails_its_call_and_is_started_again(tmp_pat
 
 
 async def test_a_server_that_keeps_crashing_is_given_up(tmp_path: Path) -> None:
-    *_, last = await used(tmp_path, "crashing", *["look"] * 5)
+    *_, last = await used(tmp_path, "crashing", *["look"] * 4, "ping")
 
     assert "it was started 4 times and is not started again" in last.result
 

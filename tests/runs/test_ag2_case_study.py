@@ -37,11 +37,10 @@ def of_ag2(seen: Seen) -> bytes:
 
 
 def of_gemini(seen: Seen) -> bytes:
-    declared = [one for tool in seen.body.get("tools", []) for one in tool.get("functionDeclarations", [])]
-    if "vote" not in [tool["name"] for tool in declared]:
+    text = "\n".join(part.get("text", "") for turn in seen.body.get("contents", []) for part in turn["parts"])
+    if "`vote` for the answer" not in text:  # the tools do not tell: all of a run are listed in every request
         part = function_call("new_answer", content="They differ in many ways.")
     else:
-        text = "\n".join(part.get("text", "") for turn in seen.body["contents"] for part in turn["parts"])
         part = function_call("vote", agent_id=named(text), reason="It names the difference.")
     return reply(
         sse(

@@ -69,7 +69,7 @@ def parent(span: ReadableSpan) -> int:
 
 
 async def test_a_run_is_a_tree_of_the_run_its_rounds_and_their_calls(tmp_path: Path) -> None:
-    look = {"call": "list_directory", "arguments": {"path": "."}}
+    look = {"call": "list_files", "arguments": {"path": "."}}
     spans = await spans_of(tmp_path, team([look, {"answer": "42"}], [{"answer": "43"}]))
     (run,) = named(spans, "invoke_workflow")
     rounds, calls, tools = (named(spans, name) for name in ("invoke_agent", "chat", "execute_tool"))
@@ -83,7 +83,7 @@ async def test_a_run_is_a_tree_of_the_run_its_rounds_and_their_calls(tmp_path: P
     for call in [*calls, *tools]:
         assert value(ids[parent(call)], "gen_ai.agent.name") == value(call, "gen_ai.agent.name")
     assert {value(span, "massgen.action") for span in rounds} == {"answer_submitted", "vote_cast", "answer_presented"}
-    assert [span.name for span in tools] == ["execute_tool list_directory"]
+    assert [span.name for span in tools] == ["execute_tool list_files"]
     for span in spans:
         assert span.start_time is not None
         assert span.end_time is not None

@@ -118,7 +118,7 @@ async def kill_servers(home: TempHome, *, kills: int, seed: int) -> str:
     """Start a run through a server that is killed at a random moment, then ask for the same run again."""
     toll = Toll()
     async with _stage(home) as (_, service, config):
-        path = str(home.work / TEAM)
+        path = str(home.own_configs / TEAM)
         for trial in range(kills):
             chance = random.Random(f"{seed}/{trial}")
             question, key = f"trial {trial}", f"key-{trial}"
@@ -163,7 +163,7 @@ def twin_of(home: TempHome, name: str) -> TempHome:
 @asynccontextmanager
 async def _stage(home: TempHome) -> AsyncGenerator[tuple[LocalModel, RunService, Config]]:
     with LocalModel(MODEL_SECONDS) as model:
-        config = load_config(write_team(home.work / TEAM, model.base_url), environ={})
+        config = load_config(write_team(home.own_configs / TEAM, model.base_url), environ={})
         service = RunService(local_engine(Home(home.path, runner_idle_seconds=2)), home.environ)
         try:
             yield model, service, config
@@ -196,6 +196,7 @@ def write_team(path: Path, base_url: str) -> Path:
     backend = {"type": "chatcompletion", "model": NAME, "base_url": base_url}
     names = [f"agent{place}" for place in range(1, AGENTS + 1)]
     agents = [{"id": name, "backend": backend, "system_message": name} for name in names]
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"agents": agents, "orchestrator": {"decide": "vote"}}))
     return path
 
