@@ -91,7 +91,9 @@ async def test_a_parent_applies_a_result_after_a_look_at_it_and_a_person_takes_i
     assert (code, undone["status"]) == (0, "undone")
     assert repository.fingerprint() == before
     assert data_of(report)["applied_at"] is None
-    assert verb(home, "--undo", run_id)[0] == 1, "there is nothing more to take back"
+    code, again = verb(home, "--undo", run_id)
+    assert (code, again["status"]) == (0, "unchanged"), "there is nothing more to take back"
+    assert repository.fingerprint() == before
 
 
 async def test_conflicts_are_named_and_nothing_is_changed(home: TempHome, repository: Repository) -> None:

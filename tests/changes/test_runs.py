@@ -9,11 +9,11 @@ import pytest
 from massgen_mcp.backends.scripted import ScriptedBackend
 from massgen_mcp.config.models.backends import ScriptedBackendConfig
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.events.agent_work import ToolFinished
+from massgen_mcp.events.agent_work import ModelCallStarted, ToolFinished
 from massgen_mcp.events.coordination import AnswerPresented, AnswerSubmitted
 from massgen_mcp.events.parts import Changes
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.events.run import BaseTaken, RunCompleted
+from massgen_mcp.events.run import BaseTaken, RunCompleted, RunFailed
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.runs.engine import FrozenRequest, RunFiles
 from massgen_mcp.runs.host.assembly import ModelAccess, RunResources, assemble
@@ -265,7 +265,7 @@ async def test_what_cannot_have_a_base_can_be_read_as_before_and_the_record_says
     (tmp_path / "alone.txt").write_text("alone\n")
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     script: Script = [read("context/folder/notes"), read("context/alone.txt"), {"answer": "read"}]
-    paths = [{"path": str(folder), "permission": "write"}, {"path": str(tmp_path / "alone.txt"), "permission": "write"}]
+    paths = [{"path": str(folder), "permission": "read"}, {"path": str(tmp_path / "alone.txt"), "permission": "write"}]
     ended = await run_team(tmp_path, team(script, orchestrator={"context_paths": paths}))
     (taken,) = ended.of(BaseTaken)
     assert taken.tree is None
@@ -274,3 +274,17 @@ async def test_what_cannot_have_a_base_can_be_read_as_before_and_the_record_says
         "context/alone.txt can only be read: it is a single file; name its directory to have it changed",
     )
     assert [one.result for one in ended.of(ToolFinished)] == ["n\n", "alone\n"]
+
+
+async def test_a_directory_to_change_that_cannot_be_copied_ends_the_run_before_a_model_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    paths = [{"path": str(folder), "permission": "write"}]
+    ended = await run_team(tmp_path, team([{"answer": "done"}], orchestrator={"context_paths": paths}))
+    (failed,) = ended.of(RunFailed)
+    assert failed.reason == "config_invalid"
+    assert f"{folder} cannot be copied, so agents could change nothing there: git is not installed" in failed.message
+    assert not ended.of(ModelCallStarted)

@@ -28,6 +28,7 @@ from massgen_mcp.run_state.resume_point import ResumePoint
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.host import answers, execute, publishing
 from massgen_mcp.runs.host.answers import AnswerGallery
+from massgen_mcp.runs.view import status_file
 from massgen_mcp.tools.base import CheckedTool
 from massgen_mcp.tools.memory import MemoryBoard
 from massgen_mcp.workspace.directory import Workspace
@@ -312,7 +313,7 @@ def nothing(_: pytest.MonkeyPatch) -> None:
 VIEWS: list[tuple[str, Callable[[pytest.MonkeyPatch], None], Act | None]] = [
     ("a listener", nothing, Curious()),
     ("the log", lambda m: m.setattr(publishing, "log_line", breaks), None),
-    ("status.json", lambda m: m.setattr(publishing, "status_json", breaks), None),
+    ("status.json", lambda m: m.setattr(status_file, "status_json", breaks), None),
     ("coordination_events.json", lambda m: m.setattr(execute, "coordination_events", breaks), None),
     ("coordination_table.txt", lambda m: m.setattr(execute, "coordination_table", breaks), None),
     ("execution_metadata.yaml", lambda m: m.setattr(RunFiles, "write_metadata", breaks), None),
@@ -360,7 +361,7 @@ async def test_a_run_that_breaks_as_a_whole_still_carries_its_best_answer(
     assert run.snapshot.final_answer is None
     assert (run.snapshot.best_answer, run.snapshot.outcome) == (failed.answer, "best_so_far")
     status = json.loads((run.directory.path / "status.json").read_text())
-    assert status["results"]["winner"] is None, "it is not called completed"
+    assert (status["results"]["winner"], status["results"]["failure"]) == (failed.winner, "not_completed")
 
 
 async def test_a_caller_in_python_gets_the_best_answer_of_a_run_that_broke(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -398,8 +399,10 @@ def once_done(original: Any) -> Any:
 # -- a model's mistake is no fault of ours ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [1e20, 10**30, 0, -1, 1.5])
-@pytest.mark.parametrize("field", ["limit", "offset"])
+@pytest.mark.parametrize(
+    ("field", "number"),
+    [("limit", 0), *((field, number) for field in ("limit", "offset") for number in (1e20, 10**30, -1, 1.5))],
+)
 async def test_a_number_that_no_file_has_lines_for_goes_back_to_the_model(
     field: str, number: float, tmp_path: Path
 ) -> None:

@@ -88,7 +88,8 @@ def write_run_file(target: Path, runs: Sequence[tuple[MovedRun, RunFiles]]) -> N
     except OSError as error:
         raise storage_error(f"cannot write {target}", error) from error
     finally:
-        fresh.unlink(missing_ok=True)
+        with suppress(OSError):  # what could not be written has been said
+            fresh.unlink(missing_ok=True)
 
 
 def _file_places(root: Path) -> Iterator[str]:
