@@ -154,17 +154,27 @@ class Estimate:
 
     def __str__(self) -> str:
         """Return `usually $0.10 to $0.60 (max_usd 10), 1 to 4 minutes, 7 to 22 model calls`, and notes on prices."""
-        seconds = self.seconds if self.usual is None else self.usual.seconds
-        text = f"usually {self._format_money()}, {format_time_range(*seconds)}, "
+        time = format_time_range(*(self.seconds if self.usual is None else self.usual.seconds))
+        money = self._format_money()
+        text = f"{money}, usually {time}, " if self._usd is None else f"usually {money}, {time}, "
         text += f"{self.calls[0]} to {self.calls[1]} model calls" if self.usual is None else self._format_basis()
         if self.nested_usd is not None:
             text += f"; runs that agents start may add up to ${self.nested_usd:.2g}"
         return f"{text}. {self.prices}" if self.prices.notes else text
 
+    @property
+    def _usd(self) -> tuple[float, float] | None:
+        """The range to show. None: the run is free, or no price is known."""
+        if self.usd is None and self.prices.is_free:
+            return None
+        if self.usual is not None and self.usual.usd is not None:
+            return self.usual.usd
+        return self.usd
+
     def _format_money(self) -> str:
         """Return the range of money with its cap."""
-        usd = self.usual.usd if self.usual is not None and self.usual.usd is not None else self.usd
-        if self.usd is None and self.prices.is_free:
+        usd = self._usd
+        if usd is None and self.prices.is_free:
             return "free"
         if usd is None:
             return "price unknown"

@@ -89,12 +89,15 @@ class Reach:
         return tuple(map(describe, self.permissions))
 
     def __str__(self) -> str:
-        """On one line, what people want to know before the first call: hosts, keys by name, writable paths."""
+        """On one line, what people want to know before the first call: hosts, keys by name, writable paths, programs.
+        Scripts that the run can do without are left out.
+        """
+        started = (one for one in self.permissions if isinstance(one, Execution) and one not in self.optional_scripts)
         parts = {
             "hosts": self.hosts,
             "keys": dict.fromkeys(pair.key for pair in self.keys),
             "writes": map(on_one_line, self.writes),
-            "starts": (describe_program(one) for one in self.permissions if isinstance(one, Execution)),
+            "starts": map(describe_program, started),
             "MCP servers": (
                 describe_server(one) for one in self.permissions if isinstance(one, StartServer | AskServer)
             ),

@@ -157,6 +157,7 @@ async def test_what_openrouter_says_that_a_call_cost_is_what_it_cost(home: TempH
         result = await call(client, "get_result", run_id=started["run_id"])
     assert (result["usage"]["cost_usd"], result["usage"]["model_calls"]) == (0.01234567, 1)
     (replied,) = [e for e in events_of(home.run_directory(started["run_id"])) if e["type"] == "model_replied"]
-    assert replied["cost"] == {"usd": 0.01234567, "source": "provider"}
+    uncached = {"bound": None, "saved_usd": 0.0, "discounted_tokens": 0}
+    assert replied["cost"] == {"usd": 0.01234567, "source": "provider", **uncached}
     assert replied["model"] == "some/model-served"
     assert replied["seconds"] > 0

@@ -203,7 +203,7 @@ function start() {
     const mine = ++asked, {context_paths: paths, checks, session_id, changes_of, ...rest} = given();
     try {
       const made = await tool('start_run', {...rest, question: rest.question || '?', dry_run: true});
-      if (mine === asked) say(sums, [`${made.source}: ${teamOf(made)}`, `Expected: ${made.estimate}`, (made.missing_keys || []).length ? `Missing: ${made.missing_keys.join(', ')}` : ''].filter(Boolean).join('\n'), Boolean((made.missing_keys || []).length));
+      if (mine === asked) say(sums, [`${made.source}: ${teamOf(made)}`, `Estimate: ${made.estimate}`, (made.missing_keys || []).length ? `Missing: ${made.missing_keys.join(', ')}` : ''].filter(Boolean).join('\n'), Boolean((made.missing_keys || []).length));
     } catch (error) {
       if (mine === asked) paths && !error.message.includes('no_default_team') ? say(sums, 'The plan tells what it will cost.') : failed(sums, error);
     }
