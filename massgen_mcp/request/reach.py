@@ -94,7 +94,11 @@ class Reach:
             "hosts": self.hosts,
             "keys": dict.fromkeys(pair.key for pair in self.keys),
             "writes": map(on_one_line, self.writes),
-            "starts": (describe_program(one) for one in self.permissions if isinstance(one, Execution)),
+            "starts": (
+                describe_program(one)
+                for one in self.permissions
+                if isinstance(one, Execution) and one not in self.optional_scripts
+            ),
             "MCP servers": (
                 describe_server(one) for one in self.permissions if isinstance(one, StartServer | AskServer)
             ),
