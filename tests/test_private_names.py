@@ -14,12 +14,17 @@ PACKAGE = ROOT / "massgen_mcp"
 CHECKED = {
     ("mcp.shared._stream_protocols", "mcp_streams.py"): ("mcp", "2.3"),
     ("ctx.session._connection", "server/connection.py"): ("mcp", "2.3"),
+    ("genai_prices.types._providers_from_raw", "money/price_list.py"): ("genai-prices", "0.2"),
     ("parser._actions", "cli/command_line.py"): None,
     ("super()._get_value", "cli/command_line.py"): None,
     ("super()._check_value", "cli/massgen_mcp/options.py"): None,
 }
 """By the name and the module that may use it: the package and its release. None: argparse, which comes with Python."""
-OURS = {("resumed._take_in", "orchestration/agent_round.py"), ("state._seat", "run_state/state.py")}
+OURS = {
+    ("copy._entries", "orchestration/window.py"),
+    ("resumed._take_in", "orchestration/agent_round.py"),
+    ("state._seat", "run_state/state.py"),
+}
 """A class's own names, on another object of that class."""
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from massgen_mcp.evaluation.comparing import Evaluation
 from massgen_mcp.evaluation.tasks import Item, read_items
+from massgen_mcp.runs.batch import ResultsFile
 from tests.commands import run_command
 from tests.evaluation.doubles import Dice, dicing, team
 from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, spawned, wait_until
@@ -205,6 +206,7 @@ async def test_what_cannot_be_compared_is_said_before_anybody_is_asked(home: Tem
     assert "holds results of something else" in done.stderr
 
 
-def test_the_order_of_items_is_always_the_same() -> None:
-    orders = [[item.id for item in Evaluation(QUESTIONS, [], *[None] * 5, None, 1).items] for _ in range(2)]  # type: ignore[arg-type]
+def test_the_order_of_items_is_always_the_same(tmp_path: Path) -> None:
+    kept = ResultsFile(tmp_path, b"")
+    orders = [[item.id for item in Evaluation(QUESTIONS, [], None, kept, *[None] * 3, None, 1).items] for _ in range(2)]  # type: ignore[arg-type]
     assert orders[0] == orders[1] != [item.id for item in QUESTIONS]

@@ -44,7 +44,11 @@ async def test_a_cap_is_the_calls_or_the_users_and_no_config_raises_it_or_makes_
             return [line for line in message.splitlines() if line.startswith("  ")]
 
         place.write(config, team(**greedy))
-        assert await beyond() == ["  ! spends: up to 100000 US dollars", "  ! takes: up to 86400 seconds"]
+        assert await beyond() == [
+            "  ! spends: up to 100000 US dollars",
+            "  ! spends: up to 100000000000 tokens",
+            "  ! takes: up to 86400 seconds",
+        ]
         assert await beyond(max_usd=1) == ["  ! takes: up to 86400 seconds"]
         own = {"max_usd": 1, "max_seconds": 7200}
         planned = await call(client, "start_run", question="q", config=str(config), dry_run=True, **own)

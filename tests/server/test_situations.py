@@ -160,7 +160,7 @@ class Situation:
 SITUATIONS = [
     Situation(
         cap_below_the_first_call,
-        ["max_usd 33 would do", "dropped cleo (budget)", "Start a new run with a larger max_usd."],
+        ["max_usd 37 would do", "dropped cleo (budget)", "Start a new run with a larger max_usd."],
         once="does not fit into the budget",
     ),
     Situation(

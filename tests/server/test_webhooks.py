@@ -44,7 +44,7 @@ async def test_the_end_of_a_run_is_told_signed_and_again_after_a_fault_of_the_se
     for seen in double.requests:
         assert seen.path == "/hook"
         assert is_signed(seen)
-        assert set(seen.body) == {"run_id", "state", "outcome", "usd"}
+        assert set(seen.body) == {"run_id", "state", "outcome", "usd", "weak", "failure"}
         assert (seen.body["run_id"], seen.body["state"]) == (run_id, "completed")
         assert isinstance(seen.body["usd"], float)
 
