@@ -146,7 +146,8 @@ def check_mixed(
     with model() as (api, asked_of_api), model() as (ag2, asked_of_ag2):
         coder = section(ag2)
         coder["agent_config"] |= {"code_execution_config": {"executor": EXECUTOR}}
-        clerk = {"type": "clerk", "writes": {"project/result.txt": "42"}}
+        free = {"input_usd_per_million": 0, "output_usd_per_million": 0}  # else it waits for what the others set aside
+        clerk = {"type": "clerk", "writes": {"project/result.txt": "42"}, "price": free}
         gpt = {"type": "chatcompletion", "model": "m", "base_url": f"{api}/v1", "api_key_env": "MY_KEY"}
         backends = {"gpt": gpt, "coder": coder, "clerk": clerk}
         members = [codex, *({"id": name, "backend": backend} for name, backend in backends.items())]

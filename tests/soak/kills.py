@@ -190,9 +190,7 @@ async def moment(model: LocalModel, chance: random.Random, requests: int = REQUE
 
 
 def write_team(path: Path, base_url: str) -> Path:
-    """Agents that can be told apart by their requests. They vote: of a config that nobody has said yes to a server runs
-    no scripts of agents, and the same question asked in this process would be another one.
-    """
+    """Agents that can be told apart by their requests. They vote, and write no scripts."""
     backend = {"type": "chatcompletion", "model": NAME, "base_url": base_url}
     names = [f"agent{place}" for place in range(1, AGENTS + 1)]
     agents = [{"id": name, "backend": backend, "system_message": name} for name in names]
