@@ -413,3 +413,10 @@ async def test_a_number_that_no_file_has_lines_for_goes_back_to_the_model(
     assert field in told.result
     assert not run.of(AgentDropped)
     check_others(run)
+
+
+async def test_line_0_is_read_as_the_first(tmp_path: Path) -> None:
+    config = agents({"call": "read_file", "arguments": {"path": "a", "offset": 0}})
+    run = await run_team(tmp_path, config, environ=ENVIRON)
+    (told,) = run.of(ToolFinished)
+    assert told.result == "'a': no such file or directory", "it is looked for"
