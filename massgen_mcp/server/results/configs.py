@@ -20,7 +20,7 @@ class ConfigLine(ResultPart):
     missing: list[str] | None = None
     """What it needs and has not: variables of keys, programs."""
     usd: str | None = None
-    """From a brief run to a long one; absent where no price is known."""
+    """From a brief run to a long one, one number where they cost the same; absent where no price is known."""
 
     def text(self) -> str:
         missing = f"missing {', '.join(self.missing)}" if self.missing else None
@@ -63,7 +63,7 @@ def config_list(name: str | None, environ: Mapping[str, str]) -> ConfigList:
     return ConfigList(
         configs=dict(sorted(teams_found.items(), key=lambda item: bool(item[1].missing))),
         copy_from=[example.name for example in examples if example not in teams],
-        next_step="Call start_run with team=NAME; list_configs with name=NAME describes one.",
+        next_step="Call start_run team=NAME; list_configs name=NAME describes one.",
     )
 
 
@@ -91,7 +91,7 @@ def _config_line(config: Config, environ: Mapping[str, str]) -> ConfigLine:
     return ConfigLine(
         models=None if missing else _counted_models(config),
         missing=missing or None,
-        usd=f"{usd[0]:.2g}-{usd[1]:.2g}" if usd is not None else None,
+        usd="-".join(dict.fromkeys(f"{amount:.2g}" for amount in usd)) if usd is not None else None,
     )
 
 
