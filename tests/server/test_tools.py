@@ -659,20 +659,3 @@ async def test_a_json_config_may_escape_its_characters_as_json_does(home: TempHo
     async with home.client() as client:
         started = await call(client, "start_run", question="q", config=str(config), wait_seconds=30)
     assert started["answer"] == "well done \N{PARTY POPPER}"
-
-
-async def test_different_short_answers_that_everybody_calls_the_same_are_tied_and_weak(home: TempHome) -> None:
-    texts = ("I am an AI assistant", "4", "22")
-    members = [
-        agent(
-            name, {"answer": text}, {"vote": "own", "same_as": [one for one in texts if one != text]}, {"vote": "own"}
-        )
-        for name, text in zip("abc", texts, strict=True)
-    ]
-    async with home.client() as client:
-        run_id = (await call(client, "start_run", question=QUESTION, config=home.config("team", *members)))["run_id"]
-        assert (await call(client, "wait_run", run_id=run_id, timeout_seconds=30))["status"] == "completed"
-        result = await call(client, "get_result", run_id=run_id)
-    assert (result["outcome"], sorted(result["vote_counts"].values())) == ("tie_broken", [1, 1, 1])
-    assert result["weak"]
-    assert len(result["dissent"]) == 2
