@@ -15,7 +15,7 @@ from pathlib import Path
 from massgen_mcp.changes.git import Git, GitFailed, fetch
 from massgen_mcp.changes.repository_view import open_view, read_origin
 from massgen_mcp.changes.user_repository import UserRepository
-from massgen_mcp.cli.massgen.reviewing.diff import ChangedFile, IncompleteDiff, read_files
+from massgen_mcp.cli.massgen.reviewing.diff import DiffSection, IncompleteDiff, read_files
 from massgen_mcp.cli.output import print_error
 from massgen_mcp.config.access.held_keys import without_keys
 from massgen_mcp.config.diagnostics import show_name
@@ -53,7 +53,7 @@ class ReviewedChange:
         return self.diff.replace("\r\n", "\n").removesuffix("\n").split("\n")
 
     @cached_property
-    def files(self) -> Sequence[ChangedFile]:
+    def files(self) -> Sequence[DiffSection]:
         """Raises `MassgenError` invalid_arguments for a diff of which a part is missing."""
         try:
             return read_files(self.rows)

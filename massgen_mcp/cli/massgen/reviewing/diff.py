@@ -25,7 +25,7 @@ class IncompleteDiff(ValueError):
 
 
 @dataclass
-class ChangedFile:
+class DiffSection:
     path: str
     start: int
     """The place of its first row in the diff."""
@@ -45,7 +45,7 @@ class ChangedFile:
         return kind.startswith(_MEDIA) and kind != _TEXT_MEDIA
 
 
-def read_files(rows: Sequence[str]) -> list[ChangedFile]:
+def read_files(rows: Sequence[str]) -> list[DiffSection]:
     """Raises `IncompleteDiff`."""
     files = [*_read_sections(rows)]
     for file in files:
@@ -54,20 +54,20 @@ def read_files(rows: Sequence[str]) -> list[ChangedFile]:
     return files
 
 
-def _read_sections(rows: Sequence[str]) -> Iterator[ChangedFile]:
-    file: ChangedFile | None = None
+def _read_sections(rows: Sequence[str]) -> Iterator[DiffSection]:
+    file: DiffSection | None = None
     is_open = False  # after `diff --git`, until `+++` names the file
     place = 0
     while place < len(rows):
         row = rows[place]
         place += 1
         if row.startswith("diff --git "):
-            file, is_open = ChangedFile(_read_header_path(row), place - 1), True
+            file, is_open = DiffSection(_read_header_path(row), place - 1), True
             yield file
         elif row.startswith("+++ ") and place > 1 and rows[place - 2].startswith("--- "):
             path = _read_path(row, rows[place - 2])
             if file is None or not is_open:
-                file = ChangedFile(path, place - 2)
+                file = DiffSection(path, place - 2)
                 yield file
             file.path, file.is_complete, is_open = path, False, False
         elif file is not None and (hunk := _HUNK.match(row)):
@@ -78,7 +78,7 @@ def _read_sections(rows: Sequence[str]) -> Iterator[ChangedFile]:
             _read_extended_header(row, file)
 
 
-def _read_extended_header(row: str, file: ChangedFile) -> None:
+def _read_extended_header(row: str, file: DiffSection) -> None:
     if _BINARY.fullmatch(row):
         file.is_binary = file.is_complete = True
     elif renamed := _RENAMED.fullmatch(row):
@@ -87,7 +87,7 @@ def _read_extended_header(row: str, file: ChangedFile) -> None:
         file.is_complete = True
 
 
-def _read_hunk(rows: Sequence[str], start: int, hunk: re.Match[str], file: ChangedFile) -> int:
+def _read_hunk(rows: Sequence[str], start: int, hunk: re.Match[str], file: DiffSection) -> int:
     """Add the lines of a hunk to its file; return the place of the row after it."""
     old, number, new = int(hunk[1] or 1), int(hunk[2]), int(hunk[3] or 1)
     place = start
