@@ -47,7 +47,7 @@ async def perform(
 
 
 async def _apply_changes(run: ForegroundRun, ended: RunState) -> dict[str, Any]:
-    """What became of the changes to directories that were given with `write`. An answer is not lost with them."""
+    """Apply the changes to writable directories, and report them. A failure does not lose the answer."""
     try:
         unproven = ended.work_done.unproven
         application = await run.apply(ended, dry_run=bool(unproven))

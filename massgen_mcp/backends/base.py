@@ -124,7 +124,7 @@ class ModelRequest:
 
     @property
     def all_tools(self) -> tuple[ToolSpec, ...]:
-        """What is listed where a cache is to be kept."""
+        """The tools to list where a cache is to be kept."""
         return self.standing_tools or self.tools
 
 

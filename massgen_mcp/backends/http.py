@@ -145,7 +145,7 @@ async def _guard(response: httpx2.Response) -> None:
 
 
 async def _is_whole_reply(response: httpx2.Response) -> bool:
-    """Whether a server ignored that the reply was to be streamed: then its one object is passed on as the one event."""
+    """Check whether a server ignored `stream`: then its one object is passed on as the one event."""
     if not isinstance(response.stream, httpx2.AsyncByteStream):
         return False
     body = b"".join([piece async for piece in response.stream])

@@ -59,7 +59,7 @@ def request_tokens(request: ModelRequest) -> int:
 
 
 def count_long_tokens(request: ModelRequest) -> int:
-    """How many tokens of a request are to be kept in a cache for an hour, at most."""
+    """Return the maximum number of tokens of a request that a cache keeps for an hour."""
     if not request.long_waits:
         return 0
     end = max(request.shared_ends, default=-1) + 1

@@ -189,7 +189,7 @@ def read_call_arguments(function: Fields) -> str:
 
 
 def is_cut_json(data: str, error: json.JSONDecodeError) -> bool:
-    """Whether a text that gave this error is the beginning of a JSON object, and only the rest is missing."""
+    """Check that a text with this error is the beginning of a JSON object whose rest is missing."""
     ends_early = error.pos >= len(data.rstrip()) or error.msg.startswith("Unterminated string")
     return data.lstrip().startswith("{") and ends_early
 

@@ -67,7 +67,7 @@ def check_is_own_directory(user: UserRepository) -> None:
     worktree = git_dir.parent.name == "worktrees" and user.common_dir.resolve() == git_dir.parent.parent
     if worktree and _names(git_dir / "gitdir", entry):
         return
-    if user.common_dir.resolve() == git_dir and _is_submodule_of(git_dir, user.top):
+    if user.common_dir.resolve() == git_dir and _is_submodule(git_dir, user.top):
         return
     raise GitFailed(f"{entry} leads to {git_dir}, which does not lead back here as for a worktree or a submodule")
 
@@ -79,7 +79,7 @@ def _names(file: Path, wanted: Path) -> bool:
     return False
 
 
-def _is_submodule_of(git_dir: Path, top: Path) -> bool:
+def _is_submodule(git_dir: Path, top: Path) -> bool:
     with tempfile.TemporaryDirectory(prefix="massgen-view-") as scratch:
         git = Git.create(Path(scratch) / "config.git")
         found = [value for name, value in _settings(git_dir, git) if name == "core.worktree"]
@@ -99,7 +99,7 @@ def _settings(git_dir: Path, git: Git) -> Iterator[tuple[str, str]]:
 
 
 def _copy_references(source: Path, target: Path) -> None:
-    """Those that are files of their own, without following links."""
+    """Copy the references that are files of their own, without following links."""
     if source.is_symlink():
         raise GitFailed(f"{source} is a link")
     waiting, seen = [(source, target)], 0

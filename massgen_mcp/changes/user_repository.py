@@ -140,7 +140,7 @@ def copy_file(source: Path, target: Path, most: int) -> None:
 
 
 def _belongs_there(place: Path) -> bool:
-    """Whether its `.git` is this user's, or of the user whose directory it lies in."""
+    """Check that `.git` belongs to this user, or to the owner of the directory it lies in."""
     with suppress(OSError):
         return (place / ".git").lstat().st_uid in (os.geteuid(), place.stat().st_uid)
     return False

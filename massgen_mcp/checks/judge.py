@@ -339,7 +339,7 @@ def _list_like(library: Path) -> Iterator[str]:
 
 
 def _find_directory(program: str) -> str | None:
-    """Where this machine has the program, by our own search path."""
+    """Return the directory of a program on our own search path."""
     found = shutil.which(program)
     return None if found is None else str(Path(found).parent)
 

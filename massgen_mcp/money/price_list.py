@@ -138,7 +138,7 @@ def read_snapshot(data: bytes) -> "DataSnapshot":
     return DataSnapshot(providers, from_auto_update=False)
 
 
-def take_in(data: bytes, home: Path, changed: float | None = None) -> int:
+def save_list(data: bytes, home: Path, changed: float | None = None) -> int:
     """Check a list and keep it in the state directory, durably. Returns how many models it has. `changed`: its date.
 
     Raises `MassgenError` invalid_arguments, disk_full, store_unavailable.
@@ -157,7 +157,7 @@ def take_in(data: bytes, home: Path, changed: float | None = None) -> int:
     return sum(len(provider.models) for provider in snapshot.providers)
 
 
-def remove_taken_in(home: Path) -> None:
+def remove_own_list(home: Path) -> None:
     """Return to the installed list. Raises `MassgenError` store_unavailable."""
     try:
         locate_list(home).unlink(missing_ok=True)

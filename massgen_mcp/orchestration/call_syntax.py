@@ -163,7 +163,7 @@ def _read_named_after_marks(text: str, at: int) -> _Read | None:
     for between in (_FILLER, _FENCE_LINE, _FILLER):
         found = between.match(text, start)
         start = found.end() if found else start
-    return _read_arguments_of(name[1], text, start)
+    return _read_named_arguments(name[1], text, start)
 
 
 def _read_named_json(text: str, at: int) -> _Read | None:
@@ -185,10 +185,10 @@ def _read_named_object(text: str, at: int) -> _Read | None:
     name = _CALL_NAME.match(text, at)
     if name is None:
         return None
-    return _read_arguments_of(name[1], text, skip(text, name.end()))
+    return _read_named_arguments(name[1], text, skip(text, name.end()))
 
 
-def _read_arguments_of(name: str, text: str, at: int) -> _Read | None:
+def _read_named_arguments(name: str, text: str, at: int) -> _Read | None:
     if text[at : at + 1] != "{":
         pairs = _read_pairs(text, at)
         if pairs is None:

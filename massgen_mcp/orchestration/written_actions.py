@@ -183,13 +183,13 @@ def _read_bare_arguments(body: str, ending: Sequence[ToolSpec], read: Sequence[s
     arguments = read_object(core)
     if not arguments:
         return None
-    fitting = [tool.name for tool in ending if _is_call_of(arguments, tool)]
+    fitting = [tool.name for tool in ending if _is_tool_call(arguments, tool)]
     if len(fitting) != 1 or any(_DOCUMENT.search(text) for text in read if fitting[0] == NEW_ANSWER):
         return None
     return WrittenCall(fitting[0], json.dumps(arguments, ensure_ascii=False, default=str), "json")
 
 
-def _is_call_of(arguments: Mapping[str, object], tool: ToolSpec) -> bool:
+def _is_tool_call(arguments: Mapping[str, object], tool: ToolSpec) -> bool:
     """Whether these are arguments of this tool, and enough of them."""
     properties = cast("JsonObject", tool.parameters.get("properties", {}))
     required = cast("list[str]", tool.parameters.get("required", []))
@@ -304,7 +304,7 @@ def read_vote(text: str, names: Collection[str], shown: Iterable[str] = ()) -> W
     if own and len(chosen | {line.name for line in own}) == 1:
         return WrittenVote(own[0].name, _without(text, own))
     quotes_only = all(line.quoted or line.name in quotable for line in lines)
-    said = len(chosen) == 1 and any(claim.leads for claim in claims) and not chosen & reader.urged(read)
+    said = len(chosen) == 1 and any(claim.leads for claim in claims) and not chosen & reader.find_urged(read)
     if said and not own and quotes_only:
         return WrittenVote(chosen.pop(), text)
     is_vote = len(text.splitlines()) == 1 and _FOR_NOBODY.match(text) is not None
@@ -365,15 +365,17 @@ class _Reader:
             line = _folded(whole[: _LONGEST_LINE + 1]).rstrip()
             bare = _EMPHASIS.sub("", line).strip(_EDGES)
             bare = bare[number.end() :] if (number := _NUMBER.match(bare)) else bare
-            name = self._voted_for(bare) or self._voted_for(line.strip()) if len(line) <= _LONGEST_LINE else None
+            name = (
+                self._read_vote_line(bare) or self._read_vote_line(line.strip()) if len(line) <= _LONGEST_LINE else None
+            )
             if name is not None:
                 ends = line.strip(" \t*_#+-.")
                 quoted = fenced or ends[:1] in (">", "|", "`", *_QUOTES) or ends[-1:] in _QUOTES
-                plain = not fenced and not quoted and self._voted_for(_SET_BOLD.sub("", line)) is not None
+                plain = not fenced and not quoted and self._read_vote_line(_SET_BOLD.sub("", line)) is not None
                 found.append(_Line(place, name, plain, quoted))
         return found
 
-    def _voted_for(self, line: str) -> str | None:
+    def _read_vote_line(self, line: str) -> str | None:
         """Return the name that a line votes for; None if it is no such line."""
         vote = self._vote.fullmatch(line)
         if vote is None:
@@ -405,7 +407,7 @@ class _Reader:
         """What is left of a quotation: the name, if it is one."""
         return self._names.get(_key(quotation[0]), " ")
 
-    def urged(self, read: Sequence[str]) -> set[str]:
+    def find_urged(self, read: Sequence[str]) -> set[str]:
         """Return the names of which a text that was shown says that somebody chooses them: who says the same may quote
         it in other words.
         """

@@ -182,9 +182,9 @@ def _server_permission(agent: AgentSettings, name: str) -> StartServer | AskServ
 def _command_permissions(config: Config) -> Iterator[Permission]:
     commands, checks = config.orchestrator.commands, config.orchestrator.checks
     for enabled in config.all_commands:
-        yield RunCommands("agents", _place_of(enabled))
-        yield from (UseNetwork("agents", _place_of(enabled), endpoint) for endpoint in _endpoints(enabled))
-    place = _place_of(commands)
+        yield RunCommands("agents", _get_place(enabled))
+        yield from (UseNetwork("agents", _get_place(enabled), endpoint) for endpoint in _endpoints(enabled))
+    place = _get_place(commands)
     if config.orchestrator.setup:
         yield RunSetup(config.orchestrator.setup, place)
     yield from (RunCheck(command, place) for command in checks)
@@ -209,14 +209,14 @@ def _script_permissions(config: Config) -> Iterator[RunScripts]:
     orchestrator = config.orchestrator
     asked_for = orchestrator.decide == "checks" or orchestrator.refute or orchestrator.write_check
     if scripts_may_run(config) and not orchestrator.commands.enabled:
-        yield RunScripts(_place_of(orchestrator.commands), optional=not asked_for)
+        yield RunScripts(_get_place(orchestrator.commands), optional=not asked_for)
 
 
 def _endpoints(commands: CommandsConfig) -> tuple[str | None, ...]:
     return (*commands.network, *((None,) if commands.open_network else ()))
 
 
-def _place_of(commands: CommandsConfig) -> CommandPlace:
+def _get_place(commands: CommandsConfig) -> CommandPlace:
     match commands.sandbox:
         case "docker" | "podman" as container:
             return CommandPlace(container, commands.image, commands.image_archive)

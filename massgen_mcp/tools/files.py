@@ -241,7 +241,7 @@ def apply_patch(workspace: Workspace, patch: str) -> str:
     changes = parse_patch(patch)
     for change in changes:
         workspace.resolve_writable(change.path)
-    texts = {change.path: _patched(workspace, change) for change in changes}
+    texts = {change.path: _patch_text(workspace, change) for change in changes}
     for change in changes:
         text = texts[change.path]
         if text is None or (change.moved_to and change.moved_to != change.path):
@@ -252,7 +252,7 @@ def apply_patch(workspace: Workspace, patch: str) -> str:
     return "\n".join(f"{change.kind} {change.moved_to or change.path}" for change in changes)
 
 
-def _patched(workspace: Workspace, change: PatchedFile) -> str | None:
+def _patch_text(workspace: Workspace, change: PatchedFile) -> str | None:
     """Return the text of a file after a change; None for one that is deleted."""
     match change.kind:
         case "delete":

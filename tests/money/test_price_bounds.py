@@ -155,7 +155,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
 def test_a_list_that_was_taken_in_is_used_at_once_and_until_it_is_gone(home: Path) -> None:
     environ = {"MASSGEN_MCP_HOME": str(home)}
     assert bound_of(tariff(model="gpt-6.2-sol", environ=environ))
-    assert price_list.take_in(SMALL_LIST, home, changed=1_700_000_000.0) >= price_list.LEAST_MODELS
+    assert price_list.save_list(SMALL_LIST, home, changed=1_700_000_000.0) >= price_list.LEAST_MODELS
     taken_in = tariff(model="gpt-6.2-sol", environ=environ)
     taken_in.load()
     assert taken_in.cost(CALL) == Cost(usd=12, source="genai-prices")
@@ -169,7 +169,7 @@ def test_a_list_that_was_taken_in_is_used_at_once_and_until_it_is_gone(home: Pat
 @pytest.mark.parametrize("data", [b"", b"{}", b"[]", b"not json", b'[{"id": "openai"}]', SMALL_LIST[:-2]])
 def test_what_is_no_price_list_is_refused_and_changes_nothing(home: Path, data: bytes) -> None:
     with pytest.raises(MassgenError, match="no price list"):
-        price_list.take_in(data, home)
+        price_list.save_list(data, home)
     assert not price_list.locate_list(home).exists()
 
 

@@ -267,7 +267,7 @@ def _member_kind(config: BackendConfig) -> tuple[MemberKind[Any], Any]:
 
 
 def _iterate_kinds(backends: Iterable[BackendConfig]) -> Iterator[tuple[MemberKind[Any], Any]]:
-    """Of each backend, and of the fallback that it may have."""
+    """Yield the kind and the config of each backend and of its fallback."""
     return map(_member_kind, iterate_with_fallbacks(backends))
 
 

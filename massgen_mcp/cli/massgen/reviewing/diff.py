@@ -40,7 +40,7 @@ class DiffSection:
 
     @property
     def is_media(self) -> bool:
-        """Whether its name says that there is no text to read."""
+        """True if the name is one of an image, sound, video or font."""
         kind = _TYPES.guess_type(self.path)[0] or ""
         return kind.startswith(_MEDIA) and kind != _TEXT_MEDIA
 

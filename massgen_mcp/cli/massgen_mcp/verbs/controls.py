@@ -58,8 +58,8 @@ async def _control(
 
 
 def is_trusted(trust: str | None, demands: RunDemands) -> bool:
-    """Whether `--trust` accepts what an imported run asks for. Raises `MassgenError` config_untrusted for the digest of
-    something else.
+    """Check whether `--trust` accepts the demands of an imported run. Raises `MassgenError` config_untrusted for the
+    digest of other demands.
     """
     if trust not in (None, AS_IT_IS, demands.digest):
         message = f"what the run asks for has the digest {demands.digest}, not the one that --trust names"

@@ -15,7 +15,7 @@ from massgen_mcp.cli.output import print_line
 from massgen_mcp.config.providers.addresses import is_safe_url
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import find_home
-from massgen_mcp.money.price_list import MAX_BYTES, NEWEST_LIST, PriceList, find_price_list, remove_taken_in, take_in
+from massgen_mcp.money.price_list import MAX_BYTES, NEWEST_LIST, PriceList, find_price_list, remove_own_list, save_list
 
 if TYPE_CHECKING:
     import httpx2
@@ -28,9 +28,9 @@ async def run(options: argparse.Namespace) -> int:
     models = None
     if options.source is not None:
         data, changed = await _load_source(options.source)
-        models = await anyio.to_thread.run_sync(take_in, data, home, changed)
+        models = await anyio.to_thread.run_sync(save_list, data, home, changed)
     elif options.installed:
-        remove_taken_in(home)
+        remove_own_list(home)
     found = find_price_list(home)
     if options.json:
         print_line(json.dumps(_as_json(found, models)))
