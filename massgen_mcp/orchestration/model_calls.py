@@ -175,7 +175,8 @@ class _ModelCall(CallHooks):
         )
         _record_bill(self._live_run, retried)
         self._meter.wait()
-        if not self._live_run.reservations.holds(share_of(self._live_run, self._member, self._purpose)):
+        share = share_of(self._live_run, self._member, self._purpose)
+        if not self._live_run.reservations.has_room_for_retry(self._call_id, share):
             raise BackendError("budget", "a further try does not fit into the budget")
 
     def fit(self, request: ModelRequest) -> ModelRequest:

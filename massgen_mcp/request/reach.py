@@ -48,6 +48,7 @@ from massgen_mcp.config.models.config import AgentSettings, Config, HttpMcpServe
 from massgen_mcp.config.models.http_backends import HttpBackendConfig
 from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.money.budget import Caps
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +249,7 @@ def _setting_permissions(config: Config, environ: Mapping[str, str]) -> Iterator
 class NestedRunLimits:
     """What a nested run may spend and take, at most."""
 
-    usd: float
-    tokens: int
+    caps: Caps
     seconds: float
 
 
@@ -273,8 +273,9 @@ def nested_config(
             "orchestrator": config.orchestrator.model_copy(update={"context_paths": _read_by_both(outer, own)}),
             "budget": config.budget.model_copy(
                 update={
-                    "max_usd": min(config.budget.max_usd, bounds.usd),
-                    "max_tokens": min(config.budget.most_tokens, bounds.tokens),
+                    "max_usd": min(config.budget.max_usd, bounds.caps.usd),
+                    "max_tokens": min(config.budget.most_tokens, bounds.caps.tokens),
+                    "max_calls": min(config.budget.max_calls, bounds.caps.calls),
                 }
             ),
             "timeout_settings": config.timeout_settings.model_copy(
