@@ -68,6 +68,9 @@ from massgen_mcp.tools.workflow import (
     parse_action,
 )
 
+MAX_UNKNOWN_NAMES = 20
+"""So many replies in a row that only call tools that there are not drop no agent."""
+
 
 class Round:
     """`begin` it with its duty, or `resume` it with its events, then `play` it once.
@@ -91,6 +94,8 @@ class Round:
         """In a row; a valid tool call sets it back."""
         self._violation: RuleViolated | None = None
         """The last one."""
+        self._unknown_names = 0
+        """Replies in a row that called only tools that there are not."""
         self._reminded = False
         """Told since the last valid tool call that its turn is not over, and how to act in plain text."""
         form = attempt.live_run.state.agents[member.name].acted_in
@@ -249,6 +254,7 @@ class Round:
                 self._show_ballot(prompts.BALLOT_CHANGED, event)
             case RuleViolated():
                 self._violations += event.counts
+                self._unknown_names += event.code == "unknown_tool"
                 self._violation = event
                 self._reminded = self._reminded or event.code in ("no_action", "unclear_vote")
                 self._tell_violation(event)
@@ -348,7 +354,14 @@ class Round:
         elif not results:
             return await self._act_in_text(reply)
         elif not self._forgive():
-            self._violated("invalid_call", results[0].result)
+            offered = {tool.spec.name for tool in self._member.offered}
+            if offered.isdisjoint(call.name for call in ordinary):
+                # A model may need some steps to give up the names that it learned: it is asked in text, not dropped.
+                tries_on = self._violations == self._run_spec.limits.enforcement_retries
+                is_patient = self._unknown_names < MAX_UNKNOWN_NAMES
+                self._violated("unknown_tool", results[0].result, counts=not (tries_on and is_patient))
+            else:
+                self._violated("invalid_call", results[0].result)
         return False
 
     async def _act_in_text(self, reply: ModelReplied) -> bool:
@@ -386,7 +399,9 @@ class Round:
         choices = self._choices if self._form.votes else []
         is_empty = not (text or reply.reasoning)
         code = ("no_action", "empty_reply")[is_empty]
-        self._violated(code, prompts.enforcement(workflow, choices, may_answer=may_answer, own=own))
+        is_first_text = bool(self._unknown_names) and not self._reminded
+        reminder = prompts.enforcement(workflow, choices, may_answer=may_answer, own=own)
+        self._violated(code, reminder, counts=not is_first_text)
         return False
 
     @property
@@ -406,7 +421,7 @@ class Round:
             return False
         if not any(result.valid for result in self._talk.results):
             return False
-        self._violations, self._reminded = 0, False
+        self._violations, self._unknown_names, self._reminded = 0, 0, False
         return True
 
     async def _put(self, call: ToolCall, reply: ModelReplied) -> bool:
@@ -521,7 +536,7 @@ class Round:
         for call in calls:
             if call.name in WORKFLOW_TOOLS and call.id in event.calls:
                 self._talk.reply_to(call, event.message, is_error=True)
-        if not event.calls and event.code != "invalid_call":
+        if not event.calls and event.code not in ("invalid_call", "unknown_tool"):
             self._talk.tell(event.message)
 
     def _record(self, event: WorkEvent) -> None:
