@@ -47,6 +47,7 @@ from massgen_mcp.orchestration.round_request import (
     get_own_task,
     list_standing_tools,
     make_task,
+    plain_question,
     shown_changes,
     shown_reasons,
     system_message,
@@ -210,6 +211,10 @@ class Round:
         in_text = text_variant(self._member, self._attempt, self._opened.kind, tools, self._ballot)
         # The last try is made in another way: who failed to call tools may write what it means.
         calls_in_text = self._violations == self._run_spec.limits.enforcement_retries > 1
+        may_call = calls_in_text and abilities_of(self._member).takes_tools
+        if not (may_call or self._ballot.entries or self._talk.has_calls):
+            was_cut = self._violation is not None and self._violation.code == "cut_off"
+            in_text = plain_question(self._member, self._attempt, self._opened, brief=was_cut) or in_text
         async with anyio.create_task_group() as tasks:
             if not might_answer:
                 tasks.start_soon(self._when_outdated, tasks.cancel_scope)
@@ -461,7 +466,7 @@ class Round:
         takes_none = reply.tools_as_text and not abilities_of(self._member).takes_tools
         constrained = takes_none and not works_on_files(self._member, self._attempt)
         if constrained and same_as is None:
-            same_as = find_agreeing(answers_by_name(state, self._ballot), chosen)
+            same_as = find_agreeing(answers_by_name(state, self._ballot), chosen, self._run_spec.question)
         vote = state.vote(name, chosen, reason, same_as)
         if isinstance(vote, Violation):
             return self._refuse(call, vote.code, prompts.refusal(vote), counts=vote.counts)
