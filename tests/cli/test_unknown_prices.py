@@ -14,7 +14,9 @@ import pytest
 from tests.busy_double import BusyDouble, busy_server
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, TempHome, agent, call
+from tests.ollama_double import LINES, OllamaModel, serving_ollama
 from tests.raw_double import reply, sse
+from tests.wires.dialects import Ollama as OllamaChat
 
 MODEL = "gpt-9.9-sol"
 CAP = 0.1
@@ -143,3 +145,33 @@ async def test_the_status_says_why_a_call_waits_for_the_budget_and_which_keys_ch
         await call(client, "wait_run", run_id=run_id)
         told = (await call(client, "get_status", run_id=run_id))["note"]
     assert "waits until they end" not in told
+
+
+async def test_a_gateway_with_an_unknown_name_is_asked_only_what_fits_at_the_highest_listed_price(
+    home: TempHome,
+) -> None:
+    """The double is the HTTP proxy on the way to the gateway, which is no private address."""
+    async with busy_server(answering()) as double:
+        proxied = home.with_variables(HTTP_PROXY=double.url, http_proxy=double.url, NO_PROXY="", no_proxy="")
+        ours = {"type": "chatcompletion", "model": "our-own-model", "base_url": "http://gateway.example/v1"}
+        agents = [{"id": name, "backend": ours} for name in "abc"]
+        poor = await run(proxied, "--automation", "--config", home.config("poor", *agents, budget={"max_usd": 1}), "q")
+        assert (poor.returncode, len(double.heads)) == (2, 0), poor.stdout
+        assert "counted at $150 and $600 per million tokens in and out" in poor.stdout
+        assert "the highest known price of any listed model" in poor.stdout
+        assert "Set `price` or `price_as` of its backend" in poor.stdout
+        config = home.config("known", *agents, budget={"max_usd": 1, "max_tokens": 500_000})
+        await run(proxied, "--automation", "--config", config, "q")
+        assert double.heads, "with a limit of tokens it is asked"
+
+
+async def test_a_model_of_ollama_is_free_whatever_the_cap(home: TempHome) -> None:
+    call_of_answer = OllamaChat().call("new_answer", '{"content": "ANSWER: 42"}').stop("calls").body()
+    model = OllamaModel("qwen3:8b")
+    async with serving_ollama(model, replies={model.name: reply(call_of_answer, media_type=LINES)}) as server:
+        backend = {"type": "ollama", "model": model.name, "base_url": server.url}
+        config = home.config("local", {"id": "a", "backend": backend}, budget={"max_usd": 0.000001})
+        ended = await run(home, "--automation", "--config", config, "q")
+    assert ended.returncode == 0, ended.stdout
+    assert "Estimate: free, usually" in ended.stderr
+    assert "COST: free for 1 call" in ended.stdout
