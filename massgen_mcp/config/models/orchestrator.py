@@ -131,7 +131,7 @@ class OrchestratorConfig(Settings, frozen=True):
     """Whether to stop before everybody has voted: when nothing can change the winner, or at a majority."""
     final_answer_strategy: Literal["winner_present", "winner_reuse", "auto"] = "winner_present"
     """The winner writes the final answer anew, its answer is reused, or (auto) anew only if that can add something. The
-    answer of a model that takes no tools is always reused.
+    answer of a model that takes no tools and has no files to work on is always reused.
     """
     answer_format: Literal["text", "findings"] = "text"
     """`findings`: every answer is a JSON document of findings, each with its file and line (see docs/review.md)."""
