@@ -163,7 +163,7 @@ async def test_a_model_that_is_not_to_be_had_in_time_is_asked_once_and_its_cause
     tmp_path: Path, fault: str
 ) -> None:
     told, reason, words = REFUSED_FOR_TODAY[fault]
-    async with answering(lambda *_: told) as gone, other_model() as (double, environ):
+    async with answering(lambda _seen, _number: told) as gone, other_model() as (double, environ):
         backend = {"type": "chatcompletion", "model": "gone", "base_url": f"{gone.url}/v1", "fallback": OTHER}
         own = config_from_data(
             {"agents": [{"backend": backend}], "timeout_settings": {"round_timeout_seconds": 600}}, "test", environ={}
