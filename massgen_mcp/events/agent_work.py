@@ -112,7 +112,7 @@ class ModelCallWaiting(Event):
     type: Literal["model_call_waiting"] = "model_call_waiting"
     agent: str
     call_id: str
-    obstacle: WaitReason | Literal["budget"]
+    obstacle: Literal["concurrency", "requests_per_minute", "retry_after", "circuit", "budget"]
     """Why it waits. `budget`: what is reserved for other calls leaves too little for it."""
     message: str = ""
     """The amount that it waits for, with the keys that change it, where it waits for the budget."""

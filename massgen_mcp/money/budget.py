@@ -197,13 +197,11 @@ class Budget:
 
     def _get_shares(self, further: Amounts) -> dict[BudgetCap, float]:
         used, caps = self.used.plus(further), self.caps
-        shares: dict[BudgetCap, float] = {
-            "max_usd": used.usd / caps.usd if caps.usd else 1.0,
-            "max_tokens": used.tokens / caps.tokens if caps.tokens else 1.0,
+        return {
+            "max_usd": _get_share(used.usd, caps.usd, least=1.0),
+            "max_tokens": _get_share(used.tokens, caps.tokens, least=1.0),
+            "max_calls": _get_share(used.calls, caps.calls, least=used.calls),
         }
-        if used.calls:
-            shares["max_calls"] = used.calls / caps.calls if caps.calls else 1.0 + used.calls
-        return shares
 
     @property
     def due_marks(self) -> tuple[int, ...]:
@@ -216,7 +214,9 @@ class Budget:
             case RunStarted():
                 self.max_usd = self.max_usd if event.max_usd is None else event.max_usd
                 self.max_tokens = self.max_tokens if event.max_tokens is None else event.max_tokens
-                self.max_calls = math.inf if event.max_calls is None else event.max_calls
+                self.max_calls = math.inf
+                if event.max_calls is not None:
+                    self.max_calls = event.max_calls
                 self.weighs_cache = event.weighs_cache
             case BudgetMark():
                 self.announced = event.percent
@@ -237,6 +237,13 @@ class Budget:
             self.max_calls = self.max_calls * max_usd / self.max_usd
         self.max_usd = max_usd
         self.announced = max((mark for mark in MARKS if mark <= self.share * 100), default=0)
+
+
+def _get_share(used: float, cap: float, *, least: float) -> float:
+    """Return how much of a cap is used; `least` of one that allows nothing."""
+    if not cap:
+        return least
+    return used / cap
 
 
 @dataclass(frozen=True, slots=True)

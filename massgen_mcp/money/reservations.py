@@ -119,8 +119,9 @@ class Reservations:
 
     def has_room_for_retry(self, call_id: str, share: float) -> bool:
         """Return whether everything spent and set aside is still within that share: a failed try costs, too."""
-        room, own = self.free(share), self._reserved[call_id]
-        return min(room.usd, room.tokens, room.calls if own.calls else 0) >= 0
+        room = self.free(share)
+        has_calls = not self._reserved[call_id].calls or room.calls >= 0
+        return has_calls and min(room.usd, room.tokens) >= 0
 
     def release(self, call_id: str) -> None:
         self._reserved.pop(call_id, None)

@@ -111,10 +111,16 @@ def _enough(live_run: LiveRun, estimate: CallEstimate) -> tuple[float | None, fl
     times = (2 * len(live_run.coordination.seats) + 1) / ANSWERS_SHARE
     usd, tokens, calls = budget.used.plus(least.amounts.scale(times))
     return (
-        _rounded_up(usd) if usd > budget.max_usd else None,
-        _rounded_up(tokens) if tokens > budget.max_tokens else None,
-        _rounded_up(calls) if least.calls and calls > budget.max_calls else None,
+        _propose_cap(usd, budget.max_usd),
+        _propose_cap(tokens, budget.max_tokens),
+        _propose_cap(calls, budget.max_calls),
     )
+
+
+def _propose_cap(needed: float, present: float) -> float | None:
+    if needed <= present:
+        return None
+    return _rounded_up(needed)
 
 
 def _rounded_up(amount: float) -> float:

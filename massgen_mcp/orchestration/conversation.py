@@ -118,7 +118,7 @@ class Conversation:
 
     @property
     def has_calls(self) -> bool:
-        """Whether a reply of it called a tool."""
+        """True once a reply called a tool."""
         return any(isinstance(one, AssistantMessage) and one.tool_calls for one in self.messages)
 
     @property

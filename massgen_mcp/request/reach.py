@@ -48,7 +48,6 @@ from massgen_mcp.config.models.config import AgentSettings, Config, HttpMcpServe
 from massgen_mcp.config.models.http_backends import HttpBackendConfig
 from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.money.budget import Caps
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +248,10 @@ def _setting_permissions(config: Config, environ: Mapping[str, str]) -> Iterator
 class NestedRunLimits:
     """What a nested run may spend and take, at most."""
 
-    caps: Caps
+    usd: float
+    tokens: int
+    calls: int
+    """Without a price."""
     seconds: float
 
 
@@ -273,9 +275,9 @@ def nested_config(
             "orchestrator": config.orchestrator.model_copy(update={"context_paths": _read_by_both(outer, own)}),
             "budget": config.budget.model_copy(
                 update={
-                    "max_usd": min(config.budget.max_usd, bounds.caps.usd),
-                    "max_tokens": min(config.budget.most_tokens, bounds.caps.tokens),
-                    "max_calls": min(config.budget.max_calls, bounds.caps.calls),
+                    "max_usd": min(config.budget.max_usd, bounds.usd),
+                    "max_tokens": min(config.budget.most_tokens, bounds.tokens),
+                    "max_calls": min(config.budget.max_calls, bounds.calls),
                 }
             ),
             "timeout_settings": config.timeout_settings.model_copy(

@@ -15,6 +15,7 @@ from massgen_mcp.events.agent_work import (
     ModelCallFailed,
     ModelCallRetried,
     ModelCallStarted,
+    ModelCallWaiting,
     ModelReplied,
     RoundStarted,
     TextDelta,

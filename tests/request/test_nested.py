@@ -8,11 +8,10 @@ import pytest
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.money.budget import Caps
 from massgen_mcp.request.reach import NestedRunLimits, nested_config
 
 ENVIRON = {"OPENAI_API_KEY": "k1", "ANTHROPIC_API_KEY": "k2"}
-BOUNDS = NestedRunLimits(Caps(usd=1.5, tokens=20_000, calls=100), seconds=60)
+BOUNDS = NestedRunLimits(usd=1.5, tokens=20_000, calls=100, seconds=60)
 OPENAI: dict[str, Any] = {"type": "openai", "model": "gpt-6.2-sol"}
 
 

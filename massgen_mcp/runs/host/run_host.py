@@ -296,7 +296,7 @@ class NestedRunHost:
         """Its row is there from now on, not admitted: it is found again by its key, and pruning leaves it alone."""
         check_question(wanted.question)
         own, source = self._nested_config(wanted)
-        bounds = NestedRunLimits(caps, min(seconds, wanted.max_seconds or seconds))
+        bounds = NestedRunLimits(caps.usd, caps.tokens, caps.calls, min(seconds, wanted.max_seconds or seconds))
         config = nested_config(self._request.config, own, bounds, self._environ)
         require_keys(config, self._environ)
         redactor = redactor_for(self._environ, [agent.backend for agent in config.agents])
