@@ -21,14 +21,14 @@ from massgen_mcp.changes.files import KnownFiles, TreeFile
 from massgen_mcp.changes.git import MAX_SECONDS, GitFailed
 from massgen_mcp.changes.repository import PrivateRepository
 from massgen_mcp.sandbox import WORKSPACE
-from massgen_mcp.workspace import openat
-from massgen_mcp.workspace.hidden import (
+from massgen_mcp.secret_files import (
     EXAMINED_BYTES,
     came_with_a_package,
     depends_on_content,
     holds_credential,
     is_secret,
 )
+from massgen_mcp.workspace import openat
 from massgen_mcp.workspace.snapshot import remove_tree
 
 _FICLONE = 0x40049409

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from massgen_mcp.changes.build_outputs import begins_like_output
+from massgen_mcp.secret_files import holds_credential, is_secret
 from massgen_mcp.workspace import openat
 from massgen_mcp.workspace.guard import Root
-from massgen_mcp.workspace.hidden import holds_credential, is_secret
 
 REGULAR, EXECUTABLE, LINK = "100644", "100755", "120000"
 MIB = 1024 * 1024

@@ -7,7 +7,7 @@ no way around. What a person starts on purpose, as a `Makefile` or a `conftest.p
 
 from fnmatch import fnmatchcase
 
-from massgen_mcp.workspace.hidden import folded
+from massgen_mcp.secret_files import folded
 
 _GIT_HOOKS = (
     *("applypatch-msg", "commit-msg", "post-applypatch", "post-checkout", "post-commit", "post-merge", "post-receive"),
