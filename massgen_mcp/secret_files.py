@@ -106,12 +106,11 @@ def _credential_in(parts: Sequence[str]) -> re.Pattern[bytes] | None:
 
 
 _FIRSTS = frozenset(first for first, _ in HIDDEN_WITHIN)
-_NOTICED = re.compile(
-    "|".join(
-        translate(name) for name in (*HIDDEN, *(name for name, _ in _BY_CONTENT), "config", "config.worktree", "*[. ]")
-    ),
-    re.IGNORECASE,
+NOTICED = "|".join(
+    translate(name) for name in (*HIDDEN, *(name for name, _ in _BY_CONTENT), "config", "config.worktree", "*[. ]")
 )
+"""An expression for names, in any case of letters, that alone may matter."""
+_NOTICED = re.compile(NOTICED, re.IGNORECASE)
 
 
 @lru_cache(maxsize=8192)

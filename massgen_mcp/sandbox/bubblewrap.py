@@ -102,6 +102,7 @@ def _options(policy: Policy, *, layers: bool, joins: bool) -> Iterator[str]:
     for place in policy.empty:
         yield from ("--size", str(policy.bounds.disk_bytes), "--perms", "0700", "--tmpfs", place)
     yield from _readable(in_empty)
+    _check_mount_points(policy, scratch=not in_scratch)
     for shown in policy.shown:
         writable = shown.writable or (layers and shown.layered)
         yield from ("--bind" if writable else "--ro-bind", str(shown.host), shown.place)
@@ -144,6 +145,21 @@ def _known_as(policy: Policy) -> Iterator[tuple[str, str]]:
         if not any(Path(path).is_relative_to(one) or one.is_relative_to(path) for one in taken):
             taken.append(Path(path))
             yield path, place
+
+
+def _check_mount_points(policy: Policy, *, scratch: bool) -> None:
+    """Raise `ValueError` where something is shown below a link in what a command can write: bubblewrap makes the place
+    of it where the link leads, outside of the sandbox. `scratch`: the scratch directory is this machine's.
+    """
+    writable = [(WORKSPACE, policy.workspace), *((one.place, one.host) for one in policy.shown if one.writable)]
+    if scratch:
+        writable.append((SCRATCH, policy.scratch))
+    for place in (*(one.place for one in policy.shown), *policy.empty):
+        for above, host in writable:
+            if place != above and Path(place).is_relative_to(above):
+                parts = Path(place).relative_to(above).parts
+                if any(host.joinpath(*parts[: count + 1]).is_symlink() for count in range(len(parts))):
+                    raise ValueError(f"{place} lies below a link in a directory that a command can write")
 
 
 def _without_secrets(policy: Policy) -> Iterator[str]:

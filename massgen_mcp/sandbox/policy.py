@@ -163,7 +163,7 @@ OF_VOLTA = ("bin", "tools/image", "tools/inventory", "tools/user")
 OF_NODES = tuple(f"versions/*/*/{part}" for part in OF_PREFIX)
 """Of nvm."""
 OF_FNM = ("aliases", *(f"node-versions/*/installation/{part}" for part in OF_PREFIX))
-OF_RUSTUP = (*list_parts("toolchains/*", OF_PREFIX), "settings.toml")
+OF_RUSTUP = (*list_parts("toolchains/*", ("bin", "lib", "libexec")), "settings.toml", "update-hashes")
 OF_JDK = (
     *("bin", "include", "jmods", "jre", "legal", "lib", "release", "conf/logging.properties", "conf/net.properties"),
     *("conf/security", "conf/sound.properties"),
@@ -222,7 +222,7 @@ def readable() -> tuple[Path, ...]:
     found = [Path(path) for path in SYSTEM]
     found += [path for pattern in _OF_ETC for path in Path("/etc").glob(pattern)]
     found += list_shown(home, _OF_HOME)
-    found += [Path(sys.base_prefix), *_of_opt()]
+    found += [*list_shown(Path(sys.base_prefix), OF_PREFIX), *_of_opt()]
     return outermost(path for path in found if os.access(path, os.F_OK))  # also below a home that may not be entered
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from massgen_mcp.sandbox.policy import OF_THE_MACHINE, SYSTEM, outermost
 from massgen_mcp.sandbox.tool_settings import (
     MAX_BYTES,
+    SETTINGS_NAMES,
     filter_settings,
     is_program,
     is_settings_name,
@@ -24,6 +25,7 @@ from massgen_mcp.sandbox.tool_settings import (
 )
 from massgen_mcp.secret_files import (
     EXAMINED_BYTES,
+    NOTICED,
     came_with_a_package,
     depends_on_content,
     holds_credential,
@@ -35,23 +37,11 @@ MAX_ENTRIES = 1_000_000
 """Of one directory that is shown. Parts of it in which more would have to be looked at are hidden as a whole."""
 FRESH_SECONDS = 30.0
 """For so long a look is not held against the directories again."""
-MAX_KEPT = 64
+MAX_KEPT = 2048
 """Looks."""
-_PACKAGES = frozenset(
-    {
-        *(
-            "site-packages",
-            "dist-packages",
-            "node_modules",
-            "gems",
-            "src",
-            "checkouts",
-            "repository",
-            "caches",
-            "jmods",
-        ),
-        *("rustlib", "include", "legal", "man", "doc", "licenses", "terminfo", "locale", "zoneinfo", "dists"),
-    }
+_PACKAGE = re.compile(
+    r"site-packages|dist-packages|node_modules|gems|src|checkouts|repository|caches|jmods|rustlib|include|legal|man|doc"
+    r"|licenses|terminfo|locale|zoneinfo|dists|python[23][\d.]*|.*@.*"
 )
 """Below these lie packages as their publisher made them: only names decide there, not what stands in a text."""
 _LOGIN_NAMES = re.compile(
@@ -70,6 +60,17 @@ _TEXTS = re.compile(
 _TEXTS_IN_PACKAGES = re.compile(
     r"(direct_url|installed)\.json|(site|user)customize\.py|.*\.nupkg\.metadata", re.IGNORECASE
 )
+_PYTHON = re.compile(r"python[23][\d.]*")
+_TESTS_OF_PYTHON = frozenset({"test", "idlelib", "lib2to3", "ensurepip"})
+"""Right below a directory of Python's own library: its certificates are for tests, and there are many."""
+_SETTINGS_PLACES = frozenset({"activate.d", "deactivate.d", "refs"})
+_NAMES_IN_PACKAGES = re.compile(
+    f"{_EVERYWHERE.pattern}|{_TEXTS_IN_PACKAGES.pattern}|{NOTICED}|{SETTINGS_NAMES}", re.IGNORECASE
+).fullmatch
+_NAMES = re.compile(
+    f"{_LOGIN_NAMES.pattern}|{_EVERYWHERE.pattern}|{_TEXTS.pattern}|{NOTICED}|{SETTINGS_NAMES}", re.IGNORECASE
+).fullmatch
+"""Of the files that are judged at all."""
 _PROGRAM_PLACES = frozenset({".local", ".npm-global", "go", ".cargo", ".bun", ".deno", ".ghcup", ".volta"})
 """In `bin` right below one of these lie programs that tools made, and what people put beside them."""
 
@@ -98,12 +99,17 @@ _lock = threading.Lock()
 def find_logins(places: Iterable[Path]) -> ToolFiles:
     """Look for logins below these files and directories. A place itself is never hidden: it was named. Blocking."""
     whole = ToolFiles()
-    for place in outermost(places):
-        if not _is_of_the_machine(place):
+    named = [place for place in outermost(places) if not _is_of_the_machine(place)]
+    for place in outermost((*named, *map(Path, _OF_MACHINE))):
+        if os.path.lexists(place):
             found = _look_again(place).found
             whole.hidden += found.hidden
             whole.texts |= found.texts
     return whole
+
+
+_OF_MACHINE = ("/usr/local", "/usr/etc", "/usr/pip.conf", "/opt/homebrew/etc")
+"""Where settings of the machine's own tools may lie, within what `readable` names."""
 
 
 def _is_of_the_machine(place: Path) -> bool:
@@ -160,8 +166,10 @@ def _look_at_directory(place: Path, directory: str, look: _Look) -> list[str]:
     """Judge the entries of one directory; return the directories in it that are to be looked at."""
     parts = Path(directory).parts
     above = parts[len(place.parts) - 1 :]
-    in_package = not _PACKAGES.isdisjoint(above) or any("@" in part for part in above)
+    in_package = any(_PACKAGE.fullmatch(part) for part in above)
     programs = not in_package and _holds_programs(parts)
+    matters = _NAMES_IN_PACKAGES if in_package else _NAMES
+    all_matter = programs or above[-1] in _SETTINGS_PLACES or is_noticed(above[-1], "")
     below: list[str] = []
     look.times[directory] = _time_of(directory)
     with suppress(OSError), os.scandir(directory) as items:
@@ -170,9 +178,9 @@ def _look_at_directory(place: Path, directory: str, look: _Look) -> list[str]:
             if item.is_dir(follow_symlinks=False):
                 if _hides_directory(item, above, programs=programs):
                     look.found.hidden.append(Path(item.path))
-                else:
+                elif item.name not in _TESTS_OF_PYTHON or _PYTHON.fullmatch(above[-1]) is None:
                     below.append(item.path)
-            elif not item.is_symlink():
+            elif (all_matter or matters(item.name) or not item.name.isascii()) and not item.is_symlink():
                 _judge_file(item, above, look, in_package=in_package, programs=programs)
     return below
 
@@ -196,7 +204,7 @@ def _judge_file(
     item: "os.DirEntry[str]", above: tuple[str, ...], look: _Look, *, in_package: bool, programs: bool
 ) -> None:
     name, path = item.name, Path(item.path)
-    may_be_settings = is_settings_name(name) or above[-1] in ("activate.d", "deactivate.d", "refs")
+    may_be_settings = is_settings_name(name) or above[-1] in _SETTINGS_PLACES
     if may_be_settings and _filter(path, str(path), look):
         return
     if _EVERYWHERE.fullmatch(name) or (not in_package and _LOGIN_NAMES.fullmatch(name)):

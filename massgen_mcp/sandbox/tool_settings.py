@@ -6,7 +6,7 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
 from typing import cast
 
 MAX_BYTES = 256 * 1024
@@ -171,6 +171,8 @@ _LAUNCHER = re.compile(
             r"\s*sys\.exit\([\w.]+\(\)\)",
             r"set -e|program=\"\$\{0##\*/\}\"",
             r"\[ -n \"\$(PYENV|RBENV|JENV)_DEBUG\" \] && set -x",
+            r"SHIM_PATH=\$\{0%/\*\}|if \[\[ \$SHIM_PATH != \"/[\w./ -]+/shims\" \]\]; then",
+            r"  export _PYENV_SHIM_PATH=\"\$SHIM_PATH\"",
             r"export (PYENV|RBENV|JENV)_ROOT=\"/[\w./ -]+\"",
             r"exec \"?/[\w./ -]+(pyenv|rbenv|jenv|asdf)\"? exec \"[\w$.-]+\" \"\$@\"( # asdf_allow: [\w ./-]{,40})?",
             r"basedir=\$\(dirname \"\$\(echo \"\$0\" \| sed -e 's,\\\\,/,g'\)\"\)",
@@ -188,17 +190,10 @@ def _ends_in(path: str, pattern: str) -> bool:
     return fnmatchcase(path.casefold(), f"*/{pattern.casefold()}") or fnmatchcase(path.casefold(), pattern.casefold())
 
 
-_NAMES = re.compile(
-    "|".join(
-        re.escape(name).replace(r"\*", ".*") + r"\Z"
-        for name in dict.fromkeys(
-            pattern.rpartition("/")[2]
-            for pattern in (*dict(_KEYS), *dict(_TABLES), *dict(_BLANK))
-            if pattern[-2:] != "/*"
-        )
-    ),
-    re.IGNORECASE,
-)
+_ENDS = (*dict(_KEYS), *dict(_TABLES), *dict(_BLANK))
+SETTINGS_NAMES = "|".join({translate(end.rpartition("/")[2]) for end in _ENDS if not end.endswith("/*")})
+"""An expression for the names of files of settings, in any case of letters."""
+_NAMES = re.compile(SETTINGS_NAMES, re.IGNORECASE)
 
 
 def _keep_lines(text: str, shown: re.Pattern[str]) -> str:

@@ -1,4 +1,4 @@
-"""No login that lies in a person's directories of tools reaches a command, and what tools need of their settings does."""
+"""No login in a person's directories of tools reaches a command, and what tools need of their settings does."""
 
 import json
 import os
@@ -15,6 +15,8 @@ from massgen_mcp.sandbox.tool_files import find_logins
 from tests.commands import ROOT
 from tests.needs import needs
 from tests.sandbox.logins import ROWS
+
+CORE = '[core]\n\tbare = true\n[remote "o"]\n'
 
 
 @pytest.fixture
@@ -50,7 +52,7 @@ def test_of_all_places_where_logins_are_kept_a_command_reads_none(home: Path) ->
         (".cargo/config.toml", '[build]\nrustflags = ["-C", "debuginfo=0"]\n', None),
         (".cargo/config.toml", "not = = toml", ""),
         ("mise/config.toml", '[tools]\nnode = "20"\n[env]\nX = "y"\n', '"tools"."node" = "20"\n'),
-        ("x.git/config", '[core]\n\tbare = true\n[remote "o"]\n\turl = https://u:p@h/x\n', '[core]\n\tbare = true\n[remote "o"]\n'),
+        ("x.git/config", '[core]\n\tbare = true\n[remote "o"]\n\turl = https://u:p@h\n', CORE),
         ("conf/settings.xml", "<settings><password>x</password></settings>", "<settings/>\n"),
         ("init.d/corp.gradle", "password 'x'", ""),
     ],
@@ -71,19 +73,37 @@ def test_a_named_file_is_shown_although_its_name_is_that_of_a_secret(home: Path)
     assert sorted(find_logins([home]).hidden) == [home / ".env", home / "notes.key"]
 
 
+CONSOLE_SCRIPT = b"""#!/opt/x/bin/python
+import sys
+from ruff.cli import main
+if __name__ == '__main__':
+    sys.argv[0] = sys.argv[0].removesuffix('.exe')
+    sys.exit(main())
+"""
+SHIM = b"""#!/usr/bin/env bash
+set -e
+[ -n "$PYENV_DEBUG" ] && set -x
+
+program="${0##*/}"
+
+export PYENV_ROOT="/home/ada/.pyenv"
+exec "/home/ada/.pyenv/libexec/pyenv" exec "$program" "$@"
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "made_by_a_tool"),
     [
         (b"\x7fELF\0\0", True),
-        (b"#!/opt/x/bin/python\nimport sys\nfrom ruff.cli import main\nif __name__ == '__main__':\n"
-         b"    sys.argv[0] = sys.argv[0].removesuffix('.exe')\n    sys.exit(main())\n", True),
-        (b"#!/usr/bin/env bash\nset -e\n[ -n \"$PYENV_DEBUG\" ] && set -x\n\nprogram=\"${0##*/}\"\n\n"
-         b"export PYENV_ROOT=\"/home/ada/.pyenv\"\nexec \"/home/ada/.pyenv/libexec/pyenv\" exec \"$program\" \"$@\"\n", True),
+        (CONSOLE_SCRIPT, True),
+        (SHIM, True),
+        (CONSOLE_SCRIPT + b"KEY = '123'\n", False),
+        (SHIM + b"export KEY=123\n", False),
         (b"#!/bin/sh\ncurl -H 'X-Key: 123' https://h\n", False),
         (b"#!/usr/bin/env python3\nKEY = '123'\n", False),
         (b"a note\n", False),
     ],
-)  # fmt: skip
+)
 def test_programs_that_tools_made_are_told_from_scripts_of_people(text: bytes, made_by_a_tool: bool) -> None:
     assert tool_settings.is_program(text) is made_by_a_tool
 
