@@ -223,7 +223,8 @@ def readable() -> tuple[Path, ...]:
     found += [path for pattern in _OF_ETC for path in Path("/etc").glob(pattern)]
     found += list_shown(home, _OF_HOME)
     found += [*list_shown(Path(sys.base_prefix), OF_PREFIX), *_of_opt()]
-    return outermost(path for path in found if os.access(path, os.F_OK))  # also below a home that may not be entered
+    there = [path for path in found if os.access(path, os.F_OK)]  # also below a home that may not be entered
+    return outermost(merge_parts(there))
 
 
 def _of_opt() -> Iterator[Path]:
@@ -232,6 +233,26 @@ def _of_opt() -> Iterator[Path]:
         parts = Path(entry).parts
         if parts[:2] == ("/", "opt") and len(parts) > 2 and ".." not in parts:
             yield Path(*parts[:3])
+
+
+def merge_parts(paths: Iterable[Path]) -> Iterator[Path]:
+    """Replace the parts of a directory with programs by the directory, where it holds nothing else: each path that is
+    shown costs every command a mount.
+    """
+    parts: dict[Path, set[Path]] = {}
+    for path in paths:
+        parts.setdefault(path.parent, set()).add(path)
+    for above, shown in parts.items():
+        if above / "bin" in shown and above / "lib" in shown and not above.is_symlink() and _holds_only(above, shown):
+            yield above
+        else:
+            yield from shown
+
+
+def _holds_only(directory: Path, shown: set[Path]) -> bool:
+    with suppress(OSError):
+        return {*directory.iterdir()} <= shown
+    return False
 
 
 def outermost(paths: Iterable[Path]) -> tuple[Path, ...]:

@@ -28,6 +28,7 @@ from massgen_mcp.sandbox.policy import (
     VisiblePath,
     list_parts,
     list_shown,
+    merge_parts,
     outermost,
 )
 
@@ -315,7 +316,7 @@ def project_tools(projects: Iterable[Path], environ: Mapping[str, str]) -> Proje
     if chains:
         readable += _behind_links(home / ".local/bin")
     shown = tuple(VisiblePath(path, str(path), layered=True) for path in outermost(layered))
-    return ProjectTools(names_found, outermost(readable), shown, tuple(empty), variables)
+    return ProjectTools(names_found, outermost(merge_parts(readable)), shown, tuple(empty), variables)
 
 
 def _behind_links(programs: Path) -> Iterator[Path]:

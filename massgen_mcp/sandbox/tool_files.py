@@ -214,9 +214,9 @@ def _judge_file(
         look.found.hidden.append(path)
         return
     if programs:
-        judged = not is_program(_read(path, look))
+        judged = not is_program(_read_beginning(path, look))
     elif in_package:
-        judged = _TEXTS_IN_PACKAGES.fullmatch(name) is not None and sets_login(_read(path, look))
+        judged = _TEXTS_IN_PACKAGES.fullmatch(name) is not None and sets_login(_read_beginning(path, look))
     else:
         judged = _is_text_with_login(item, look)
     if judged:
@@ -228,7 +228,7 @@ def _is_hidden(path: Path, parts: tuple[str, ...], look: _Look) -> bool:
         return not came_with_a_package(path)
     if not depends_on_content(parts):
         return False
-    return holds_credential(parts, _read(path, look, EXAMINED_BYTES)) and not came_with_a_package(path)
+    return holds_credential(parts, _read_beginning(path, look, EXAMINED_BYTES)) and not came_with_a_package(path)
 
 
 def _is_text_with_login(item: "os.DirEntry[str]", look: _Look) -> bool:
@@ -236,14 +236,14 @@ def _is_text_with_login(item: "os.DirEntry[str]", look: _Look) -> bool:
         return False
     with suppress(OSError):
         if item.stat(follow_symlinks=False).st_size <= MAX_BYTES:
-            content = _read(Path(item.path), look)
+            content = _read_beginning(Path(item.path), look)
             return b"\0" not in content and sets_login(content)
     return False
 
 
 def _filter(path: Path, known_as: str, look: _Look) -> bool:
     """Whether the file is one of settings; what is shown of it is entered, unless that is all of it."""
-    content = _read(path, look)
+    content = _read_beginning(path, look)
     text = filter_settings(known_as, content)
     if text is None:
         return False
@@ -252,7 +252,7 @@ def _filter(path: Path, known_as: str, look: _Look) -> bool:
     return True
 
 
-def _read(path: Path, look: _Look, count: int = MAX_BYTES + 1) -> bytes:
+def _read_beginning(path: Path, look: _Look, count: int = MAX_BYTES + 1) -> bytes:
     """The beginning of a regular file; it is looked at again once it has changed."""
     with suppress(OSError):
         opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)

@@ -11,12 +11,21 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from massgen_mcp.sandbox import tool_settings
-from massgen_mcp.sandbox.tool_files import find_logins
+from massgen_mcp.sandbox.tool_files import ToolFiles, find_logins
 from tests.commands import ROOT
 from tests.needs import needs
 from tests.sandbox.logins import ROWS
 
 CORE = '[core]\n\tbare = true\n[remote "o"]\n'
+
+
+def found_in(place: Path) -> ToolFiles:
+    """Without what lies elsewhere on this machine."""
+    found = find_logins([place])
+    return ToolFiles(
+        [path for path in found.hidden if path.is_relative_to(place)],
+        {path: text for path, text in found.texts.items() if path.is_relative_to(place)},
+    )
 
 
 @pytest.fixture
@@ -61,7 +70,7 @@ def test_settings_are_shown_by_the_keys_that_a_build_needs(home: Path, name: str
     file = home / "tool" / name
     file.parent.mkdir(parents=True)
     file.write_text(text)
-    found = find_logins([home / "tool"])
+    found = found_in(home / "tool")
     assert found.texts == ({} if shown is None else {file: shown})
     assert found.hidden == []
 
@@ -69,8 +78,8 @@ def test_settings_are_shown_by_the_keys_that_a_build_needs(home: Path, name: str
 def test_a_named_file_is_shown_although_its_name_is_that_of_a_secret(home: Path) -> None:
     for name in (".env", "notes.key"):
         (home / name).write_text("x")
-    assert find_logins([home / ".env"]).hidden == []
-    assert sorted(find_logins([home]).hidden) == [home / ".env", home / "notes.key"]
+    assert found_in(home / ".env").hidden == []
+    assert sorted(found_in(home).hidden) == [home / ".env", home / "notes.key"]
 
 
 CONSOLE_SCRIPT = b"""#!/opt/x/bin/python
@@ -112,10 +121,10 @@ def test_a_login_that_appears_later_is_found(home: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("massgen_mcp.sandbox.tool_files.FRESH_SECONDS", 0)
     (home / "tool/etc").mkdir(parents=True)
     (home / "tool/etc/npmrc").write_text("prefix=/opt\n")
-    assert find_logins([home / "tool"]).texts == {}
+    assert found_in(home / "tool").texts == {}
     (home / "tool/etc/npmrc").write_text("prefix=/opt\n_authToken=x\n")
     (home / "tool/.env").write_text("x")
-    found = find_logins([home / "tool"])
+    found = found_in(home / "tool")
     assert (found.hidden, found.texts) == ([home / "tool/.env"], {home / "tool/etc/npmrc": "prefix=/opt\n"})
 
 
@@ -127,7 +136,7 @@ def test_parts_of_a_directory_that_is_too_large_to_be_looked_through_are_hidden(
         (home / f"tool/{number}/below").mkdir(parents=True)
         for name in range(6):
             (home / f"tool/{number}/below/{name}.key").write_text("x")
-    hidden = find_logins([home / "tool"]).hidden
+    hidden = found_in(home / "tool").hidden
     keys = [*(home / "tool").rglob("*.key")]
     assert len(keys) == 24
     assert all(any(key.is_relative_to(one) for one in hidden) for key in keys)

@@ -34,7 +34,7 @@ class LoginCopy:
         own = _read_small(self._own.parent, self._own.name)
         if own is not None:
             write_below(self._home, self._name, own)
-            self._known.write_text(_digest(own))
+            self._known.write_text(_hash_login(own))
 
     def exchange(self) -> None:
         """Bring a login that was renewed on one side to the other. Where both changed, the user's own stays."""
@@ -43,13 +43,13 @@ class LoginCopy:
             known = self._known.read_text() if self._known.exists() else ""
             if own is None or copy is None or not known:
                 return
-            if _digest(own) == known and _digest(copy) != known and _is_renewal(own, copy):
+            if _hash_login(own) == known and _hash_login(copy) != known and _is_renewal(own, copy):
                 mode = os.stat(self._own.name, dir_fd=directory, follow_symlinks=False).st_mode & 0o777
                 _replace(directory, self._own.name, copy, mode)
-                self._known.write_text(_digest(copy))
-            elif _digest(own) != known and _digest(copy) == known:
+                self._known.write_text(_hash_login(copy))
+            elif _hash_login(own) != known and _hash_login(copy) == known:
                 write_below(self._home, self._name, own)
-                self._known.write_text(_digest(own))
+                self._known.write_text(_hash_login(own))
 
     def _read_copy(self) -> bytes | None:
         *above, name = Path(self._name).parts
@@ -153,5 +153,5 @@ def _members(content: bytes) -> frozenset[str] | None:
     return frozenset(cast("dict[str, object]", found)) if isinstance(found, dict) else None
 
 
-def _digest(content: bytes) -> str:
+def _hash_login(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
