@@ -25,7 +25,7 @@ def fields(value: object) -> Mapping[str, Any]:
 
 
 def has_too_many_parts(line: bytes) -> bool:
-    """Whether a message would take very much more memory than it has bytes. Quick: it is not read."""
+    """Return whether a message would take very much more memory than it has bytes. Quick: it is not read."""
     return sum(map(line.count, (b",", b"[", b"{"))) > MAX_PARTS
 
 

@@ -1,7 +1,7 @@
 """Names of files that commonly hold secrets, and what stands in those whose name does not decide. The one rule for all
 that agents see of a person's files: projects (`workspace`) and the directories of tools (`sandbox`).
 
-A file is judged by every component of its path, in any case of letters. Pure, but for `came_with_a_package`.
+A file is judged by every component of its path, in any case of letters. Pure, but for `is_from_package`.
 """
 
 import os
@@ -63,15 +63,15 @@ EXAMINED_BYTES = _MAX_EXAMINED_BYTES + 1
 
 
 def is_noticed(above: str, name: str) -> bool:
-    """Whether a component of a path, with the one above it, may matter to `is_secret` or `depends_on_content`. Quick:
-    for directories with very many files.
+    """Return whether a component of a path, with the one above it, may matter to `is_secret` or `depends_on_content`.
+    Quick: for directories with very many files.
     """
     return not name.isascii() or _NOTICED.match(name) is not None or above.casefold() in _FIRSTS
 
 
 def is_secret(parts: Sequence[str]) -> bool:
-    """Whether a path of these components is hidden whatever stands in it."""
-    judged = [_judged(part) for part in parts]
+    """Return whether a path of these components is hidden whatever stands in it."""
+    judged = [_judge_name(part) for part in parts]
     if any(hidden for _, hidden in judged) or any(fnmatchcase(name, PEM) for name, _ in judged[:-1]):
         return True
     return any(
@@ -83,23 +83,23 @@ def is_secret(parts: Sequence[str]) -> bool:
 
 
 def depends_on_content(parts: Sequence[str]) -> bool:
-    """Whether a path of these components is hidden or not by what stands in the file."""
-    return _credential_in(parts) is not None
+    """Return whether a path of these components is hidden or not by what stands in the file."""
+    return _find_credential(parts) is not None
 
 
 def holds_credential(parts: Sequence[str], content: bytes) -> bool:
-    """Whether the file at a path of these components is hidden for what stands in it, which is all of it or its first
+    """Return whether the file at a path of these components is hidden for its content, which is all of it or its first
     `EXAMINED_BYTES`.
     """
-    credential = _credential_in(parts)
+    credential = _find_credential(parts)
     return credential is not None and (len(content) > _MAX_EXAMINED_BYTES or credential.search(content) is not None)
 
 
-def _credential_in(parts: Sequence[str]) -> re.Pattern[bytes] | None:
+def _find_credential(parts: Sequence[str]) -> re.Pattern[bytes] | None:
     """What hides a path of these components if it stands in the file; None where the content does not matter."""
     if not parts:
         return None
-    *above, name = (_judged(part)[0] for part in parts)
+    *above, name = (_judge_name(part)[0] for part in parts)
     if name in ("config", "config.worktree") and any(part.endswith(".git") for part in above):
         return _URL_CREDENTIAL
     return next((credential for pattern, credential in _BY_CONTENT if fnmatchcase(name, pattern)), None)
@@ -114,13 +114,13 @@ _NOTICED = re.compile(NOTICED, re.IGNORECASE)
 
 
 @lru_cache(maxsize=8192)
-def _judged(name: str) -> tuple[str, bool]:
-    """A component as `folded`, and whether that alone is hidden."""
-    known = folded(name)
+def _judge_name(name: str) -> tuple[str, bool]:
+    """A component as `fold_name`, and whether that alone is hidden."""
+    known = fold_name(name)
     return known, _fits(known, HIDDEN) and not _fits(known, SHOWN)
 
 
-def folded(name: str) -> str:
+def fold_name(name: str) -> str:
     """A component as the most forgiving file systems compare names, without case, invisible characters and dots at the
     end.
     """
@@ -132,9 +132,9 @@ def _fits(name: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def came_with_a_package(file: Path) -> bool:
-    """Whether an installed package of Python brought this very file from an index: what everybody can have, such as the
-    keys of a test server, is no secret.
+def is_from_package(file: Path) -> bool:
+    """Return whether an installed package of Python brought this very file from an index: what everybody can have, such
+    as the keys of a test server, is no secret.
     """
     site = next((above for above in file.parents if above.name == "site-packages"), None)
     with suppress(OSError):

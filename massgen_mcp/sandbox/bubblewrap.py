@@ -108,7 +108,7 @@ def _options(policy: Policy, *, layers: bool, joins: bool) -> Iterator[str]:
         yield from ("--bind" if writable else "--ro-bind", str(shown.host), shown.place)
     for path, place in _known_as(policy):
         yield from ("--symlink", place, path)
-    yield from _without_secrets(policy)
+    yield from _mask_secrets(policy)
     yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORKSPACE)
 
 
@@ -162,7 +162,7 @@ def _check_mount_points(policy: Policy, *, scratch: bool) -> None:
                     raise ValueError(f"{place} lies below a link in a directory that a command can write")
 
 
-def _without_secrets(policy: Policy) -> Iterator[str]:
+def _mask_secrets(policy: Policy) -> Iterator[str]:
     seen = _Seen(policy)
     for place, is_directory in _masked(policy, seen):
         yield from (("--perms", "0000", "--size", "4096", "--tmpfs") if is_directory else ("--ro-bind", "/dev/null"))

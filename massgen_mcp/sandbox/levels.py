@@ -108,7 +108,7 @@ def start(level: LevelName, argv: list[str], policy: Policy, namespaces: tuple[i
     Raises `FileNotFoundError` if its program is gone, `ValueError` for what the level does not have.
     """
     if level in BY_ITSELF:
-        policy = _without_logins(policy)
+        policy = _hide_logins(policy)
     proxy = list_proxy_variables() if policy.network and level == "bubblewrap" else {}
     variables = {**(policy.unpacked.environ if policy.unpacked else {}), **proxy, **policy.environ}
     shown = policy.shown
@@ -138,7 +138,7 @@ def start(level: LevelName, argv: list[str], policy: Policy, namespaces: tuple[i
     return Start((interpreter(), "-I", "-S", str(_SUPERVISOR)), specification.encode())
 
 
-def _without_logins(policy: Policy) -> Policy:
+def _hide_logins(policy: Policy) -> Policy:
     """The policy, with the logins hidden that lie in what it shows of programs and tools. Blocking."""
     places = [*policy.toolchains, *([policy.unpacked.root] if policy.unpacked else readable())]
     places = [place for place in places if not place.is_symlink()]  # only the link is there, and what it leads to apart

@@ -26,9 +26,9 @@ from massgen_mcp.sandbox.tool_settings import (
 from massgen_mcp.secret_files import (
     EXAMINED_BYTES,
     NOTICED,
-    came_with_a_package,
     depends_on_content,
     holds_credential,
+    is_from_package,
     is_noticed,
     is_secret,
 )
@@ -45,7 +45,7 @@ _PACKAGE = re.compile(
 )
 """Below these lie packages as their publisher made them: only names decide there, not what stands in a text."""
 _LOGIN_NAMES = re.compile(
-    r"(.*\.)?(env|netrc|pgpass|password|passwords)|credentials?(\..*)?|auth\.(json|toml|ini|ya?ml)|postactivate|preactivate"
+    r".*\.(env|netrc|pgpass|passwords?)|credentials?(\..*)?|auth\.(json|toml|ini|ya?ml)|postactivate|preactivate"
     r"|(pre|post)(de)?activate|(pre|post)(mk|rm)virtualenv",
     re.IGNORECASE,
 )
@@ -102,7 +102,7 @@ def find_logins(places: Iterable[Path]) -> ToolFiles:
     named = [place for place in outermost(places) if not _is_of_the_machine(place)]
     for place in outermost((*named, *map(Path, _OF_MACHINE))):
         if os.path.lexists(place):
-            found = _look_again(place).found
+            found = _get_look(place).found
             whole.hidden += found.hidden
             whole.texts |= found.texts
     return whole
@@ -113,18 +113,18 @@ _OF_MACHINE = ("/usr/local", "/usr/etc", "/usr/pip.conf", "/opt/homebrew/etc")
 
 
 def _is_of_the_machine(place: Path) -> bool:
-    """Whether it belongs to the system, in which a person keeps nothing but below /usr/local and /opt."""
+    """Return whether it belongs to the system, in which a person keeps nothing but below /usr/local and /opt."""
     if place == Path("/etc") or place.is_relative_to("/etc"):
         return True
     return str(place) in SYSTEM or any(place.is_relative_to(one) for one in OF_THE_MACHINE)
 
 
-def _look_again(place: Path) -> _Look:
+def _get_look(place: Path) -> _Look:
     with _lock:
         look = _looks.pop(place, None)
         if look is None or not _is_fresh(look):
             look = _Look(ToolFiles(), time.monotonic())
-            _look_through(place, look)
+            _scan_place(place, look)
         _looks[place] = look
         while len(_looks) > MAX_KEPT:
             _looks.pop(next(iter(_looks)))
@@ -135,18 +135,18 @@ def _is_fresh(look: _Look) -> bool:
     if time.monotonic() - look.checked < FRESH_SECONDS:
         return True
     look.checked = time.monotonic()
-    return all(_time_of(path) == changed for path, changed in look.times.items())
+    return all(_read_time(path) == changed for path, changed in look.times.items())
 
 
-def _time_of(path: str) -> int:
+def _read_time(path: str) -> int:
     with suppress(OSError):
         return os.lstat(path).st_mtime_ns
     return 0
 
 
-def _look_through(place: Path, look: _Look) -> None:
+def _scan_place(place: Path, look: _Look) -> None:
     if not place.is_dir():
-        look.times[str(place)] = _time_of(str(place))
+        look.times[str(place)] = _read_time(str(place))
         named = place.name.casefold()
         if is_settings_name(named) and place.is_file():
             _filter(place, str(place), look)
@@ -154,7 +154,7 @@ def _look_through(place: Path, look: _Look) -> None:
     pending = [str(place)]
     while pending:
         directory = pending.pop()
-        below = _look_at_directory(place, directory, look)
+        below = _scan_directory(place, directory, look)
         if look.entries <= MAX_ENTRIES:
             pending += below
         else:
@@ -162,7 +162,7 @@ def _look_through(place: Path, look: _Look) -> None:
             return
 
 
-def _look_at_directory(place: Path, directory: str, look: _Look) -> list[str]:
+def _scan_directory(place: Path, directory: str, look: _Look) -> list[str]:
     """Judge the entries of one directory; return the directories in it that are to be looked at."""
     parts = Path(directory).parts
     above = parts[len(place.parts) - 1 :]
@@ -171,7 +171,7 @@ def _look_at_directory(place: Path, directory: str, look: _Look) -> list[str]:
     matters = _NAMES_IN_PACKAGES if in_package else _NAMES
     all_matter = programs or above[-1] in _SETTINGS_PLACES or is_noticed(above[-1], "")
     below: list[str] = []
-    look.times[directory] = _time_of(directory)
+    look.times[directory] = _read_time(directory)
     with suppress(OSError), os.scandir(directory) as items:
         for item in items:
             look.entries += 1
@@ -193,11 +193,11 @@ def _holds_programs(parts: tuple[str, ...]) -> bool:
 def _hides_directory(item: "os.DirEntry[str]", above: tuple[str, ...], *, programs: bool) -> bool:
     if programs and item.name != ".store":
         return True
-    return is_noticed(above[-1], item.name) and is_secret((*above, item.name)) and not _came_with_package(item)
+    return is_noticed(above[-1], item.name) and is_secret((*above, item.name)) and not _is_of_package(item)
 
 
-def _came_with_package(item: "os.DirEntry[str]") -> bool:
-    return "packages" in item.path and came_with_a_package(Path(item.path))
+def _is_of_package(item: "os.DirEntry[str]") -> bool:
+    return "packages" in item.path and is_from_package(Path(item.path))
 
 
 def _judge_file(
@@ -225,10 +225,10 @@ def _judge_file(
 
 def _is_hidden(path: Path, parts: tuple[str, ...], look: _Look) -> bool:
     if is_secret(parts):
-        return not came_with_a_package(path)
+        return not is_from_package(path)
     if not depends_on_content(parts):
         return False
-    return holds_credential(parts, _read_beginning(path, look, EXAMINED_BYTES)) and not came_with_a_package(path)
+    return holds_credential(parts, _read_beginning(path, look, EXAMINED_BYTES)) and not is_from_package(path)
 
 
 def _is_text_with_login(item: "os.DirEntry[str]", look: _Look) -> bool:
@@ -242,7 +242,7 @@ def _is_text_with_login(item: "os.DirEntry[str]", look: _Look) -> bool:
 
 
 def _filter(path: Path, known_as: str, look: _Look) -> bool:
-    """Whether the file is one of settings; what is shown of it is entered, unless that is all of it."""
+    """Return whether the file is one of settings; what is shown of it is entered, unless that is all of it."""
     content = _read_beginning(path, look)
     text = filter_settings(known_as, content)
     if text is None:

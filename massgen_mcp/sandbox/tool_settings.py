@@ -109,10 +109,10 @@ _JVM = re.compile(r"-X(mx|ms|ss|mn)\w+|-XX:[\w+=/.-]+|-Dfile\.encoding=[\w-]+|-e
 def filter_settings(path: str, content: bytes) -> str | None:
     """Return what is shown of a file of settings, by the end of its path; None for a file that is none."""
     for pattern, text in _BLANK:
-        if _ends_in(path, pattern):
+        if _matches_end(path, pattern):
             return text
-    keys = next((keys for pattern, keys in _KEYS if _ends_in(path, pattern)), None)
-    tables = next((keys for pattern, keys in _TABLES if _ends_in(path, pattern)), None)
+    keys = next((keys for pattern, keys in _KEYS if _matches_end(path, pattern)), None)
+    tables = next((keys for pattern, keys in _TABLES if _matches_end(path, pattern)), None)
     if keys is None and tables is None:
         return None
     if len(content) > MAX_BYTES:
@@ -132,17 +132,17 @@ def filter_settings(path: str, content: bytes) -> str | None:
 
 
 def is_settings_name(name: str) -> bool:
-    """Whether a file of this name may be one of settings. Quick."""
+    """Return whether a file of this name may be one of settings. Quick."""
     return _NAMES.match(name) is not None
 
 
 def sets_login(content: bytes) -> bool:
-    """Whether a text gives a login a value, as in `export API_TOKEN=...` or in an address."""
+    """Return whether a text gives a login a value, as in `export API_TOKEN=...` or in an address."""
     return _SET_LOGIN.search(content) is not None
 
 
 def is_program(content: bytes) -> bool:
-    """Whether the beginning of a file is that of a program that a tool made: machine code, or a script that only starts
+    """Return whether a file begins like a program that a tool made: machine code, or a script that only starts
     something else, such as those of pip, npm and pyenv.
     """
     if not content.startswith(b"#!"):
@@ -176,8 +176,8 @@ _LAUNCHER = re.compile(
             r"export (PYENV|RBENV|JENV)_ROOT=\"/[\w./ -]+\"",
             r"exec \"?/[\w./ -]+(pyenv|rbenv|jenv|asdf)\"? exec \"[\w$.-]+\" \"\$@\"( # asdf_allow: [\w ./-]{,40})?",
             r"basedir=\$\(dirname \"\$\(echo \"\$0\" \| sed -e 's,\\\\,/,g'\)\"\)",
-            r"case `uname` in|esac|else|fi|then",
-            r"\s*\*CYGWIN\*(\|\*MINGW\*\|\*MSYS\*)?\)( basedir=`cygpath -w \"\$basedir\"`;;)?",
+            r"case \x60uname\x60 in|esac|else|fi|then",
+            r"\s*\*CYGWIN\*(\|\*MINGW\*\|\*MSYS\*)?\)( basedir=\x60cygpath -w \"\$basedir\"\x60;;)?",
             r"if \[ -x \"\$basedir/node\" \]; then",
             r"\s*exec (\"\$basedir/node\"|node) +\"\$basedir/[\w./@-]+\" \"\$@\"",
         )
@@ -186,7 +186,7 @@ _LAUNCHER = re.compile(
 """Each line of a script that a tool wrote to start another program."""
 
 
-def _ends_in(path: str, pattern: str) -> bool:
+def _matches_end(path: str, pattern: str) -> bool:
     return fnmatchcase(path.casefold(), f"*/{pattern.casefold()}") or fnmatchcase(path.casefold(), pattern.casefold())
 
 

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from massgen_mcp.secret_files import (
     EXAMINED_BYTES,
-    came_with_a_package,
     depends_on_content,
     holds_credential,
+    is_from_package,
     is_secret,
 )
 from massgen_mcp.workspace import openat
@@ -108,7 +108,7 @@ class Hidden:
 
     def _conceals(self, parts: list[str], item: "os.DirEntry[str]") -> bool:
         if self.hides(parts, content=True):
-            return not came_with_a_package(Path(*(self._above or ()), *parts))
+            return not is_from_package(Path(*(self._above or ()), *parts))
         if item.is_dir(follow_symlinks=False) or item.is_symlink():
             return False
         found = item.stat(follow_symlinks=False)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from massgen_mcp.backends.acp.login import LoginCopy, write_below
+from massgen_mcp.backends.acp.login import LoginCopy, write_home_file
 
 OLD, NEW, OWN = (json.dumps({"tokens": name}) for name in ("old", "new", "own"))
 NAME = ".codex/auth.json"
@@ -66,7 +66,7 @@ def test_a_login_is_brought_into_a_home_and_through_no_link(places: Places, left
 
 def test_what_is_in_the_way_of_settings_is_replaced(places: Places) -> None:
     (places.home / ".copilot").symlink_to(places.victim)
-    write_below(places.home, ".copilot/mcp-config.json", b"{}")
+    write_home_file(places.home, ".copilot/mcp-config.json", b"{}")
     assert (places.home / ".copilot/mcp-config.json").read_bytes() == b"{}"
     assert places.victim_is_untouched()
 

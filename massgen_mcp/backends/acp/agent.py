@@ -15,8 +15,8 @@ from typing import Any, Literal
 import anyio.to_thread
 
 from massgen_mcp import __version__
-from massgen_mcp.backends.acp.enclosure import RELAY, SHARED, TEAM_SOCKET, AgentHome, copied_login, started
-from massgen_mcp.backends.acp.login import write_below
+from massgen_mcp.backends.acp.enclosure import RELAY, SHARED, TEAM_SOCKET, AgentHome, make_login_copy, started
+from massgen_mcp.backends.acp.login import write_home_file
 from massgen_mcp.backends.acp.team_server import Permits, TeamServer
 from massgen_mcp.backends.base import (
     JsonObject,
@@ -135,7 +135,7 @@ class AcpAgent(CliAgent):
             if self._preset.servers_file and self._place is not None:
                 known: JsonObject = {"mcpServers": {TEAM: {"type": "local", **server, "tools": ["*"]}}}
                 written = json.dumps(known).encode()
-                await anyio.to_thread.run_sync(write_below, self._place.home, self._preset.servers_file, written)
+                await anyio.to_thread.run_sync(write_home_file, self._place.home, self._preset.servers_file, written)
                 params["mcpServers"] = []
         if self._preset.system:
             params["systemPrompt"] = {"mode": "append", "content": [{"type": "text", "text": system}]}
@@ -257,7 +257,7 @@ class AcpAgent(CliAgent):
     async def _exchange_login(self) -> None:
         """Keep the user's own login and the CLI's copy of it the same."""
         if self._enclosed and self._place is not None:
-            copy = copied_login(self._config, self._environ, self._place)
+            copy = make_login_copy(self._config, self._environ, self._place)
             if copy is not None:
                 await anyio.to_thread.run_sync(copy.exchange)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from massgen_mcp.backends.acp.login import LoginCopy, write_below
+from massgen_mcp.backends.acp.login import LoginCopy, write_home_file
 from massgen_mcp.backends.frameworks.agent_process import PASSED_ON
 from massgen_mcp.config.access.acp_agents import hosts_of, own_login, preset_of, variables_of
 from massgen_mcp.config.models.backends import AcpBackendConfig
@@ -87,12 +87,12 @@ def _plan(
         programs.append(variables[variable])
     command = [programs[0], *preset.arguments]
     if preset.servers_file:
-        write_below(place.home, preset.servers_file, b"{}")
+        write_home_file(place.home, preset.servers_file, b"{}")
     if not enclosed:
         _link_login(config, environ, place)
         passed = {name: environ[name] for name in PASSED_ON if name in environ}
         return _Plan(command, {**passed, **variables, "HOME": str(place.home), "TMPDIR": str(place.home)}, None)
-    if (copy := copied_login(config, environ, place)) is not None:
+    if (copy := make_login_copy(config, environ, place)) is not None:
         copy.begin()
     certificates: list[Path] = []
     for name in _CERTIFICATES:
@@ -112,7 +112,7 @@ def _plan(
     return _Plan(command, variables, policy)
 
 
-def copied_login(config: AcpBackendConfig, environ: Mapping[str, str], place: AgentHome) -> LoginCopy | None:
+def make_login_copy(config: AcpBackendConfig, environ: Mapping[str, str], place: AgentHome) -> LoginCopy | None:
     """The copy of the user's own login that an enclosed CLI has, if the config wants that."""
     own = own_login(config, environ) if config.login == "own" else None
     return LoginCopy(own, place.home, preset_of(config).login_file, place.known_login) if own is not None else None

@@ -33,12 +33,12 @@ class LoginCopy:
         self.exchange()
         own = _read_small(self._own.parent, self._own.name)
         if own is not None:
-            write_below(self._home, self._name, own)
+            write_home_file(self._home, self._name, own)
             self._known.write_text(_hash_login(own))
 
     def exchange(self) -> None:
         """Bring a login that was renewed on one side to the other. Where both changed, the user's own stays."""
-        with suppress(OSError), _locked(self._own.parent) as directory:
+        with suppress(OSError), _lock_directory(self._own.parent) as directory:
             own, copy = _read_small(self._own.parent, self._own.name), self._read_copy()
             known = self._known.read_text() if self._known.exists() else ""
             if own is None or copy is None or not known:
@@ -48,25 +48,25 @@ class LoginCopy:
                 _replace(directory, self._own.name, copy, mode)
                 self._known.write_text(_hash_login(copy))
             elif _hash_login(own) != known and _hash_login(copy) == known:
-                write_below(self._home, self._name, own)
+                write_home_file(self._home, self._name, own)
                 self._known.write_text(_hash_login(own))
 
     def _read_copy(self) -> bytes | None:
         *above, name = Path(self._name).parts
-        with suppress(OSError), _opened_below(self._home, above, make=False) as directory:
-            return _read_at(directory, name)
+        with suppress(OSError), _open_home_directory(self._home, above, make=False) as directory:
+            return _read_regular(directory, name)
         return None
 
 
-def write_below(home: Path, name: str, content: bytes) -> None:
+def write_home_file(home: Path, name: str, content: bytes) -> None:
     """Write a file below a directory that a CLI can write: what is in the way is replaced. Raises `OSError`."""
     *above, last = Path(name).parts
-    with _opened_below(home, above, make=True) as directory:
+    with _open_home_directory(home, above, make=True) as directory:
         _replace(directory, last, content, 0o600)
 
 
 @contextmanager
-def _opened_below(home: Path, above: list[str], *, make: bool) -> Generator[int]:
+def _open_home_directory(home: Path, above: list[str], *, make: bool) -> Generator[int]:
     """The directory of these components below the home, none of which is a link."""
     flags = os.O_RDONLY | os.O_DIRECTORY | _NOTHING_FOLLOWED
     opened = os.open(home, flags)
@@ -107,7 +107,7 @@ def _replace(directory: int, name: str, content: bytes, mode: int) -> None:
 
 
 @contextmanager
-def _locked(place: Path) -> Generator[int]:
+def _lock_directory(place: Path) -> Generator[int]:
     """The directory, which the copies of several agents do not change at the same time."""
     directory = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -121,13 +121,13 @@ def _read_small(place: Path, name: str) -> bytes | None:
     with suppress(OSError):
         directory = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            return _read_at(directory, name)
+            return _read_regular(directory, name)
         finally:
             os.close(directory)
     return None
 
 
-def _read_at(directory: int, name: str) -> bytes | None:
+def _read_regular(directory: int, name: str) -> bytes | None:
     """A regular file with one name and of some length, at most `MAX_LOGIN_BYTES`; None for anything else."""
     with suppress(OSError):
         opened = os.open(name, os.O_RDONLY | _NOTHING_FOLLOWED, dir_fd=directory)
@@ -140,12 +140,12 @@ def _read_at(directory: int, name: str) -> bytes | None:
 
 
 def _is_renewal(own: bytes, copy: bytes) -> bool:
-    """Whether the copy can be a login in place of this one: a half-written file, or one of another kind, is none."""
-    before, after = _members(own), _members(copy)
+    """Return whether the copy can be a login in place of this one, unlike a half-written file or another kind of one."""
+    before, after = _list_members(own), _list_members(copy)
     return before is None or bool(after and before & after)
 
 
-def _members(content: bytes) -> frozenset[str] | None:
+def _list_members(content: bytes) -> frozenset[str] | None:
     try:
         found: object = json.loads(content)
     except (ValueError, RecursionError):
