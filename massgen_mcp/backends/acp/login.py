@@ -140,7 +140,7 @@ def _read_regular(directory: int, name: str) -> bytes | None:
 
 
 def _is_renewal(own: bytes, copy: bytes) -> bool:
-    """Return whether the copy can be a login in place of this one, unlike a half-written file or another kind of one."""
+    """Return whether the copy can be a login in place of this one; half a file, or another kind of one, is none."""
     before, after = _list_members(own), _list_members(copy)
     return before is None or bool(after and before & after)
 
