@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]{2,}")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+_SENTENCE_END = re.compile(r"(?<!\b[A-Z]\.)(?<=[.!?])\s+|\n+")
 MOST_SHARED_BY_CHANCE = 0.5
 """Of the telling words of the shorter of two sentences, more have to stand in the other one: "John Adams" is not "John
 Tyler"."""
