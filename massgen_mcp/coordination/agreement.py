@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]{2,}")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
-LEAST_SHARE = 0.5
-"""So much of the telling words of the shorter of two sentences has to stand in the other one."""
+_SENTENCE_END = re.compile(r"(?<!\b[A-Z]\.)(?<=[.!?])\s+|\n+")
+MOST_SHARED_BY_CHANCE = 0.5
+"""Of the telling words of the shorter of two sentences, more have to stand in the other one: "John Adams" is not "John
+Tyler"."""
 _FILLERS = frozenset(
     (
         *("an", "and", "answer", "are", "as", "at", "be", "but", "by", "can", "do", "for", "from", "has", "have", "in"),
@@ -50,7 +51,7 @@ class _Claim:
         if self.numbers and other.numbers:
             return not self.numbers.isdisjoint(other.numbers)
         shared, least = self.words & other.words, min(len(self.words), len(other.words))
-        return bool(shared) and len(shared) >= LEAST_SHARE * least
+        return len(shared) > MOST_SHARED_BY_CHANCE * least
 
 
 def _read_claim(text: str, asked: frozenset[str]) -> _Claim:

@@ -5,6 +5,7 @@ import pytest
 from massgen_mcp.coordination.agreement import find_agreeing
 
 FRANCE, SUM, PLANET, LEGS = "capital of France?", "What is 2 + 2?", "Which planet is the red planet?", "How many legs?"
+FIRST = "Who was the first president?"
 
 
 @pytest.mark.parametrize(
@@ -20,6 +21,7 @@ FRANCE, SUM, PLANET, LEGS = "capital of France?", "What is 2 + 2?", "Which plane
         (LEGS, ("There are 4 legs.", "There are 8 legs.", "Nothing is known of the legs."), set[int]()),
         (LEGS, ("Eight legs.", "A spider has 8 legs, an insect 6.", "It has eight."), {1, 2}),
         (LEGS, ("", "8", "8"), set[int]()),
+        (FIRST, ("The first was John F. Kennedy.", "John Tyler was.", "It was John Adams, a founder."), set[int]()),
     ],
 )
 def test_texts_agree_by_what_they_tell_first(question: str, texts: tuple[str, ...], agreeing: set[int]) -> None:
