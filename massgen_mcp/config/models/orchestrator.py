@@ -130,8 +130,8 @@ class OrchestratorConfig(Settings, frozen=True):
     early_decision: Literal["off", "proven", "majority"] = "proven"
     """Stop voting early: `proven`, when no vote can change the winner; `majority`, when an answer has the majority."""
     final_answer_strategy: Literal["winner_present", "winner_reuse", "auto"] = "winner_present"
-    """Let the winner rewrite its answer, reuse the answer, or (`auto`) rewrite it only if that can add something.
-    Answers of models without tools are always reused.
+    """Let the winner rewrite its answer, reuse the answer, or (`auto`) rewrite it only if that can add something. A
+    model without tools and without files always reuses its answer.
     """
     answer_format: Literal["text", "findings"] = "text"
     """`findings`: every answer is a JSON list of findings with file and line (see docs/review.md)."""
@@ -221,6 +221,7 @@ class TimeoutSettings(Settings, frozen=True):
 
 MAX_USD = 100_000.0
 USUAL_MAX_TOKENS = 10_000_000
+USUAL_MAX_CALLS = 1_000
 TOKENS_PER_USD = 1_000_000
 
 
@@ -232,7 +233,12 @@ class BudgetConfig(Settings, frozen=True):
     max_tokens: int | None = Field(default=None, ge=1_000, le=10_000_000_000)
     """Maximum number of input and output tokens. Default: 10 million, plus a million for each dollar of `max_usd` above
     10, and cached input counts by its price. If you set it, cached input counts fully, and calls without a known price
-    count only towards this limit; otherwise they count towards `max_usd` at the highest price of similar models.
+    count only towards this limit and `max_calls`; otherwise they count towards `max_usd` at the highest price of
+    similar models.
+    """
+    max_calls: int = Field(default=USUAL_MAX_CALLS, ge=0, le=1_000_000)
+    """Maximum number of calls without a price, which `max_usd` can't limit: calls of agent CLIs with your subscription,
+    and calls that count only towards `max_tokens`.
     """
     at_cap: Literal["finish", "ask"] = "finish"
     """At the limit: vote on the existing answers, or wait for your decision until the run's time limit."""
