@@ -30,7 +30,7 @@ REMEDIES: Mapping[FailureReason | DropReason, str] = {
     "quota_exhausted": "Add credit at the provider, or ask other models with --models.",
     "rate_limited": "Wait, or ask fewer agents at once: `limits` in the config, or --num-agents.",
     "model_not_found": "Correct `model` in the config or --models; `massgen-mcp doctor` lists what local servers have.",
-    "unreachable": "Mend the network or `base_url`, or start the server; `massgen-mcp doctor` tries the local ones.",
+    "unreachable": "Fix the network or `base_url`, or start the server; `massgen-mcp doctor` tries the local ones.",
     "tools_unsupported": "Ask another model with --models, or start the server with tool calls.",
     "context_too_small": "Ask another model with --models, or start the server with a larger context.",
     "content_filter": "Word the question differently, or ask other models with --models.",
