@@ -1,5 +1,6 @@
-"""Codex, whose turn has ended, is given the result of its run by the hook of `massgen-mcp install codex --hook`, once a
-person has trusted it in Codex's own window: on a terminal, where waiting can be interrupted, and headless after that.
+"""Codex, whose turn has ended, is given the result of its run by the hook of `massgen-mcp install codex --hook` or of
+the plugin, once a person has trusted it in Codex's own window: on a terminal, where waiting can be interrupted, and
+headless after that.
 """
 
 from collections.abc import Callable, Generator
@@ -18,6 +19,7 @@ from tests.clients.places import (
     show_what_the_model_saw,
     wait_for,
 )
+from tests.commands import ROOT
 from tests.harness import agent
 from tests.terminal import Terminal
 
@@ -52,12 +54,23 @@ class Model:
 
 
 def show() -> None:
+    _show("massgen-mcp install codex --hook", lambda codex: codex.place.run(str(OURS), "install", "codex", "--hook"))
+    _show("the plugin", _add_plugin)
+
+
+def _add_plugin(codex: Codex) -> None:
+    codex.place.run(codex.program, "plugin", "marketplace", "add", str(ROOT))
+    codex.place.run(codex.program, "plugin", "add", "massgen@massgen-mcp")
+
+
+def _show(told: str, add: Callable[[Codex], object]) -> None:
+    say(f"by {told}:")
     with new_place() as place:
         model = Model(place)
         with model_api(model) as api:
             trusted = f'[projects."{place.work}"]\ntrust_level = "trusted"\n'
             codex = Codex(place, api, trusted)
-            codex.place.run(str(OURS), "install", "codex", "--hook")
+            add(codex)
             _hold_not_woken_before_trust(codex, api, model)
             _on_terminal(codex, api, model)
             say("codex exec, after the hook was trusted")

@@ -28,6 +28,7 @@ STEPS = (
     "control_run (cancel)",
     "wait_run (of the second)",
 )
+OURS_IN_TEXT = re.compile(r"start_run|wait_run|get_result|massgen-mcp|ask-other-models|mcp__\w*massgen")
 TOOLS = ("start_run", "wait_run", "get_status", "get_result", "control_run")
 LOADED = "select:" + ",".join(f"mcp__massgen__{tool}" for tool in TOOLS)
 LOADED_OF_PLUGIN = LOADED.replace("mcp__massgen__", "mcp__plugin_massgen_massgen__")
@@ -153,7 +154,8 @@ _CLIENTS: Mapping[str, Callable[[Place, ModelApi], object]] = {
 def _keep(name: str, api: ModelApi, model: Delegates) -> None:
     """Write the file of this client, and say what its model had to read."""
     offered = _offered(api)
-    said = [text for text in _texts_in(api.asked[0].body) if "massgen" in text.lower() or "start_run" in text]
+    said = [text for text in _texts_in(api.asked[0].body) if OURS_IN_TEXT.search(text)]
+    said += [str(one["description"]) for one in _dicts_in(api.asked[0].body.get("tools", [])) if _is_group(one)]
     parts = [f"# What the model of {name} reads of massgen-mcp", "", "Written by `python -m tests.clients texts`.", ""]
     for text in said:
         parts += ["## Instructions and lists", "", "````text", _steady(_near(text)), "````", ""]
@@ -167,6 +169,11 @@ def _keep(name: str, api: ModelApi, model: Delegates) -> None:
     say(
         f"  {name}: tools {sum(map(tokens, offered.values())):,} tokens, replies {replies:,} in {len(model.read)} calls"
     )
+
+
+def _is_group(one: dict[str, Any]) -> bool:
+    """Whether it holds our tools, as Codex groups them; the instructions of the server are its description."""
+    return "massgen" in str(one.get("name")) and "tools" in one and "description" in one
 
 
 def _offered(api: ModelApi) -> dict[str, str]:
@@ -203,7 +210,7 @@ def _texts_in(body: dict[str, Any]) -> list[str]:
 def _near(text: str) -> str:
     """The lines that are of us, with their neighbours."""
     lines = text.splitlines()
-    ours = [number for number, line in enumerate(lines) if re.search(r"massgen|start_run|wait_run", line)]
+    ours = [number for number, line in enumerate(lines) if re.search(OURS_IN_TEXT, line)]
     kept = sorted({near for number in ours for near in range(max(0, number - 1), min(len(lines), number + 2))})
     return "\n".join(lines[number] for number in kept)
 
