@@ -47,7 +47,7 @@ SEARCH_HINT = "anthropic/searchHint"
 FOUND = {
     "anthropic/alwaysLoad": True,
     SEARCH_HINT: "ask other models: GPT and Gemini, Claude, Grok; delegate, second opinion, review, debate, consensus, "
-    "root cause, stuck, safe, architecture decision",
+    "root cause, stuck, architecture decision",
 }
 """Claude Code loads the first tool of a delegation without a search, unless a person switched that off."""
 FINDS_RESULT = {SEARCH_HINT: "what did the team say"}
@@ -196,7 +196,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         offset: Annotated[int, Field(description="From next_offset.", ge=0), BOUNDED] = 0,
         limit: Annotated[int | None, Field(description="Maximum characters.", ge=0), BOUNDED] = None,
     ) -> results.Result:
-        """Return the team's final answer, its votes, dissent, changed files and cost, in pages."""
+        """Return the team's final answer, its votes, dissent, changed files and cost."""
         seen = await service.look(run_id)
         return results.result(seen, view, agent, offset, limit, _going_on(server, seen))
 

@@ -121,7 +121,8 @@ def bringing_in(view: RunView, changes: Changes | None, agent: str | None, apply
 def _decide(view: RunView) -> str:
     asked = view.snapshot.input_required
     if asked is not None and asked.kind == "budget_reached":
-        return "Decide: call control_run with action=raise_budget and value (the user is asked), action=finish_now or action=cancel."
+        ways = "action=raise_budget and value (the user is asked), action=finish_now or action=cancel"
+        return f"Decide: call control_run with {ways}."
     return "Decide: call control_run with action=answer and message."
 
 

@@ -48,11 +48,11 @@ async def run(options: argparse.Namespace) -> int:
     hooks = None
     if options.hook and not options.print:
         hooks = put_hooks(file, command)
-    _report(entry, change, hooks, options)
+    _print_outcome(entry, change, hooks, options)
     return EXIT_OK
 
 
-def _report(entry: _Entry, change: Change, hooks: Change | None, options: argparse.Namespace) -> None:
+def _print_outcome(entry: _Entry, change: Change, hooks: Change | None, options: argparse.Namespace) -> None:
     if options.json:
         document = _document(entry, change)
         if hooks is not None:
