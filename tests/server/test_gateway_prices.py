@@ -76,7 +76,8 @@ async def test_price_as_makes_it_sure_per_backend_and_from_the_environment(home:
 
 async def test_the_scripted_team_costs_nothing(home: TempHome) -> None:
     async with home.client() as client:
+        planned = await call(client, "start_run", question="q", config="scripted", dry_run=True)
         started = await call(client, "start_run", question="q", config="scripted", wait_seconds=50)
         result = await call(client, "get_result", run_id=started["run_id"])
     assert (result["usage"]["cost_usd"], "unpriced_calls" in result["usage"]) == (0, False)
-    assert started["estimate"].startswith("usually $0 to $0 ")
+    assert planned["estimate"].startswith("usually $0 to $0 ")
