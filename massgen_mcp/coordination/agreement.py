@@ -8,6 +8,9 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 
+from massgen_mcp.coordination.count import find_rivals
+from massgen_mcp.coordination.substance import find_contradictions
+
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]{2,}")
 LEAST_SHARE = 0.25
 """So much of the telling words of the shorter of two answers has to stand in the other one."""
@@ -23,15 +26,18 @@ _FILLERS = frozenset(
 
 def find_agreeing(texts: Mapping[str, str], name: str) -> tuple[str, ...]:
     """Return the names of the other texts that say the same as the one of this name, by the numbers and words that do
-    not stand in all of them. Numbers, where both have some, have to be the same.
+    not stand in all of them. Numbers, where both have some, have to be the same; short ones must not contradict it.
     """
     words = {one: _words(text) for one, text in texts.items()}
     counted = Counter(word for found in words.values() for word in found)
     telling = {one: {word for word in found if counted[word] < len(texts)} for one, found in words.items()}
     if len(texts) < 3 or name not in texts:
         return ()
+    rivals = find_rivals(name, texts, find_contradictions(texts))
     return tuple(
-        other for other in texts if other != name and _agree(telling[name], telling[other], words, name, other)
+        other
+        for other in texts
+        if other != name and other not in rivals and _agree(telling[name], telling[other], words, name, other)
     )
 
 

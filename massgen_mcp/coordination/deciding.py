@@ -140,5 +140,5 @@ def _proven(state: Coordination, undecided: int) -> bool:
     votes = state.tally
     leader = max(votes, key=lambda label: votes[label])
     others = [label for label in votes if label != leader]
-    rivals = possible_camps(others, state.choices, undecided, state.alike)
+    rivals = possible_camps(others, state.choices, undecided, state.alike, state.contradictions)
     return all(sum(votes[label] for label in rival) + undecided < votes[leader] for rival in rivals)

@@ -16,7 +16,7 @@ from fractions import Fraction
 from math import comb, factorial
 from typing import Literal
 
-from massgen_mcp.coordination.count import drawn, lot
+from massgen_mcp.coordination.count import drawn, find_rivals, lot
 from massgen_mcp.coordination.deciding import won
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.coordination.written_tests import BEFORE_ANSWERS
@@ -121,7 +121,9 @@ def _by_reading(state: Coordination) -> DueStep:
             return _stage_for_next(state, 1, "dropped") if _left(state) else "enough"
         agents = (drawn(f"{state.rules.seed}/{len(state.stages)}", able),)
         return StageOpened(kind="vote", subjects=state.standing, agents=agents, because="compare", left=_left(state))
-    same = len({seat.vote, *(seat.same_as or ())})
+    named = {seat.vote, *(seat.same_as or ())}
+    rivals = {label: find_rivals(label, named, state.contradictions) for label in named}
+    same = sum(found == rivals[seat.vote] for found in rivals.values())
     lead, rival = sorted((same, len(state.standing) - same), reverse=True)
     if not rival and enough(lead, rival, _left(state)):
         return won(state, state.author(seat.vote), "agreed")

@@ -48,6 +48,7 @@ from massgen_mcp.coordination.evidence import (
     to_repeat,
 )
 from massgen_mcp.coordination.guidance import Ballot, Duty, Rest, Violation, Wait, Work
+from massgen_mcp.coordination.substance import find_contradictions
 from massgen_mcp.coordination.written_tests import (
     BEFORE_ANSWERS,
     FailingTest,
@@ -285,7 +286,7 @@ class Coordination:
     def count(self) -> Count:
         """The standing votes, counted."""
         authors = {self.label(agent): agent for agent in self.answered}
-        return Count.of(self.rules.seed, authors, self.choices, self.alike)
+        return Count.of(self.rules.seed, authors, self.choices, self.alike, self.contradictions)
 
     @property
     def alike(self) -> dict[str, str]:
@@ -297,6 +298,12 @@ class Coordination:
             for one in answers
         }
         return {label: other for label, other in found.items() if label != other}
+
+    @property
+    def contradictions(self) -> frozenset[frozenset[str]]:
+        """Pairs of standing answers that cannot say the same, by their texts; what changes files is not its text."""
+        labels = (label for label in self.standing if self.changed_tree(label) is None)
+        return find_contradictions({label: self.content(label) for label in labels})
 
     @property
     def choices(self) -> list[StandingVote]:

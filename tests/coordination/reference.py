@@ -274,7 +274,8 @@ class Reference:
             return False
         leader = most(self.standing, self.count)[0]
         others = [label for label in self.standing if label != leader]
-        rivals = self.together(others, lambda same, apart, _: len(same) + len(missing) >= max(2, apart))
+        joined = self.joined(others, lambda same, apart, _: len(same) + len(missing) >= max(2, apart))
+        rivals = linked(others, joined)
         return all(sum(map(self.count, rival)) + len(missing) < self.count(leader) for rival in rivals)
 
     def _cut_short(self) -> Won:
@@ -293,30 +294,48 @@ class Reference:
         return most(self.camps(), lambda camp: sum(map(self.count, camp)))
 
     def camps(self) -> list[frozenset[Label]]:
-        """The standing answers in groups that say the same."""
+        """The standing answers in groups that say the same: of what is joined, who contradicts the same ones of it."""
 
         def joins(same: set[int], apart: int, authors: set[int]) -> bool:
             return len(same) >= 2 and (len(same) > apart or (len(same) == apart and authors <= same))
 
-        return self.together(self.standing, joins)
+        joined = self.joined(self.standing, joins)
+        against = {label: self.rivals(label, group) for group in linked(self.standing, joined) for label in group}
+        return linked(self.standing, [(one, other) for one, other in joined if against[one] == against[other]])
 
     def camp_of(self, label: Label) -> frozenset[Label]:
         """The camp that holds an answer."""
         return next(camp for camp in self.camps() if label in camp)
 
-    def together(self, labels: list[Label], joins: Callable[[set[int], int, set[int]], bool]) -> list[frozenset[Label]]:
-        """Groups of what is joined, directly or through others. `joins` hears who calls two answers the same, how many
-        tell them apart, and who wrote them.
+    def joined(
+        self, labels: list[Label], joins: Callable[[set[int], int, set[int]], bool]
+    ) -> list[tuple[Label, Label]]:
+        """Pairs of answers that say the same. `joins` hears who calls two answers the same, how many tell them apart,
+        and who wrote them; it is not asked of two that contradict each other.
         """
-        groups = {label: frozenset({label}) for label in labels}
         said = [(vote.voter, self.with_copies(vote.group)) for vote in self.votes if vote.group is not None]
+        joined: list[tuple[Label, Label]] = []
         for one, other in combinations(labels, 2):
             same = {voter for voter, group in said if one in group and other in group}
             apart = sum((one in group) != (other in group) for _, group in said)
-            if other in self.with_copies({one}) or joins(same, apart, {one[0], other[0]}):
-                both = groups[one] | groups[other]
-                groups |= dict.fromkeys(both, both)
-        return list(dict.fromkeys(groups.values()))
+            said_so = joins(same, apart, {one[0], other[0]}) and not self.rivals(one, {other})
+            if said_so or other in self.with_copies({one}):
+                joined.append((one, other))
+        return joined
+
+    def rivals(self, label: Label, among: Iterable[Label]) -> set[Label]:
+        """Those of these answers that contradict this one. An answer that changes files says more than its text."""
+        if self.changes_files(label):
+            return set()
+        return {
+            other
+            for other in among
+            if not self.changes_files(other) and contradict(self.answers[label], self.answers[other])
+        }
+
+    def changes_files(self, label: Label) -> bool:
+        """Whether files come with an answer."""
+        return label in self.files
 
     def with_copies(self, labels: Iterable[Label]) -> set[Label]:
         """These, and the standing answers with the same text and files as one of them."""
@@ -415,6 +434,37 @@ def most(of: Iterable[T], worth: Callable[[T], int | Fraction]) -> list[T]:
     """Those that are worth most."""
     each = [(one, worth(one)) for one in of]
     return [one for one, value in each if value == max(value for _, value in each)]
+
+
+def linked(labels: list[Label], joined: list[tuple[Label, Label]]) -> list[frozenset[Label]]:
+    """Groups of what is joined, directly or through others."""
+    groups = {label: frozenset({label}) for label in labels}
+    for one, other in joined:
+        both = groups[one] | groups[other]
+        groups |= dict.fromkeys(both, both)
+    return list(dict.fromkeys(groups.values()))
+
+
+def contradict(one: str, other: str) -> bool:
+    """Whether two texts, as histories write them, cannot say the same: other numbers, other names, or a yes and a no.
+    A text of more than twelve words is not compared.
+    """
+    first, second = ({word for word in text.split() if word.isalnum()} for text in (one, other))
+    if max(len(one.split()), len(other.split())) > 12:
+        return False
+    numbers, names, said = (
+        [{word for word in words if test(word)} for words in (first, second)]
+        for test in (str.isdigit, str.istitle, ("yes", "no").__contains__)
+    )
+    parted = (all(both) and both[0] != both[1] for both in (names, said))
+    return numbers[0] != numbers[1] or any(parted)
+
+
+def write_text(made: int) -> str:
+    """A text that no other answer of a history has, with a number, a name, a yes, a no or none; seldom a long one."""
+    serial = "".join(";:&%$#@~|/"[int(digit)] for digit in str(made))
+    told = ("it", "it", "it makes 3", "it makes 4", "Ann", "it was Ann", "it was Bob", "it is yes", "it is no")
+    return f"{told[made * 7 % len(told)]} {serial}" + " and on" * (12 if made % 4 == 3 else 0)
 
 
 def name(label: Label) -> str:

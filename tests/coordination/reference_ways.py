@@ -171,14 +171,14 @@ class Ways(Reference):
             return [due]
         vendor = self.plan.vendors[due.label[0]]
         others = frozenset(agent for agent in self.able if self.plan.vendors[agent] != vendor)
-        if self._stopped() or not self._changes(due.label) or due.outcome not in VOTED or not others:
+        if self._stopped() or not self.changes_files(due.label) or due.outcome not in VOTED or not others:
             return [Won(due.label, due.outcome, "not_challenged")]
         return [Drawn("refute", (due.label,), others)]
 
     def _stopped(self) -> bool:
         return self.finish or self.budget_reached or not self.plan.can_run
 
-    def _changes(self, label: Label) -> bool:
+    def changes_files(self, label: Label) -> bool:
         """Whether an answer changes files."""
         return self.files.get(label, self.base_files) != self.base_files
 
@@ -262,7 +262,7 @@ class Ways(Reference):
     def _goal_missing(self) -> bool:
         if self._goal() is None or not self.plan.can_run:
             return False
-        ran = [self._goal_run(label) for label in self.standing if self._changes(label)]
+        ran = [self._goal_run(label) for label in self.standing if self.changes_files(label)]
         return any(times < 2 and result != "not_run" for result, times, _ in ran)
 
     # -- fewer agents first, or one after the other -----------------------------------------------------------------
@@ -286,7 +286,9 @@ class Ways(Reference):
 
     def _passes(self, label: Label) -> bool:
         """Whether an answer passes all that failed on the base, and fails nothing that passed."""
-        if self._goal() is not None and (not self._changes(label) or self._goal_run(label)[::2] != ("passed", False)):
+        if self._goal() is not None and (
+            not self.changes_files(label) or self._goal_run(label)[::2] != ("passed", False)
+        ):
             return False
         return not self.plan.checks or self._passes_checks(label)
 
@@ -328,7 +330,7 @@ class Ways(Reference):
         return None if size >= len(everybody) and not self.opened else [self.ask(size, everybody)]
 
     def _votes(self) -> bool:
-        changed = any(map(self._changes, self.standing))
+        changed = any(map(self.changes_files, self.standing))
         return self.plan.decide == "vote" or (self.plan.decide == "auto" and not changed)
 
     def _one_by_one(self) -> list[Next] | None:
@@ -355,7 +357,8 @@ class Ways(Reference):
             if self.able:
                 return [Drawn("compare", standing, frozenset(self.able))]
             return [self.ask(1)] if self.left else None
-        same = len({vote.choice, *(vote.same_as or ())})
+        named = {vote.choice, *(vote.same_as or ())}
+        same = sum(self.rivals(label, named) == self.rivals(vote.choice, named) for label in named)
         rival, lead = sorted((same, len(standing) - same))
         if not rival and self.safe(lead, rival, self.left):
             return [Won(vote.choice, "agreed")]

@@ -28,6 +28,7 @@ from massgen_mcp.events.coordination import (
 from massgen_mcp.events.parts import DECIDED_WITHOUT_VOTES, Changes, Claim, Decide, WrittenTest
 from massgen_mcp.events.record import AnyEvent
 from massgen_mcp.events.run import AttemptStarted, BaseTaken, BudgetRaised, BudgetReached, FinishRequested
+from tests.coordination.reference import write_text
 from tests.coordination.test_effort import Play as Staged
 from tests.coordination.test_effort import outcome_of
 
@@ -170,7 +171,7 @@ class Play(Staged):
 
     def _answered(self, agent: str) -> AnyEvent | Violation:
         content = self.random.randint(0, self.contents)
-        done = self.state.answer(agent, f"{content} {agent} {len(self.events)}")
+        done = self.state.answer(agent, write_text(len(self.events)))
         return (
             done
             if isinstance(done, Violation)

@@ -22,6 +22,7 @@ from massgen_mcp.events.coordination import (
     WinnerChosen,
 )
 from massgen_mcp.events.parts import CheckOutcome, ChecksPolicy
+from tests.coordination.reference import write_text
 from tests.coordination.seeds import SEEDS
 
 pytestmark = pytest.mark.uncounted
@@ -99,7 +100,7 @@ class Play:
         if dice < 0.03:
             verdict: CoordinationEvent | Violation = self.state.drop(agent, "provider_error", "bad luck")
         elif dice < 0.45:
-            text = "what everybody says" if self.random.random() < 0.1 else f"answer {self.calls}"
+            text = "what everybody says" if self.random.random() < 0.1 else write_text(self.calls)
             verdict = self.state.answer(agent, text)
         else:
             verdict = self._vote(agent)

@@ -26,7 +26,7 @@ from massgen_mcp.events.coordination import (
 )
 from massgen_mcp.events.parts import Changes, CheckOutcome, Event, WrittenTest
 from massgen_mcp.events.run import BudgetReached, FinishRequested
-from tests.coordination.reference import Label, OneTest, Reference, Settings, Stage, Won, name
+from tests.coordination.reference import Label, OneTest, Reference, Settings, Stage, Won, name, write_text
 
 SHORT = 1_000
 MOST = 2_000
@@ -217,7 +217,7 @@ class History:
     def _answer(self, place: int) -> None:
         agent = self.names[place]
         copied = self.random.random() < 0.1 and self.reference.answers
-        content = self.random.choice([*self.reference.answers.values()]) if copied else f"answer {self.made}"
+        content = self.random.choice([*self.reference.answers.values()]) if copied else write_text(self.made)
         self.made += 1
         files = f"tree {self.random.randint(0, 3)}" if self.settings.by_tests else None
         verdict = self.state.answer(agent, content)
