@@ -400,6 +400,12 @@ class Coordination:
         return stage if stage is not None and stage.because == "tied" else None
 
     @property
+    def last_run_off(self) -> StageOpened | None:
+        """The run-off, also while an agent judges between what is still tied after it."""
+        stages = self.stages if self.stage is not None and self.stage.because in ("tied", "still_tied") else ()
+        return next((stage for stage in reversed(stages) if stage.because == "tied"), None)
+
+    @property
     def complete(self) -> bool:
         """Whether no first answer is awaited any more, nor checks of those that are there."""
         return not (self.unanswered and not self.stragglers_given_up) and not self.checking

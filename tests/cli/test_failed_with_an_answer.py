@@ -102,7 +102,7 @@ def test_after_a_tie_whose_voters_fell_out_it_is_not_said_that_nobody_voted(
     ("second", "third", "outcome", "completed", "code"),
     [
         ([{"answer": "b"}, {"vote": "a"}], [{"answer": "c"}, {"vote": "a"}], "consensus, 3 of 3 voted", 3, 0),
-        ([{"answer": "b"}, {"vote": "a"}], [{"fail": "auth"}], "consensus, 2 of 3 voted", 2, 0),
+        ([{"answer": "b"}, {"vote": "a"}], [{"fail": "auth"}], "majority, 2 of 3 voted", 2, 0),
         ([{"fail": "auth"}], [{"fail": "auth"}], "single_survivor, 0 of 3 voted; weak: nobody_left", 1, 2),
     ],
 )

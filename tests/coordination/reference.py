@@ -15,7 +15,7 @@ from typing import Literal, TypeVar
 
 T = TypeVar("T")
 Label = tuple[int, int]
-Asked = Literal["answer", "answer or vote", "vote", "run-off", "tests"]
+Asked = Literal["answer", "answer or vote", "vote", "run-off", "tie", "tests"]
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,8 @@ class Reference:
     """`passed`, `failed`, `flaky` or `not run`, by check."""
     votes: list[CastVote] = field(default_factory=list[CastVote])
     run_off_votes: list[CastVote] = field(default_factory=list[CastVote])
+    verdicts: dict[tuple[Label, ...], Label] = field(default_factory=dict[tuple[Label, ...], Label])
+    """What a judge chose of two answers, in the order in which it was shown them."""
     tests: dict[int, list[OneTest]] = field(default_factory=dict[int, list[OneTest]])
     further_runs: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     """How often a test ran on files, by its name and these, beyond the two runs of all tests."""
@@ -161,6 +163,7 @@ class Reference:
             "tests": agent in self.tests or self.budget_reached,
             "vote": self.has_voted(agent),
             "run-off": any(vote.voter == agent for vote in self.run_off_votes),
+            "tie": stage.about in self.verdicts,
         }
         return stage.asked if agent in stage.agents and not done[stage.asked] else None
 
@@ -195,6 +198,9 @@ class Reference:
         ballot = self.shown.get(agent, frozenset())
         if ballot != self.ballot or choice not in ballot - self.out:
             return False
+        if self.stages and self.stages[-1].asked == "tie":
+            self.verdicts[self.stages[-1].about] = choice
+            return True
         same = None if same_as is None else frozenset(same_as) & ballot - {choice}
         in_run_off = bool(self.stages) and self.stages[-1].asked == "run-off"
         (self.run_off_votes if in_run_off else self.votes).append(CastVote(agent, choice, same))
@@ -225,7 +231,7 @@ class Reference:
             return None
         if self.standing == [label for label in self.standing if [label[0]] == self.live]:
             return Won(self.standing[0], "single" if self.settings.agents == 1 else "single_survivor")
-        if self.stages and self.stages[-1].asked == "run-off":
+        if self.stages and self.stages[-1].asked in ("run-off", "tie"):
             return self._after_run_off(self.stages[-1])
         if self.stages and self.stages[-1].asked == "vote":
             return self._after_votes([agent for agent in self.stages[-1].agents if agent in self.live])
@@ -251,38 +257,77 @@ class Reference:
         return Stage("run-off", candidates, tuple(neutral or answered))
 
     def _by_votes(self, best: list[Label], everybody: bool) -> Won:
-        one_camp = sum(map(self.count, self.camp_of(best[0]))) == len(self.votes)
-        return self._drawn(best, "consensus" if everybody and one_camp else "plurality")
+        """By how many of those that were asked: all, more than half, or fewer."""
+        votes = sum(map(self.count, self.camp_of(best[0])))
+        consensus = everybody and votes == len(self.told)
+        return self._drawn(best, "consensus" if consensus else self._more_than_half(votes))
 
-    def _after_run_off(self, stage: Stage) -> Won | None:
+    def _more_than_half(self, votes: int) -> str:
+        return "majority" if 2 * votes > len(self.told) else "plurality"
+
+    @property
+    def told(self) -> list[int]:
+        """Who was asked for an answer; agents that have fallen out count."""
+        return list(range(self.settings.agents))
+
+    def _after_run_off(self, stage: Stage) -> Won | Stage | None:
+        """One answer leads; or an agent outside the tie compares the leaders, each with the best one so far, in both
+        orders, until its verdicts differ.
+        """
         voted = {vote.voter for vote in self.run_off_votes}
-        if any(agent in self.live and agent not in voted for agent in stage.agents):
+        waits = stage.about not in self.verdicts and not self.budget_reached
+        if any(
+            agent in self.live and (waits if stage.asked == "tie" else agent not in voted) for agent in stage.agents
+        ):
             return None
-        best = self._run_off_leaders(stage)
-        return self._drawn(best, "plurality" if len(best) == 1 else "tie_broken")
+        best = self._run_off_leaders()
+        if len(best) == 1:
+            last = {vote.voter: vote.choice for vote in (*self.votes, *self.run_off_votes)}
+            agreeing = sum(choice in self.camp_of(best[0]) for choice in last.values())
+            return self._drawn(best, self._more_than_half(agreeing))
+        winner, *others = sorted(best)
+        authors = {label[0] for leader in best for label in self.camp_of(leader)}
+        outside = [agent for agent in self.live if self.written_by(agent) and agent not in authors]
+        for label in others:
+            for pair in ((winner, label), (label, winner)):
+                if pair not in self.verdicts:
+                    able = outside and not self.budget_reached
+                    return Stage("tie", pair, (outside[0],)) if able else self._drawn(best, "tie_broken")
+            if self.verdicts[winner, label] != self.verdicts[label, winner]:
+                return self._drawn(best, "tie_broken")
+            winner = self.verdicts[winner, label]
+        return self._drawn([winner], "tie_broken")
 
-    def _run_off_leaders(self, stage: Stage) -> list[Label]:
-        return most(stage.about, lambda label: sum(vote.choice == label for vote in self.run_off_votes))
+    def _run_off_leaders(self) -> list[Label]:
+        about = next(stage.about for stage in self.stages if stage.asked == "run-off")
+        return most(about, lambda label: sum(vote.choice == label for vote in self.run_off_votes))
 
     def _drawn(self, among: Iterable[Label], outcome: str) -> Won:
         return Won(self.lot(among), "single_survivor" if len(self.live) == 1 else outcome)
 
     def _early(self, missing: list[int]) -> bool:
         if self.settings.early == "majority":
-            return 2 * sum(map(self.count, self.top_camps()[0])) > len(self.live)
+            return self._more_than_half(sum(map(self.count, self.top_camps()[0]))) == "majority"
         if self.settings.early == "off" or any(len(self.written_by(agent)) < self.limit for agent in missing):
             return False
         leader = most(self.standing, self.count)[0]
         others = [label for label in self.standing if label != leader]
-        joined = self.joined(others, lambda same, apart, _: len(same) + len(missing) >= max(2, apart))
-        rivals = linked(others, joined)
-        return all(sum(map(self.count, rival)) + len(missing) < self.count(leader) for rival in rivals)
+
+        def possible(labels: list[Label]) -> list[int]:
+            """The votes that camps of these answers might have in the end."""
+            joined = self.joined(labels, lambda same, apart, _: len(same) + len(missing) >= max(2, apart))
+            return [sum(map(self.count, camp)) + len(missing) for camp in linked(labels, joined)]
+
+        firm = self._more_than_half(self.count(leader)) == "majority"
+        if not firm and self._more_than_half(max(possible(self.standing))) == "majority":
+            return False  # a vote that is missing may make it one
+        return all(votes < self.count(leader) for votes in possible(others))
 
     def _cut_short(self) -> Won:
         if (tested := self.chosen_by_tests()) is not None:
             return Won(tested, "best_so_far")
-        if self.stages and self.stages[-1].asked == "run-off":
-            return Won(self.lot(self._run_off_leaders(self.stages[-1])), "best_so_far")
+        if self.stages and self.stages[-1].asked in ("run-off", "tie"):
+            return Won(self.lot(self._run_off_leaders()), "best_so_far")
         if not self.votes:
             return Won(next(label for label in self.standing if label not in self.out), "best_so_far")
         return Won(self.lot(self.lot(most(camp, self.count)) for camp in self.top_camps()), "best_so_far")

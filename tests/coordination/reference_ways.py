@@ -16,7 +16,7 @@ from tests.coordination.reference import Label, Reference, Settings, Stage, Won,
 
 FIRST = {"low": 2, "auto": 3}
 DECIDED_ELSE = ("checked", "tested", "same_files", "synthesised", "judged")
-VOTED = ("consensus", "plurality", "tie_broken", "agreed")
+VOTED = ("consensus", "majority", "plurality", "tie_broken", "agreed")
 CHALLENGE = ("refute", "settle", "revise")
 Runs = dict[tuple[str, str, str], tuple[str, int, bool]]
 """Of a script on files, with what it has to print: how it came out, how often it ran, and whether differently."""
@@ -88,7 +88,6 @@ class Ways(Reference):
     """The checks of an answer that ran twice."""
     text: Label | None = None
     claims: tuple[Script, ...] = ()
-    verdicts: dict[tuple[Label, ...], Label] = field(default_factory=dict[tuple[Label, ...], Label])
     mended: Label | None = None
     elected: Won | None = None
     challenge: str | None = None
@@ -390,7 +389,7 @@ class Ways(Reference):
 
     def _decided(self) -> list[Next]:
         stage = self.opened[-1] if self.opened and self.opened[-1].asked not in ("answer", "check", "confirm") else None
-        voting = stage is not None and stage.asked in ("vote", "run-off")
+        voting = stage is not None and stage.asked in ("vote", "run-off", "tie")
         alone = len(self.live) == 1 and {one[0] for one in self.standing} == {*self.live}
         if self.text is not None:
             ran = all(self.ran(self.base_files, one) for one in self.claims)
@@ -423,8 +422,8 @@ class Ways(Reference):
             if self.budget_reached and len(self.told) < self.most:
                 return [self._cut_short()]
             return [Won(self.standing[0], "single" if len(self.told) == 1 else "single_survivor")]
-        if stage is not None and stage.asked == "run-off":
-            due = self._after_run_off(Stage("run-off", stage.about, stage.agents))
+        if stage is not None and stage.asked in ("run-off", "tie"):
+            due = self._after_run_off(Stage("tie" if stage.asked == "tie" else "run-off", stage.about, stage.agents))
         else:
             due = self._after_votes(
                 [agent for agent in (self.live if stage is None else stage.agents) if agent in self.live]

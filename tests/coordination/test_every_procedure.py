@@ -234,7 +234,9 @@ def opened(state: Coordination, stage: StageOpened) -> None:
         assert state.rules.decide in ("auto", "checks")
         assert len({state.changed_tree(one) for one in stage.subjects}) > 1
         assert len(state.answered) > 2
-    if stage.kind == "compare":
+    if stage.because == "still_tied":
+        assert not {state.author(one) for one in stage.subjects} & {*stage.agents}
+    elif stage.kind == "compare":
         assert stage.agents == (judge,)
         assert all(state.rules.vendor(state.author(one)) != state.rules.vendor(judge or "") for one in stage.subjects)
 
