@@ -18,7 +18,7 @@ def decision(state: Coordination) -> NextStep:
     if state.finish_requested or (not live and state.closing):
         return best_so_far(state)
     if not live:
-        return None  # no vote stands, and none can come: no answer has won
+        return _agreed_without_votes(state)
     if len(live) == 1 and state.answered == live:
         if state.closing and len(state.asked) < state.most_asked:
             return best_so_far(state)
@@ -39,10 +39,18 @@ def decision(state: Coordination) -> NextStep:
     return _decided(state, state.count)
 
 
+def _agreed_without_votes(state: Coordination) -> WinnerChosen | None:
+    """The answer that more than half of all agents gave, where no vote stands, and none can come."""
+    agreeing = state.agreement
+    if not _is_majority(state, len(agreeing)) or len(agreeing) < 2:
+        return None
+    return won(state, state.author(agreeing[0]), "best_so_far", agreeing=agreeing)
+
+
 def best_so_far(state: Coordination) -> WinnerChosen | None:
     """The winner if everything ended now: as voted, while it is challenged; as written from all answers; by the tests
-    of the team; else by the votes that stand, by lot where they are tied. Without any of these it is the first answer
-    in the order of the config whose checks do not exclude it.
+    of the team; else by the votes that stand. Without any of these it is an answer that most others agree with, or the
+    first in the order of the config, of those that checks do not exclude.
     """
     if not state.answered:
         return None
@@ -56,8 +64,7 @@ def best_so_far(state: Coordination) -> WinnerChosen | None:
     if state.last_run_off is not None:
         return _drawn(state, _run_off_leaders(state, state.last_run_off), count, "best_so_far")
     if not any(count.votes.values()):
-        able = (agent for agent in state.answered if state.label(agent) not in state.excluded)
-        return won(state, next(able), "best_so_far")
+        return won(state, state.author(state.agreement[0]), "best_so_far")
     return _drawn(state, [count.leader(camp) for camp in count.top], count, "best_so_far")
 
 
@@ -171,6 +178,7 @@ def won(
     *,
     drawn_among: tuple[str, ...] = (),
     judge: str | None = None,
+    agreeing: tuple[str, ...] = (),
 ) -> WinnerChosen:
     """This agent's answer wins."""
     in_turn = any(stage.kind == "answer" for stage in state.stages)
@@ -186,6 +194,7 @@ def won(
         run_off=None if state.last_run_off is None else _run_off_votes(state, state.last_run_off),
         drawn=drawn_among,
         judge=judge,
+        agreeing=agreeing,
         asked=len(state.asked) if in_turn else None,
         of=state.most_asked if in_turn else None,
         excluded=tuple(label for label in state.standing if label in state.excluded),

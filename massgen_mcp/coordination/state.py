@@ -48,7 +48,7 @@ from massgen_mcp.coordination.evidence import (
     to_repeat,
 )
 from massgen_mcp.coordination.guidance import Ballot, Duty, Rest, Violation, Wait, Work
-from massgen_mcp.coordination.substance import find_contradictions
+from massgen_mcp.coordination.substance import find_agreement, find_contradictions
 from massgen_mcp.coordination.written_tests import (
     BEFORE_ANSWERS,
     FailingTest,
@@ -304,6 +304,18 @@ class Coordination:
         """Pairs of standing answers that cannot say the same, by their texts; what changes files is not its text."""
         labels = (label for label in self.standing if self.changed_tree(label) is None)
         return find_contradictions({label: self.content(label) for label in labels})
+
+    @property
+    def agreement(self) -> tuple[str, ...]:
+        """The largest group of standing answers that agree without a vote: by their files, else by their texts or
+        numbers. Of groups of one size the one that comes first in the config.
+        """
+        able = [label for label in self.standing if label not in self.excluded]
+        trees = {label: tree for label in able if (tree := self.changed_tree(label)) is not None}
+        by_files = (tuple(one for one in trees if trees[one] == tree) for tree in dict.fromkeys(trees.values()))
+        by_text = find_agreement({label: self.content(label) for label in able if label not in trees})
+        groups = sorted((*by_files, *by_text), key=lambda group: able.index(group[0]))
+        return max(groups, key=len, default=())
 
     @property
     def choices(self) -> list[StandingVote]:

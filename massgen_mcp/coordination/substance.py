@@ -210,6 +210,30 @@ def _write_plainly(number: str) -> str:
     return sign + (plain.lstrip("0") or "0")
 
 
+def find_agreement(texts: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
+    """Return the names of the texts in groups that say the same, by their words or their numbers: texts with other
+    words agree only if both are short, have the same numbers, and contradict each other in nothing.
+    """
+    groups = list[list[str]]()
+    for name, text in texts.items():
+        found = next((group for group in groups if all(_agrees(text, texts[other]) for other in group)), None)
+        if found is None:
+            groups.append([name])
+        else:
+            found.append(name)
+    return tuple(map(tuple, groups))
+
+
+def _agrees(one: str, other: str) -> bool:
+    words = [[_fold(word) for word in _WORD.findall(text)] for text in (one, other)]
+    if words[0] == words[1] or one.strip() == other.strip():
+        return bool(words[0]) or one.strip() == other.strip()
+    cores = read_core(one), read_core(other)
+    if cores[0] is None or cores[1] is None or not (cores[0].is_whole and cores[1].is_whole):
+        return False
+    return bool(cores[0].numbers) and cores[0].numbers == cores[1].numbers and not cores[0].contradicts(cores[1])
+
+
 def find_contradictions(texts: Mapping[str, str]) -> frozenset[frozenset[str]]:
     """Return the pairs of names whose texts cannot say the same."""
     cores = {name: core for name, text in texts.items() if (core := read_core(text)) is not None}

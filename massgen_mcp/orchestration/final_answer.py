@@ -92,6 +92,8 @@ def _may_reuse(attempt: Attempt, winner: WinnerChosen) -> bool:
         return False  # what was planned is still to be executed
     if policy.final_answer_strategy == "winner_reuse" or len(attempt.run_spec.team) == 1:
         return True
+    if winner.agreeing:
+        return True  # no agent is left that could write
     stages = attempt.live_run.coordination.stages
     tested = winner.outcome in DECIDED_BY_RUNS or any(stage.kind in ("test", "refute") for stage in stages)
     if tested or winner.outcome == "synthesised" or attempt.live_run.coordination.rules.decide == "checks":

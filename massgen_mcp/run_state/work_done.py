@@ -42,14 +42,16 @@ agents that were asked voted for what the winner says; answers that say differen
 say anything.
 """
 
-DecidedBy = Literal["checks", "files", "tests", "synthesis", "reading", "judge", "votes"]
+DecidedBy = Literal["checks", "files", "tests", "synthesis", "reading", "judge", "votes", "agreement"]
 """A way in which a winner was found: required checks that others fail; that all have the same files; tests that the
 team wrote; that it was written from all answers; an agent that found them to say the same; the judge that the config
-names, or the agent that judged a tie; votes.
+names, or the agent that judged a tie; votes; the answers themselves, where no agent could vote and more than half of
+them say the same.
 """
 
 Failure = Literal["not_completed", "nobody_left", "unproven"]
-"""A reason for which a run is no success: it did not complete; no agent was left to judge its answer; its files did not
+"""A reason for which a run is no success: it did not complete; no agent was left to judge its answer, and no more than
+half of the answers agree with it; its files did not
 pass the checks that are required.
 """
 
@@ -178,7 +180,7 @@ def _find_failure(run: RunFacts, weak: tuple[Weakness, ...], unproven: str) -> F
         return None
     if not isinstance(run.end, RunCompleted):
         return "not_completed"
-    if "nobody_left" in weak:
+    if "nobody_left" in weak and not (run.winner is not None and run.winner.agreeing):
         return "nobody_left"
     return "unproven" if unproven else None
 
@@ -219,6 +221,8 @@ def _list_ways(run: RunFacts) -> tuple[DecidedBy, ...]:
         ways.append(found or "votes")
     if winner.judge is not None:
         ways.append("judge")
+    if winner.agreeing:
+        ways.append("agreement")
     return tuple(ways)
 
 

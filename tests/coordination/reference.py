@@ -228,7 +228,8 @@ class Reference:
         if self.finish or (self.budget_reached and not self.live):
             return self._cut_short()
         if not self.live:
-            return None
+            agreed = self.agreement()
+            return Won(agreed[0], "best_so_far") if len(agreed) > 1 and 2 * len(agreed) > len(self.told) else None
         if self.standing == [label for label in self.standing if [label[0]] == self.live]:
             return Won(self.standing[0], "single" if self.settings.agents == 1 else "single_survivor")
         if self.stages and self.stages[-1].asked in ("run-off", "tie"):
@@ -329,10 +330,26 @@ class Reference:
         if self.stages and self.stages[-1].asked in ("run-off", "tie"):
             return Won(self.lot(self._run_off_leaders()), "best_so_far")
         if not self.votes:
-            return Won(next(label for label in self.standing if label not in self.out), "best_so_far")
+            return Won(self.agreement()[0], "best_so_far")
         return Won(self.lot(self.lot(most(camp, self.count)) for camp in self.top_camps()), "best_so_far")
 
     # camps, counts and lots
+
+    def agreement(self) -> list[Label]:
+        """The most answers that need no vote to agree: with the same files, the same text, or the same number."""
+        able = [label for label in self.standing if label not in self.out]
+
+        def agrees(one: Label, other: Label) -> bool:
+            if self.changes_files(one) or self.changes_files(other):
+                return self.changes_files(one) and self.files.get(one) == self.files.get(other)
+            return agree(self.answers[one], self.answers[other])
+
+        groups: list[list[Label]] = []
+        for label in able:
+            group = next((group for group in groups if all(agrees(label, other) for other in group)), None)
+            groups = groups if group else [*groups, []]
+            (group if group else groups[-1]).append(label)
+        return most(groups, len)[0]
 
     def top_camps(self) -> list[frozenset[Label]]:
         """The camps with the most votes."""
@@ -503,6 +520,14 @@ def contradict(one: str, other: str) -> bool:
     )
     parted = (all(both) and both[0] != both[1] for both in (names, said))
     return numbers[0] != numbers[1] or any(parted)
+
+
+def agree(one: str, other: str) -> bool:
+    """Whether two texts, as histories write them, say the same: by all words, or by a number if both are short."""
+    first, second = ([word for word in text.split() if word.isalnum()] for text in (one, other))
+    short = max(len(one.split()), len(other.split())) < 13
+    numbers = [{word for word in words if word.isdigit()} for words in (first, second)]
+    return one == other or first == second or (short and bool(numbers[0]) and numbers[0] == numbers[1])
 
 
 def write_text(made: int) -> str:

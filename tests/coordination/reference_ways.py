@@ -417,7 +417,9 @@ class Ways(Reference):
         if self.finish or (self.budget_reached and not self.live):
             return [self._cut_short()]
         if not self.live:
-            return []
+            agreed = self.agreement()
+            enough = len(agreed) > 1 and 2 * len(agreed) > len(self.told)
+            return [Won(agreed[0], "best_so_far")] if enough else []
         if len(self.live) == 1 and {one[0] for one in self.standing} == {*self.live}:
             if self.budget_reached and len(self.told) < self.most:
                 return [self._cut_short()]

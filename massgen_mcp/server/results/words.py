@@ -162,7 +162,7 @@ def note_on(view: RunView) -> str | None:
 
 def note_on_result(view: RunView) -> str | None:
     """`note_on` with how firm the decision is, what decided beyond the votes (which answers say the same, a run-off,
-    the lot), and with the MCP servers that agents had to do without.
+    a tie), and with the MCP servers that agents had to do without.
     """
     winner = view.snapshot.winner
     decided = decided_beyond_votes(winner) if winner is not None else []
