@@ -8,7 +8,8 @@ nothing of the answers before.
 Without one, the first two (`low`) or three (`auto`) are asked. Answers that say the same are a *camp*: by their files
 where tests decide, else as one agent, drawn by lot, says with its vote. As many further agents are asked as could end
 the run; none, once those left would change which camp leads with a chance of at most 1 in 20 if they answer like those
-before (`overturn`). Then the one camp wins, or all vote, or test. With `high` all are asked at once.
+before (`overturn`). Then the one camp wins, or all vote, or test. Where tests decide, `auto` asks all that are left
+after the first three: agents that make the same error have the same files. With `high` all are asked at once.
 """
 
 from collections import Counter
@@ -102,6 +103,8 @@ def _one_by_one(state: Coordination) -> DueStep:
 
 
 def _by_files(state: Coordination) -> DueStep:
+    if state.rules.effort == "auto" and (left := _left(state)):
+        return _stage_for_next(state, left, "no_proof")
     camps = Counter(_tree(state, label) for label in state.standing)
     lead, rival = ([*sorted(camps.values(), reverse=True), 0])[:2]
     return _grown(state, lead, rival)

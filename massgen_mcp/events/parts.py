@@ -98,6 +98,7 @@ StageReason = Literal[
     "start",
     "check_tells",
     "none_passes",
+    "no_proof",
     "disagreement",
     "dropped",
     "compare",
@@ -116,12 +117,13 @@ StageReason = Literal[
 """Why a stage is opened. To vote: votes are tied (a run-off); fewer than three answers, or no sandbox, so that no tests
 are written; nobody wrote any; none of them tells answers apart, or too few are passed; the best of them pass as many.
 To write tests: the answers' files differ. To answer: these are the first; one at a time, since a check fails on the
-base and tells; no answer passes it yet; the answers differ; in place of agents that were dropped. `compare`: one agent
-votes, and says which answers say the same; then all vote (`disagreement`), unless they do, or others are asked.
-Besides, to vote: no answer changes files; whoever was to write from all failed; the judge told no single best one. To
-write from all: all have `answered`. To compare: two of them are; or they are `still_tied` after a run-off. To refute:
-an answer was voted for. To settle: its files fail tests. To revise: that is proven. To write a check: one is `wanted`;
-the one before is void, or its author fell out. To confirm it: it fails on the unchanged files.
+base and tells; no answer passes it yet; that the first answers have the same files is `no_proof`; the answers differ;
+in place of agents that were dropped. `compare`: one agent votes, and says which answers say the same; then all vote
+(`disagreement`), unless they do, or others are asked. Besides, to vote: no answer changes files; whoever was to write
+from all failed; the judge told no single best one. To write from all: all have `answered`. To compare: two of them are;
+or they are `still_tied` after a run-off. To refute: an answer was voted for. To settle: its files fail tests. To
+revise: that is proven. To write a check: one is `wanted`; the one before is void, or its author fell out. To confirm
+it: it fails on the unchanged files.
 """
 
 RoundKind = Literal[

@@ -55,6 +55,15 @@ def list_limits(work: WorkDone) -> list[str]:
     return limits
 
 
+def describe_vendors(run: RunState) -> str:
+    """Say how many vendors' models took part, where several agents ask one vendor; empty otherwise."""
+    asked = [agent.info.backend for agent in run.agents.values() if agent.dropped is None]
+    vendors = [*dict.fromkeys(asked)]
+    if len(asked) == len(vendors) or "scripted" in vendors:
+        return ""
+    return f"{counted(len(vendors), 'vendor')} took part, with {len(asked)} agents: {', '.join(vendors)}."
+
+
 def why_weak(run: RunState, *, checks: bool = True) -> list[str]:
     """As sentences; without `checks` nothing that `check_notes` says."""
     work = run.work_done

@@ -308,6 +308,7 @@ _WHY_OPENED: Mapping[StageReason, str] = {
     "start": "not all agents are asked at once",
     "check_tells": "a check fails on the unchanged files, so agents are asked one after the other",
     "none_passes": "no answer passes the checks",
+    "no_proof": "the first answers alone, the same or not, prove nothing",
     "disagreement": "the answers differ",
     "dropped": "an agent was dropped",
     "compare": "the first answers are compared",

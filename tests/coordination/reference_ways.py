@@ -311,6 +311,8 @@ class Ways(Reference):
             return [self.ask(1)] if self.left else [] if self._waiting() else None
         if self._votes() or self.plan.decide not in ("auto", "checks"):
             return self._by_reading(stage)
+        if self.plan.effort == "auto" and self.left:
+            return [self.ask(self.left)]
         camps = sorted(Counter(self.files[label] for label in self.standing).values(), reverse=True)
         return self._grown(camps[0], camps[1] if len(camps) > 1 else 0)
 
