@@ -160,14 +160,14 @@ def _abbreviates(one: Core, other: Core) -> bool:
 def read_core(text: str) -> Core | None:
     """Return the core of an answer; None if it has none that is short."""
     text = text.strip()
-    whole = _read(text, MOST_WORDS, is_whole=True)
+    whole = _read_words(text, MOST_WORDS, is_whole=True)
     if whole is not None or _LIST_MARK.match(text):
         return whole
     first = _FIRST.match(text, 0, MOST_LETTERS)
-    return None if first is None else _read(first.group(), MOST_FIRST_WORDS, is_whole=False)
+    return None if first is None else _read_words(first.group(), MOST_FIRST_WORDS, is_whole=False)
 
 
-def _read(text: str, most: int, *, is_whole: bool) -> Core | None:
+def _read_words(text: str, most: int, *, is_whole: bool) -> Core | None:
     found = [] if len(text) > MOST_LETTERS else [*_WORD.finditer(text)]
     if not 0 < len(found) <= most:
         return None
