@@ -50,6 +50,8 @@ class AgentState:
     """The same for its last vote."""
     last_activity: float | None = None
     dropped_at: float | None = None
+    budget_wait: str = ""
+    """Why its next call waits for room in the budget; empty while none does."""
     replaced: ModelReplaced | None = None
     """Why its fallback has taken the place of its own model."""
     own_model: str = ""
@@ -120,7 +122,9 @@ class AgentState:
 
     @property
     def latest_label(self) -> str | None:
-        return self.answers[-1].label if self.answers else None
+        if not self.answers:
+            return None
+        return self.answers[-1].label
 
 
 def find_agent(agents: Mapping[str, AgentState], asked: str | None) -> str:

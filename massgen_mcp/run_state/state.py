@@ -10,37 +10,27 @@ from typing import Self, assert_never
 from massgen_mcp.coordination.state import Coordination, Rules
 from massgen_mcp.events.agent_work import (
     BallotChanged,
-    ConversationCondensed,
-    ConversationShortened,
     LostTry,
-    MessagesShown,
     ModelCallAborted,
-    ModelCallAdmitted,
     ModelCallFailed,
     ModelCallRetried,
     ModelCallStarted,
     ModelCallWaiting,
     ModelReplied,
     RoundStarted,
-    RuleViolated,
     TextDelta,
-    ToolFinished,
-    ToolStarted,
 )
 from massgen_mcp.events.coordination import (
     AgentDropped,
-    AnswerEvaluated,
     AnswerPresented,
     AnswerSubmitted,
     CheckFinished,
     FilesChecked,
-    FirstAnswersClosed,
     ModelReplaced,
     PresentationFailed,
     PresentationStarted,
     StageOpened,
     VoteCast,
-    WinnerChosen,
     WrittenTestsSubmitted,
 )
 from massgen_mcp.events.parts import AgentInfo
@@ -52,12 +42,10 @@ from massgen_mcp.events.run import (
     BudgetRaised,
     BudgetReached,
     CallerMessage,
-    FinishRequested,
     InputGiven,
     InputRequired,
     NestedRunEnded,
     NestedRunStarted,
-    ReservationExceeded,
     RunCancelled,
     RunCompleted,
     RunEnd,
@@ -67,7 +55,6 @@ from massgen_mcp.events.run import (
     RunTimedOut,
     ServerLost,
     SetupFinished,
-    TimeReturned,
 )
 from massgen_mcp.money.budget import Budget
 from massgen_mcp.run_state.agents import AgentState, Vote
@@ -163,6 +150,8 @@ class RunState(RunFacts):
                 self.agents[event.agent].act()
             case ModelCallStarted():
                 self._begin_call(event)
+            case ModelCallWaiting():
+                self.agents[event.agent].budget_wait = event.message
             case ModelReplied():
                 self.budget.spending.add_reply(event)
                 self.agents[event.agent].note(event)
@@ -214,27 +203,8 @@ class RunState(RunFacts):
                 self.budget.apply(event)
             case NestedRunEnded():
                 self.end_nested(event)
-            case (
-                WinnerChosen()
-                | FirstAnswersClosed()
-                | FinishRequested()
-                | TimeReturned()
-                | ReservationExceeded()
-                | RuleViolated()
-                | ConversationShortened()
-                | ConversationCondensed()
-                | ToolStarted()
-                | ToolFinished()
-                | MessagesShown()
-                | AnswerEvaluated()
-                | ModelCallWaiting()
-                | ModelCallAdmitted()
-                | TextDelta()
-                | UnknownEvent()
-            ):
-                pass  # what there is to know of it, a part has folded in
             case _:
-                assert_never(event)
+                pass  # a part of the state reads it, or no part does
 
     def _begin(self, event: RunStarted, time: float) -> None:
         self.run_id, self.question, self.started_at = event.run_id, event.question, time
@@ -267,7 +237,7 @@ class RunState(RunFacts):
     def _begin_call(self, event: ModelCallStarted) -> None:
         if event.purpose == "evaluate":
             self.phase = "evaluating"
-        self.agents[event.agent].status = "streaming"
+        self.agents[event.agent].status, self.agents[event.agent].budget_wait = "streaming", ""
         self.budget.spending.note_bound(event, self.agents[event.agent].info.model)
         self._lose(event)
 
@@ -276,6 +246,7 @@ class RunState(RunFacts):
 
     def _idle(self, name: str) -> None:
         agent = self.agents[name]
+        agent.budget_wait = ""
         if agent.dropped is not None:
             agent.status = "timeout" if agent.dropped.reason == "timeout" else "error"
         else:
