@@ -4,8 +4,8 @@ The theory. Agents that want to agree call "4" and "22" the same. In a short ans
 answer. The *core* of an answer is its whole text if that has at most `MOST_WORDS` words, else its first sentence if
 that has at most `MOST_FIRST_WORDS`. Two cores contradict each other if
 
-- both have numbers, and not the same ones; or one of two short texts has a number and the other one has none. Numbers
-  of a sum before its result ("2 + 2 is 4") do not count, and those below a hundred may be words;
+- both have numbers, and each one that the other lacks; or one of two short texts has a number, the other one none.
+  Numbers of a sum before its result ("2 + 2 is 4") do not count, and those below a hundred may be words;
 - one of them says yes and the other one no, or they have the same words but for a "not";
 - each is a name and nothing else, and they have no word in common; or one is, and the other one has names, none of
   which is that one; or they are the same sentence but for a name at its beginning or end. A name is a word with a
@@ -108,7 +108,9 @@ class Core:
         )
 
     def contradicts(self, other: "Core") -> bool:
-        if self.numbers != other.numbers and ((self.numbers and other.numbers) or (self.is_whole and other.is_whole)):
+        mine, others = self.numbers, other.numbers
+        lacking = self.is_whole and other.is_whole and bool(mine) != bool(others)
+        if lacking or (mine and others and not (mine <= others or others <= mine)):
             return True
         if None not in (self.polarity, other.polarity) and self.polarity is not other.polarity:
             return True

@@ -238,14 +238,14 @@ _WAYS: Mapping[Outcome, DecidedBy] = {
 
 
 def _has_no_majority(run: RunFacts, agree: int, dissent: int) -> bool:
-    """Whether half or fewer of the agents that were asked voted for what the winner says."""
+    """Return whether half or fewer of the agents that were asked voted for what the winner says."""
     if run.winner is not None and run.winner.outcome == "plurality":
         return agree * 2 <= len(run.coordination.asked)
     return agree < dissent and not _is_tied(run)
 
 
 def _is_tied(run: RunFacts) -> bool:
-    """Whether no votes, and nothing that ran, told the winner apart from answers that say something else."""
+    """Return whether no votes, and nothing that ran, told the winner apart from answers that say something else."""
     winner = run.winner
     if winner is None or winner.outcome in DECIDED_BY_RUNS:
         return False
