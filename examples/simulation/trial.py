@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from random import Random
 
 from examples.simulation.agents import Poll, SimulatedAgent, Voting
 from examples.simulation.world import Question, World, draw
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.agent_work import ModelCallStarted, ModelReplied
-from massgen_mcp.events.coordination import VoteCast, WinnerChosen
+from massgen_mcp.events.coordination import StageOpened, VoteCast, WinnerChosen
 from massgen_mcp.events.parts import Event, public_agent_name
 from massgen_mcp.events.run import RunCompleted
 from massgen_mcp.orchestration.conduct import Conductor
@@ -27,8 +28,8 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """How one run ended. `voters` are the seats (from 0) in the order of their votes; those of a run-off are not in
-    these figures.
+    """How one run ended. `voters` are the seats (from 0) in the order of their votes; those of a run-off, and verdicts
+    after it, are not in these figures.
     """
 
     right: bool
@@ -93,7 +94,8 @@ def _trial(events: list[Event], question: Question) -> Trial:
     end = events[-1]
     if not isinstance(end, RunCompleted):
         raise TypeError(f"a simulated run must complete, but it ended with {end!r}")
-    votes = [event for event in events if isinstance(event, VoteCast) and not event.run_off]
+    before = takewhile(lambda event: not isinstance(event, StageOpened), events)
+    votes = [event for event in before if isinstance(event, VoteCast)]
     (winner,) = (event for event in events if isinstance(event, WinnerChosen))
     top = [label for label, count in winner.votes.items() if count == max(winner.votes.values())]
     rights = [question.answers[int(label.removeprefix("agent").split(".")[0]) - 1] == question.right for label in top]

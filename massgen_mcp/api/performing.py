@@ -49,8 +49,8 @@ async def perform(
 async def _apply_changes(run: ForegroundRun, ended: RunState) -> dict[str, Any]:
     """Apply the changes to writable directories, and report them. A failure does not lose the answer."""
     try:
-        unproven = ended.work_done.unproven
-        application = await run.apply(ended, dry_run=bool(unproven))
+        held_back = ended.work_done.held_back
+        application = await run.apply(ended, dry_run=bool(held_back))
     except MassgenError as error:
         fields = {"status": "failed", "reason": str(error)}
         await run.note_application(ended, fields)
@@ -59,7 +59,7 @@ async def _apply_changes(run: ForegroundRun, ended: RunState) -> dict[str, Any]:
         return {}
     why = ""
     if application.state == "clean":
-        why = f"{unproven[:1].upper()}{unproven[1:]}, so nothing was applied."
+        why = f"{held_back[:1].upper()}{held_back[1:]}, so nothing was applied."
     fields = application_fields(application, why)
     await run.note_application(ended, fields)
     return {"applied": fields}

@@ -29,7 +29,7 @@ from massgen_mcp.config.providers.model_names import detect_backend
 from massgen_mcp.errors import MassgenError
 
 AGENTS = 3
-"""Of a team whose agents all ask one provider or one server: fewer have no majority, more cost more than they find."""
+"""Of a default team at least: fewer have no majority, more views of one model cost more than they find."""
 TINY_BILLIONS = 2.5
 """Models below that follow a task like ours too seldom to be asked unasked."""
 WORTHY_PART = 1 / 3
@@ -94,15 +94,19 @@ def team_of(
 
 
 def team_of_clis(clis: Sequence[OwnCli]) -> DefaultTeam:
-    """An agent for each, with the user's own login."""
+    """An agent for each, with the user's own login, and further views of them until there are three agents."""
     names = ", ".join(cli.name for cli in clis)
-    agents = tuple(AgentSettings(id=f"{cli.name}-{place}", backend=cli.config) for place, cli in enumerate(clis, 1))
+    count = max(AGENTS, len(clis))
+    team = (clis[place % len(clis)] for place in range(count))
+    agents = tuple(AgentSettings(id=f"{cli.name}-{place}", backend=cli.config) for place, cli in enumerate(team, 1))
     description = f"default team of the agent CLIs that are installed here, with your own logins: {names}"
+    if len(clis) < count:
+        description += f", {_count_views(count, len(clis))}"
     return DefaultTeam(Config(agents=agents), "clis", description)
 
 
 def team_of_keys(environ: Mapping[str, str]) -> DefaultTeam | None:
-    """One strong model of each provider whose key is set; of a single provider one model with three views."""
+    """One strong model of each provider whose key is set, and further views of them until there are three agents."""
     reachable = reachable_models(environ)
     match reachable:
         case []:
@@ -111,9 +115,16 @@ def team_of_keys(environ: Mapping[str, str]) -> DefaultTeam | None:
             config = config_from_models([one], num_agents=AGENTS)
             description = f"default team of the key that is set: {one} from {AGENTS} views"
         case _:
-            config = config_from_models(reachable, num_agents=None)
+            count = max(AGENTS, len(reachable))
+            config = config_from_models(reachable, num_agents=count)
             description = "default team of the keys that are set"
+            if len(reachable) < count:
+                description += f": {', '.join(reachable)}, {_count_views(count, len(reachable))}"
     return DefaultTeam(config, "keys", description)
+
+
+def _count_views(agents: int, models: int) -> str:
+    return f"{agents} agents of {models} vendors" if models > 1 else f"from {agents} views"
 
 
 def reachable_models(environ: Mapping[str, str]) -> list[str]:
@@ -135,9 +146,9 @@ def best_team(servers: Iterable[LocalServer], memory_bytes: int | None = None) -
 
 
 def team_of_server(server: LocalServer, models: Sequence[ListedModel]) -> DefaultTeam:
-    """An agent for each of `models`, or three for a single one."""
+    """An agent for each of `models`, and further views of them until there are three."""
     base_url = None if server.base_url == named_provider(server.type).base_url else server.base_url
-    names = [model.name for model in models] if len(models) > 1 else [models[0].name] * AGENTS
+    names = [models[place % len(models)].name for place in range(max(AGENTS, len(models)))]
     agents = tuple(
         AgentSettings(id=agent_id(server.type, name, place), backend=backend_of(server.type, name, base_url=base_url))
         for place, name in enumerate(names, start=1)

@@ -8,6 +8,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from massgen_mcp.coordination.count import find_rivals
+from massgen_mcp.coordination.substance import find_contradictions
+
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]{2,}")
 _SENTENCE_END = re.compile(r"(?<!\b[A-Z]\.)(?<=[.!?])\s+|\n+")
 MOST_SHARED_BY_CHANCE = 0.5
@@ -31,13 +34,15 @@ _NUMBERS = {
 
 def find_agreeing(texts: Mapping[str, str], name: str, question: str = "") -> tuple[str, ...]:
     """Return the names of the other texts that say the same as the one of this name. Numbers, where both have some,
-    have to be the same.
+    have to be the same, and short ones must not contradict it.
     """
     if len(texts) < 3 or name not in texts:
         return ()
     asked = _list_words(question)
     claims = {one: _read_claim(text, asked) for one, text in texts.items()}
-    return tuple(other for other in texts if other != name and claims[name].agrees_with(claims[other]))
+    rivals = find_rivals(name, texts, find_contradictions(texts))
+    others = (other for other in texts if other != name and other not in rivals)
+    return tuple(other for other in others if claims[name].agrees_with(claims[other]))
 
 
 @dataclass(frozen=True, slots=True)

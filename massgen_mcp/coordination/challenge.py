@@ -10,9 +10,9 @@ from massgen_mcp.coordination.deciding import NextStep
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.coordination.testing import due_runs, mended_passes, objections, proven, ran
 from massgen_mcp.events.coordination import StageOpened, WinnerChosen
-from massgen_mcp.events.parts import DECIDED_WITHOUT_VOTES, Challenge, StageKind, StageReason
+from massgen_mcp.events.parts import BY_VOTES, DECIDED_WITHOUT_VOTES, Challenge, StageKind, StageReason
 
-VOTED = ("consensus", "plurality", "tie_broken", "agreed")
+VOTED = BY_VOTES | {"agreed"}
 
 
 def challenged(state: Coordination, winner: WinnerChosen) -> NextStep:

@@ -8,6 +8,8 @@ ballot that say the same as it: with the choice they are that voter's *set*. The
   holds neither, or who said nothing about sameness, has no say in it.
 - They are *joined* when at least two voters call them the same, and more do so than tell them apart. Where as many do
   as do not, they are joined when both of their authors call them the same.
+- Two that contradict each other (see `substance`) are never joined. Nor are they through others:
+  of answers that would be one camp, only those that contradict the same ones of it stay joined.
 
 A *camp* is a set of answers that are joined directly or through others; an answer that nothing is joined to is a camp
 of its own. So no single voter can make a camp. And nothing is put together by links alone: of two joined pairs with an
@@ -16,6 +18,7 @@ than half call each pair the same, or half of them with the author of the common
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import combinations
@@ -49,10 +52,17 @@ class Opinion:
         return len(self.same) + undecided >= max(2, self.apart)
 
 
+Contradictions = AbstractSet[frozenset[str]]
+"""Pairs of answers that cannot say the same."""
+
+
 def opinions(
-    labels: Sequence[str], choices: Sequence[StandingVote], alike: Mapping[str, str]
+    labels: Sequence[str],
+    choices: Sequence[StandingVote],
+    alike: Mapping[str, str],
+    contradictions: Contradictions = frozenset(),
 ) -> Iterator[tuple[str, str, Opinion]]:
-    """Of every two of the answers."""
+    """Of every two of the answers that do not contradict each other."""
     groups = [
         (choice.voter, _with_alike({choice.label, *choice.same_as}, alike))
         for choice in choices
@@ -60,11 +70,16 @@ def opinions(
     ]
     naming = {label: frozenset([voter for voter, named in groups if label in named]) for label in labels}
     for one, other in combinations(labels, 2):
+        if {one, other} in contradictions:
+            continue
         yield one, other, Opinion(naming[one] & naming[other], len(naming[one] ^ naming[other]))
 
 
 def camps(
-    authors: Mapping[str, str], choices: Sequence[StandingVote], alike: Mapping[str, str]
+    authors: Mapping[str, str],
+    choices: Sequence[StandingVote],
+    alike: Mapping[str, str],
+    contradictions: Contradictions = frozenset(),
 ) -> tuple[tuple[str, ...], ...]:
     """The camps of the answers, whose authors by label are `authors`; labels and camps in the order given there.
     `alike`: of answers that are the same, label by label of the first.
@@ -73,20 +88,35 @@ def camps(
     if any(choice.same_as is not None for choice in choices):
         joined += [
             (one, other)
-            for one, other, opinion in opinions(tuple(authors), choices, alike)
+            for one, other, opinion in opinions(tuple(authors), choices, alike, contradictions)
             if opinion.joins(frozenset({authors[one], authors[other]}))
         ]
-    return _components(tuple(authors), joined)
+    labels = tuple(authors)
+    rivals = {label: find_rivals(label, camp, contradictions) for camp in _components(labels, joined) for label in camp}
+    return _components(labels, [(one, other) for one, other in joined if rivals[one] == rivals[other]])
+
+
+def find_rivals(label: str, camp: Iterable[str], contradictions: Contradictions) -> frozenset[str]:
+    """Return the answers of a camp that this one contradicts."""
+    return frozenset(other for other in camp if {label, other} in contradictions)
 
 
 def possible_camps(
-    labels: Sequence[str], choices: Sequence[StandingVote], undecided: int, alike: Mapping[str, str]
+    labels: Sequence[str],
+    choices: Sequence[StandingVote],
+    undecided: int,
+    alike: Mapping[str, str],
+    contradictions: Contradictions = frozenset(),
 ) -> tuple[tuple[str, ...], ...]:
     """Camps that hold whatever might be put together by `undecided` further votes: no camp of these answers can come to
     hold any that are in different ones here.
     """
     joined = [(one, other) for one, other in alike.items() if one in labels and other in labels]
-    joined += [(one, other) for one, other, link in opinions(labels, choices, alike) if link.might_join(undecided)]
+    joined += [
+        (one, other)
+        for one, other, link in opinions(labels, choices, alike, contradictions)
+        if link.might_join(undecided)
+    ]
     return _components(tuple(labels), joined)
 
 
@@ -128,15 +158,20 @@ class Count:
 
     @classmethod
     def of(
-        cls, seed: str, authors: Mapping[str, str], choices: Sequence[StandingVote], alike: Mapping[str, str]
+        cls,
+        seed: str,
+        authors: Mapping[str, str],
+        choices: Sequence[StandingVote],
+        alike: Mapping[str, str],
+        contradictions: Contradictions = frozenset(),
     ) -> "Count":
-        """`authors`: of every standing answer, by label; `alike` as in `camps`."""
+        """`authors`: of every standing answer, by label; `alike` and `contradictions` as in `camps`."""
         votes = dict.fromkeys(authors, 0)
         for choice in choices:
             votes[choice.label] += 1
         counted = tuple(
             Camp(answers=labels, votes=sum(votes[label] for label in labels))
-            for labels in camps(authors, choices, alike)
+            for labels in camps(authors, choices, alike, contradictions)
         )
         return cls(seed, votes, counted)
 

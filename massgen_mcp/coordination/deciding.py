@@ -1,12 +1,12 @@
 """When do votes decide a coordination, and who wins it? Pure, like the state that it is read from."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from massgen_mcp.coordination.count import Count, drawn, possible_camps
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.coordination.testing import chosen
 from massgen_mcp.events.coordination import StageOpened, WinnerChosen
-from massgen_mcp.events.parts import DECIDED_WITHOUT_VOTES, Outcome
+from massgen_mcp.events.parts import BY_VOTES, DECIDED_WITHOUT_VOTES, Camp, Outcome
 
 NextStep = StageOpened | WinnerChosen | None
 """What is due; None: nothing yet."""
@@ -18,13 +18,15 @@ def decision(state: Coordination) -> NextStep:
     if state.finish_requested or (not live and state.closing):
         return best_so_far(state)
     if not live:
-        return None  # no vote stands, and none can come: no answer has won
+        return _agreed_without_votes(state)
     if len(live) == 1 and state.answered == live:
         if state.closing and len(state.asked) < state.most_asked:
             return best_so_far(state)
         if len(state.involved) == 1:
             return won(state, live[0], "single")
         return won(state, live[0], "single_survivor")
+    if state.stage is not None and state.stage.because == "still_tied":
+        return _tie_judged(state, state.stage)
     if state.run_off is not None:
         awaited = any(agent in live and state.seats[agent].run_off_vote is None for agent in state.run_off.agents)
         return None if awaited else _run_off_decided(state, state.run_off)
@@ -37,10 +39,18 @@ def decision(state: Coordination) -> NextStep:
     return _decided(state, state.count)
 
 
+def _agreed_without_votes(state: Coordination) -> WinnerChosen | None:
+    """The answer that more than half of all agents gave, where no vote stands, and none can come."""
+    agreeing = state.agreement
+    if not _is_majority(state, len(agreeing)) or len(agreeing) < 2:
+        return None
+    return won(state, state.author(agreeing[0]), "best_so_far", agreeing=agreeing)
+
+
 def best_so_far(state: Coordination) -> WinnerChosen | None:
     """The winner if everything ended now: as voted, while it is challenged; as written from all answers; by the tests
-    of the team; else by the votes that stand, by lot where they are tied. Without any of these it is the first answer
-    in the order of the config whose checks do not exclude it.
+    of the team; else by the votes that stand. Without any of these it is an answer that most others agree with, or the
+    first in the order of the config, of those that checks do not exclude.
     """
     if not state.answered:
         return None
@@ -51,11 +61,10 @@ def best_so_far(state: Coordination) -> WinnerChosen | None:
     if (label := chosen(state)) is not None:
         return won(state, state.author(label), "best_so_far")
     count = state.count
-    if state.run_off is not None:
-        return _drawn(state, _run_off_leaders(state, state.run_off), count, "best_so_far")
+    if state.last_run_off is not None:
+        return _drawn(state, _run_off_leaders(state, state.last_run_off), count, "best_so_far")
     if not any(count.votes.values()):
-        able = (agent for agent in state.answered if state.label(agent) not in state.excluded)
-        return won(state, next(able), "best_so_far")
+        return won(state, state.author(state.agreement[0]), "best_so_far")
     return _drawn(state, [count.leader(camp) for camp in count.top], count, "best_so_far")
 
 
@@ -64,10 +73,7 @@ def _decided(state: Coordination, count: Count) -> WinnerChosen | StageOpened:
     top = count.top
     candidates = tuple(count.leader(camp) for camp in top)
     if len(top) == 1:
-        voters = [seat for seat in state.seats.values() if seat.vote is not None]
-        judged = not all(seat.constrained for seat in voters) or len(top[0].answers) == len(state.standing)
-        agreed = judged and top[0].votes == len(state.live)
-        return _drawn(state, candidates, count, "consensus" if agreed else "plurality")
+        return _drawn(state, candidates, count, _strength(state, top[0].votes, unanimous=_is_judged(state, top[0])))
     if state.closing:
         return _drawn(state, candidates, count, "tie_broken")
     writers = {state.author(label) for camp in top for label in camp.answers}
@@ -76,9 +82,72 @@ def _decided(state: Coordination, count: Count) -> WinnerChosen | StageOpened:
     return StageOpened(kind="vote", subjects=candidates, agents=neutral or able, because="tied", camps=count.camps)
 
 
-def _run_off_decided(state: Coordination, run_off: StageOpened) -> WinnerChosen:
+def _strength(state: Coordination, votes: int, *, unanimous: bool) -> Outcome:
+    """Return how good the agreement is of so many votes for one camp. All agents that were asked for an answer count,
+    also those that dropped out. `unanimous`: a consensus is possible.
+    """
+    if unanimous and votes == len(state.asked):
+        return "consensus"
+    return "majority" if _is_majority(state, votes) else "plurality"
+
+
+def _is_majority(state: Coordination, votes: int) -> bool:
+    return votes * 2 > len(state.asked)
+
+
+def _is_judged(state: Coordination, camp: Camp) -> bool:
+    """Whether a voter that could judge says that the answers of this camp are the same, or all answers are in it."""
+    voters = [seat for seat in state.seats.values() if seat.vote is not None]
+    return not all(seat.constrained for seat in voters) or len(camp.answers) == len(state.standing)
+
+
+def _run_off_decided(state: Coordination, run_off: StageOpened) -> WinnerChosen | StageOpened:
     leaders = _run_off_leaders(state, run_off)
-    return _drawn(state, leaders, state.count, "plurality" if len(leaders) == 1 else "tie_broken")
+    if len(leaders) > 1:
+        return _judge_tie(state, leaders)
+    camp = state.count.camp_of(leaders[0]).answers
+    last = [seat.run_off_vote or seat.vote for seat in state.seats.values()]
+    return _drawn(state, leaders, state.count, _strength(state, sum(map(last.count, camp)), unanimous=False))
+
+
+def _judge_tie(state: Coordination, leaders: Sequence[str]) -> WinnerChosen | StageOpened:
+    """Have an agent outside the tie judge between the leaders of a run-off, every two in both orders; where there is
+    none, or its verdicts on two of them differ, they stay tied.
+    """
+    best, pair = _compare_in_turn([label for label in state.standing if label in leaders], state.verdicts)
+    if best is not None:
+        return won(state, state.author(best), "tie_broken", judge=state.stages[-1].agents[0])
+    authors = {state.author(label) for leader in leaders for label in state.count.camp_of(leader).answers}
+    outside = [agent for agent in state.live if agent in state.answered and agent not in authors]
+    if pair is None or not outside or state.closing:
+        return _drawn(state, leaders, state.count, "tie_broken")
+    return StageOpened(kind="compare", subjects=pair, agents=(outside[0],), because="still_tied")
+
+
+def _tie_judged(state: Coordination, stage: StageOpened) -> NextStep:
+    """What is due while an agent judges between two answers that are tied."""
+    awaited = stage.subjects not in state.verdicts and not state.closing and stage.agents[0] in state.live
+    if awaited or state.last_run_off is None:
+        return None
+    return _run_off_decided(state, state.last_run_off)
+
+
+def _compare_in_turn(
+    labels: Sequence[str], verdicts: Mapping[tuple[str, ...], str]
+) -> tuple[str | None, tuple[str, str] | None]:
+    """Return the answer that is better than the others in both orders; or the two that are to be compared now, in this
+    order; or neither, where two verdicts on the same answers differ.
+    """
+    best = labels[0]
+    for label in labels[1:]:
+        orders = (best, label), (label, best)
+        found = [verdicts.get(order) for order in orders]
+        if None in found:
+            return None, orders[found.index(None)]
+        if found[0] != found[1]:
+            return None, None
+        best = found[0] or best
+    return best, None
 
 
 def _run_off_leaders(state: Coordination, run_off: StageOpened) -> list[str]:
@@ -93,17 +162,27 @@ def _run_off_votes(state: Coordination, run_off: StageOpened) -> dict[str, int]:
 
 
 def _drawn(state: Coordination, labels: Sequence[str], count: Count, outcome: Outcome) -> WinnerChosen:
-    """`labels` are of different camps; of several the lot decides, as it did among equals within a camp."""
+    """`labels` are of different camps. Of several the lot says which one is named, as it did among equals within a
+    camp.
+    """
     label = drawn(state.rules.seed, labels)
     equals = count.leaders(count.camp_of(label)) if len(labels) == 1 else tuple(labels)
     by_lot = len(equals) > 1 and label == drawn(state.rules.seed, equals)
     return won(state, state.author(label), outcome, drawn_among=equals if by_lot else ())
 
 
-def won(state: Coordination, agent: str, outcome: Outcome, *, drawn_among: tuple[str, ...] = ()) -> WinnerChosen:
+def won(
+    state: Coordination,
+    agent: str,
+    outcome: Outcome,
+    *,
+    drawn_among: tuple[str, ...] = (),
+    judge: str | None = None,
+    agreeing: tuple[str, ...] = (),
+) -> WinnerChosen:
     """This agent's answer wins."""
     in_turn = any(stage.kind == "answer" for stage in state.stages)
-    alone = len(state.live) == 1 and outcome in ("consensus", "plurality", "tie_broken")
+    alone = len(state.live) == 1 and outcome in BY_VOTES
     return WinnerChosen(
         agent=agent,
         label=state.label(agent),
@@ -112,8 +191,10 @@ def won(state: Coordination, agent: str, outcome: Outcome, *, drawn_among: tuple
         early=outcome not in DECIDED_WITHOUT_VOTES | {"agreed"}
         and any(not state.seats[agent].vote for agent in state.live),
         camps=state.camps,
-        run_off=None if state.run_off is None else _run_off_votes(state, state.run_off),
+        run_off=None if state.last_run_off is None else _run_off_votes(state, state.last_run_off),
         drawn=drawn_among,
+        judge=judge,
+        agreeing=agreeing,
         asked=len(state.asked) if in_turn else None,
         of=state.most_asked if in_turn else None,
         excluded=tuple(label for label in state.standing if label in state.excluded),
@@ -121,24 +202,34 @@ def won(state: Coordination, agent: str, outcome: Outcome, *, drawn_among: tuple
 
 
 def _early(state: Coordination, undecided: list[str]) -> bool:
-    """Whether the undecided agents need not be waited for. Majority: a camp has more than half of their votes."""
+    """Whether the undecided agents need not be waited for. Majority: a camp has the votes of more than half of the
+    agents that were asked.
+    """
     match state.rules.early_decision:
         case "off":
             return False
         case "majority":
-            return state.count.top[0].votes * 2 > len(state.live)
+            return _is_majority(state, state.count.top[0].votes)
         case "proven":
             return not any(state.within_limit(agent) for agent in undecided) and _proven(state, len(undecided))
 
 
 def _proven(state: Coordination, undecided: int) -> bool:
-    """Whether further votes, as many as `undecided`, cannot change the winner, whatever they say.
+    """Whether further votes, as many as `undecided`, can change neither the winner nor whether it has a majority,
+    whatever they say.
 
     At worst they take every other answer out of the leader's camp, put together what can be put together of the
-    others, and all vote for that; or all vote for one that stays in the leader's camp.
+    others, and all vote for that; or all vote for one that stays in the leader's camp. At best they put together all
+    that can be put together with the leader, and vote for it.
     """
     votes = state.tally
     leader = max(votes, key=lambda label: votes[label])
-    others = [label for label in votes if label != leader]
-    rivals = possible_camps(others, state.choices, undecided, state.alike)
-    return all(sum(votes[label] for label in rival) + undecided < votes[leader] for rival in rivals)
+
+    def might_join(labels: Sequence[str]) -> list[int]:
+        """The votes of each camp that there might be."""
+        found = possible_camps(labels, state.choices, undecided, state.alike, state.contradictions)
+        return [sum(votes[label] for label in camp) + undecided for camp in found]
+
+    if not _is_majority(state, votes[leader]) and any(_is_majority(state, most) for most in might_join([*votes])):
+        return False
+    return all(most < votes[leader] for most in might_join([label for label in votes if label != leader]))

@@ -8,7 +8,8 @@ nothing of the answers before.
 Without one, the first two (`low`) or three (`auto`) are asked. Answers that say the same are a *camp*: by their files
 where tests decide, else as one agent, drawn by lot, says with its vote. As many further agents are asked as could end
 the run; none, once those left would change which camp leads with a chance of at most 1 in 20 if they answer like those
-before (`overturn`). Then the one camp wins, or all vote, or test. With `high` all are asked at once.
+before (`overturn`). Then the one camp wins, or all vote, or test. Where tests decide, `auto` asks all that are left
+after the first three: agents that make the same error have the same files. With `high` all are asked at once.
 """
 
 from collections import Counter
@@ -16,7 +17,7 @@ from fractions import Fraction
 from math import comb, factorial
 from typing import Literal
 
-from massgen_mcp.coordination.count import drawn, lot
+from massgen_mcp.coordination.count import drawn, find_rivals, lot
 from massgen_mcp.coordination.deciding import won
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.coordination.written_tests import BEFORE_ANSWERS
@@ -102,6 +103,8 @@ def _one_by_one(state: Coordination) -> DueStep:
 
 
 def _by_files(state: Coordination) -> DueStep:
+    if state.rules.effort == "auto" and (left := _left(state)):
+        return _stage_for_next(state, left, "no_proof")
     camps = Counter(_tree(state, label) for label in state.standing)
     lead, rival = ([*sorted(camps.values(), reverse=True), 0])[:2]
     return _grown(state, lead, rival)
@@ -121,7 +124,9 @@ def _by_reading(state: Coordination) -> DueStep:
             return _stage_for_next(state, 1, "dropped") if _left(state) else "enough"
         agents = (drawn(f"{state.rules.seed}/{len(state.stages)}", able),)
         return StageOpened(kind="vote", subjects=state.standing, agents=agents, because="compare", left=_left(state))
-    same = len({seat.vote, *(seat.same_as or ())})
+    named = {seat.vote, *(seat.same_as or ())}
+    rivals = {label: find_rivals(label, named, state.contradictions) for label in named}
+    same = sum(found == rivals[seat.vote] for found in rivals.values())
     lead, rival = sorted((same, len(state.standing) - same), reverse=True)
     if not rival and enough(lead, rival, _left(state)):
         return won(state, state.author(seat.vote), "agreed")

@@ -35,6 +35,11 @@ class DecideByVotes:
         return decision(state)
 
 
+def is_voting(stage: StageOpened | None) -> bool:
+    """Whether votes decide in this stage, or what is tied after them is judged."""
+    return stage is not None and (stage.kind == "vote" or stage.because == "still_tied")
+
+
 def vote_on(state: Coordination, subjects: Iterable[str], because: StageReason) -> StageOpened:
     """A vote on these answers, by label, after which no answer is accepted any more."""
     agents = tuple(agent for agent in state.live if agent in state.answered)
@@ -53,7 +58,7 @@ class DecideByTests:
     def next(self, state: Coordination) -> NextStep:
         stage = state.stage
         alone = len(state.live) == 1 and state.answered == state.live
-        if state.finish_requested or alone or (stage is not None and stage.kind == "vote"):
+        if state.finish_requested or alone or is_voting(stage):
             return decision(state)
         return _first_step(state) if stage is None else _by_tests(state, stage)
 
@@ -125,7 +130,7 @@ class DecideBySynthesis:
         if text is not None:
             return None if due_runs(state) and not stopped else won(state, text.agent, "synthesised")
         alone = len(state.live) == 1 and state.answered == state.live
-        if state.finish_requested or alone or not state.live or (stage is not None and stage.kind == "vote"):
+        if state.finish_requested or alone or not state.live or is_voting(stage):
             return decision(state)
         if (stage is None and not state.complete) or (
             stage is not None and stage.agents[0] in state.live and not stopped
@@ -156,7 +161,7 @@ class DecideByJudge:
     def next(self, state: Coordination) -> NextStep:
         stage, judge = state.stage, state.rules.judge
         alone = len(state.live) == 1 and state.answered == state.live
-        if alone or not state.live or (stage is not None and stage.kind == "vote"):
+        if alone or not state.live or is_voting(stage):
             return decision(state)
         left, pair = _knock_out(state)
         if state.finish_requested or (state.closing and state.complete):

@@ -41,6 +41,7 @@ from massgen_mcp.coordination.answer_text import MAX_OVERLAP, Novelty, is_visibl
 from massgen_mcp.coordination.count import Count, StandingVote
 from massgen_mcp.coordination.evidence import excluded, passed_once, passes, telling, to_confirm, to_repeat
 from massgen_mcp.coordination.guidance import Ballot, Duty, Rest, Violation, Wait, Work
+from massgen_mcp.coordination.substance import find_agreement, find_contradictions
 from massgen_mcp.coordination.written_tests import (
     BEFORE_ANSWERS,
     FailingTest,
@@ -234,7 +235,7 @@ class Coordination:
     def count(self) -> Count:
         """The standing votes, counted."""
         authors = {self.label(agent): agent for agent in self.answered}
-        return Count.of(self.rules.seed, authors, self.choices, self.alike)
+        return Count.of(self.rules.seed, authors, self.choices, self.alike, self.contradictions)
 
     @property
     def alike(self) -> dict[str, str]:
@@ -246,6 +247,24 @@ class Coordination:
             for one in answers
         }
         return {label: other for label, other in found.items() if label != other}
+
+    @property
+    def contradictions(self) -> frozenset[frozenset[str]]:
+        """Pairs of standing answers that cannot say the same, by their texts; what changes files is not its text."""
+        labels = (label for label in self.standing if self.changed_tree(label) is None)
+        return find_contradictions({label: self.content(label) for label in labels})
+
+    @property
+    def agreement(self) -> tuple[str, ...]:
+        """The largest group of standing answers that agree without a vote: by their files, else by their texts or
+        numbers. Of groups of one size the one that comes first in the config.
+        """
+        able = [label for label in self.standing if label not in self.excluded]
+        trees = {label: tree for label in able if (tree := self.changed_tree(label)) is not None}
+        by_files = (tuple(one for one in trees if trees[one] == tree) for tree in dict.fromkeys(trees.values()))
+        by_text = find_agreement({label: self.content(label) for label in able if label not in trees})
+        groups = sorted((*by_files, *by_text), key=lambda group: able.index(group[0]))
+        return max(groups, key=len, default=())
 
     @property
     def choices(self) -> list[StandingVote]:
@@ -340,6 +359,12 @@ class Coordination:
         """The stage, where votes were tied and are cast once more."""
         stage = self.stage
         return stage if stage is not None and stage.because == "tied" else None
+
+    @property
+    def last_run_off(self) -> StageOpened | None:
+        """The run-off, also while an agent judges between what is still tied after it."""
+        stages = self.stages if self.stage is not None and self.stage.because in ("tied", "still_tied") else ()
+        return next((stage for stage in reversed(stages) if stage.because == "tied"), None)
 
     @property
     def complete(self) -> bool:

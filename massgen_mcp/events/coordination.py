@@ -84,7 +84,13 @@ class WinnerChosen(Event):
     run_off: dict[str, int] | None = None
     """Votes of the run-off, by label of its candidates; None: there was none."""
     drawn: tuple[str, ...] = ()
-    """The labels among which the run's lots decided (see `coordination.count.lot`); empty: votes did."""
+    """The labels of the answers that are equal in all that decides: nothing but the run's lot (see
+    `coordination.count.lot`) says which of them is named first. Empty: votes, or something else, told them apart."""
+    judge: str | None = None
+    """The agent that judged between the answers that were tied after a run-off; None: none did."""
+    agreeing: tuple[str, ...] = ()
+    """The labels of the answers that say the same by text, numbers or files, where no agent was left to vote and these
+    are more than half of what was asked for. Empty: something else decided."""
     asked: int | None = None
     """So many agents were asked for an answer; None: all at once."""
     of: int | None = None

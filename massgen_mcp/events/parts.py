@@ -17,6 +17,7 @@ EventT = TypeVar("EventT", bound=Event)
 
 Outcome = Literal[
     "consensus",
+    "majority",
     "plurality",
     "tie_broken",
     "single",
@@ -30,14 +31,16 @@ Outcome = Literal[
     "synthesised",
     "judged",
 ]
-"""How good a completed run's agreement was: all votes for one camp; most votes; decided by lot, because a run-off was
-tied, too; of a team of one; of the only agent that was left; the best there was when the run was cut short; no other
-passes the required checks as it does, or it passes a check that the base fails; it passed most of the tests that the
-others wrote; all answers have the same files; an agent read all of the first answers and found that they say the same;
-nobody answered, and this is what a dropped agent left in files; an agent wrote it from all answers; the judge that the
-config names found it the best.
+"""How good a completed run's agreement was: all agents that were asked voted for one camp; more than half of them did;
+half or fewer did; the votes were tied in a run-off, too; of a team of one; of the only agent that was left; the best
+there was when the run was cut short; no other passes the required checks as it does, or it passes a check that the base
+fails; it passed most of the tests that the others wrote; all answers have the same files; an agent read all of the
+first answers and found that they say the same; nobody answered, and this is what a dropped agent left in files; an
+agent wrote it from all answers; the judge that the config names found it the best.
 """
 
+BY_VOTES: frozenset[Outcome] = frozenset({"consensus", "majority", "plurality", "tie_broken"})
+"""The votes of the team named the winner."""
 DECIDED_BY_RUNS: frozenset[Outcome | None] = frozenset({"checked", "tested", "same_files"})
 """What ran, or that nothing differed, named the winner; nobody was asked to vote."""
 DECIDED_WITHOUT_VOTES = DECIDED_BY_RUNS | {"synthesised", "judged"}
@@ -85,6 +88,7 @@ def most_asked(effort: Effort, max_agents: int | None, team: int) -> int:
 
 StageReason = Literal[
     "tied",
+    "still_tied",
     "differ",
     "few_answers",
     "no_sandbox",
@@ -94,6 +98,7 @@ StageReason = Literal[
     "start",
     "check_tells",
     "none_passes",
+    "no_proof",
     "disagreement",
     "dropped",
     "compare",
@@ -112,12 +117,13 @@ StageReason = Literal[
 """Why a stage is opened. To vote: votes are tied (a run-off); fewer than three answers, or no sandbox, so that no tests
 are written; nobody wrote any; none of them tells answers apart, or too few are passed; the best of them pass as many.
 To write tests: the answers' files differ. To answer: these are the first; one at a time, since a check fails on the
-base and tells; no answer passes it yet; the answers differ; in place of agents that were dropped. `compare`: one agent
-votes, and says which answers say the same; then all vote (`disagreement`), unless they do, or others are asked.
-Besides, to vote: no answer changes files; whoever was to write from all failed; the judge told no single best one. To
-write from all: all have `answered`. To compare: two of them are. To refute: an answer was voted for. To settle: its
-files fail tests. To revise: that is proven. To write a check: one is `wanted`; the one before is void, or its author
-fell out. To confirm it: it fails on the unchanged files.
+base and tells; no answer passes it yet; that the first answers have the same files is `no_proof`; the answers differ;
+in place of agents that were dropped. `compare`: one agent votes, and says which answers say the same; then all vote
+(`disagreement`), unless they do, or others are asked. Besides, to vote: no answer changes files; whoever was to write
+from all failed; the judge told no single best one. To write from all: all have `answered`. To compare: two of them are;
+or they are `still_tied` after a run-off. To refute: an answer was voted for. To settle: its files fail tests. To
+revise: that is proven. To write a check: one is `wanted`; the one before is void, or its author fell out. To confirm
+it: it fails on the unchanged files.
 """
 
 RoundKind = Literal[

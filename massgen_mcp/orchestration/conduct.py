@@ -160,6 +160,7 @@ class Conductor:
         with self._live_run.limited(self._run, lambda: self.state.resume_point.only_queued, of=WHOLE_RUN):
             async with self._checking():
                 if failure := await self._attempts():
+                    await self._keep_best(failure)
                     await self._end_nested_runs()
                     self._live_run.record(failure)
                 elif final := self.state.final:
@@ -220,6 +221,18 @@ class Conductor:
         except Exception as error:  # noqa: BLE001 - an answer that was paid for is not lost with its files
             return completed.model_copy(update={"unkept": str(self._live_run.fault(error))})
         return completed.model_copy(update={"changes": changes})
+
+    async def _keep_best(self, failure: RunFailed) -> None:
+        """Keep the best answer of a run that fails where a success has its final one."""
+        if failure.winner is None or failure.answer is None or not self.state.answers:
+            return
+        workspace = self._run_spec.member(failure.winner).workspace
+        try:
+            await self._run_spec.answer_store.keep_final(
+                failure.winner, failure.answer, workspace, self.state.best_changes
+            )
+        except Exception as error:  # noqa: BLE001 - the answer itself is in the journal
+            self._live_run.fault(error)
 
     # -- attempts -------------------------------------------------------------------------------------------------
 

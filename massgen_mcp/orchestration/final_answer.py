@@ -98,10 +98,14 @@ def _may_reuse(attempt: Attempt, winner: WinnerChosen) -> bool:
         return False  # what was planned is still to be executed
     if policy.final_answer_strategy == "winner_reuse" or len(attempt.run_spec.team) == 1:
         return True
+    if winner.agreeing:
+        return True  # no agent is left that could write
     stages = attempt.live_run.coordination.stages
     tested = winner.outcome in DECIDED_BY_RUNS or any(stage.kind in ("test", "refute") for stage in stages)
     if tested or winner.outcome == "synthesised" or attempt.live_run.coordination.rules.decide == "checks":
         return True  # the files that were tested are the final ones, and what was written from all was written for it
+    if attempt.live_run.state.work_done.tied:
+        return False  # one of the tied answers alone would hide the others
     member = attempt.run_spec.member(winner.agent)
     if not (abilities_of(member).takes_tools or works_on_files(member, attempt)):
         return True  # who cannot call tools gains nothing by writing once more what it wrote with the same means
@@ -183,6 +187,8 @@ def _started(member: Member, attempt: Attempt) -> PresentationStarted:
 def _make_task(member: Member, attempt: Attempt) -> str:
     """The task of writing the final answer."""
     usual = prompts.PRESENT if attempt.live_run.coordination.answered else prompts.PRESENT_AT_ONCE
+    if attempt.live_run.state.work_done.tied:
+        usual = prompts.PRESENT_TIE
     tasks = [] if member.templates.final_presentation_system_message else [usual]
     return "\n\n".join([*tasks, *describe_checks(member, attempt)])
 
@@ -248,7 +254,8 @@ def _record(member: Member, attempt: Attempt, started: PresentationStarted) -> s
     parts = [prompts.ballot_block(prompts.ALL_ANSWERS, answers, nonce, own=own, changes=changes, evidence=evidence)]
     if reasons:
         parts.append(prompts.reasons_block(prompts.VOTES, reasons, nonce))
-    parts.append(prompts.write_block(others=len(answers) > 1, reasons=bool(reasons)))
+    tied = [names[label] for label in live_run.state.work_done.tied]
+    parts.append(prompts.write_block(others=len(answers) > 1, reasons=bool(reasons), tied=tied))
     return "\n\n".join(parts)
 
 

@@ -75,6 +75,12 @@ PRESENT = """\
 You and other experts worked on a question, and your answer was chosen. Write the final answer for the caller, who \
 sees only what you write now: write the whole answer, without mentioning experts, votes or drafts."""
 
+PRESENT_TIE = """\
+You and other experts worked on a question. The votes are tied between different answers, also in a second vote, and \
+nothing decides between them. Write the final answer for the caller, who sees only what you write now. Begin with the \
+sentence that the team is split. State each of the tied positions in full and fairly, with its reasons, yours like \
+the others. End with what would settle the question. Don't choose between them, and don't mention votes or drafts."""
+
 PRESENT_AT_ONCE = """\
 You are an expert who answers a question. The caller sees only what you write now: write the whole answer."""
 
@@ -246,6 +252,7 @@ GOAL = (
     "An expert wrote this test, and two others expect the same. It fails now; the files of an answer have to pass it:"
 )
 VOTES = "The reasons given with the votes, each under the name of the answer that was voted for:"
+WRITE_TIE = "Write the final answer now: the positions of {names}, which are tied, and what would settle the question."
 WRITE_NOW = "Write the final answer now. Start from your own answer, which is marked `yours`, {and_then}."
 
 SUBMIT = ToolSpec(
@@ -536,8 +543,12 @@ def tests_block(tests: str, nonce: str, heading: str) -> str:
     return f"{heading}\n{marked('tests', tests, nonce)}"
 
 
-def write_block(*, others: bool, reasons: bool) -> str:
-    """What is asked of the winner after it was shown the answers, and the reasons of votes if there are any."""
+def write_block(*, others: bool, reasons: bool, tied: Sequence[str] = ()) -> str:
+    """What is asked of the winner after it was shown the answers, and the reasons of votes if there are any. `tied`:
+    the names of the answers between which nothing decides.
+    """
+    if tied:
+        return WRITE_TIE.format(names=" and ".join(f"`{name}`" for name in tied))
     steps = [
         *(["add what others got right"] if others else []),
         *(["consider the reasons given with the votes"] if reasons else []),

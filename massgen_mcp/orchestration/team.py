@@ -1,5 +1,5 @@
 """A run's team and its limits, as the composition root hands them to orchestration; and from which side each agent
-looks at the question where a whole team asks the same model.
+looks at the question where several ask the same model.
 
 The same words to the same model bring much the same answer, with the same errors. Only first answers are written from a
 perspective: what is judged later is judged by everybody alike.
@@ -228,11 +228,13 @@ PERSPECTIVES: dict[str, str] = {
 
 
 def perspectives(agents: Sequence[AgentSettings]) -> list[str | None]:
-    """One per agent. None for all where they ask different models or there is one agent, and for each that has
-    instructions of its own: whoever wrote those has given it a view.
+    """One per agent. None for each whose model no other agent asks, and for each that has instructions of its own: its
+    user has given it a view with those.
     """
-    asked = {agent.asked for agent in agents}
-    if len(agents) == 1 or len(asked) > 1:
-        return [None] * len(agents)
-    texts = list(PERSPECTIVES.values())
-    return [None if agent.system_message else texts[place % len(texts)] for place, agent in enumerate(agents)]
+    models = [agent.asked for agent in agents]
+    texts, views = list(PERSPECTIVES.values()), list[str | None]()
+    for place, agent in enumerate(agents):
+        shared = models.count(agent.asked) > 1 and not agent.system_message
+        view = texts[models[:place].count(agent.asked) % len(texts)]
+        views.append(view if shared else None)
+    return views

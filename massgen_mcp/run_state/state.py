@@ -254,9 +254,11 @@ class RunState(RunFacts):
             agent.status = "voted" if voted else "answered" if agent.answers else "waiting"
 
     def _voted(self, event: VoteCast, time: float) -> None:
-        cast = self.cast_in_run_off if event.run_off else self.cast
-        cast.pop(event.agent, None)
-        cast[event.agent] = Vote(event.agent, event.label, event.reason, time)
+        stage = self.coordination.stage
+        if stage is None or stage.because != "still_tied":  # a verdict takes no vote's place
+            cast = self.cast_in_run_off if event.run_off else self.cast
+            cast.pop(event.agent, None)
+            cast[event.agent] = Vote(event.agent, event.label, event.reason, time)
         self.phase, self.agents[event.agent].status = "voting", "voted"
         self.agents[event.agent].acted_in = event.form
         self.agents[event.agent].act()

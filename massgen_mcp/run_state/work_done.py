@@ -13,6 +13,7 @@ from typing import Literal
 from massgen_mcp.coordination.evidence import verdict, void
 from massgen_mcp.events.coordination import FilesChecked
 from massgen_mcp.events.parts import (
+    DECIDED_BY_RUNS,
     DECIDED_WITHOUT_VOTES,
     CheckOutcome,
     ChecksVerdict,
@@ -31,24 +32,26 @@ Weakness = Literal[
     "shown_in_part",
     "cut_short",
     "no_majority",
-    "drawn",
+    "tied",
     "checks_void",
 ]
 """A reason for which a decision is weak, the gravest first. No agent of the team was left to judge the answer; none
 did; the final files fail checks; they fail a test that was written against them and confirmed; one agent was left; an
-agent answered or voted on texts that were shortened for its model; the run was told to finish; less than half of the
-votes are for what the winner says; the lot fell among answers that say different things; some check could not say
-anything.
+agent answered or voted on texts that were shortened for its model; the run was told to finish; half or fewer of the
+agents that were asked voted for what the winner says; answers that say different things are tied; some check could not
+say anything.
 """
 
-DecidedBy = Literal["checks", "files", "tests", "synthesis", "reading", "judge", "votes", "lot"]
+DecidedBy = Literal["checks", "files", "tests", "synthesis", "reading", "judge", "votes", "agreement"]
 """A way in which a winner was found: required checks that others fail; that all have the same files; tests that the
-team wrote; that it was written from all answers; an agent that found them to say the same; the judge that the
-config names; votes; the lot.
+team wrote; that it was written from all answers; an agent that found them to say the same; the judge that the config
+names, or the agent that judged a tie; votes; the answers themselves, where no agent could vote and more than half of
+them say the same.
 """
 
 Failure = Literal["not_completed", "nobody_left", "unproven"]
-"""A reason for which a run is no success: it did not complete; no agent was left to judge its answer; its files did not
+"""A reason for which a run is no success: it did not complete; no agent was left to judge its answer, and no more than
+half of the answers agree with it; its files did not
 pass the checks that are required.
 """
 
@@ -78,8 +81,8 @@ class WorkDone:
     """Last votes, of a run-off or before, for an answer that says what the winner's does."""
     others: tuple[tuple[str, int], ...] = ()
     """The other last votes: the label of one answer for all that say the same, and how many."""
-    drawn: tuple[str, ...] = ()
-    """The labels among which lots decided; empty: votes did."""
+    tied: tuple[str, ...] = ()
+    """The labels of answers that say different things, and that nothing told apart, the winner's among them."""
     unreviewed: bool = False
     """The answer has neither a vote nor a test for it, though others could have judged it."""
     took_part: tuple[str, ...] = ()
@@ -97,6 +100,9 @@ class WorkDone:
     unproven: str = ""
     """Where checks are required: the clause that says why the final files did not pass them. Their changes are not
     applied unasked then. Empty where nothing speaks against that.
+    """
+    undecided: str = ""
+    """Where answers are tied that change files: the clause that says so. Their changes are not applied unasked either.
     """
     copied: tuple[str, ...] = ()
     """Paths of the directories that agents had copies of."""
@@ -121,8 +127,8 @@ class WorkDone:
             "one_survivor": run.outcome == "single_survivor" and not unreviewed,
             "shown_in_part": bool(partly_read),
             "cut_short": run.outcome == "best_so_far" and not unreviewed,
-            "no_majority": agree < sum(votes for _, votes in others),
-            "drawn": _is_drawn(run),
+            "no_majority": _has_no_majority(run, agree, sum(votes for _, votes in others)),
+            "tied": _is_tied(run),
             "checks_void": checked == "nothing_checked" or _is_void_in_part(run),
         }
         decided = run.winner is not None or run.best_answer is not None
@@ -135,7 +141,7 @@ class WorkDone:
             decided_by=_list_ways(run),
             agree=agree,
             others=others,
-            drawn=() if run.winner is None else run.winner.drawn,
+            tied=_list_tied(run),
             unreviewed=unreviewed,
             took_part=tuple(name for name, agent in run.agents.items() if agent.dropped is None),
             dropped=tuple(name for name, agent in run.agents.items() if agent.dropped is not None),
@@ -144,9 +150,15 @@ class WorkDone:
             failing=failing,
             void=() if run.checked_base is None else void(run.checked_base),
             unproven=unproven,
+            undecided=_explain_undecided(run),
             copied=() if run.base is None else tuple(one.path for one in run.base.directories),
             not_copied=() if run.base is None else run.base.refused,
         )
+
+    @property
+    def held_back(self) -> str:
+        """Why the changes are not applied unasked, as a clause; empty where nothing speaks against that."""
+        return self.unproven or self.undecided
 
     @property
     def voted(self) -> int:
@@ -168,7 +180,7 @@ def _find_failure(run: RunFacts, weak: tuple[Weakness, ...], unproven: str) -> F
         return None
     if not isinstance(run.end, RunCompleted):
         return "not_completed"
-    if "nobody_left" in weak:
+    if "nobody_left" in weak and not (run.winner is not None and run.winner.agreeing):
         return "nobody_left"
     return "unproven" if unproven else None
 
@@ -207,7 +219,11 @@ def _list_ways(run: RunFacts) -> tuple[DecidedBy, ...]:
         ways.append("tests")
     if found is not None or any(winner.votes.values()):
         ways.append(found or "votes")
-    return (*ways, "lot") if _is_drawn(run) else tuple(ways)
+    if winner.judge is not None:
+        ways.append("judge")
+    if winner.agreeing:
+        ways.append("agreement")
+    return tuple(ways)
 
 
 _WAYS: Mapping[Outcome, DecidedBy] = {
@@ -221,10 +237,32 @@ _WAYS: Mapping[Outcome, DecidedBy] = {
 """The way that an outcome names; the others: votes, if there are any."""
 
 
-def _is_drawn(run: RunFacts) -> bool:
-    """Whether the lot fell among answers that say different things."""
+def _has_no_majority(run: RunFacts, agree: int, dissent: int) -> bool:
+    """Return whether half or fewer of the agents that were asked voted for what the winner says."""
+    if run.winner is not None and run.winner.outcome == "plurality":
+        return agree * 2 <= len(run.coordination.asked)
+    return agree < dissent and not _is_tied(run)
+
+
+def _is_tied(run: RunFacts) -> bool:
+    """Return whether no votes, and nothing that ran, told the winner apart from answers that say something else."""
     winner = run.winner
-    return winner is not None and winner.outcome != "same_files" and not {*winner.drawn} <= {*run.agreed}
+    if winner is None or winner.outcome in DECIDED_BY_RUNS:
+        return False
+    return winner.judge is not None or not {*winner.drawn} <= {*run.agreed}
+
+
+def _list_tied(run: RunFacts) -> tuple[str, ...]:
+    return run.winner.drawn if run.winner is not None and _is_tied(run) else ()
+
+
+def _explain_undecided(run: RunFacts) -> str:
+    tied = [label for label in _list_tied(run) if run.coordination.changed_tree(label) is not None]
+    if not tied:
+        return ""
+    names = [run.agents[run.coordination.author(label)].info.id for label in tied]
+    command = f"`massgen-mcp apply {run.run_id} --agent {names[0]}`"
+    return f"the votes are tied between {' and '.join(names)}; choose a patch: {command} applies {names[0]}'s"
 
 
 # -- texts ------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from massgen_mcp.errors import DropReason, FailureReason, LimitKey
 from massgen_mcp.events.run import RunFailed, RunTimedOut
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.checks import check_notes, tests_notes
-from massgen_mcp.views.firmness import shortly
+from massgen_mcp.views.firmness import describe_vendors, shortly
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.spent import clock, money_notes, spent_figures, spent_text
 from massgen_mcp.views.styled import Line, Span, wrap
@@ -90,6 +90,8 @@ def ending_lines(run: RunState, kept: RemainingFiles, width: int) -> list[Line]:
     for loss in (*list_replacement_notes(run), *run.server_losses, *check_notes(run)):
         lines += _row("!", preview(loss, _MESSAGE), width)
     lines += [row for help_ in helps(run) for row in _row("", help_, width)]
+    if vendors := describe_vendors(run):
+        lines += _row("Team", vendors, width)
     lines += _row("Cost", spent_text(run.spent), width)
     if run.budget_reached or run.budget.spending.bounds:
         lines += [row for note in money_notes(run) for row in _row("", note, width)]

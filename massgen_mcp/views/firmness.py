@@ -20,7 +20,7 @@ _SHORTLY: dict[Weakness, str] = {
     "shown_in_part": "read in part",
     "cut_short": "cut short",
     "no_majority": "no majority",
-    "drawn": "drawn by lot",
+    "tied": "a tie",
     "checks_void": "not all checks ran",
 }
 
@@ -50,7 +50,18 @@ def list_limits(work: WorkDone) -> list[str]:
     limits = [f"{refused}." for refused in work.not_copied]
     if work.unproven:
         limits.insert(0, f"The required checks are not passed: {work.unproven}.")
+    if work.undecided:
+        limits.insert(0, f"Nothing is applied: {work.undecided}.")
     return limits
+
+
+def describe_vendors(run: RunState) -> str:
+    """Say how many vendors' models took part, where several agents ask one vendor; empty otherwise."""
+    asked = [agent.info.backend for agent in run.agents.values() if agent.dropped is None]
+    vendors = [*dict.fromkeys(asked)]
+    if len(asked) == len(vendors) or "scripted" in vendors:
+        return ""
+    return f"{counted(len(vendors), 'vendor')} took part, with {len(asked)} agents: {', '.join(vendors)}."
 
 
 def why_weak(run: RunState, *, checks: bool = True) -> list[str]:
@@ -76,11 +87,18 @@ def _describe(run: RunState, work: WorkDone, weakness: Weakness) -> str:
             return f"It was decided early, with {work.voted} of {counted(len(run.agents), 'vote')}."
         case "no_majority":
             return f"Only {work.agree} of {work.voted} votes are for it: no majority."
-        case "drawn":
-            return f"It was drawn by lot among {', '.join(work.drawn)}."
+        case "tied":
+            return _describe_tie(run, work)
         case "checks_void":
             nothing = work.checked == "nothing_checked"
             return "Nothing was checked of the final files." if nothing else "Not every check could run."
+
+
+def _describe_tie(run: RunState, work: WorkDone) -> str:
+    if run.winner is not None and run.winner.judge is not None:
+        return f"The votes were tied, and {name_of(run, run.winner.judge)} judged between the answers, in both orders."
+    names = " and ".join(f"{name_of(run, run.coordination.author(label))}'s" for label in work.tied)
+    return f"The votes are tied between {names} ({', '.join(work.tied)}), and nothing decides between them."
 
 
 _TEXTS: Mapping[TextKind, str] = {

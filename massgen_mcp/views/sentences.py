@@ -44,7 +44,7 @@ from massgen_mcp.events.coordination import (
     WinnerChosen,
     WrittenTestsSubmitted,
 )
-from massgen_mcp.events.parts import BallotEntry, Changes, CheckOutcome, Cost, StageKind, StageReason
+from massgen_mcp.events.parts import DECIDED_BY_RUNS, BallotEntry, Changes, CheckOutcome, Cost, StageKind, StageReason
 from massgen_mcp.events.record import AnyEvent, UnknownEvent
 from massgen_mcp.events.run import (
     AttemptStarted,
@@ -301,6 +301,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
 
 _WHY_OPENED: Mapping[StageReason, str] = {
     "tied": "the votes are tied",
+    "still_tied": "the votes are tied in the run-off, too",
     "differ": "the answers' files differ",
     "few_answers": "there are too few answers for tests",
     "no_sandbox": "tests have no sandbox any more",
@@ -310,6 +311,7 @@ _WHY_OPENED: Mapping[StageReason, str] = {
     "start": "not all agents are asked at once",
     "check_tells": "a check fails on the unchanged files, so agents are asked one after the other",
     "none_passes": "no answer passes the checks",
+    "no_proof": "the first answers alone, the same or not, prove nothing",
     "disagreement": "the answers differ",
     "dropped": "an agent was dropped",
     "compare": "the first answers are compared",
@@ -422,7 +424,7 @@ def counted(event: WinnerChosen) -> str:
 
 
 def decided_beyond_votes(event: WinnerChosen) -> list[str]:
-    """Which answers say the same, the votes of a run-off, the draw, and how many agents were asked; nothing of what was
+    """Which answers say the same, the votes of a run-off, a tie, and how many agents were asked; nothing of what was
     not.
     """
     camps = [camp for camp in event.camps if len(camp.answers) > 1]
@@ -433,10 +435,21 @@ def decided_beyond_votes(event: WinnerChosen) -> list[str]:
     if event.run_off is not None:
         parts.append(f"run-off: {_counts(event.run_off)}")
     if event.drawn:
-        parts.append(f"drawn by lot among {', '.join(event.drawn)}")
+        parts.append(_describe_equals(event))
+    if event.judge is not None:
+        parts.append(f"a tie, judged by {event.judge} in both orders")
     if event.asked is not None:
         parts.append(f"asked {event.asked} of {event.of}")
     return parts
+
+
+def _describe_equals(event: WinnerChosen) -> str:
+    """Say why several answers are as good as the winner."""
+    named = ", ".join(event.drawn)
+    if event.outcome in DECIDED_BY_RUNS:
+        return f"{named} have the same files"
+    same = any({*event.drawn} <= {*camp.answers} for camp in event.camps)
+    return f"{named} have as many votes and say the same" if same else f"tied: {named}"
 
 
 def _counts(votes: Mapping[str, int]) -> str:

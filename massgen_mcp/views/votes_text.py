@@ -42,6 +42,9 @@ def nobody_voted(run: RunState) -> str | None:
         return None
     if run.coordination.run_off is not None:
         return f"The votes were tied, and nobody was left for the run-off: this is {run.author}'s answer alone."
+    if run.winner is not None and run.winner.agreeing:
+        agreeing, asked = len(run.winner.agreeing), len(run.coordination.asked)
+        return f"No agent could vote; {agreeing} of {asked} agents gave the same answer."
     return f"Nobody voted: this is {run.author}'s answer alone, reviewed by nobody."
 
 

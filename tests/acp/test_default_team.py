@@ -55,7 +55,8 @@ async def test_without_a_yes_no_login_is_used_and_the_reply_names_the_setting(in
 async def test_with_the_setting_they_are_the_team_and_the_plan_says_whose_login_it_is(installed: TempHome) -> None:
     async with installed.with_variables(**YES).client() as client:
         planned = await call(client, "start_run", question="What is it?", dry_run=True)
-    assert planned["source"] == ("default team of the agent CLIs that are installed here, with your own logins: codex")
+    whose = "the agent CLIs that are installed here, with your own logins: codex, from 3 views"
+    assert planned["source"] == f"default team of {whose}"
     assert planned["missing_keys"] == []
     assert "with your own login, so your subscription pays" in json.dumps(planned)
 
@@ -76,7 +77,7 @@ def test_one_answer_at_a_terminal_makes_them_the_team_from_then_on(installed: Te
         person.answer("Which [1]: ", "2")
         assert person.leave() == 0
     saved = yaml.safe_load((installed.work / "config-home" / "config.yaml").read_text())
-    assert [agent["backend"] for agent in saved["agents"]] == [{"type": "acp", "preset": "codex", "login": "own"}]
+    assert [agent["backend"] for agent in saved["agents"]] == [{"type": "acp", "preset": "codex", "login": "own"}] * 3
     done = run_command(installed, COMMAND_MODULE, "--automation", "What is it?")
     assert "starts the agent CLI codex-acp with your own login, so your subscription pays" in done.stdout
     assert f"ANSWER_PREVIEW: {ANSWER}" in done.stdout, done.stderr

@@ -72,7 +72,7 @@ async def test_where_the_best_pass_as_many_tests_the_agents_vote_on_those(
         agent(ADDS_TWO, "adds", TELLING, vote), agent(DOUBLE, "doubles", TELLING, vote),
         agent(f"# also\n{DOUBLE}", "also", tests(), vote),
     )  # fmt: skip
-    assert winner(ended) == ("also", "plurality")
+    assert winner(ended) == ("also", "majority")
     assert stages(ended)[-1] == ("vote", "tests_tied", ("agent2.1", "agent3.1"))
 
 
@@ -80,7 +80,7 @@ async def test_without_a_test_the_agents_vote_on_all(tmp_path: Path, doubling: P
     vote: Step = {"vote": "doubles"}
     scripts = [agent(code, name, tests(), vote) for code, name in ((ADDS_TWO, "adds"), (SQUARES, "squares"))]
     ended = await decided(tmp_path, doubling, environ, *scripts, agent(DOUBLE, "doubles", tests(), vote))
-    assert winner(ended) == ("doubles", "plurality")
+    assert winner(ended) == ("doubles", "majority")
     assert stages(ended)[-1][1] == "no_tests"
 
 

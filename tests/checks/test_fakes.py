@@ -58,7 +58,7 @@ class Fake:
     """Why each of its tests counts for nobody; none: they count."""
     others: Step | None = None
     """What two of them write; None: nothing, so that all vote."""
-    won: tuple[str, str] = ("doubles", "plurality")
+    won: tuple[str, str] = ("doubles", "majority")
 
 
 FAKES = {
@@ -123,7 +123,7 @@ async def test_a_test_that_comes_out_differently_on_the_same_files_counts_for_no
         agent(DOUBLE, "doubles", tests(), VOTE), commands={"readable": [str(tosses.place)]},
     )  # fmt: skip
     assert voids(ended) == ["flaky"]
-    assert winner(ended) == ("doubles", "plurality")
+    assert winner(ended) == ("doubles", "majority")
 
 
 async def test_a_script_finds_nothing_around_the_files_that_tells_whose_they_are(
@@ -238,7 +238,7 @@ async def test_agents_vote_when_the_sandbox_is_lost_before_tests_have_run(
     )  # fmt: skip
     assert {event.outcome.result for event in ended.of(CheckFinished)} == {"not_run"}
     assert [because for _, because, _ in stages(ended)] == ["differ", "tests_tell_nothing"]
-    assert winner(ended) == ("doubles", "plurality")
+    assert winner(ended) == ("doubles", "majority")
 
 
 CUTS = ("stage_opened", "written_tests_submitted", "check_finished", "vote_cast", "winner_chosen")

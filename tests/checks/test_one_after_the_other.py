@@ -156,7 +156,7 @@ async def test_where_nobody_passes_the_team_decides_with_the_answers_there_are(
     tmp_path: Path, project: Path, environ: dict[str, str]
 ) -> None:
     ended = await asked(tmp_path, project, environ, *(agent(name, WRONG) for name in ("first", "second", "third")))
-    assert end(ended) == ("third", "plurality", 3, 3)
+    assert end(ended) == ("third", "majority", 3, 3)
     everybody = ("agent_a", "agent_b", "agent_c")
     third = ("answer", "none_passes", ("agent_c",))
     assert stages(ended) == [FIRST, SECOND, third, ("vote", "none_passes", everybody)]
@@ -219,7 +219,7 @@ async def test_where_they_differ_as_many_more_are_asked_as_could_end_it_and_then
     vote: dict[str, Any] = {"vote": "it is 42"}
     texts = ("it is 42", "43", "44", "45", "46")
     ended = await asked(tmp_path, project, environ, *([{"answer": text}, vote, vote] for text in texts), checks=[])
-    assert end(ended)[1:] == ("plurality", 4, 5)
+    assert end(ended)[1:] == ("majority", 4, 5)
     assert [(kind, because, len(agents)) for kind, because, agents in stages(ended)] == [
         ("answer", "start", 3),
         ("vote", "compare", 1),

@@ -122,7 +122,7 @@ async def test_after_two_writers_the_team_answers_and_votes_without(
 ) -> None:
     ended = await played(tmp_path, doubling, environ, [], [NONE], [one_test("echo 1", "1")], effort="high")
     assert opened(ended) == [("check", "wanted"), ("check", "void"), ("answer", "start"), ("vote", "disagreement")]
-    assert winner(ended) == ("squares", "plurality")
+    assert winner(ended) == ("squares", "majority")
 
 
 async def test_an_agent_that_falls_out_before_it_wrote_or_confirmed_is_replaced_once(
@@ -140,7 +140,7 @@ async def test_where_no_answer_passes_it_the_team_votes_on_all(
     codes = (ADDS_TWO, ADDS_TWO + "#\n", SQUARES)
     ended = await played(tmp_path, doubling, environ, [SIX], [TEST], [SIX], codes=codes)
     assert opened(ended)[-1] == ("vote", "none_passes")
-    assert winner(ended) == ("squares", "plurality")
+    assert winner(ended) == ("squares", "majority")
     assert views.standing_in_tests(ended.snapshot).startswith("agent3.1 fails the failing test")
 
 

@@ -3,7 +3,9 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
+import anyio
 import pytest
 
 from massgen_mcp.cli.massgen.main import main
@@ -55,7 +57,7 @@ def left_alone(
     """Exit code and output of a `massgen` whose three agents answer, and then lose their keys."""
     monkeypatch.setattr(os, "environ", home.environ)
     monkeypatch.chdir(home.work)
-    team = [agent(name, {"answer": f"{name} says 42."}, {"fail": "auth"}) for name in ("ada", "bo", "cyd")]
+    team = [agent(name, {"answer": f"{name} says so."}, {"fail": "auth"}) for name in ("ada", "bo", "cyd")]
     with pytest.raises(SystemExit) as end:
         main(["--automation", "--config", home.config("team", *team), "What is it?"])
     assert isinstance(end.value.code, int)
@@ -77,11 +79,54 @@ async def test_an_answer_that_nobody_could_vote_on_is_no_success_at_any_door(
         result = await call(client, "get_result", run_id=row["run_id"])
         standing = await call(client, "get_status", run_id=row["run_id"])
         rest = await call(client, "get_result", run_id=row["run_id"], offset=500)
-    assert (result["answer"], result["outcome"]) == ("ada says 42.", "best_so_far")
+    assert (result["answer"], result["outcome"]) == ("ada says so.", "best_so_far")
     assert result["note"].startswith("Nobody voted: this is ada's answer alone, reviewed by nobody.")
     assert result["next_step"].startswith("The answer is whole, and no vote stands for it;")
     assert "no vote stands for" in standing["next_step"]
     assert rest["next_step"].startswith("There is nothing at this offset: ")
+    kept = Path(result["paths"]["final_answer"])
+    assert (kept.parent.parent.name, kept.read_text()) == ("final", "ada says so.")
+    assert status["results"]["final_answer_preview"] == "ada says so."
+
+
+async def read_only_result(home: TempHome) -> dict[str, Any]:
+    """The result of the only run."""
+    async with home.client() as client:
+        (row,) = (await call(client, "list_runs", state="completed"))["runs"]
+        return await call(client, "get_result", run_id=row["run_id"])
+
+
+@pytest.mark.parametrize(
+    ("texts", "answer"),
+    [
+        (("The opposite of hot is cold.",) * 3, "The opposite of hot is cold."),
+        (("It is 41.", "It is 42.", "42"), "It is 42."),
+    ],
+    ids=["by text", "by number"],
+)
+def test_a_team_that_cannot_vote_and_agrees_completes_with_a_weak_result(
+    home: TempHome,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    texts: tuple[str, ...],
+    answer: str,
+) -> None:
+    monkeypatch.setattr(os, "environ", home.environ)
+    monkeypatch.chdir(home.work)
+    team = [
+        agent(name, {"answer": text}, {"fail": "auth"}) for name, text in zip(("ada", "bo", "cyd"), texts, strict=True)
+    ]
+    with pytest.raises(SystemExit) as end:
+        main(["--automation", "--config", home.config("team", *team), "What is it?"])
+    lines = capsys.readouterr().out.splitlines()
+    monkeypatch.undo()
+    assert end.value.code == 0, lines
+    assert "OUTCOME: best_so_far, 0 of 3 voted; weak: nobody_left" in lines
+    assert f"ANSWER_PREVIEW: {answer}" in lines
+    result = anyio.run(read_only_result, home)
+    assert (result["answer"], result["decided_by"]) == (answer, ["agreement"])
+    assert result["note"].startswith("No agent could vote; ")
+    assert Path(result["paths"]["final_answer"]).read_text() == answer
 
 
 def test_after_a_tie_whose_voters_fell_out_it_is_not_said_that_nobody_voted(
@@ -102,7 +147,7 @@ def test_after_a_tie_whose_voters_fell_out_it_is_not_said_that_nobody_voted(
     ("second", "third", "outcome", "completed", "code"),
     [
         ([{"answer": "b"}, {"vote": "a"}], [{"answer": "c"}, {"vote": "a"}], "consensus, 3 of 3 voted", 3, 0),
-        ([{"answer": "b"}, {"vote": "a"}], [{"fail": "auth"}], "consensus, 2 of 3 voted", 2, 0),
+        ([{"answer": "b"}, {"vote": "a"}], [{"fail": "auth"}], "majority, 2 of 3 voted", 2, 0),
         ([{"fail": "auth"}], [{"fail": "auth"}], "single_survivor, 0 of 3 voted; weak: nobody_left", 1, 2),
     ],
 )

@@ -33,8 +33,9 @@ async def ollamas_team(*models: OllamaModel, memory: int = MEMORY) -> list[str]:
 
 async def test_it_has_one_strong_model_of_each_provider_with_a_key() -> None:
     both = await team_at(OPENAI_API_KEY="k", ANTHROPIC_API_KEY="k")
-    assert [agent.backend.type for agent in both.config.agents] == ["openai", "claude"]
-    assert both.description == "default team of the keys that are set"
+    assert [agent.backend.type for agent in both.config.agents] == ["openai", "claude", "openai"]
+    models = "openai/gpt-6.2-sol, claude/claude-opus-5-5"
+    assert both.description == f"default team of the keys that are set: {models}, 3 agents of 2 vendors"
     four = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "XAI_API_KEY", "GROQ_API_KEY")
     all_four = await team_at(**dict.fromkeys(four, "k"))
     assert [agent.backend.type for agent in all_four.config.agents] == ["openai", "claude", "gemini", "grok"]
@@ -63,7 +64,7 @@ async def test_the_largest_chat_models_that_fit_are_taken_and_tiny_ones_and_embe
         OllamaModel("phi4:14b", "14.7B", 9 * GB),
     )
     assert await ollamas_team(*models) == ["ollama/phi4:14b", "ollama/mistral-nemo:latest", "ollama/qwen3:8b"]
-    assert await ollamas_team(*models, memory=20 * GB) == ["ollama/phi4:14b", "ollama/qwen3:8b"]
+    assert await ollamas_team(*models, memory=20 * GB) == ["ollama/phi4:14b", "ollama/qwen3:8b", "ollama/phi4:14b"]
     assert await ollamas_team(*models, memory=128 * GB) == ["ollama/llama3.3:70b"] * 3, "the others are much smaller"
 
 
@@ -71,7 +72,7 @@ async def test_models_that_call_tools_go_before_others_of_their_size() -> None:
     without = OllamaModel("gemma3:12b", "12.2B", 8 * GB, ("completion", "vision"))
     others = [OllamaModel(f"m{size}:{size}b", f"{size}B", 4 * GB) for size in (8, 9, 10)]
     assert await ollamas_team(without, *others) == ["ollama/m10:10b", "ollama/m9:9b", "ollama/m8:8b"]
-    assert await ollamas_team(without, others[0]) == ["ollama/m8:8b", "ollama/gemma3:12b"]
+    assert await ollamas_team(without, others[0]) == ["ollama/m8:8b", "ollama/gemma3:12b", "ollama/m8:8b"]
 
 
 async def test_one_fit_model_is_asked_from_three_views_and_two_quantizations_are_one_model() -> None:

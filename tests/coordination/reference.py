@@ -15,7 +15,7 @@ from typing import Literal, TypeVar
 
 T = TypeVar("T")
 Label = tuple[int, int]
-Asked = Literal["answer", "answer or vote", "vote", "run-off", "tests"]
+Asked = Literal["answer", "answer or vote", "vote", "run-off", "tie", "tests"]
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,8 @@ class Reference:
     """`passed`, `failed`, `flaky` or `not run`, by check."""
     votes: list[CastVote] = field(default_factory=list[CastVote])
     run_off_votes: list[CastVote] = field(default_factory=list[CastVote])
+    verdicts: dict[tuple[Label, ...], Label] = field(default_factory=dict[tuple[Label, ...], Label])
+    """What a judge chose of two answers, in the order in which it was shown them."""
     tests: dict[int, list[OneTest]] = field(default_factory=dict[int, list[OneTest]])
     further_runs: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     """How often a test ran on files, by its name and these, beyond the two runs of all tests."""
@@ -161,6 +163,7 @@ class Reference:
             "tests": agent in self.tests or self.budget_reached,
             "vote": self.has_voted(agent),
             "run-off": any(vote.voter == agent for vote in self.run_off_votes),
+            "tie": stage.about in self.verdicts,
         }
         return stage.asked if agent in stage.agents and not done[stage.asked] else None
 
@@ -195,6 +198,9 @@ class Reference:
         ballot = self.shown.get(agent, frozenset())
         if ballot != self.ballot or choice not in ballot - self.out:
             return False
+        if self.stages and self.stages[-1].asked == "tie":
+            self.verdicts[self.stages[-1].about] = choice
+            return True
         same = None if same_as is None else frozenset(same_as) & ballot - {choice}
         in_run_off = bool(self.stages) and self.stages[-1].asked == "run-off"
         (self.run_off_votes if in_run_off else self.votes).append(CastVote(agent, choice, same))
@@ -222,10 +228,11 @@ class Reference:
         if self.finish or (self.budget_reached and not self.live):
             return self._cut_short()
         if not self.live:
-            return None
+            agreed = self.agreement()
+            return Won(agreed[0], "best_so_far") if len(agreed) > 1 and 2 * len(agreed) > len(self.told) else None
         if self.standing == [label for label in self.standing if [label[0]] == self.live]:
             return Won(self.standing[0], "single" if self.settings.agents == 1 else "single_survivor")
-        if self.stages and self.stages[-1].asked == "run-off":
+        if self.stages and self.stages[-1].asked in ("run-off", "tie"):
             return self._after_run_off(self.stages[-1])
         if self.stages and self.stages[-1].asked == "vote":
             return self._after_votes([agent for agent in self.stages[-1].agents if agent in self.live])
@@ -251,72 +258,146 @@ class Reference:
         return Stage("run-off", candidates, tuple(neutral or answered))
 
     def _by_votes(self, best: list[Label], everybody: bool) -> Won:
-        one_camp = sum(map(self.count, self.camp_of(best[0]))) == len(self.votes)
-        return self._drawn(best, "consensus" if everybody and one_camp else "plurality")
+        """By how many of those that were asked: all, more than half, or fewer."""
+        votes = sum(map(self.count, self.camp_of(best[0])))
+        consensus = everybody and votes == len(self.told)
+        return self._drawn(best, "consensus" if consensus else self._more_than_half(votes))
 
-    def _after_run_off(self, stage: Stage) -> Won | None:
+    def _more_than_half(self, votes: int) -> str:
+        return "majority" if 2 * votes > len(self.told) else "plurality"
+
+    @property
+    def told(self) -> list[int]:
+        """Who was asked for an answer; agents that have fallen out count."""
+        return list(range(self.settings.agents))
+
+    def _after_run_off(self, stage: Stage) -> Won | Stage | None:
+        """One answer leads; or an agent outside the tie compares the leaders, each with the best one so far, in both
+        orders, until its verdicts differ.
+        """
         voted = {vote.voter for vote in self.run_off_votes}
-        if any(agent in self.live and agent not in voted for agent in stage.agents):
+        waits = stage.about not in self.verdicts and not self.budget_reached
+        if any(
+            agent in self.live and (waits if stage.asked == "tie" else agent not in voted) for agent in stage.agents
+        ):
             return None
-        best = self._run_off_leaders(stage)
-        return self._drawn(best, "plurality" if len(best) == 1 else "tie_broken")
+        best = self._run_off_leaders()
+        if len(best) == 1:
+            last = {vote.voter: vote.choice for vote in (*self.votes, *self.run_off_votes)}
+            agreeing = sum(choice in self.camp_of(best[0]) for choice in last.values())
+            return self._drawn(best, self._more_than_half(agreeing))
+        winner, *others = sorted(best)
+        authors = {label[0] for leader in best for label in self.camp_of(leader)}
+        outside = [agent for agent in self.live if self.written_by(agent) and agent not in authors]
+        for label in others:
+            for pair in ((winner, label), (label, winner)):
+                if pair not in self.verdicts:
+                    able = outside and not self.budget_reached
+                    return Stage("tie", pair, (outside[0],)) if able else self._drawn(best, "tie_broken")
+            if self.verdicts[winner, label] != self.verdicts[label, winner]:
+                return self._drawn(best, "tie_broken")
+            winner = self.verdicts[winner, label]
+        return self._drawn([winner], "tie_broken")
 
-    def _run_off_leaders(self, stage: Stage) -> list[Label]:
-        return most(stage.about, lambda label: sum(vote.choice == label for vote in self.run_off_votes))
+    def _run_off_leaders(self) -> list[Label]:
+        about = next(stage.about for stage in self.stages if stage.asked == "run-off")
+        return most(about, lambda label: sum(vote.choice == label for vote in self.run_off_votes))
 
     def _drawn(self, among: Iterable[Label], outcome: str) -> Won:
         return Won(self.lot(among), "single_survivor" if len(self.live) == 1 else outcome)
 
     def _early(self, missing: list[int]) -> bool:
         if self.settings.early == "majority":
-            return 2 * sum(map(self.count, self.top_camps()[0])) > len(self.live)
+            return self._more_than_half(sum(map(self.count, self.top_camps()[0]))) == "majority"
         if self.settings.early == "off" or any(len(self.written_by(agent)) < self.limit for agent in missing):
             return False
         leader = most(self.standing, self.count)[0]
         others = [label for label in self.standing if label != leader]
-        rivals = self.together(others, lambda same, apart, _: len(same) + len(missing) >= max(2, apart))
-        return all(sum(map(self.count, rival)) + len(missing) < self.count(leader) for rival in rivals)
+
+        def possible(labels: list[Label]) -> list[int]:
+            """The votes that camps of these answers might have in the end."""
+            joined = self.joined(labels, lambda same, apart, _: len(same) + len(missing) >= max(2, apart))
+            return [sum(map(self.count, camp)) + len(missing) for camp in linked(labels, joined)]
+
+        firm = self._more_than_half(self.count(leader)) == "majority"
+        if not firm and self._more_than_half(max(possible(self.standing))) == "majority":
+            return False  # a vote that is missing may make it one
+        return all(votes < self.count(leader) for votes in possible(others))
 
     def _cut_short(self) -> Won:
         if (tested := self.chosen_by_tests()) is not None:
             return Won(tested, "best_so_far")
-        if self.stages and self.stages[-1].asked == "run-off":
-            return Won(self.lot(self._run_off_leaders(self.stages[-1])), "best_so_far")
+        if self.stages and self.stages[-1].asked in ("run-off", "tie"):
+            return Won(self.lot(self._run_off_leaders()), "best_so_far")
         if not self.votes:
-            return Won(next(label for label in self.standing if label not in self.out), "best_so_far")
+            return Won(self.agreement()[0], "best_so_far")
         return Won(self.lot(self.lot(most(camp, self.count)) for camp in self.top_camps()), "best_so_far")
 
     # camps, counts and lots
+
+    def agreement(self) -> list[Label]:
+        """The most answers that need no vote to agree: with the same files, the same text, or the same number."""
+        able = [label for label in self.standing if label not in self.out]
+
+        def agrees(one: Label, other: Label) -> bool:
+            if self.changes_files(one) or self.changes_files(other):
+                return self.changes_files(one) and self.files.get(one) == self.files.get(other)
+            return agree(self.answers[one], self.answers[other])
+
+        groups: list[list[Label]] = []
+        for label in able:
+            group = next((group for group in groups if all(agrees(label, other) for other in group)), None)
+            groups = groups if group else [*groups, []]
+            (group if group else groups[-1]).append(label)
+        return most(groups, len)[0]
 
     def top_camps(self) -> list[frozenset[Label]]:
         """The camps with the most votes."""
         return most(self.camps(), lambda camp: sum(map(self.count, camp)))
 
     def camps(self) -> list[frozenset[Label]]:
-        """The standing answers in groups that say the same."""
+        """The standing answers in groups that say the same: of what is joined, who contradicts the same ones of it."""
 
         def joins(same: set[int], apart: int, authors: set[int]) -> bool:
             return len(same) >= 2 and (len(same) > apart or (len(same) == apart and authors <= same))
 
-        return self.together(self.standing, joins)
+        joined = self.joined(self.standing, joins)
+        against = {label: self.rivals(label, group) for group in linked(self.standing, joined) for label in group}
+        return linked(self.standing, [(one, other) for one, other in joined if against[one] == against[other]])
 
     def camp_of(self, label: Label) -> frozenset[Label]:
         """The camp that holds an answer."""
         return next(camp for camp in self.camps() if label in camp)
 
-    def together(self, labels: list[Label], joins: Callable[[set[int], int, set[int]], bool]) -> list[frozenset[Label]]:
-        """Groups of what is joined, directly or through others. `joins` hears who calls two answers the same, how many
-        tell them apart, and who wrote them.
+    def joined(
+        self, labels: list[Label], joins: Callable[[set[int], int, set[int]], bool]
+    ) -> list[tuple[Label, Label]]:
+        """Pairs of answers that say the same. `joins` hears who calls two answers the same, how many tell them apart,
+        and who wrote them; it is not asked of two that contradict each other.
         """
-        groups = {label: frozenset({label}) for label in labels}
         said = [(vote.voter, self.with_copies(vote.group)) for vote in self.votes if vote.group is not None]
+        joined: list[tuple[Label, Label]] = []
         for one, other in combinations(labels, 2):
             same = {voter for voter, group in said if one in group and other in group}
             apart = sum((one in group) != (other in group) for _, group in said)
-            if other in self.with_copies({one}) or joins(same, apart, {one[0], other[0]}):
-                both = groups[one] | groups[other]
-                groups |= dict.fromkeys(both, both)
-        return list(dict.fromkeys(groups.values()))
+            said_so = joins(same, apart, {one[0], other[0]}) and not self.rivals(one, {other})
+            if said_so or other in self.with_copies({one}):
+                joined.append((one, other))
+        return joined
+
+    def rivals(self, label: Label, among: Iterable[Label]) -> set[Label]:
+        """Those of these answers that contradict this one. An answer that changes files says more than its text."""
+        if self.changes_files(label):
+            return set()
+        return {
+            other
+            for other in among
+            if not self.changes_files(other) and contradict(self.answers[label], self.answers[other])
+        }
+
+    def changes_files(self, label: Label) -> bool:
+        """Whether files come with an answer."""
+        return label in self.files
 
     def with_copies(self, labels: Iterable[Label]) -> set[Label]:
         """These, and the standing answers with the same text and files as one of them."""
@@ -415,6 +496,45 @@ def most(of: Iterable[T], worth: Callable[[T], int | Fraction]) -> list[T]:
     """Those that are worth most."""
     each = [(one, worth(one)) for one in of]
     return [one for one, value in each if value == max(value for _, value in each)]
+
+
+def linked(labels: list[Label], joined: list[tuple[Label, Label]]) -> list[frozenset[Label]]:
+    """Groups of what is joined, directly or through others."""
+    groups = {label: frozenset({label}) for label in labels}
+    for one, other in joined:
+        both = groups[one] | groups[other]
+        groups |= dict.fromkeys(both, both)
+    return list(dict.fromkeys(groups.values()))
+
+
+def contradict(one: str, other: str) -> bool:
+    """Whether two texts, as histories write them, cannot say the same: other numbers, other names, or a yes and a no.
+    A text of more than twelve words is not compared.
+    """
+    first, second = ({word for word in text.split() if word.isalnum()} for text in (one, other))
+    if max(len(one.split()), len(other.split())) > 12:
+        return False
+    numbers, names, said = (
+        [{word for word in words if test(word)} for words in (first, second)]
+        for test in (str.isdigit, str.istitle, ("yes", "no").__contains__)
+    )
+    parted = (all(both) and both[0] != both[1] for both in (names, said))
+    return numbers[0] != numbers[1] or any(parted)
+
+
+def agree(one: str, other: str) -> bool:
+    """Whether two texts, as histories write them, say the same: by all words, or by a number if both are short."""
+    first, second = ([word for word in text.split() if word.isalnum()] for text in (one, other))
+    short = max(len(one.split()), len(other.split())) < 13
+    numbers = [{word for word in words if word.isdigit()} for words in (first, second)]
+    return one == other or first == second or (short and bool(numbers[0]) and numbers[0] == numbers[1])
+
+
+def write_text(made: int) -> str:
+    """A text that no other answer of a history has, with a number, a name, a yes, a no or none; seldom a long one."""
+    serial = "".join(";:&%$#@~|/"[int(digit)] for digit in str(made))
+    told = ("it", "it", "it makes 3", "it makes 4", "Ann", "it was Ann", "it was Bob", "it is yes", "it is no")
+    return f"{told[made * 7 % len(told)]} {serial}" + " and on" * (12 if made % 4 == 3 else 0)
 
 
 def name(label: Label) -> str:

@@ -16,7 +16,7 @@ from tests.coordination.reference import Label, Reference, Settings, Stage, Won,
 
 FIRST = {"low": 2, "auto": 3}
 DECIDED_ELSE = ("checked", "tested", "same_files", "synthesised", "judged")
-VOTED = ("consensus", "plurality", "tie_broken", "agreed")
+VOTED = ("consensus", "majority", "plurality", "tie_broken", "agreed")
 CHALLENGE = ("refute", "settle", "revise")
 Runs = dict[tuple[str, str, str], tuple[str, int, bool]]
 """Of a script on files, with what it has to print: how it came out, how often it ran, and whether differently."""
@@ -88,7 +88,6 @@ class Ways(Reference):
     """The checks of an answer that ran twice."""
     text: Label | None = None
     claims: tuple[Script, ...] = ()
-    verdicts: dict[tuple[Label, ...], Label] = field(default_factory=dict[tuple[Label, ...], Label])
     mended: Label | None = None
     elected: Won | None = None
     challenge: str | None = None
@@ -171,14 +170,14 @@ class Ways(Reference):
             return [due]
         vendor = self.plan.vendors[due.label[0]]
         others = frozenset(agent for agent in self.able if self.plan.vendors[agent] != vendor)
-        if self._stopped() or not self._changes(due.label) or due.outcome not in VOTED or not others:
+        if self._stopped() or not self.changes_files(due.label) or due.outcome not in VOTED or not others:
             return [Won(due.label, due.outcome, "not_challenged")]
         return [Drawn("refute", (due.label,), others)]
 
     def _stopped(self) -> bool:
         return self.finish or self.budget_reached or not self.plan.can_run
 
-    def _changes(self, label: Label) -> bool:
+    def changes_files(self, label: Label) -> bool:
         """Whether an answer changes files."""
         return self.files.get(label, self.base_files) != self.base_files
 
@@ -262,7 +261,7 @@ class Ways(Reference):
     def _goal_missing(self) -> bool:
         if self._goal() is None or not self.plan.can_run:
             return False
-        ran = [self._goal_run(label) for label in self.standing if self._changes(label)]
+        ran = [self._goal_run(label) for label in self.standing if self.changes_files(label)]
         return any(times < 2 and result != "not_run" for result, times, _ in ran)
 
     # -- fewer agents first, or one after the other -----------------------------------------------------------------
@@ -286,7 +285,9 @@ class Ways(Reference):
 
     def _passes(self, label: Label) -> bool:
         """Whether an answer passes all that failed on the base, and fails nothing that passed."""
-        if self._goal() is not None and (not self._changes(label) or self._goal_run(label)[::2] != ("passed", False)):
+        if self._goal() is not None and (
+            not self.changes_files(label) or self._goal_run(label)[::2] != ("passed", False)
+        ):
             return False
         return not self.plan.checks or self._passes_checks(label)
 
@@ -310,6 +311,8 @@ class Ways(Reference):
             return [self.ask(1)] if self.left else [] if self._waiting() else None
         if self._votes() or self.plan.decide not in ("auto", "checks"):
             return self._by_reading(stage)
+        if self.plan.effort == "auto" and self.left:
+            return [self.ask(self.left)]
         camps = sorted(Counter(self.files[label] for label in self.standing).values(), reverse=True)
         return self._grown(camps[0], camps[1] if len(camps) > 1 else 0)
 
@@ -328,7 +331,7 @@ class Ways(Reference):
         return None if size >= len(everybody) and not self.opened else [self.ask(size, everybody)]
 
     def _votes(self) -> bool:
-        changed = any(map(self._changes, self.standing))
+        changed = any(map(self.changes_files, self.standing))
         return self.plan.decide == "vote" or (self.plan.decide == "auto" and not changed)
 
     def _one_by_one(self) -> list[Next] | None:
@@ -355,7 +358,8 @@ class Ways(Reference):
             if self.able:
                 return [Drawn("compare", standing, frozenset(self.able))]
             return [self.ask(1)] if self.left else None
-        same = len({vote.choice, *(vote.same_as or ())})
+        named = {vote.choice, *(vote.same_as or ())}
+        same = sum(self.rivals(label, named) == self.rivals(vote.choice, named) for label in named)
         rival, lead = sorted((same, len(standing) - same))
         if not rival and self.safe(lead, rival, self.left):
             return [Won(vote.choice, "agreed")]
@@ -387,7 +391,7 @@ class Ways(Reference):
 
     def _decided(self) -> list[Next]:
         stage = self.opened[-1] if self.opened and self.opened[-1].asked not in ("answer", "check", "confirm") else None
-        voting = stage is not None and stage.asked in ("vote", "run-off")
+        voting = stage is not None and stage.asked in ("vote", "run-off", "tie")
         alone = len(self.live) == 1 and {one[0] for one in self.standing} == {*self.live}
         if self.text is not None:
             ran = all(self.ran(self.base_files, one) for one in self.claims)
@@ -415,13 +419,15 @@ class Ways(Reference):
         if self.finish or (self.budget_reached and not self.live):
             return [self._cut_short()]
         if not self.live:
-            return []
+            agreed = self.agreement()
+            enough = len(agreed) > 1 and 2 * len(agreed) > len(self.told)
+            return [Won(agreed[0], "best_so_far")] if enough else []
         if len(self.live) == 1 and {one[0] for one in self.standing} == {*self.live}:
             if self.budget_reached and len(self.told) < self.most:
                 return [self._cut_short()]
             return [Won(self.standing[0], "single" if len(self.told) == 1 else "single_survivor")]
-        if stage is not None and stage.asked == "run-off":
-            due = self._after_run_off(Stage("run-off", stage.about, stage.agents))
+        if stage is not None and stage.asked in ("run-off", "tie"):
+            due = self._after_run_off(Stage("tie" if stage.asked == "tie" else "run-off", stage.about, stage.agents))
         else:
             due = self._after_votes(
                 [agent for agent in (self.live if stage is None else stage.agents) if agent in self.live]

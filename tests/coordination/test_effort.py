@@ -27,6 +27,7 @@ from massgen_mcp.events.coordination import (
 from massgen_mcp.events.parts import Changes, CheckOutcome, ChecksPolicy, WrittenTest
 from massgen_mcp.events.record import AnyEvent
 from massgen_mcp.events.run import AttemptStarted, BudgetReached, FinishRequested
+from tests.coordination.reference import write_text
 from tests.coordination.seeds import SEEDS
 
 pytestmark = pytest.mark.uncounted
@@ -174,7 +175,7 @@ class Play:
 
     def _answered(self, agent: str) -> AnyEvent | Violation:
         content = self.random.randint(1, self.contents)
-        done = self.state.answer(agent, f"{content} {agent} {len(self.events)}")
+        done = self.state.answer(agent, write_text(len(self.events)))
         changes = None if self.rules.checks is None else Changes(tree=f"tree {content}")
         return done if isinstance(done, Violation) else done.model_copy(update={"changes": changes})
 

@@ -28,6 +28,7 @@ from massgen_mcp.events.coordination import (
 from massgen_mcp.events.parts import DECIDED_WITHOUT_VOTES, Changes, Claim, Decide, WrittenTest
 from massgen_mcp.events.record import AnyEvent
 from massgen_mcp.events.run import AttemptStarted, BaseTaken, BudgetRaised, BudgetReached, FinishRequested
+from tests.coordination.reference import write_text
 from tests.coordination.test_effort import Play as Staged
 from tests.coordination.test_effort import outcome_of
 
@@ -170,7 +171,7 @@ class Play(Staged):
 
     def _answered(self, agent: str) -> AnyEvent | Violation:
         content = self.random.randint(0, self.contents)
-        done = self.state.answer(agent, f"{content} {agent} {len(self.events)}")
+        done = self.state.answer(agent, write_text(len(self.events)))
         return (
             done
             if isinstance(done, Violation)
@@ -233,7 +234,9 @@ def opened(state: Coordination, stage: StageOpened) -> None:
         assert state.rules.decide in ("auto", "checks")
         assert len({state.changed_tree(one) for one in stage.subjects}) > 1
         assert len(state.answered) > 2
-    if stage.kind == "compare":
+    if stage.because == "still_tied":
+        assert not {state.author(one) for one in stage.subjects} & {*stage.agents}
+    elif stage.kind == "compare":
         assert stage.agents == (judge,)
         assert all(state.rules.vendor(state.author(one)) != state.rules.vendor(judge or "") for one in stage.subjects)
 

@@ -104,16 +104,16 @@ class Listener:
         if isinstance(event, WinnerChosen):
             return Won(label_of(event.label), event.outcome, event.challenge)
         named = {"test": "tests", "compare": "judge"}.get(event.kind, event.kind)
-        asked = {"tied": "run-off", "compare": "compare"}.get(event.because, named)
+        asked = {"tied": "run-off", "still_tied": "tie", "compare": "compare"}.get(event.because, named)
         about = tuple(map(label_of, event.subjects))
         agents = tuple(self.places[agent] for agent in event.agents)
-        return Opened(asked, about if asked == "judge" else tuple(sorted(about)), agents)
+        return Opened(asked, about if asked in ("judge", "tie") else tuple(sorted(about)), agents)
 
     def _opened(self, event: StageOpened) -> None:
         stage = self.step(event)
         assert isinstance(stage, Opened)
         self.ways.opened.append(stage)
-        if stage.asked in ("tests", "vote", "run-off"):
+        if stage.asked in ("tests", "vote", "run-off", "tie"):
             self.ways.stages.append(Stage(stage.asked, stage.about, stage.agents))  # type: ignore[arg-type]
         if stage.asked == "answer":
             self.ways.first_answers_closed = False
@@ -138,7 +138,7 @@ class Listener:
 
     def _voted(self, event: VoteCast) -> None:
         ways, label = self.ways, label_of(event.label)
-        if ways.opened and ways.opened[-1].asked == "judge":
+        if ways.opened and ways.opened[-1].asked in ("judge", "tie"):
             ways.verdicts[ways.opened[-1].about] = label
             return
         same = None if event.same_as is None else frozenset(map(label_of, event.same_as))
@@ -208,6 +208,7 @@ def test_a_second_program_agrees_on_every_way_to_decide() -> None:
         "tests",
         "vote",
         "run-off",
+        "tie",
         "compare",
         "judge",
         "synthesise",

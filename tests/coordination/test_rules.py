@@ -268,7 +268,7 @@ def test_coordination_ends_when_every_live_agent_has_a_standing_vote() -> None:
 
 def test_the_most_votes_win() -> None:
     state = vote(vote(vote(all_answered(), "agent_a", "agent_c"), "agent_b", "agent_c"), "agent_c", "agent_a")
-    assert (decided(state).agent, decided(state).outcome) == ("agent_c", "plurality")
+    assert (decided(state).agent, decided(state).outcome) == ("agent_c", "majority")
 
 
 def test_a_vote_cannot_be_split_by_answers_that_say_the_same() -> None:
@@ -279,7 +279,7 @@ def test_a_vote_cannot_be_split_by_answers_that_say_the_same() -> None:
     for voter in ("agent_d", "agent_e"):
         state = vote(state, voter, "agent_d")
     winner = decided(state)
-    assert (winner.label, winner.outcome) == ("agent1.1", "plurality")
+    assert (winner.label, winner.outcome) == ("agent1.1", "majority")
     assert winner.votes == {"agent1.1": 2, "agent2.1": 1, "agent3.1": 0, "agent4.1": 2, "agent5.1": 0}
     assert winner.camps[0] == Camp(answers=("agent1.1", "agent2.1"), votes=3)
     assert winner.drawn == ()
@@ -296,7 +296,7 @@ def test_a_vote_cannot_be_split_by_answers_with_the_same_text_though_nobody_says
         state = seen.after(event)
     chosen = next_step(state)
     assert isinstance(chosen, WinnerChosen)
-    assert (chosen.outcome, chosen.run_off) == ("plurality", None)
+    assert (chosen.outcome, chosen.run_off) == ("majority", None)
     assert [camp.votes for camp in chosen.camps] == [2, 1]
 
 
@@ -355,12 +355,12 @@ def test_in_a_tie_those_who_wrote_no_tied_answer_vote_once_more() -> None:
         state = vote(state, voter, "agent_b")
         assert next_step(state) is None
     winner = decided(vote(state, "agent_e", "agent_a"))
-    assert (winner.label, winner.outcome, winner.drawn) == ("agent2.1", "plurality", ())
+    assert (winner.label, winner.outcome, winner.drawn) == ("agent2.1", "majority", ())
     assert winner.run_off == {"agent1.1": 1, "agent2.1": 2}
     assert winner.votes == {"agent1.1": 2, "agent2.1": 2, "agent3.1": 1, "agent4.1": 0, "agent5.1": 0}
 
 
-def test_where_everybody_wrote_a_tied_answer_everybody_votes_once_more_and_then_the_lot_decides() -> None:
+def test_where_everybody_wrote_a_tied_answer_everybody_votes_once_more_and_then_nothing_decides() -> None:
     state = all_answered()
     for agent in TRIO:
         state = vote(state, agent, agent)
@@ -393,7 +393,7 @@ def test_who_falls_out_of_a_run_off_is_not_waited_for() -> None:
     assert (winner.label, winner.run_off) == ("agent2.1", {"agent1.1": 0, "agent2.1": 2, "agent3.1": 0})
 
 
-def test_when_the_budget_is_reached_a_tie_is_drawn_without_a_run_off() -> None:
+def test_when_the_budget_is_reached_a_tie_stays_one_without_a_run_off() -> None:
     state = all_answered().after(BudgetReached(agent="agent_a", message="it is spent"))
     for agent in TRIO:
         state = vote(state, agent, agent)
@@ -422,7 +422,7 @@ def test_a_dropped_agents_answer_stays_on_the_ballot_and_can_win() -> None:
     state = all_answered()
     state = state.after(state.drop("agent_c", "timeout", "too slow"))
     state = vote(vote(state, "agent_a", "agent_c"), "agent_b", "agent_c")
-    assert (decided(state).agent, decided(state).outcome) == ("agent_c", "consensus")
+    assert (decided(state).agent, decided(state).outcome) == ("agent_c", "majority"), "2 of the 3 that were asked"
 
 
 def test_a_dropped_agent_is_not_waited_for() -> None:
@@ -475,7 +475,7 @@ def test_finishing_now_without_answers_ends_at_the_first_one() -> None:
 def test_a_proven_lead_ends_it_when_nobody_can_change_it_any_more() -> None:
     state = vote(vote(all_answered(max_answers=1), "agent_a", "agent_b"), "agent_c", "agent_b")
     winner = decided(state)
-    assert (winner.agent, winner.outcome, winner.early) == ("agent_b", "plurality", True)
+    assert (winner.agent, winner.outcome, winner.early) == ("agent_b", "majority", True)
 
 
 def test_no_lead_is_proven_while_somebody_may_still_answer() -> None:
@@ -502,8 +502,8 @@ def test_a_lead_that_a_tie_break_could_turn_is_not_proven() -> None:
 
 
 def test_a_lead_over_answers_that_may_yet_be_put_together_is_not_proven() -> None:
-    agents = tuple(f"agent_{letter}" for letter in "abcdefg")
-    state = all_answered(agents, max_answers=1)
+    agents = tuple(f"agent_{letter}" for letter in "abcdefgh")
+    state = vote(all_answered(agents, max_answers=1), "agent_h", "agent_h")
     for voter in ("agent_a", "agent_b", "agent_c"):
         state = vote(state, voter, "agent_a")
     apart = vote(vote(vote(state, "agent_d", "agent_d"), "agent_e", "agent_e"), "agent_f", "agent_f")
@@ -511,6 +511,56 @@ def test_a_lead_over_answers_that_may_yet_be_put_together_is_not_proven() -> Non
     hinted = vote(vote(state, "agent_d", "agent_d", "agent_e", "agent_f"), "agent_e", "agent_e", "agent_d", "agent_f")
     hinted = vote(hinted, "agent_f", "agent_f")
     assert next_step(hinted) is None  # agent_g may join the three, and vote for one of them
+
+
+def test_a_vote_that_could_still_make_a_majority_is_waited_for() -> None:
+    agents = tuple(f"agent_{letter}" for letter in "abcdefg")
+    state = all_answered(agents, max_answers=1)
+    for voter in ("agent_a", "agent_b", "agent_c"):
+        state = vote(state, voter, "agent_a")
+    for voter in ("agent_d", "agent_e", "agent_f"):
+        state = vote(state, voter, voter)
+    assert next_step(state) is None, "3 of 7 lead safely, and agent_g could make them 4"
+    assert decided(vote(state, "agent_g", "agent_a")).outcome == "majority"
+    assert decided(vote(state, "agent_g", "agent_g")).outcome == "plurality"
+
+
+def test_half_of_those_that_were_asked_are_no_majority() -> None:
+    quartet = (*TRIO, "agent_d")
+    state = all_answered(quartet)
+    for voter, author in zip(quartet, ("agent_a", "agent_a", "agent_b", "agent_c"), strict=True):
+        state = vote(state, voter, author)
+    assert decided(state).outcome == "plurality"
+
+
+def still_tied(*verdicts: str) -> Coordination:
+    """Two agents vote for each of two answers, two others for one each in the run-off; agent_e judges so far so."""
+    agents = (*TRIO, "agent_d", "agent_e", "agent_f")
+    state = all_answered(agents)
+    for voter, author in zip(agents, ("agent_a", "agent_b", "agent_a", "agent_b", "agent_e", "agent_f"), strict=True):
+        state = vote(state, voter, author)
+    state = tied(state)
+    for voter, author in zip(agents[2:], ("agent_a", "agent_a", "agent_b", "agent_b"), strict=True):
+        state = vote(state, voter, author)
+    for author in verdicts:
+        state = vote(tied(state), "agent_c", author)
+    return state
+
+
+def test_what_is_tied_after_the_run_off_is_judged_in_both_orders_by_an_agent_outside_the_tie() -> None:
+    orders = [tied(still_tied()).stage, tied(still_tied("agent_b")).stage]
+    found = [(stage.kind, stage.because, stage.agents, stage.subjects) for stage in orders if stage is not None]
+    assert found == [
+        ("compare", "still_tied", ("agent_c",), ("agent1.1", "agent2.1")),
+        ("compare", "still_tied", ("agent_c",), ("agent2.1", "agent1.1")),
+    ]
+    winner = decided(still_tied("agent_b", "agent_b"))
+    assert (winner.label, winner.outcome, winner.judge, winner.drawn) == ("agent2.1", "tie_broken", "agent_c", ())
+
+
+def test_where_the_judge_of_a_tie_goes_by_the_order_nothing_decides() -> None:
+    winner = decided(still_tied("agent_a", "agent_b"))
+    assert (winner.outcome, winner.judge, winner.drawn) == ("tie_broken", None, ("agent1.1", "agent2.1"))
 
 
 def test_early_decision_can_be_switched_off() -> None:

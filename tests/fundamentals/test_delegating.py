@@ -28,7 +28,7 @@ async def test_a_parent_delegates_a_question_goes_on_and_takes_the_answer(home: 
 
         result = await call(client, "get_result", run_id=started["run_id"])
         assert result["answer"] == "It is 42, since 6 * 7 = 42."
-        assert result["outcome"] == "plurality"
+        assert result["outcome"] == "majority"
         assert result["winner"] == "bo"
         assert result["vote_counts"] == {"agent1.1": 0, "agent2.1": 2, "agent3.1": 1}
         assert ("bo", "I checked the product.") in [(vote["voter"], vote["reason"]) for vote in result["votes"]]

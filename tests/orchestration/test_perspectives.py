@@ -22,8 +22,13 @@ async def test_agents_of_one_model_answer_from_a_perspective_each_and_judge_alik
     assert len({system for systems in model.systems.values() for system in systems}) == 1, "in all rounds of all agents"
 
 
-async def test_agents_of_different_models_get_no_perspective(tmp_path: Path) -> None:
+async def test_only_agents_that_ask_the_same_model_get_a_perspective(tmp_path: Path) -> None:
     model, _ = await ask(tmp_path, "one", "one", "two")
+    assert sorted(perspectives_in(model.tasks["new_answer"])) == [[], ["builder"], ["sceptic"]]
+
+
+async def test_agents_of_different_models_get_no_perspective(tmp_path: Path) -> None:
+    model, _ = await ask(tmp_path, "one", "two", "three")
     assert perspectives_in(model.tasks["new_answer"]) == [[], [], []]
 
 

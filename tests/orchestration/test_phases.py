@@ -73,7 +73,7 @@ async def test_a_proven_decision_cuts_off_the_call_that_can_change_nothing(tmp_p
     config = team(quick, [{"answer": "41"}, {"vote": "42"}], slow, orchestrator={"max_new_answers_per_agent": 1})
     ended = await run_team(tmp_path, config)
     assert ended.of(WinnerChosen)[0].early
-    assert ended.snapshot.outcome == "plurality"
+    assert ended.snapshot.outcome == "majority"
     assert len(ended.of(ModelCallAborted, "agent_c")) == 1
 
 

@@ -15,10 +15,10 @@ RUNS = 300
 def most_calls(agents: int, answers: int, retries: int) -> int:
     """Model calls of one attempt at most, for models that call no other tools: every accepted action may have been
     preceded by `retries` refused ones and, per change of the answers, by one on an outdated ballot; there may be one
-    run-off; an agent may fall out once; and the winner presents.
+    run-off, and verdicts on what is tied after it; an agent may fall out once; and the winner presents.
     """
     changes = agents * answers - agents + 1
-    rounds = agents * answers + agents * changes + agents + agents
+    rounds = agents * answers + agents * changes + 3 * agents
     return rounds * (retries + 1) + agents * agents * answers + 1
 
 

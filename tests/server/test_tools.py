@@ -149,7 +149,7 @@ async def test_a_question_becomes_an_answer_with_votes_and_dissent(home: TempHom
         summary = await checked.call("get_result", run_id=run_id)
         assert summary["answer"].startswith("Neither: replace it piece by piece.")
         assert {**summary, "changed": True, "cursor": waited["cursor"]} == waited, "the wait has given it already"
-        assert (summary["winner"], summary["outcome"]) == ("bo", "plurality")
+        assert (summary["winner"], summary["outcome"]) == ("bo", "majority")
         assert summary["vote_counts"]["agent2.2"] == 2
         assert {vote["voter"]: vote["voted_for"] for vote in summary["votes"]} == {
             "ada": "bo",
@@ -198,7 +198,7 @@ async def test_answers_that_say_the_same_win_together_and_the_result_shows_it(ho
         run_id = (await call(client, "start_run", question=QUESTION, config=team))["run_id"]
         assert (await call(client, "wait_run", run_id=run_id, timeout_seconds=30))["status"] == "completed"
         result = await call(client, "get_result", run_id=run_id)
-    assert (result["winner"], result["outcome"], result["usage"]["model_calls"]) == ("b", "plurality", 11)
+    assert (result["winner"], result["outcome"], result["usage"]["model_calls"]) == ("b", "majority", 11)
     assert result["vote_counts"] == {"agent1.1": 1, "agent2.1": 2, "agent3.1": 0, "agent4.1": 2, "agent5.1": 0}
     told = "these say the same: agent1.1 = agent2.1 (3 votes together)"
     assert told in result["note"]
@@ -211,7 +211,7 @@ async def test_answers_that_say_the_same_win_together_and_the_result_shows_it(ho
     assert told in " ".join(table.split())
 
 
-async def test_a_tie_is_voted_on_once_more_then_drawn_and_the_result_tells_both(home: TempHome) -> None:
+async def test_a_tie_is_voted_on_once_more_then_stays_one_and_the_result_tells_both(home: TempHome) -> None:
     votes = {"vote": "own"}
     team = home.config("team", agent("a", {"answer": "A"}, votes, votes), agent("b", {"answer": "B"}, votes, votes))
     async with home.client() as client:
@@ -222,7 +222,7 @@ async def test_a_tie_is_voted_on_once_more_then_drawn_and_the_result_tells_both(
     drawn = min(labels, key=lambda label: hashlib.sha256(f"{run_id}/{label}".encode()).hexdigest())
     assert (result["outcome"], result["winner"]) == ("tie_broken", {"agent1.1": "a"}.get(drawn, "b"))
     assert [vote["voter"] for vote in result["votes"]] in (["a", "b"], ["b", "a"])
-    told = "run-off: agent1.1: 1, agent2.1: 1; drawn by lot among agent1.1, agent2.1"
+    told = "run-off: agent1.1: 1, agent2.1: 1; tied: agent1.1, agent2.1"
     assert told in result["note"]
     table = (home.run_directory(run_id) / "coordination_table.txt").read_text()
     assert told in " ".join(table.split())
@@ -493,7 +493,7 @@ async def test_a_dry_run_shows_the_team_and_starts_nothing(home: TempHome) -> No
 async def test_the_default_team_is_made_of_the_keys_that_are_there(home: TempHome) -> None:
     async with home.with_variables(ANTHROPIC_API_KEY="sk-a", OPENAI_API_KEY="sk-b").client() as client:
         planned = await call(client, "start_run", question="q", dry_run=True)
-    assert [model.split("/")[0] for model in planned["team"].values()] == ["openai", "claude"]
+    assert [model.split("/")[0] for model in planned["team"].values()] == ["openai", "claude", "openai"]
     assert "default team" in planned["source"]
 
 

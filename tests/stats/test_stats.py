@@ -40,7 +40,7 @@ def test_outcomes_money_wins_and_agreement_are_those_of_the_runs(played: TempHom
     figures, models = told["figures"], {one["model"]: one for one in told["models"]}
     assert figures["states"] == {"completed": 3, "failed": 1}
     assert sum(figures["outcomes"].values()) == 3
-    assert figures["outcomes"]["plurality"] == 1
+    assert figures["outcomes"]["majority"] == 1
     assert of(figures["first_answer"]) == (2, 3), "the winner of the third run answered twice"
     assert of(figures["first_ballot"]) == (2, 3)
     assert of(told["marked"]["dissent"]) == (1, 3)
@@ -97,7 +97,7 @@ def test_what_a_person_marks_is_counted_until_it_is_taken_back(copied: TempHome)
     assert marked == {"run_id": second, "verdict": "right"}
     told = stats(copied)
     assert of(told["marked"]["answers"]) == (2, 3)
-    assert of(told["marked"]["by_outcome"]["plurality"]) == (0, 1)
+    assert of(told["marked"]["by_outcome"]["majority"]) == (0, 1)
     assert of(told["marked"]["dissent_right"]) == (1, 1)
     assert {one["model"]: of(one["dissent_right"]) for one in told["models"]}["gamma"] == (1, 1)
     assert "dissent proved right in 1 of 1 marked runs with dissent" in verb(copied, "stats")

@@ -170,7 +170,7 @@ async def test_who_stays_with_a_vote_in_a_run_off_is_named_once(tmp_path: Path) 
         [{"answer": "two"}, {"vote": "own"}, {"vote": "own", "reason": "Mine."}],
     )
     run = (await run_team(tmp_path, team(*scripts))).snapshot
-    assert "plurality, 2 of 2 votes in the run-off" in text_of(outcome_line(run))
+    assert "majority, 2 of 2 votes in the run-off" in text_of(outcome_line(run))
     told = [text_of(shown) for shown in votes_lines(run, 100)]
     assert sorted(one.partition(":")[0] for one in told) == [
         "• Run-off",

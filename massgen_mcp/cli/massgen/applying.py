@@ -18,6 +18,7 @@ from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.run_state.work_done import WorkDone
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
 from massgen_mcp.runs.patches.application import Application, application_fields
 from massgen_mcp.views.plain_text import preview
@@ -70,24 +71,25 @@ async def apply_at_end(run: ForegroundRun, ended: RunState, options: Options) ->
 
 async def _applied(run: ForegroundRun, ended: RunState, options: Options, settled: list[str]) -> ApplyLine | None:
     """`settled` gets what was found half-done. Raises `MassgenError`, `OSError`."""
-    who, unproven = decides(options, os.environ), ended.work_done.unproven
-    application = await run.apply(ended, dry_run=who != "caller" or bool(unproven))
+    who, held_back = decides(options, os.environ), ended.work_done.held_back
+    application = await run.apply(ended, dry_run=who != "caller" or bool(held_back))
     if application is None:
         return None
     settled += [application.note] if application.note else []
     if application.state == "clean":
         match who:
             case "nobody":
-                return _not_applied(f"nobody can be asked here; {_later(run)}", application)
+                why = ended.work_done.undecided or "nobody can be asked here"
+                return _not_applied(f"{preview(why, MAX_NAMED)}; {_later(run)}", application)
             case "person":
                 await _show(run, ended, application, options)
                 with left_if_closed(Path.cwd(), run):
-                    wanted = _wanted(application, although=bool(unproven))
+                    wanted = _wanted(application, ended.work_done)
                 if not wanted:
                     return _not_applied(f"as you wished; {_later(run)}", application)
             case "caller":
-                if unproven:
-                    return _not_applied(f"{preview(unproven, MAX_NAMED)}; {_later(run)}", application)
+                if held_back:
+                    return _not_applied(f"{preview(held_back, MAX_NAMED)}; {_later(run)}", application)
         application = await run.apply(ended) or application
         settled += [application.note] if application.note else []
     return replace(_outcome_line(run, application), fields=application_fields(application))
@@ -98,13 +100,15 @@ def _not_applied(why: str, application: Application | None = None) -> ApplyLine:
     return ApplyLine(f"NOT_APPLIED: {why}", matters=True, fields=fields)
 
 
-def _wanted(application: Application, *, although: bool) -> bool:
-    """`although`: checks are required and did not pass."""
+def _wanted(application: Application, work: WorkDone) -> bool:
+    although = ""
+    if work.held_back:
+        although = " although required checks fail" if work.unproven else " although the votes are tied"
     if application.checks:
         print_line(f"{application.checks}.")
     question = f"Apply {_files(len(application.changes), 'changed ')}"
     try:
-        return confirm(f"{question} although required checks fail" if although else question, default=not although)
+        return confirm(f"{question}{although}", default=not although)
     except KeyboardInterrupt:
         return False
 

@@ -76,7 +76,7 @@ class Result(ToolReply):
     outcome: str | None = None
     """How the winner was found; absent without one."""
     decided_by: list[str] | None = None
-    """What did, in this order: `checks`, `files`, `tests`, `synthesis`, `reading`, `judge`, `votes`, `lot`."""
+    """What did: `checks`, `files`, `tests`, `synthesis`, `reading`, `votes`, `judge`, `agreement`."""
     challenge: Challenge | None = None
     """What came of tests against the winner; absent where none were to be written."""
     weak: list[str] | None = None
@@ -437,8 +437,10 @@ def _paths(view: RunView, agent: str | None) -> dict[str, str]:
     """Absolute paths of what exists: the run directory, the final answer, the report, and the asked agent's answer."""
     run, directory = view.snapshot, view.directory
     paths = {"run_directory": str(directory.path)}
-    if run.answered_by and not run.unkept:
-        paths["final_answer"] = str(directory.final_of(run.answered_by) / "answer.txt")
+    if run.end is not None and run.end.winner and not run.unkept:
+        kept = directory.final_of(run.end.winner) / "answer.txt"
+        if run.answered_by or kept.exists():
+            paths["final_answer"] = str(kept)
     if run.best_changes is not None and run.best_changes.patch is not None:
         paths["patch"] = str(directory.path / run.best_changes.patch)
     if run.ended_at is not None and (directory.report.exists() or time.time() < run.ended_at + REPORT_SECONDS):
