@@ -182,6 +182,10 @@ class Config(Settings, frozen=True):
     """How much is asked of a provider at once, by backend type."""
     nested: NestedConfig | None = None
     """Whether agents may start runs, and how many; None: they may not."""
+    apply: Literal["ask", "always"] = "ask"
+    """`always`: `massgen` applies a run's changes without asking. Otherwise it asks in a terminal, and a script passes
+    `--apply`. MCP clients, Python and LiteLLM decide for themselves.
+    """
     notify: tuple[str, ...] = ()
     """Program and arguments, started whenever a run has ended. Only in your own config, the one that is used where none
     is named; it may have this alone, without a team.
@@ -222,6 +226,11 @@ class Config(Settings, frozen=True):
         if team.enabled or not (agent.backend.runs_code or agent.custom_tools):
             return team
         return team.model_copy(update={"enabled": True})
+
+    @property
+    def writes_paths(self) -> bool:
+        """Whether a directory of the user's has `permission: write`."""
+        return any(context.permission == "write" for context in self.orchestrator.context_paths)
 
     @property
     def all_commands(self) -> tuple[CommandsConfig, ...]:
