@@ -99,7 +99,7 @@ class Reach:
             "hosts": self.hosts,
             "keys": dict.fromkeys(pair.key for pair in self.keys),
             "writes": map(on_one_line, self.writes),
-            "applies": [APPLIES_UNASKED] if ApplyChanges() in self.permissions else (),
+            "applies": (APPLIES_UNASKED for one in self.permissions if isinstance(one, ApplyChanges)),
             "starts": map(describe_program, started),
             "MCP servers": (
                 describe_server(one) for one in self.permissions if isinstance(one, StartServer | AskServer)
@@ -117,7 +117,8 @@ def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach
     found += [ReadPath(path.as_uri()) for path in _read_paths(config, project)]
     contexts = _context_paths(config)
     found += [WritePath((project / one.path).resolve().as_uri()) for one in contexts if one.permission == "write"]
-    found += [ApplyChanges()] if config.apply == "always" else []
+    if config.apply == "always":
+        found.append(ApplyChanges())
     found += [program for backend in backends for program in members.start_permissions(backend)]
     found += _command_permissions(config)
     found += _script_permissions(config)

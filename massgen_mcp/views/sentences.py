@@ -419,7 +419,7 @@ def counted(event: WinnerChosen) -> str:
 
 
 def decided_beyond_votes(event: WinnerChosen) -> list[str]:
-    """Which answers say the same, the votes of a run-off, the draw, and how many agents were asked; nothing of what was
+    """Which answers say the same, the votes of a run-off, a tie, and how many agents were asked; nothing of what was
     not.
     """
     camps = [camp for camp in event.camps if len(camp.answers) > 1]
@@ -430,7 +430,7 @@ def decided_beyond_votes(event: WinnerChosen) -> list[str]:
     if event.run_off is not None:
         parts.append(f"run-off: {_counts(event.run_off)}")
     if event.drawn:
-        parts.append(f"drawn by lot among {', '.join(event.drawn)}")
+        parts.append(f"equal: {', '.join(event.drawn)}")
     if event.asked is not None:
         parts.append(f"asked {event.asked} of {event.of}")
     return parts

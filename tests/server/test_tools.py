@@ -216,7 +216,7 @@ async def test_a_tie_is_voted_on_once_more_then_drawn_and_the_result_tells_both(
     drawn = min(labels, key=lambda label: hashlib.sha256(f"{run_id}/{label}".encode()).hexdigest())
     assert (result["outcome"], result["winner"]) == ("tie_broken", {"agent1.1": "a"}.get(drawn, "b"))
     assert [vote["voter"] for vote in result["votes"]] in (["a", "b"], ["b", "a"])
-    told = "run-off: agent1.1: 1, agent2.1: 1; drawn by lot among agent1.1, agent2.1"
+    told = "run-off: agent1.1: 1, agent2.1: 1; equal: agent1.1, agent2.1"
     assert told in result["note"]
     table = (home.run_directory(run_id) / "coordination_table.txt").read_text()
     assert told in " ".join(table.split())

@@ -64,7 +64,7 @@ async def apply_at_end(run: ForegroundRun, ended: RunState, options: Options, co
     """
     settled: list[str] = []
     try:
-        outcome = await _apply_with(consent, run, ended, options, settled)
+        outcome = await _apply_by_consent(consent, run, ended, options, settled)
     except (MassgenError, OSError) as error:
         fields = {"status": "failed", "reason": str(error)}
         outcome = replace(_not_applied(preview(str(error), MAX_ERROR)), failed=True, fields=fields)
@@ -74,7 +74,7 @@ async def apply_at_end(run: ForegroundRun, ended: RunState, options: Options, co
     return [replace(outcome, text=" ".join([f"{outcome.text}.", *settled]), matters=True) if settled else outcome]
 
 
-async def _apply_with(
+async def _apply_by_consent(
     consent: Consent, run: ForegroundRun, ended: RunState, options: Options, settled: list[str]
 ) -> ApplyLine | None:
     """`settled` gets what was found half-done. Raises `MassgenError`, `OSError`."""
