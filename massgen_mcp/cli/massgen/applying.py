@@ -28,8 +28,8 @@ REASONS = 3
 MAX_NAMED = 300
 """Of the checks that fail."""
 
-Consent = Literal["given", "asked", "missing"]
-"""Consent to apply a run's changes: given by an option or the config, to be asked for in the terminal, or missing."""
+ApplyConsent = Literal["given", "asked", "missing"]
+"""ApplyConsent to apply a run's changes: given by an option or the config, to be asked for in the terminal, or missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def can_ask(options: Options, environ: Mapping[str, str]) -> bool:
     return on_terminal() and not for_programs and not environ.get("CI")
 
 
-def find_consent(options: Options, config: Config, environ: Mapping[str, str]) -> Consent:
+def find_consent(options: Options, config: Config, environ: Mapping[str, str]) -> ApplyConsent:
     """Tell whether the changes of a run of this config may be applied. `config.apply` counts as consent, because a
     config that came with a directory runs only after a person has accepted that.
     """
@@ -58,7 +58,7 @@ def find_consent(options: Options, config: Config, environ: Mapping[str, str]) -
     return "asked" if can_ask(options, environ) else "missing"
 
 
-async def apply_at_end(run: ForegroundRun, ended: RunState, options: Options, consent: Consent) -> list[ApplyLine]:
+async def apply_at_end(run: ForegroundRun, ended: RunState, options: Options, consent: ApplyConsent) -> list[ApplyLine]:
     """Apply what the run changed, if that may be applied and `consent` is there. Returns a line about it; none if there
     is nothing to apply. Never raises.
     """
@@ -75,7 +75,7 @@ async def apply_at_end(run: ForegroundRun, ended: RunState, options: Options, co
 
 
 async def _apply_by_consent(
-    consent: Consent, run: ForegroundRun, ended: RunState, options: Options, settled: list[str]
+    consent: ApplyConsent, run: ForegroundRun, ended: RunState, options: Options, settled: list[str]
 ) -> ApplyLine | None:
     """`settled` gets what was found half-done. Raises `MassgenError`, `OSError`."""
     unproven = ended.work_done.unproven
