@@ -60,7 +60,7 @@ def test_the_list_tells_what_a_run_cost_how_long_it_took_who_was_against_it_what
         rows(tab, "Change", "Split", "Agreed")
         fine(tab)
         agreed, split, change = row(tab, "Agreed"), row(tab, "Split"), row(tab, "Change")
-        assert agreed[0] == "✓ consensus"
+        assert agreed[0] == "✓ all 3 agree"
         assert agreed[1] == ""
         assert agreed[2].startswith("Cost: $0.0")
         assert agreed[3].startswith("Time: ")

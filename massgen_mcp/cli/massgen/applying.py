@@ -29,7 +29,7 @@ MAX_NAMED = 300
 """Of the checks that fail."""
 
 ApplyConsent = Literal["given", "asked", "missing"]
-"""ApplyConsent to apply a run's changes: given by an option or the config, to be asked for in the terminal, or missing."""
+"""Consent to apply a run's changes: given by an option or the config, to be asked for in the terminal, or missing."""
 
 
 @dataclass(frozen=True, slots=True)
