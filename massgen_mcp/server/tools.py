@@ -159,14 +159,14 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         timeout_seconds: Annotated[float, Field(ge=0, le=50)] = 45,
         cursor: Annotated[int | None, Field(description="From an earlier call.", ge=0), BOUNDED] = None,
     ) -> results.Waited:
-        """Wait for a run, or until the timeout, without spending tokens. A timeout is no error."""
+        """Wait for a run or the timeout, without spending tokens. A timeout is no error."""
         before = (await service.look(run_id)).snapshot.seq if cursor is None else cursor
         view = await wait_with_progress(context, service, run_id, until, timeout_seconds, cursor, repeatable=True)
         return results.waited(view, before)
 
     @server.tool(title="Status of a run", annotations=READ_ONLY)
     async def get_status(run_id: RunId) -> results.Status:
-        """Return what a run is doing now, without waiting."""
+        """Return what a run is doing now."""
         return results.status(await service.look(run_id))
 
     @server.tool(title="Result of a run", annotations=READ_ONLY)
@@ -180,7 +180,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         offset: Annotated[int, Field(description="Where a long text goes on.", ge=0), BOUNDED] = 0,
         limit: Annotated[int | None, Field(description="Characters, at most.", ge=0), BOUNDED] = None,
     ) -> results.Result:
-        """Return the answer, winner, votes, changed files and usage; long texts are paged."""
+        """Return the answer, votes, changed files and usage; long texts are paged."""
         return results.result(await service.look(run_id), view, agent, offset, limit)
 
     @server.tool(title="Control a run", annotations=DESTRUCTIVE)
