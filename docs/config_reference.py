@@ -179,6 +179,7 @@ limits:
   openai: { concurrency: 8 }
 nested:
   max_depth: 1
+apply: ask  # or always: `massgen` applies the changes without asking
 notify: [notify-send, massgen has ended]  # in your own config alone
 """,
         shown=False,

@@ -195,7 +195,9 @@ def test_a_change_to_code_is_checked_and_applied(equipped: Stranger) -> None:
     assert "It accepts it." in equipped.types("\n".join(asked))
     run_id = json.loads(equipped.types("massgen-mcp runs --json"))["runs"][0]["run_id"]
     asked_for = equipped.place / "parser.txt"
-    assert asked_for.read_text() == "accepts\n", "off a terminal nobody is asked"
+    assert asked_for.read_text() == "refuses\n", "off a terminal nothing is applied unasked"
+    equipped.types(f"massgen-mcp apply {run_id}")
+    assert asked_for.read_text() == "accepts\n"
     equipped.types(f"massgen-mcp apply {run_id} --undo")
     assert asked_for.read_text() == "refuses\n"
     equipped.types(applied.replace("RUN", run_id))

@@ -19,11 +19,11 @@ EXIT_FINDINGS = 1
 """Of `review`, which has 2 for whatever keeps it from saying so."""
 
 
-def exit_of_foreground(run: "RunState") -> int:
-    """Return the code for a run that this process took to its end."""
+def exit_of_foreground(run: "RunState", *, refused: bool = False) -> int:
+    """Return the code for a run that this process took to its end. `refused`: its changes could not be applied."""
     match run.state:
         case "completed":
-            return EXIT_OK if run.work_done.succeeded else EXIT_EXECUTION
+            return EXIT_OK if run.work_done.succeeded and not refused else EXIT_EXECUTION
         case "timed_out":
             return EXIT_TIMEOUT
         case "cancelled":

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from massgen_mcp.config.access.members import HTTP, OWN
-from massgen_mcp.config.default_team import MAX_AGENTS, short_name
+from massgen_mcp.config.default_team import MAX_AGENTS
 from massgen_mcp.config.given import Paths
 from massgen_mcp.config.massgen.commands import SUDO_IMAGE
 from massgen_mcp.config.providers.catalog import WITHOUT_PROVIDER, named_provider
@@ -131,4 +131,9 @@ def _agent_id(provider: str, model: str, place: int) -> str:
     (`openai-gpt5-1`).
     """
     last = re.sub(r"[^A-Za-z0-9]", "", model.rpartition("/")[2].rpartition("-")[2])[:40]
-    return f"{provider}-{last}{place}" if re.search("[A-Za-z]", last) else f"{provider}-{short_name(model)}-{place}"
+    return f"{provider}-{last}{place}" if re.search("[A-Za-z]", last) else f"{provider}-{_short_name(model)}-{place}"
+
+
+def _short_name(model: str) -> str:
+    """The model's name after the last slash, without punctuation, as a part of an agent's id."""
+    return re.sub(r"[^a-z0-9]", "", model.rpartition("/")[2].lower())[:40] or "model"

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
@@ -34,6 +35,8 @@ TINY_BILLIONS = 2.5
 """Models below that follow a task like ours too seldom to be asked unasked."""
 WORTHY_PART = 1 / 3
 """A model that much smaller than the largest adds no second opinion to its."""
+MAX_ID = 60
+"""Characters of a model's name in an agent's id."""
 MEMORY_PART = 0.75
 """Of the machine's memory that weights may take: contexts need room, too, and the machine has other work."""
 
@@ -85,7 +88,7 @@ def team_of(
         return team
     claude_code = ClaudeCodeBackendConfig(type="claude_code")
     if agent_clis.lack(environ) is None and agent_clis.find_login(claude_code, environ) is not None:
-        config = Config(agents=(AgentSettings(id="claude_code-1", backend=claude_code),))
+        config = Config(agents=(AgentSettings(id="claude_code", backend=claude_code),))
         description = (
             "default team: Claude Code as installed here; no key of a provider is set, no model server has a fit model"
         )
@@ -97,8 +100,9 @@ def team_of_clis(clis: Sequence[OwnCli]) -> DefaultTeam:
     """An agent for each, with the user's own login, and further views of them until there are three agents."""
     names = ", ".join(cli.name for cli in clis)
     count = max(AGENTS, len(clis))
-    team = (clis[place % len(clis)] for place in range(count))
-    agents = tuple(AgentSettings(id=f"{cli.name}-{place}", backend=cli.config) for place, cli in enumerate(team, 1))
+    team = [clis[place % len(clis)] for place in range(count)]
+    ids = name_agents(cli.name for cli in team)
+    agents = tuple(AgentSettings(id=agent, backend=cli.config) for agent, cli in zip(ids, team, strict=True))
     description = f"default team of the agent CLIs that are installed here, with your own logins: {names}"
     if len(clis) < count:
         description += f", {_count_views(count, len(clis))}"
@@ -150,8 +154,8 @@ def team_of_server(server: LocalServer, models: Sequence[ListedModel]) -> Defaul
     base_url = None if server.base_url == named_provider(server.type).base_url else server.base_url
     names = [models[place % len(models)].name for place in range(max(AGENTS, len(models)))]
     agents = tuple(
-        AgentSettings(id=agent_id(server.type, name, place), backend=backend_of(server.type, name, base_url=base_url))
-        for place, name in enumerate(names, start=1)
+        AgentSettings(id=agent, backend=backend_of(server.type, name, base_url=base_url))
+        for agent, name in zip(name_agents(names), names, strict=True)
     )
     asked = ", ".join(model.name for model in models) if len(models) > 1 else f"{names[0]} from {AGENTS} views"
     description = f"default team: {server.type} at {server.place} ({asked}); no key of a provider is set"
@@ -240,19 +244,20 @@ def config_from_models(models: Sequence[str], *, num_agents: int | None, base_ur
     """A team with one agent per model (`provider/model`, or a plain name such as `gpt-5`), and effort `auto`.
 
     With `num_agents` the models are dealt out in turn until there are that many agents. `base_url` is where all of them
-    are asked, instead of at their providers'. Ids are `provider-model-place`. Raises `MassgenError("config_invalid")`.
+    are asked, instead of at their providers'. Ids are those of `name_agents`. Raises `MassgenError("config_invalid")`.
     """
     if not models:
         raise MassgenError("config_invalid", "name at least one model, such as openai/MODEL")
-    count = len(models) if num_agents is None else num_agents
-    if not 1 <= count <= MAX_AGENTS:
-        raise MassgenError("config_invalid", f"a team has 1 to {MAX_AGENTS} agents, not {count}")
-    if count < len(models):
-        raise MassgenError("config_invalid", f"{len(models)} models are too many for {count} agents; name fewer models")
-    dealt = [detect_backend(models[place % len(models)]) for place in range(count)]
+    size = len(models) if num_agents is None else num_agents
+    if not 1 <= size <= MAX_AGENTS:
+        raise MassgenError("config_invalid", f"a team has 1 to {MAX_AGENTS} agents, not {size}")
+    if size < len(models):
+        raise MassgenError("config_invalid", f"{len(models)} models are too many for {size} agents; name fewer models")
+    dealt = [detect_backend(models[place % len(models)]) for place in range(size)]
+    ids = name_agents(model for _, model in dealt)
     return Config(
         agents=tuple(
-            _agent_settings(name, model, place, base_url) for place, (name, model) in enumerate(dealt, start=1)
+            _agent_settings(agent, name, model, base_url) for agent, (name, model) in zip(ids, dealt, strict=True)
         ),
         orchestrator=OrchestratorConfig(effort="auto"),
     )
@@ -273,15 +278,18 @@ def backend_of(provider: str, model: str, *, base_url: str | None = None) -> Bac
         raise MassgenError("config_invalid", wrong or f"{provider} at {base_url!a}: not a usable address") from error
 
 
-def _agent_settings(provider: str, model: str, place: int, base_url: str | None) -> AgentSettings:
-    return AgentSettings(id=agent_id(provider, model, place), backend=backend_of(provider, model, base_url=base_url))
+def _agent_settings(agent: str, provider: str, model: str, base_url: str | None) -> AgentSettings:
+    return AgentSettings(id=agent, backend=backend_of(provider, model, base_url=base_url))
 
 
-def agent_id(provider: str, model: str, place: int) -> str:
-    """`openai-gpt5-1`: provider, the model's last part without punctuation, place in the team."""
-    return f"{provider}-{short_name(model)}-{place}"
-
-
-def short_name(model: str) -> str:
-    """The model's name after the last slash, without punctuation, as a part of an agent's id."""
-    return re.sub(r"[^a-z0-9]", "", model.rpartition("/")[2].lower())[:40] or "model"
+def name_agents(models: Iterable[str]) -> list[str]:
+    """Return an id for each agent: the last part of its model's name, such as `gpt-6.1-sol`; `gpt-6.1-sol-2` for a
+    second agent of that name. Other characters become `-`.
+    """
+    ids: list[str] = []
+    for model in models:
+        last_part = model.rstrip("/").rpartition("/")[2]
+        name = re.sub(r"[^A-Za-z0-9_.-]+", "-", last_part).strip("-_.")[:MAX_ID] or "model"
+        numbered = (f"{name}-{number}" for number in count(2))
+        ids.append(next(one for one in chain([name], numbered) if one not in ids))
+    return ids

@@ -133,7 +133,7 @@ class _Builder:
             max_usd=run.max_usd,
             started_at=run.started_at,
             question=question,
-            headline=headline(run),
+            headline=headline(run, reasons=not room.redacted),
             cautions=tuple(cautions(run)),
             facts=tuple(facts(run)),
             story="" if run.state in TERMINAL_STATES else story(run, Activities()),

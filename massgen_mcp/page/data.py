@@ -302,9 +302,9 @@ class RunPage(PagePart):
     """Seconds since the epoch."""
     question: Text
     headline: str
-    """How it stands or ended, in two or three words; why a decision is weak, where it is."""
+    """How it stands, or its outcome as a sentence."""
     cautions: tuple[str, ...]
-    """Why the decision is weak, and who disagrees, a sentence each."""
+    """What a reader must know besides, a sentence each."""
     facts: tuple[str, ...]
     story: str
     """What the team is at, in a sentence; empty once the run has ended."""

@@ -7,18 +7,17 @@ from massgen_mcp.page.data import CallerAction, PageTone
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.views.checks import standing_in_tests
-from massgen_mcp.views.firmness import shortly
+from massgen_mcp.views.outcome import describe_outcome
 from massgen_mcp.views.plain_text import counted
 from massgen_mcp.views.spent import clock, cost_of, count
 from massgen_mcp.views.votes_text import votes_won
 
 
-def headline(run: RunState) -> str:
+def headline(run: RunState, *, reasons: bool) -> str:
+    """Return how the run stands, or its outcome as a sentence; without `reasons` nothing that an agent wrote."""
     if run.moved:
         return "moved"
-    weak = shortly(run.work_done.weak) if run.state == "completed" else ""
-    outcome = run.outcome if run.state == "completed" and run.outcome != "single" else None
-    return weak or (outcome or run.state).replace("_", " ")
+    return describe_outcome(run, reasons=reasons) or run.state.replace("_", " ")
 
 
 def tone(run: RunState) -> PageTone:

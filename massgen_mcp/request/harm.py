@@ -17,6 +17,7 @@ from massgen_mcp.config.access.acceptances import user_directory
 from massgen_mcp.config.access.key_hosts import host_of, is_own_key
 from massgen_mcp.config.access.members import addresses
 from massgen_mcp.config.access.permissions import (
+    ApplyChanges,
     AskHost,
     AskServer,
     CommandPlace,
@@ -112,8 +113,8 @@ def harmful(
             case SpendMoney() | SpendTokens() | TakeTime():
                 return one in usual
             case (
-                StartClaudeCode() | StartAgentCli() | LoadAdapter() | StartOther() | RunCommands() | UseNetwork()
-                | RunSetup() | StartServer() | AskServer() | SetVariable() | SetPrice() | SendFields()
+                ApplyChanges() | StartClaudeCode() | StartAgentCli() | LoadAdapter() | StartOther() | RunCommands()
+                | UseNetwork() | RunSetup() | StartServer() | AskServer() | SetVariable() | SetPrice() | SendFields()
             ):  # fmt: skip
                 return False
             case _:
@@ -150,8 +151,8 @@ def beyond(reach: Reach, granted: Granted) -> tuple[Permission, ...]:
             case StartAgentCli(sandboxed=sandboxed):
                 return sandboxed
             case (
-                AskHost() | SendKey() | StartClaudeCode() | RunCommands() | RunSetup() | RunCheck() | RunScripts()
-                | SetVariable() | SetPrice() | SendFields() | SpendMoney() | SpendTokens() | TakeTime()
+                ApplyChanges() | AskHost() | SendKey() | StartClaudeCode() | RunCommands() | RunSetup() | RunCheck()
+                | RunScripts() | SetVariable() | SetPrice() | SendFields() | SpendMoney() | SpendTokens() | TakeTime()
             ):  # fmt: skip
                 return True
             case _:

@@ -14,6 +14,8 @@ from typing import assert_never
 from massgen_mcp.config.access import members
 from massgen_mcp.config.access.acceptances import Pair
 from massgen_mcp.config.access.permissions import (
+    APPLIES_UNASKED,
+    ApplyChanges,
     AskHost,
     AskServer,
     CommandPlace,
@@ -97,6 +99,7 @@ class Reach:
             "hosts": self.hosts,
             "keys": dict.fromkeys(pair.key for pair in self.keys),
             "writes": map(on_one_line, self.writes),
+            "applies": (APPLIES_UNASKED for one in self.permissions if isinstance(one, ApplyChanges)),
             "starts": map(describe_program, started),
             "MCP servers": (
                 describe_server(one) for one in self.permissions if isinstance(one, StartServer | AskServer)
@@ -114,6 +117,8 @@ def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach
     found += [ReadPath(path.as_uri()) for path in _read_paths(config, project)]
     contexts = _context_paths(config)
     found += [WritePath((project / one.path).resolve().as_uri()) for one in contexts if one.permission == "write"]
+    if config.apply == "always":
+        found.append(ApplyChanges())
     found += [program for backend in backends for program in members.start_permissions(backend)]
     found += _command_permissions(config)
     found += _script_permissions(config)

@@ -10,11 +10,12 @@ from massgen_mcp.errors import DropReason, FailureReason, LimitKey
 from massgen_mcp.events.run import RunFailed, RunTimedOut
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.checks import check_notes, tests_notes
-from massgen_mcp.views.firmness import describe_vendors, shortly
+from massgen_mcp.views.firmness import describe_vendors
+from massgen_mcp.views.outcome import describe_outcome
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.spent import clock, money_notes, spent_figures, spent_text
 from massgen_mcp.views.styled import Line, Span, wrap
-from massgen_mcp.views.votes_text import name_of, votes_lines, votes_won
+from massgen_mcp.views.votes_text import name_of, votes_lines
 
 _LABEL = 7
 _MESSAGE = 300
@@ -155,9 +156,9 @@ def outcome_line(run: RunState) -> Line:
     figures = " · ".join([clock(run.elapsed(run.updated_at or 0.0)), *spent_figures(run.spent)])
     match run.state:
         case "completed":
-            how, weak = _agreement(run), shortly(run.work_done.weak)
-            if weak:
-                return (Span(f"☆ {run.author} · weak: {weak}", "busy"), Span(f" · {how} · {figures}", "dim"))
+            how = describe_outcome(run) or "answered"
+            if run.work_done.weak:
+                return (Span(f"☆ {run.author} · weak: {how}", "busy"), Span(f" · {figures}", "dim"))
             return (Span(f"★ {run.author}", "good"), Span(f" · {how} · {figures}", "dim"))
         case "cancelled":
             return (Span(f"Cancelled{_best(run)}", "busy"), Span(f" · {figures}", "dim"))
@@ -168,14 +169,6 @@ def outcome_line(run: RunState) -> Line:
             why = f" ({run.end.reason}): {preview(run.end.message, 500)}" if isinstance(run.end, RunFailed) else ""
             best = _best(run) if run.best_answer is not None else ""
             return (Span(plain(f"✗ Failed{best}{why}"), "bad"),)
-
-
-def _agreement(run: RunState) -> str:
-    if run.winner is None or len(run.agents) == 1:
-        return "answered"
-    outcome = run.winner.outcome.replace("_", " ")
-    won = votes_won(run)
-    return f"{outcome}, {won}" if won else outcome
 
 
 def _best(run: RunState) -> str:

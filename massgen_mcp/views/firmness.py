@@ -5,25 +5,9 @@ from collections.abc import Mapping, Sequence
 from massgen_mcp.events.parts import TextKind
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.work_done import PartlyRead, Weakness, WorkDone
+from massgen_mcp.views.outcome import MAX_NAMED, WEAKNESSES, describe_dissent, describe_outcome
 from massgen_mcp.views.plain_text import counted
 from massgen_mcp.views.votes_text import name_of, nobody_voted
-
-MAX_NAMED = 3
-"""Agents or answers that a sentence names."""
-
-_SHORTLY: dict[Weakness, str] = {
-    "nobody_left": "nobody left to vote",
-    "unreviewed": "nobody voted",
-    "checks_failed": "checks fail",
-    "refuted": "refuted by a test",
-    "one_survivor": "one agent left",
-    "shown_in_part": "read in part",
-    "cut_short": "cut short",
-    "no_majority": "no majority",
-    "tied": "a tie",
-    "checks_void": "not all checks ran",
-}
-
 
 FAILURES: Mapping[str, str] = {
     "nobody_left": "without a vote, because no agent was left",
@@ -34,15 +18,15 @@ FAILURES: Mapping[str, str] = {
 
 def shortly(weak: Sequence[str]) -> str:
     """The two gravest weaknesses in a few words; empty without one."""
-    known = {str(weakness): text for weakness, text in _SHORTLY.items()}
+    known = {str(weakness): text for weakness, text in WEAKNESSES.items()}
     return ", ".join(known.get(one, one) for one in weak[:2])
 
 
 def cautions(run: RunState) -> list[str]:
     """List what a reader must know before the answer, as sentences: why the decision is weak, why its changes are not
-    applied unasked, which directories were not copied, then the dissent.
+    applied unasked, which directories were not copied, then the dissent, if `describe_outcome` doesn't name it.
     """
-    return [*why_weak(run), *list_limits(run.work_done), *filter(None, [dissent(run)])]
+    return [*why_weak(run), *list_limits(run.work_done), *list_objections(run)]
 
 
 def list_limits(work: WorkDone) -> list[str]:
@@ -130,18 +114,13 @@ def _share_text(shown: int, of: int) -> str:
     return f"{percent} %".replace("0 %", "less than 1 %", percent == 0)
 
 
-def dissent(run: RunState) -> str:
-    """Say which other answers had votes, the most voted first, and what was said against the winner and not proven, in
-    sentences; empty without any.
+def list_objections(run: RunState) -> list[str]:
+    """List as sentences who disagrees, if `describe_outcome` doesn't name them, and what a test says against the answer
+    that was not proven.
     """
-    work, sentences = run.work_done, list[str]()
-    if work.others:
-        whose = [f"{votes} for {name_of(run, run.coordination.author(label))}'s" for label, votes in work.others]
-        listed = ", ".join(whose[:MAX_NAMED])
-        if len(whose) > MAX_NAMED:
-            listed += " and others"
-        verb = "wants" if work.dissent == 1 else "want"
-        sentences.append(f"{work.dissent} of {work.voted} {verb} another answer: {listed}.")
+    told: list[str] = []
+    if not describe_outcome(run):
+        told += [f"{clause}." for clause in describe_dissent(run)]
     if run.winner is not None and run.winner.challenge == "unproven":
-        sentences.append("It fails a test of an agent of another vendor, which nobody confirmed.")
-    return " ".join(sentences)
+        told.append("It fails a test of an agent of another vendor, which nobody confirmed.")
+    return told

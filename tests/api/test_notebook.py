@@ -73,7 +73,7 @@ def test_a_notebook_shows_a_run_while_it_works_and_draws_its_result(home: TempHo
 
     drawn = html_of(ask)
     assert "<li>Pin today's behaviour with tests made from real invoices.</li>" in drawn, "the answer"
-    assert "1 of 3 wants another answer: 1 for cleo&#x27;s." in drawn, "the dissent before it"
+    assert "2 of 3 agree; cleo disagrees: " in drawn, "the dissent before it"
     assert "ada votes for bo&#x27;s answer (agent2.2)" in drawn, "the votes"
     assert "Cost   $0.00 for" in drawn, "the cost"
     (link,) = re.findall(r'<a href="file://([^"]+)"', drawn)

@@ -92,7 +92,7 @@ async def test_blocks_4_to_7_the_result(place: Place, models: Aimock) -> None:
 
     mapping = ast.literal_eval(BLOCKS[block(6)].code)
     assert set(mapping) < set(result["agent_mapping"])
-    assert result["agent_mapping"] == {"agent_a": "groq-one-1", "agent_b": "groq-two-2", "agent_c": "openai-gpt5-3"}
+    assert result["agent_mapping"] == {"agent_a": "one", "agent_b": "two", "agent_c": "gpt-5"}
 
     votes = ast.literal_eval(BLOCKS[block(7)].code)
     assert {key: type(value) for key, value in result["vote_results"].items()} == {k: type(v) for k, v in votes.items()}

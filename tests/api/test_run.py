@@ -57,7 +57,7 @@ async def test_several_models_are_dealt_out_to_as_many_agents_as_asked_for(place
     del place
     result = await massgen.run("q", models=["scripted/x", "scripted/y"], num_agents=3)
     assert result["config_used"] == "multi-agent:scripted/x,scripted/y,scripted/x"
-    assert result["agent_mapping"] == {"agent_a": "scripted-x-1", "agent_b": "scripted-y-2", "agent_c": "scripted-x-3"}
+    assert result["agent_mapping"] == {"agent_a": "x", "agent_b": "y", "agent_c": "x-2"}
 
 
 async def test_without_a_team_the_projects_own_config_holds(place: Place) -> None:

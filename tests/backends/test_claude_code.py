@@ -620,7 +620,7 @@ async def test_cancelling_a_run_ends_its_cli(place: Place, tmp_path: Path) -> No
 async def test_the_default_team_falls_back_to_it_and_says_so(home: TempHome) -> None:
     own = {"CLAUDE_CODE_OAUTH_TOKEN": "a-token-of-the-cli"}
     config = (await default_team({"PATH": os.environ["PATH"], **own}, places=())).config
-    assert [(agent.id, agent.backend.type) for agent in config.agents] == [("claude_code-1", "claude_code")]
+    assert [(agent.id, agent.backend.type) for agent in config.agents] == [("claude_code", "claude_code")]
     keyed = (await default_team({**own, "OPENAI_API_KEY": "k"}, places=())).config
     assert {agent.backend.type for agent in keyed.agents} == {"openai"}
     async with home.with_variables(**own).client() as client:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -259,14 +260,79 @@ async def test_a_person_reads_what_is_done(home: TempHome, repository: Repositor
 # -- at the end of a run ----------------------------------------------------------------------------------------------
 
 
-def test_a_command_without_a_terminal_applies_at_its_end(home: TempHome, repository: Repository) -> None:
+def start(home: TempHome, place: Path, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    """Run `massgen` in a directory, with a text on standard input."""
+    command = [home.python, "-m", COMMAND_MODULE, *arguments]
+    return subprocess.run(
+        command, cwd=place, env=home.environ, input=given, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--automation"], ["--apply"], ["--apply", "--quiet"], ["--apply", "--json"], ["--apply", "--automation"]],
+    ids=" ".join,
+)
+def test_with_consent_a_command_without_a_terminal_applies_at_its_end(
+    home: TempHome, repository: Repository, options: list[str]
+) -> None:
     repository.commit(code=CODE)
     repository.put(code=DIRTY)
     config = config_of(home, repository, write("project/code", BOTH))
-    done = run_command(home, COMMAND_MODULE, "--config", config, "--automation", "q")
+    done = run_command(home, COMMAND_MODULE, "--config", config, *options, "q")
     assert done.returncode == 0
-    assert "APPLIED: 1 file" in done.stdout
+    assert ("APPLIED: 1 file" in done.stdout + done.stderr) == ("--quiet" not in options)
     assert (repository.path / "code").read_text() == BOTH
+
+
+@pytest.mark.parametrize("options", [[], ["--quiet"], ["--json"], ["--plain"], ["--no-logs"]], ids=" ".join)
+def test_without_consent_a_command_without_a_terminal_changes_nothing_and_names_the_command_to_apply(
+    home: TempHome, repository: Repository, options: list[str]
+) -> None:
+    repository.commit(code=CODE)
+    before = repository.fingerprint()
+    config = config_of(home, repository, write("project/code", WANTED))
+    done = run_command(home, COMMAND_MODULE, "--config", config, *options, "q")
+    assert done.returncode == 0
+    assert repository.fingerprint() == before
+    if "--no-logs" in options:
+        assert "NOT_APPLIED: 1 file; --no-logs keeps no changes: leave it out, or pass --apply" in done.stderr
+        return
+    (line,) = (line for line in done.stderr.splitlines() if line.startswith("NOT_APPLIED"))
+    offered = re.fullmatch(r"NOT_APPLIED: 1 file; apply them with `massgen-mcp (apply run-\w+)`", line)
+    assert offered is not None, line
+    assert run_command(home, SERVER_MODULE, *offered[1].split()).returncode == 0
+    assert (repository.path / "code").read_text() == WANTED
+
+
+def test_a_conversation_in_a_pipe_applies_nothing_unasked(home: TempHome, repository: Repository) -> None:
+    repository.commit(code=CODE)
+    before = repository.fingerprint()
+    config = config_of(home, repository, write("project/code", WANTED))
+    told = start(home, home.work, "--config", config, given="Change it\n/quit\n")
+    assert (told.returncode, "NOT_APPLIED: 1 file; apply them with" in told.stdout) == (0, True)
+    assert repository.fingerprint() == before
+    (repository.path / "code").chmod(0o444)
+    refused = start(home, home.work, "--config", config, "--apply", given="Change it\n/quit\n")
+    assert (refused.returncode, "code: is read-only" in refused.stdout) == (2, True)
+
+
+def test_a_config_that_came_with_the_directory_applies_unasked_only_after_a_person_accepted_that(
+    home: TempHome, repository: Repository
+) -> None:
+    repository.commit(code=CODE)
+    team = json.loads(Path(config_of(home, repository, write("project/code", WANTED))).read_text())
+    place = repository.path / ".massgen" / "config.yaml"
+    place.parent.mkdir()
+    place.write_text(json.dumps({**team, "apply": "always"}))
+    before = repository.fingerprint()
+    refused = start(home, repository.path, "q")
+    assert refused.returncode == 1
+    assert "! applies: its changes to these files, without asking" in refused.stderr
+    assert repository.fingerprint() == before
+    done = start(home, repository.path, "--trust", "q")
+    assert "APPLIED: 1 file" in done.stderr, done.stderr
+    assert (repository.path / "code").read_text() == WANTED
 
 
 def test_a_command_tells_a_conflict_and_leaves_the_files_alone(home: TempHome, repository: Repository) -> None:
@@ -274,10 +340,11 @@ def test_a_command_tells_a_conflict_and_leaves_the_files_alone(home: TempHome, r
     (repository.path / "code").chmod(0o444)
     before = repository.fingerprint()
     config = config_of(home, repository, write("project/code", WANTED))
-    done = run_command(home, COMMAND_MODULE, "--config", config, "--automation", "q")
-    assert done.returncode == 0
-    assert "NOT_APPLIED: your files are untouched; project/code: is read-only" in done.stdout
-    assert repository.fingerprint() == before
+    for options in (["--automation"], ["--apply"], []):
+        done = run_command(home, COMMAND_MODULE, "--config", config, *options, "q")
+        assert done.returncode == 2, options
+        assert "NOT_APPLIED: your files are untouched; project/code: is read-only" in done.stdout + done.stderr
+        assert repository.fingerprint() == before
 
 
 async def test_files_that_fail_required_checks_are_not_applied_unasked(
@@ -291,7 +358,8 @@ async def test_files_that_fail_required_checks_are_not_applied_unasked(
     config = config_of(home, repository, write("project/code", WANTED), checks_policy="required")
     check = f"test $(wc -c < code) = {len(CODE)}"
     done = run_command(home, COMMAND_MODULE, "--config", config, "--check", check, "--automation", "q")
-    assert f"NOT_APPLIED: the final files fail {check}; `massgen-mcp apply run-" in done.stdout
+    assert f"NOT_APPLIED: the final files fail {check}; apply them with `massgen-mcp apply run-" in done.stdout
+    assert done.returncode == 2
     applied = (await massgen.run("q", config=config, checks=[check]))["applied"]
     assert (applied["status"], applied["files"]) == ("clean", ["project/code"])
     assert applied["note"] == f"The final files fail {check}, so nothing was applied."
@@ -314,7 +382,7 @@ def test_a_person_sees_the_diff_in_colours_and_decides(home: TempHome, repositor
         assert colour_of(window, "-line 10") == "red"
         assert repository.fingerprint() == before, "nobody has said yes yet"
         window.type("n\r")
-        window.wait_for("NOT_APPLIED: as you wished; `massgen-mcp apply run-")
+        window.wait_for("NOT_APPLIED: you said no; apply them with `massgen-mcp apply run-")
         assert window.leave() == 0
     assert repository.fingerprint() == before
     with terminal(home, "--config", config, "Count in words", size=(100, 60)) as window:

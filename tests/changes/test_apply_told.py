@@ -51,13 +51,13 @@ async def test_what_was_cut_off_before_is_told_whatever_this_call_comes_to(
     repository.put(code=CODE)
     config = config_of(home, repository, write("project/code", CONFLICT))
     cut_off(home, repository.path)
-    assert CUT_OFF in run_command(home, COMMAND_MODULE, "--config", config, "--quiet", "q").stderr
+    assert CUT_OFF in run_command(home, COMMAND_MODULE, "--config", config, "--apply", "--quiet", "q").stderr
     repository.put(code=CODE)
     (repository.path / "code").chmod(0o444)
     cut_off(home, repository.path)
     done = run_command(home, COMMAND_MODULE, "--config", config, "--automation", "q")
     assert re.search(
-        rf"^NOT_APPLIED: your files are untouched; .*does it later\. {CUT_OFF}$", done.stdout, re.MULTILINE
+        rf"^NOT_APPLIED: your files are untouched; .*apply them with `.*`\. {CUT_OFF}$", done.stdout, re.MULTILINE
     )
 
     for name, value in home.environ.items():
@@ -238,5 +238,5 @@ def test_at_a_terminal_where_nobody_can_be_asked_nothing_is_applied(home: TempHo
     os.close(theirs)
     os.close(ours)
     assert done.returncode == 0
-    assert b"NOT_APPLIED: nobody can be asked here; `massgen-mcp apply run-" in done.stderr
+    assert b"NOT_APPLIED: 1 file; apply them with `massgen-mcp apply run-" in done.stderr
     assert repository.fingerprint() == before

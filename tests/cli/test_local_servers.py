@@ -69,7 +69,9 @@ async def test_the_doctor_tells_what_the_servers_have_and_which_team_that_makes(
     assert "has qwen3:4b (4B), llama3.2:1b (1.2B)" in told
     assert "warn  model server: vllm was set to 127.0.0.1:" in told
     (team,) = [line for line in told.splitlines() if line.startswith("ok    default team: ")]
-    assert team.endswith(": " + ", ".join(f"ollama-qwen34b-{place} (ollama/qwen3:4b)" for place in (1, 2, 3)))
+    assert team.endswith(
+        ": " + ", ".join(f"{name} (ollama/qwen3:4b)" for name in ("qwen3-4b", "qwen3-4b-2", "qwen3-4b-3"))
+    )
 
 
 async def test_the_doctor_says_so_where_there_is_no_team(home: TempHome) -> None:

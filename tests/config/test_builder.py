@@ -24,20 +24,20 @@ def test_models_become_agents_with_telling_ids() -> None:
         num_agents=None,
     )  # fmt: skip
     assert told(config) == [
-        ("openai-gpt5-1", "openai", "gpt-5", None),
-        ("claude-claudeopus5-2", "claude", "claude-opus-5", None),
-        ("openrouter-llama4-3", "openrouter", "meta/llama-4", None),
-        ("scripted-ada-4", "scripted", "Ada", None),
-        ("groq-llama3370b-5", "groq", "llama-3.3-70b", None),
-        ("gemini-gemini4argon-6", "gemini", "gemini-4-argon", None),
-        ("vllm-auto-7", "vllm", "auto", None),
-        ("azure_openai-gpt5-8", "azure_openai", "gpt-5", None),
+        ("gpt-5", "openai", "gpt-5", None),
+        ("claude-opus-5", "claude", "claude-opus-5", None),
+        ("llama-4", "openrouter", "meta/llama-4", None),
+        ("Ada", "scripted", "Ada", None),
+        ("llama-3.3-70b", "groq", "llama-3.3-70b", None),
+        ("gemini-4-argon", "gemini", "gemini-4-argon", None),
+        ("auto", "vllm", "auto", None),
+        ("gpt-5-2", "azure_openai", "gpt-5", None),
     ]
 
 
 def test_models_are_dealt_out_until_there_are_enough_agents() -> None:
     config = config_from_models(["gpt-5", "o3"], num_agents=3)
-    assert [agent.id for agent in config.agents] == ["openai-gpt5-1", "openai-o3-2", "openai-gpt5-3"]
+    assert [agent.id for agent in config.agents] == ["gpt-5", "o3", "gpt-5-2"]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_impossible_teams_are_refused(models: list[str], num_agents: int | None,
 
 def test_an_id_is_valid_however_odd_the_model_is() -> None:
     config = config_from_models(["openai/ü" + "x" * 190, "openai/---"], num_agents=None)
-    assert [agent.id for agent in config.agents] == ["openai-" + "x" * 40 + "-1", "openai-model-2"]
+    assert [agent.id for agent in config.agents] == ["x" * 60, "model"]
 
 
 @pytest.mark.parametrize("provider", ["openai", "claude", "gemini", "grok"])

@@ -80,7 +80,7 @@ async def test_one_fit_model_is_asked_from_three_views_and_two_quantizations_are
     async with serving_ollama(*models) as server:
         team = await team_at(LocalServer("ollama", server.url))
     assert agents(team) == ["ollama/qwen3:8b"] * 3
-    assert [agent.id for agent in team.config.agents] == ["ollama-qwen38b-1", "ollama-qwen38b-2", "ollama-qwen38b-3"]
+    assert [agent.id for agent in team.config.agents] == ["qwen3-8b", "qwen3-8b-2", "qwen3-8b-3"]
     assert team.description.endswith(" (qwen3:8b from 3 views); no key of a provider is set")
 
 

@@ -71,7 +71,7 @@ async def test_what_goes_with_an_ended_run_and_what_does_not(home: TempHome) -> 
     async with home.client() as client:
         ended = await call(client, "start_run", question="q", models=["scripted/x"], wait_seconds=40)
         for view in ("summary", "full", "votes"):
-            for name in ("bo", "agent_a", "scripted-x-1"):
+            for name in ("bo", "agent_a", "scripted-x-1", "x-2"):
                 code, message = await expect_error(client, "get_result", run_id=ended["run_id"], view=view, agent=name)
                 assert (code, "view=agent" in message) == ("invalid_arguments", True)
         going = await call(client, "start_run", question="q", config=stuck)

@@ -102,7 +102,7 @@ async def test_the_story_is_told_in_plain_words(tmp_path: Path) -> None:
     assert [sentence for sentence in wanted if sentence not in told] == [], told
     at = [told.index(sentence) for sentence in wanted]
     assert at == sorted(at)
-    assert "2 of 2 votes" in text_of(outcome_line(ended.snapshot)), "it counts as the story does"
+    assert " · both agree · " in text_of(outcome_line(ended.snapshot)), "it counts as the story does"
 
 
 async def test_a_row_has_the_end_of_what_is_written_tokens_cost_and_the_seconds_to_the_first_token(
@@ -170,7 +170,7 @@ async def test_who_stays_with_a_vote_in_a_run_off_is_named_once(tmp_path: Path) 
         [{"answer": "two"}, {"vote": "own"}, {"vote": "own", "reason": "Mine."}],
     )
     run = (await run_team(tmp_path, team(*scripts))).snapshot
-    assert "majority, 2 of 2 votes in the run-off" in text_of(outcome_line(run))
+    assert " · both agree · " in text_of(outcome_line(run))
     told = [text_of(shown) for shown in votes_lines(run, 100)]
     assert sorted(one.partition(":")[0] for one in told) == [
         "• Run-off",

@@ -60,12 +60,16 @@ def test_the_list_tells_what_a_run_cost_how_long_it_took_who_was_against_it_what
         rows(tab, "Change", "Split", "Agreed")
         fine(tab)
         agreed, split, change = row(tab, "Agreed"), row(tab, "Split"), row(tab, "Change")
-        assert agreed[0] == "✓ consensus"
+        assert agreed[0] == "✓ all 3 agree"
         assert agreed[1] == ""
         assert agreed[2].startswith("Cost: $0.0")
         assert agreed[3].startswith("Time: ")
         assert agreed[4] == "pill good"
-        assert (split[0], split[1], split[4]) == ("! no majority", "Against: 3 of 5", "pill busy")
+        assert (split[0], split[1], split[4]) == (
+            "! 2 of 5 agree; no majority; cleo, dan and eve disagree: It answers the question best",
+            "Against: 3 of 5",
+            "pill busy",
+        )
         assert change[4] == "pill good"
         assert "applied " in tab.js("document.querySelector('.runs .what .good').innerText")
         tab.js("[...document.querySelectorAll('nav a')].find(one => one.innerText === 'Statistics').click()")

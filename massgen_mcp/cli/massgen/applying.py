@@ -1,9 +1,6 @@
-"""What a run changed, brought into the directories that it was given with `write`: at its end, on a terminal if the
-person says yes.
-"""
+"""What a run changed, brought into the directories that it was given with `write`: at its end, only with consent."""
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,11 +8,12 @@ from typing import Any, Literal
 
 from massgen_mcp.changes.base import path_text
 from massgen_mcp.changes.obstacles import Obstacle
-from massgen_mcp.cli.asking import confirm
+from massgen_mcp.cli.asking import confirm, on_terminal
 from massgen_mcp.cli.massgen.display import shown_live
 from massgen_mcp.cli.massgen.earlier_runs import left_if_closed
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.output import print_line
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.work_done import WorkDone
@@ -31,63 +29,73 @@ REASONS = 3
 MAX_NAMED = 300
 """Of the checks that fail."""
 
-Decides = Literal["caller", "person", "nobody"]
-"""Who says yes: whoever started a program, a person who is asked, or nobody, because there is a terminal and no way to
-ask.
-"""
+ApplyConsent = Literal["given", "asked", "missing"]
+"""Consent to apply a run's changes: given by an option or the config, to be asked for in the terminal, or missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApplyLine:
-    """One line. `matters`: also for somebody who wants to hear of nothing but errors."""
+    """One line. `matters`: also printed with --quiet. `failed`: the changes were to be applied, or could not be."""
 
     text: str
     matters: bool
+    failed: bool = False
     fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The same for programs (see `application_fields`)."""
 
 
-def decides(options: Options, environ: Mapping[str, str]) -> Decides:
+def can_ask(options: Options, environ: Mapping[str, str]) -> bool:
+    """Tell whether a person sits at this terminal and the output is meant for people."""
     for_programs = options.automation or options.quiet or options.json
-    if for_programs or environ.get("CI") or not sys.stdout.isatty():
-        return "caller"
-    return "person" if sys.stdin.isatty() else "nobody"
+    return on_terminal() and not for_programs and not environ.get("CI")
 
 
-async def apply_at_end(run: ForegroundRun, ended: RunState, options: Options) -> list[ApplyLine]:
-    """What became of it; nothing if the run changed nothing that may be applied. Never raises."""
+def find_consent(options: Options, config: Config, environ: Mapping[str, str]) -> ApplyConsent:
+    """Tell whether the changes of a run of this config may be applied. `config.apply` counts as consent, because a
+    config that came with a directory runs only after a person has accepted that.
+    """
+    if options.apply or config.apply == "always" or (options.automation and config.writes_paths):
+        return "given"
+    return "asked" if can_ask(options, environ) else "missing"
+
+
+async def apply_at_end(run: ForegroundRun, ended: RunState, options: Options, consent: ApplyConsent) -> list[ApplyLine]:
+    """Apply what the run changed, if that may be applied and `consent` is there. Returns a line about it; none if there
+    is nothing to apply. Never raises.
+    """
     settled: list[str] = []
     try:
-        outcome = await _applied(run, ended, options, settled)
+        outcome = await _apply_by_consent(consent, run, ended, options, settled)
     except (MassgenError, OSError) as error:
-        outcome = replace(
-            _not_applied(preview(str(error), MAX_ERROR)), fields={"status": "failed", "reason": str(error)}
-        )
+        fields = {"status": "failed", "reason": str(error)}
+        outcome = replace(_not_applied(preview(str(error), MAX_ERROR)), failed=True, fields=fields)
     if outcome is None:
         return []
     await run.note_application(ended, outcome.fields)
     return [replace(outcome, text=" ".join([f"{outcome.text}.", *settled]), matters=True) if settled else outcome]
 
 
-async def _applied(run: ForegroundRun, ended: RunState, options: Options, settled: list[str]) -> ApplyLine | None:
+async def _apply_by_consent(
+    consent: ApplyConsent, run: ForegroundRun, ended: RunState, options: Options, settled: list[str]
+) -> ApplyLine | None:
     """`settled` gets what was found half-done. Raises `MassgenError`, `OSError`."""
-    who, held_back = decides(options, os.environ), ended.work_done.held_back
-    application = await run.apply(ended, dry_run=who != "caller" or bool(held_back))
+    held_back = ended.work_done.held_back
+    application = await run.apply(ended, dry_run=consent != "given" or bool(held_back))
     if application is None:
         return None
     settled += [application.note] if application.note else []
     if application.state == "clean":
-        match who:
-            case "nobody":
-                why = ended.work_done.undecided or "nobody can be asked here"
-                return _not_applied(f"{preview(why, MAX_NAMED)}; {_later(run)}", application)
-            case "person":
+        match consent:
+            case "missing":
+                because = f"; {preview(held_back, MAX_NAMED)}" if held_back else ""
+                return _not_applied(f"{_files(len(application.changes))}{because}; {_later(run)}", application)
+            case "asked":
                 await _show(run, ended, application, options)
                 with left_if_closed(Path.cwd(), run):
                     wanted = _wanted(application, ended.work_done)
                 if not wanted:
-                    return _not_applied(f"as you wished; {_later(run)}", application)
-            case "caller":
+                    return _not_applied(f"you said no; {_later(run)}", application)
+            case "given":
                 if held_back:
                     return _not_applied(f"{preview(held_back, MAX_NAMED)}; {_later(run)}", application)
         application = await run.apply(ended) or application
@@ -118,7 +126,8 @@ def _outcome_line(run: ForegroundRun, application: Application) -> ApplyLine:
     beside = f"; left out: {left_out}" if left_out else ""
     match application.state:
         case "conflicts":
-            return _not_applied(f"your files are untouched; {_reasons(application.refused)}; {_later(run)}")
+            why = f"your files are untouched; {_reasons(application.refused)}; {_later(run)}"
+            return replace(_not_applied(why), failed=True)
         case "unchanged" if left_out:
             return ApplyLine(f"APPLIED: 0 files{beside}", matters=True)
         case "unchanged":
@@ -141,7 +150,10 @@ def _files(count: int, what: str = "") -> str:
 
 
 def _later(run: ForegroundRun) -> str:
-    return f"`massgen-mcp apply {run.run_id}` does it later" if run.listed else "they are in no list of runs"
+    """Say how the changes are applied after the run."""
+    if run.listed:
+        return f"apply them with `massgen-mcp apply {run.run_id}`"
+    return "--no-logs keeps no changes: leave it out, or pass --apply"
 
 
 async def _show(run: ForegroundRun, ended: RunState, planned: Application, options: Options) -> None:

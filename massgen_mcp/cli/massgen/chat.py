@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from massgen_mcp.cli.asking import on_terminal, person_at_terminal
 from massgen_mcp.cli.exits import EXIT_OK, exit_of_foreground
 from massgen_mcp.cli.live.telling import Telling
-from massgen_mcp.cli.massgen.applying import apply_at_end, decides
+from massgen_mcp.cli.massgen.applying import apply_at_end, can_ask, find_consent
 from massgen_mcp.cli.massgen.display import OwnTerminal
 from massgen_mcp.cli.massgen.earlier_runs import describe_interrupted, interrupted_here, open_session, run_to_continue
 from massgen_mcp.cli.massgen.one_run import execute_shown, tell_end, write_answer
@@ -30,7 +30,7 @@ from massgen_mcp.cli.output import print_line, print_text
 from massgen_mcp.cli.process import raise_on_interrupt
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.examples import example_name
-from massgen_mcp.config.models.config import AgentSettings
+from massgen_mcp.config.models.config import AgentSettings, Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.nearest import nearest
 from massgen_mcp.request.build import build_request
@@ -134,6 +134,8 @@ class _Conversation:
     session: SessionRecords | None
     """None until the first question: a conversation without one leaves nothing behind."""
     last: tuple[RunState, RunFiles] | None = None
+    exit_code: int = EXIT_OK
+    """The exit code of the last turn."""
     agreed: bool = False
     """The checks were tried, and the person wants to go on."""
     own_terminal: OwnTerminal = field(default_factory=OwnTerminal)
@@ -150,9 +152,7 @@ class _Conversation:
             except MassgenError as error:
                 self._show([(Span(plain(part), "bad"),) for part in str(error).splitlines()])
         self._show([(Span("Exiting MassGen. Goodbye!", "dim"),)])
-        if self.terminal is not None or self.last is None:
-            return EXIT_OK
-        return exit_of_foreground(self.last[0])
+        return EXIT_OK if self.terminal is not None else self.exit_code
 
     def _reader(self) -> Reader:
         if self.terminal is None:
@@ -200,11 +200,11 @@ class _Conversation:
             self._show([(Span(note, "dim"),) for note in (run.note, run.begins_with) if note])
             if self.terminal is not None:
                 self._show([(Span(way_back(run), "dim"),)])
-            await self._execute(run)
+            await self._execute(run, request.config)
 
     async def _checks_agreed(self, team: Team) -> bool:
         """Asked until the person agrees, and anew where the team changes."""
-        if not self.agreed and decides(self.options, os.environ) == "person":
+        if not self.agreed and can_ask(self.options, os.environ):
             self.agreed = await agreed_to_checks(team, lambda text: self._show([(Span(plain(text), "dim"),)]))
             return self.agreed
         return True
@@ -220,15 +220,19 @@ class _Conversation:
             if self.session is None and run.session is not None and run.directory.path.is_relative_to(self.project):
                 self.session = run.session
                 self._show([self._going_on(run.session)])
-            await self._execute(run)
+            await self._execute(run, view.directory.read_request().config)
 
-    async def _execute(self, run: ForegroundRun) -> None:
+    async def _execute(self, run: ForegroundRun, config: Config) -> None:
         ended = await execute_shown(run, self.options, self.own_terminal, await run.usual_time())
         self.last = (ended, run.directory)
         self._show_result(ended)
         fault = write_answer(ended, self.options)
         await tell_end(run.run_id, ended, self.options)
-        for outcome in () if self.own_terminal.left else await apply_at_end(run, ended, self.options):
+        consent = find_consent(self.options, config, os.environ)
+        may_apply = consent != "asked" or not self.own_terminal.left
+        applied = await apply_at_end(run, ended, self.options, consent) if may_apply else []
+        self.exit_code = exit_of_foreground(ended, refused=any(outcome.failed for outcome in applied))
+        for outcome in applied:
             print_line(outcome.text)
         raise_on_interrupt()
         if fault is not None:

@@ -13,7 +13,7 @@ from massgen_mcp.cli.asking import on_terminal
 from massgen_mcp.cli.exits import EXIT_INTERRUPTED, EXIT_OK, exit_of_foreground
 from massgen_mcp.cli.live.display import LET_GO, Display
 from massgen_mcp.cli.live.telling import draw_attention
-from massgen_mcp.cli.massgen.applying import apply_at_end, decides
+from massgen_mcp.cli.massgen.applying import apply_at_end, can_ask, find_consent
 from massgen_mcp.cli.massgen.display import DebugLog, OwnTerminal, choose_display, shown_live
 from massgen_mcp.cli.massgen.earlier_runs import (
     describe_interrupted,
@@ -29,6 +29,7 @@ from massgen_mcp.cli.massgen.team import agreed_to_checks, given_of, look_before
 from massgen_mcp.cli.output import print_error, print_line
 from massgen_mcp.cli.process import leave_on_interrupt
 from massgen_mcp.cli.run_service import run_service
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.home import STORE_VARIABLE
@@ -70,7 +71,7 @@ async def run_once(options: Options) -> int:
     notes = await look_before(options, request.team)
     if options.question != STANDARD_INPUT:
         notes += unread_mentions(question, Path.cwd(), read=reads)
-    if decides(options, os.environ) == "person" and not await agreed_to_checks(request.team, reporter.aside):
+    if can_ask(options, os.environ) and not await agreed_to_checks(request.team, reporter.aside):
         reporter.aside("Nothing was started.")
         return EXIT_INTERRUPTED
     if options.background:
@@ -83,7 +84,7 @@ async def run_once(options: Options) -> int:
             reporter.aside(f"Estimate: {replace(expected, usual=await run.usual_runs(request))}")
         if commands := await sandbox_note(request.config, os.environ):
             reporter.aside(commands)
-        code = await _report(run, options, reporter)
+        code = await _report(run, options, request.config, reporter)
     _tell_report_faults(run)
     return code
 
@@ -123,7 +124,7 @@ async def resume_run(options: Options) -> int:
         request = view.directory.read_request()
         start = describe_start(request.config, view.row.config, os.environ, Path.cwd())
         reporter.begin(run, request.question, request.config, start, [])
-        code = await _report(run, options, reporter)
+        code = await _report(run, options, request.config, reporter)
     _tell_report_faults(run)
     return code
 
@@ -132,24 +133,25 @@ def _reporter(options: Options) -> Reporter:
     return Lines(options) if options.automation else Account(options)
 
 
-async def _report(run: ForegroundRun, options: Options, reporter: Reporter) -> int:
-    """Execute the run, write the output file, tell how it ended, and bring what it changed into the caller's files.
+async def _report(run: ForegroundRun, options: Options, config: Config, reporter: Reporter) -> int:
+    """Execute the run, write the output file, tell how it ended, and apply what it changed if there is consent.
     Returns the exit code.
     """
-    who, terminal = decides(options, os.environ), OwnTerminal()
+    consent, terminal = find_consent(options, config, os.environ), OwnTerminal()
     if usual_time := await run.usual_time():
         reporter.aside(f"This team usually takes {usual_time}.")
     snapshot = await execute_shown(run, options, terminal, usual_time)
     fault = write_answer(snapshot, options)
-    asks = who == "person" and not terminal.left
-    applies = who == "caller" or not (asks or terminal.left)
-    reporter.end(snapshot, run, await apply_at_end(run, snapshot, options) if applies else [])
+    applied = await apply_at_end(run, snapshot, options, consent) if consent != "asked" else []
+    reporter.end(snapshot, run, applied)
     await tell_end(run.run_id, snapshot, options)
-    for outcome in await apply_at_end(run, snapshot, options) if asks else ():
-        reporter.aside(outcome.text)
+    if consent == "asked" and not terminal.left:
+        applied = await apply_at_end(run, snapshot, options, consent)
+        for outcome in applied:
+            reporter.aside(outcome.text)
     if fault is not None:
         raise fault
-    return exit_of_foreground(snapshot)
+    return exit_of_foreground(snapshot, refused=any(outcome.failed for outcome in applied))
 
 
 async def tell_end(run_id: str, run: RunState, options: Options) -> None:

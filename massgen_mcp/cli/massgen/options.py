@@ -71,7 +71,7 @@ Ten to twenty lines, which begin with these words; nothing else is on standard o
   REPORT:          the run as a page to look at; not with --no-logs
   ANSWER_PREVIEW:  the answer, shortened
   OUTPUT_FILE:     where the whole answer was written as well, with --output-file
-  APPLIED:         files of yours that the run changed; or NOT_APPLIED with the cause
+  APPLIED:         your files that were changed; or NOT_APPLIED with the number or reason, and the command
   COMPLETED:       N agents, seconds in total; or FAILED, TIMED_OUT, CANCELLED with the cause
 
 exit codes:
@@ -112,6 +112,7 @@ class Options:
     """Of `--check`, in their order."""
     decide: GivenDecide | None = None
     automation: bool = False
+    apply: bool = False
     output_file: Path | None = None
     no_display: bool = False
     quiet: bool = False
@@ -194,9 +195,9 @@ def _check_together(parser: Parser, given: argparse.Namespace, *, named_team: bo
     team = given.config or named_team
     one_answer = given.json or given.quiet or given.background
     resumed_otherwise = given.resume is not None and (given.question is not None or _changes_the_run(given))
-    left_alone_and = given.automation or given.json or given.output_file or given.no_logs or given.notify
+    left_alone_and = given.apply or given.automation or given.json or given.output_file or given.no_logs or given.notify
     kept_alone = given.automation or given.json or given.no_logs or given.notify or given.quiet
-    batch_and = kept_alone or given.background or given.session_id or given.resume
+    batch_and = kept_alone or given.background or given.apply or given.session_id or given.resume
     of_batch = given.concurrency is not None or given.max_usd_each
     faults = (
         (
@@ -219,7 +220,7 @@ def _check_together(parser: Parser, given: argparse.Namespace, *, named_team: bo
         ),
         (
             resumed_otherwise,
-            "--resume goes on with a run as it was started; only --automation, --output-file and --debug go with it",
+            "--resume continues a run as it was started; only --automation, --apply, --output-file, --debug go with it",
         ),
         (
             given.automation and (given.json or given.quiet or given.plain),
@@ -235,7 +236,7 @@ def _check_together(parser: Parser, given: argparse.Namespace, *, named_team: bo
         ),
         (
             given.background and left_alone_and,
-            "--background prints an id and no more; leave --automation, --json, --output-file, --no-logs, --notify out",
+            "--background prints an id; leave --apply, --automation, --json, --output-file, --no-logs, --notify out",
         ),
         (
             given.automation and (given.select or given.init),
@@ -361,6 +362,7 @@ ARGUMENTS: ArgumentGroups = {
     ),
     "output": (
         argument("--automation", action="store_true", help="few, stable lines for programs that read them"),
+        argument("--apply", action="store_true", help="apply the changes of the run without asking"),
         argument("--output-file", metavar="FILE", type=Path, help="also write the final answer here"),
         argument("--quiet", action="store_true", help="print the answer, and errors, and nothing else"),
         argument("--json", action="store_true", help="print the result as one JSON document, as get_result gives it"),

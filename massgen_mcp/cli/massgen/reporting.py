@@ -17,7 +17,8 @@ from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
 from massgen_mcp.views.checks import check_notes
 from massgen_mcp.views.ending import RemainingFiles, list_replacement_notes, outcome_line
-from massgen_mcp.views.firmness import dissent, list_limits, why_weak
+from massgen_mcp.views.firmness import list_limits, why_weak
+from massgen_mcp.views.outcome import describe_dissent
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.spent import dollars, money_notes, spent_text
 from massgen_mcp.views.styled import text_of
@@ -177,7 +178,7 @@ def _public_members(config: Config) -> str:
 def _warnings(run: RunState, limit: int) -> list[str]:
     """What went wrong on the way, in at most `limit` lines."""
     weak = why_weak(run, checks=False)
-    warnings = [*weak, *filter(None, [dissent(run)])] if weak else []
+    warnings = [*weak, *(f"{clause}." for clause in describe_dissent(run))] if weak else []
     warnings += list_limits(run.work_done)
     warnings += [f"{agent} was dropped ({reason}): {preview(message)}" for agent, reason, message in run.degraded]
     warnings += map(preview, list_replacement_notes(run))

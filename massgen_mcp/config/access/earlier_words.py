@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from massgen_mcp.config.access.permissions import (
+    ApplyChanges,
     AskHost,
     AskServer,
     LoadAdapter,
@@ -73,8 +74,9 @@ def _write_line(permission: Permission) -> str | None:
         case StartOther(words=words):
             return f"starts: {words}"
         case (
-            StartClaudeCode() | RunCommands() | UseNetwork() | RunSetup() | RunCheck() | RunScripts() | StartServer()
-            | AskServer() | SetVariable() | SetPrice() | SendFields() | SpendMoney() | SpendTokens() | TakeTime()
+            ApplyChanges() | StartClaudeCode() | RunCommands() | UseNetwork() | RunSetup() | RunCheck() | RunScripts()
+            | StartServer() | AskServer() | SetVariable() | SetPrice() | SendFields() | SpendMoney() | SpendTokens()
+            | TakeTime()
         ):  # fmt: skip
             return None
         case _:

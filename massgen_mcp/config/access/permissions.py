@@ -16,6 +16,7 @@ from pydantic import ConfigDict, Field
 from massgen_mcp.config.diagnostics import on_one_line
 
 SANDBOX = "a sandbox"
+APPLIES_UNASKED = "its changes to these files, without asking"
 
 
 class _Stored:
@@ -81,6 +82,13 @@ class WritePath(_Stored):
     @property
     def path(self) -> Path:
         return _decode_path(self.uri)
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyChanges(_Stored):
+    """Apply a run's changes to the directories that it may write, without asking."""
+
+    kind: Literal["apply"] = "apply"
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +267,7 @@ Execution = Program | RunCommands | UseNetwork | RunSetup | RunCheck | RunScript
 Setting = SetVariable | SetPrice | SendFields
 Amount = SpendMoney | SpendTokens | TakeTime
 Permission = Annotated[
-    AskHost | SendKey | ReadPath | WritePath | Execution | StartServer | AskServer | Setting | Amount,
+    AskHost | SendKey | ReadPath | WritePath | ApplyChanges | Execution | StartServer | AskServer | Setting | Amount,
     Field(discriminator="kind"),
 ]
 
@@ -275,24 +283,30 @@ def describe(permission: Permission) -> str:
             return f"reads: {on_one_line(permission.path)}"
         case WritePath():
             return f"writes: {on_one_line(permission.path)}"
+        case ApplyChanges():
+            return f"applies: {APPLIES_UNASKED}"
         case StartServer() | AskServer():
             return f"MCP server: {describe_server(permission)}"
         case SetVariable() | SetPrice() | SendFields():
             return f"sets: {_describe_setting(permission)}"
-        case SpendMoney(usd=usd):
-            return f"spends: up to {usd:g} US dollars"
-        case SpendTokens():
-            return f"spends: up to {_describe_tokens(permission)}"
-        case TakeTime(seconds=seconds):
-            return f"takes: up to {seconds:g} seconds"
+        case SpendMoney() | SpendTokens() | TakeTime():
+            return _describe_amount(permission)
         case _:
             return f"starts: {describe_program(permission)}"
 
 
-def _describe_tokens(permission: SpendTokens) -> str:
-    if permission.uncounted:
-        return f"{permission.tokens} tokens, and calls without a known price count for that alone"
-    return f"{permission.tokens} tokens"
+def _describe_amount(amount: Amount) -> str:
+    match amount:
+        case SpendMoney(usd=usd):
+            return f"spends: up to {usd:g} US dollars"
+        case SpendTokens(tokens=tokens, uncounted=True):
+            return f"spends: up to {tokens} tokens, and calls without a known price count for that alone"
+        case SpendTokens(tokens=tokens):
+            return f"spends: up to {tokens} tokens"
+        case TakeTime(seconds=seconds):
+            return f"takes: up to {seconds:g} seconds"
+        case _:
+            assert_never(amount)
 
 
 def describe_program(permission: Execution) -> str:

@@ -182,6 +182,10 @@ class Config(Settings, frozen=True):
     """Limits on parallel calls, by backend type."""
     nested: NestedConfig | None = None
     """Permission for agents to start runs. None: not allowed."""
+    apply: Literal["ask", "always"] = "ask"
+    """`always`: `massgen` applies a run's changes without asking. Otherwise it asks in a terminal, and a script passes
+    `--apply`. MCP clients, Python and LiteLLM decide for themselves.
+    """
     notify: tuple[str, ...] = ()
     """A program with arguments that starts after each run. Only in your own config, which may contain just this key."""
 
@@ -220,6 +224,11 @@ class Config(Settings, frozen=True):
         if team.enabled or not (agent.backend.runs_code or agent.custom_tools):
             return team
         return team.model_copy(update={"enabled": True})
+
+    @property
+    def writes_paths(self) -> bool:
+        """Whether a directory of the user's has `permission: write`."""
+        return any(context.permission == "write" for context in self.orchestrator.context_paths)
 
     @property
     def all_commands(self) -> tuple[CommandsConfig, ...]:

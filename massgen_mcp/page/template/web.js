@@ -3,7 +3,7 @@
 const field = (label, element, kind) => h('label', {class: kind}, label, element);
 const toned = run => {
   const tone = run.weak ? 'busy' : known.states[run.status], sign = {good: '✓ ', bad: '✗ ', busy: run.weak ? '! ' : ''}[tone];
-  return h('span', {class: `pill ${tone}`}, sign + (run.weak || (run.outcome && run.outcome !== 'single' ? run.outcome : run.status).replace(/_/g, ' ')));
+  return h('span', {class: `pill ${tone}`}, sign + (run.summary || run.weak || run.status.replace(/_/g, ' ')));
 };
 const lasted = seconds => seconds < 60 ? `${seconds.toFixed(1)} s` : clock(seconds);
 const day = seconds => new Date(seconds * 1000).toLocaleString();

@@ -32,9 +32,10 @@ RUN_ID_PREFIX = "run-"
 class RunRow:
     """`question` is cut to a preview; `config` says where the team came from; times are seconds since the epoch.
 
-    `outcome`, `winner` (an id), `weak` (words of `Weakness`, spaces between them) and `events` (how many there are
-    in its journal) are known once the run has ended. Of an expired run (`kept` is losing_results or nothing)
-    question and config are empty. `resumes`: how often a runner has taken it over from one that was lost.
+    `outcome`, `winner` (an id), `weak` (words of `Weakness`, spaces between them), `summary` (its outcome as a
+    sentence) and `events` (how many there are in its journal) are known once the run has ended. Of an expired run
+    (`kept` is losing_results or nothing) question, config and summary are empty.
+    `resumes`: how often a runner has taken it over from one that was lost.
     `directory`: where the run is, absolute; None: below the home's `runs`. `foreground`: the process that asked
     executes it, and no runner takes it before somebody resumes it. `held_back_by`: why its runner leaves it in the
     queue although there may be a free place, or where it was moved to. `parent`: id of the run that it is nested in,
@@ -67,6 +68,7 @@ class RunRow:
     admitted: bool = True
     weak: str = ""
     owner: str = ""
+    summary: str = ""
 
     @property
     def busy(self) -> bool:

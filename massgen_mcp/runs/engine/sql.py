@@ -14,7 +14,7 @@ QUESTION_PREVIEW = 200
 COLUMNS = (
     "number, run_id, state, question, config, fingerprint, runner, idempotency_key, request_hash, created, started,"
     " ended, session_id, outcome, winner, events, kept,"
-    " resumes, directory, foreground, held_back_by, parent, admitted, weak, owner"
+    " resumes, directory, foreground, held_back_by, parent, admitted, weak, owner, summary"
 )
 WORK_COLUMNS = "run_id, state, fingerprint, coalesce(started, created), kept, directory, foreground"
 ENDED = tuple(sorted(TERMINAL_STATES))

@@ -37,6 +37,7 @@ from massgen_mcp.runs.engine.rows import (
     WorkRow,
 )
 from massgen_mcp.statistics.digest import DIGEST_VERSION, Mark, RunDigest, as_kept, digest_of, from_kept
+from massgen_mcp.views.outcome import describe_outcome
 
 STAYS = "kept = CASE kept WHEN 'moved' THEN 'all' ELSE kept END"
 """Of a run that has ended before it could be moved."""
@@ -243,9 +244,19 @@ class RunStore:
         winner = end.agents[winner].info.id if winner in end.agents else winner
         usd = end.spent.known_usd
         db.execute(
-            "UPDATE runs SET state = ?, outcome = ?, winner = ?, events = ?, ended = ?, weak = ?,"
+            "UPDATE runs SET state = ?, outcome = ?, winner = ?, events = ?, ended = ?, weak = ?, summary = ?,"
             f" usd = coalesce(?, usd), {STAYS} WHERE run_id = ?",
-            (end.state, end.outcome, winner, end.seq, time.time(), " ".join(end.work_done.weak), usd, run_id),
+            (
+                end.state,
+                end.outcome,
+                winner,
+                end.seq,
+                time.time(),
+                " ".join(end.work_done.weak),
+                describe_outcome(end),
+                usd,
+                run_id,
+            ),
         )
         db.execute("DELETE FROM controls WHERE run_id = ?", (run_id,))
         self._cancel_nested(db, run_id)
@@ -501,7 +512,8 @@ class RunStore:
             )
             if kept == "losing_results":
                 forget = (
-                    "UPDATE runs SET question = '', config = '', idempotency_key = NULL WHERE number = ? AND kept = ?"
+                    "UPDATE runs SET question = '', config = '', summary = '', idempotency_key = NULL"
+                    " WHERE number = ? AND kept = ?"
                 )
                 db.execute(forget, (row.number, kept))
                 db.execute("UPDATE marks SET note = '' WHERE number = ?", (row.number,))
@@ -588,6 +600,7 @@ def _enter(db: SqlConnection, lost: LostRun, known: RunRow | None) -> None:
         "ended": (record.ended_at or time.time()) if lost.state != "queued" else None,
         "outcome": record.outcome if over else None,
         "weak": " ".join(record.work_done.weak) if over else "",
+        "summary": describe_outcome(record),
         "winner": record.agents[winner].info.id if winner in record.agents else winner,
         "events": record.seq if record.end else None,
         "foreground": int(lost.alone),

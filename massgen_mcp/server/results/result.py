@@ -44,6 +44,7 @@ from massgen_mcp.server.results.words import (
     team_of_run,
     team_text,
 )
+from massgen_mcp.views.outcome import describe_outcome
 
 ResultView = Literal["summary", "full", "votes", "diff", "agent"]
 
@@ -73,6 +74,8 @@ class Result(ToolReply):
     """Of this run."""
     status: RunStatus
     """Where it stands."""
+    summary: str | None = None
+    """Its outcome as a sentence: who agrees, what checks say, and who disagrees for which reason."""
     outcome: str | None = None
     """How the winner was found; absent without one."""
     decided_by: list[str] | None = None
@@ -125,7 +128,7 @@ class Result(ToolReply):
     def body(self) -> str:
         """All but what to do next."""
         answer = [] if self.answer is None else [self.answer, "---"]
-        return lines(*answer, self._about(), *self._whatled_to_it())
+        return lines(*answer, self.summary, self._about(), *self._whatled_to_it())
 
     def text(self) -> str:
         return lines(self.body(), self.next_step)
@@ -327,6 +330,7 @@ class _Pages:
             truncated=short or (files is not None and files.of_files > len(files.listed)),
             run_id=view.row.run_id,
             status=view.state,
+            summary=describe_outcome(run) or None,
             outcome=run.outcome or (run.winner.outcome if run.winner else None),
             decided_by=[*work.decided_by] or None,
             challenge=run.winner.challenge if run.winner else None,

@@ -13,6 +13,7 @@ from massgen_mcp.views.firmness import shortly
 from massgen_mcp.views.plain_text import preview
 
 QUESTION_CHARACTERS = 100
+SUMMARY_CHARACTERS = 250
 
 
 class RunLine(ResultPart):
@@ -34,6 +35,8 @@ class RunLine(ResultPart):
     """Id of the agent that won."""
     outcome: str | None = None
     """Of a completed run: how its winner was found."""
+    summary: str | None = None
+    """The same as a sentence."""
     weak: str | None = None
     """Why that is a weak decision, in a few words; absent where nothing is known to speak against it."""
     expired: bool | None = None
@@ -46,7 +49,7 @@ class RunLine(ResultPart):
         nested = f"nested in {self.parent}" if self.parent is not None else None
         weak = f"weak: {self.weak}" if self.weak is not None else None
         expired = "expired" if self.expired else None
-        facts = listed(f"{self.run_id}: {self.status}", self.outcome, winner, weak, expired, nested)
+        facts = listed(f"{self.run_id}: {self.status}", self.outcome, self.summary, winner, weak, expired, nested)
         why = f" ({self.reason})" if self.reason is not None else ""
         return f"{facts}, {self.source}, {self.started} ({self.age} ago): {self.question}{why}"
 
@@ -85,6 +88,7 @@ def _run_line(view: RunView) -> RunLine:
         reason=reason_of(view, QUESTION_CHARACTERS) if view.state == "queued" or view.row.moved else None,
         winner=_winner(view),
         outcome=view.row.outcome if view.state == "completed" else None,
+        summary=preview(view.row.summary, SUMMARY_CHARACTERS) or None,
         weak=shortly(view.row.weak.split()) or None if view.state == "completed" else None,
         expired=view.row.expired or None,
         parent=view.row.parent,

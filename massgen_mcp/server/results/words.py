@@ -16,7 +16,7 @@ from massgen_mcp.runs.patches.application import patch_command
 from massgen_mcp.runs.view.run_view import NO_WORKER, RunView
 from massgen_mcp.views.checks import MISUNDERSTANDING, check_notes, hindered, standing_in_tests
 from massgen_mcp.views.ending import list_replacement_notes
-from massgen_mcp.views.firmness import describe_vendors, dissent, list_limits, shortly, why_weak
+from massgen_mcp.views.firmness import describe_vendors, list_limits, list_objections, shortly, why_weak
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.sentences import decided_beyond_votes
 from massgen_mcp.views.spent import money_notes
@@ -163,7 +163,7 @@ def note_on_result(view: RunView) -> str | None:
     standing = standing_in_tests(view.snapshot)
     parts += [f"{standing}. {MISUNDERSTANDING}."] if standing else []
     lost = [shortened(f"{one}.", LOSS_CHARACTERS) for one in view.snapshot.server_losses[:MAX_LOSSES]]
-    rest = [note_on(view), dissent(view.snapshot), describe_vendors(view.snapshot)]
+    rest = [note_on(view), *list_objections(view.snapshot), describe_vendors(view.snapshot)]
     return " ".join([*parts, *lost, *filter(None, rest)]) or None
 
 

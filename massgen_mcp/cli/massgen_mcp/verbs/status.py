@@ -64,8 +64,10 @@ async def _list(service: RunService, options: argparse.Namespace) -> int:
     now = time.time()
     for view in views:
         question = preview(view.row.question, 60)
-        weak = f"  (weak: {shortly(view.row.weak.split())})" if view.row.weak and view.state == "completed" else ""
-        waits = f"  (waits: {preview(view.held_back_by, 150)})" if view.held_back_by else weak
+        summary = view.row.summary or shortly(view.row.weak.split())
+        mark = "weak: " if view.row.weak else ""
+        decided = f"  ({mark}{preview(summary, 150)})" if summary and view.state == "completed" else ""
+        waits = f"  (waits: {preview(view.held_back_by, 150)})" if view.held_back_by else decided
         waits = f"  ({preview(view.row.moved, 150)})" if view.row.moved else waits
         print_line(f"{view.row.run_id}  {view.state:<14}  {_age(now - view.row.created):>4} ago  {question}{waits}")
     return EXIT_OK

@@ -119,6 +119,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TRIGGER audit_kept BEFORE DELETE ON audit BEGIN SELECT raise(ABORT, 'audit is kept'); END",
         "CREATE TRIGGER audit_stays BEFORE UPDATE ON audit BEGIN SELECT raise(ABORT, 'audit is kept'); END",
     ),
+    (  # outcomes as sentences
+        "ALTER TABLE runs ADD COLUMN summary TEXT NOT NULL DEFAULT ''",
+    ),
 )
 """Statements by which a store of version k becomes one of version k + 1. Never change one that was released."""
 
