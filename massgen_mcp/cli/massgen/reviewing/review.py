@@ -32,6 +32,7 @@ from massgen_mcp.markers import draw_nonce, marked
 from massgen_mcp.request.build import CallerRequest, adjusted_team, build_request
 from massgen_mcp.request.output_file import OutputFile
 from massgen_mcp.request.team import NamedTeam, Team
+from massgen_mcp.run_state.facts import LATE
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.host.foreground import run_here
 from massgen_mcp.views.firmness import describe_partly_read
@@ -232,7 +233,7 @@ async def _reviewed(asked: _Asked, change: ReviewedChange) -> Review:
     lost = {name: reason for run in whole for name, reason, _ in run.degraded}
     notes = [f"{agents[name].id} fell out ({reason})" for name, reason in lost.items()]
     notes += [f"the change is too long for the models; it was reviewed in {len(parts)} parts"] if parts else []
-    able = {agent.id: agent for name, agent in agents.items() if name not in lost}
+    able = {agent.id: agent for name, agent in agents.items() if lost.get(name, LATE) == LATE}
     if findings:
         print_error(f"{counted(len(findings), 'finding')}; each goes to somebody else, who tries to refute it")
     refuting = _Refuting(asked, parts or [change], able)
