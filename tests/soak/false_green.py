@@ -47,7 +47,7 @@ DIFF = "".join(
     f"diff --git a/{name} b/{name}\n--- a/{name}\n+++ b/{name}\n@@ -1 +1,2 @@\n import re\n+total = 1\n"
     for name in FILES.values()
 )
-LATE_SECONDS = 1.5
+WAIT_SECONDS, LATE_SECONDS = 1.5, 6.0
 LARGEST_FILE = 100
 """Bytes, on a disk that is full."""
 
@@ -149,6 +149,8 @@ class Models:
     url: str = ""
     whole: Counter[tuple[str, Phase]] = field(default_factory=Counter[tuple[str, Phase]])
     broken: Counter[tuple[str, Phase]] = field(default_factory=Counter[tuple[str, Phase]])
+    struck: int = 0
+    """How many requests a fault befell."""
 
     def respond(self, seen: Seen, _number: int) -> bytes | Flow:
         agent = seen.body["model"]
@@ -159,9 +161,11 @@ class Models:
         if case is None or case.phase != phase or agent not in case.victims:
             self.whole[agent, phase] += 1
             return good
-        self.broken[agent, phase] += 1
+        self.struck += 1
         if case.fault in FAULTS:
+            self.broken[agent, phase] += 1
             return FAULTS[case.fault](good)
+        self.whole[agent, phase] += 1  # what befalls its reader is no fault of the reply: it is asked for again
         if self.process is not None and case.fault == "kill":
             self.process.kill()
         elif self.process is not None:
@@ -174,6 +178,7 @@ class Models:
             return refusal("400 Bad Request", f"maximum context length is {WINDOW} tokens", "context_length_exceeded")
         whole = json.dumps(seen.body).count("of no use") >= LONG_QUESTION.count("of no use")
         (self.whole if whole else self.broken)[agent, phase] += 1
+        self.struck += not whole
         return good
 
     def _work(self, agent: str, seen: Seen) -> tuple[Phase, bytes]:
@@ -259,7 +264,7 @@ def command_of(home: TempHome, case: Case, models: Models) -> list[str]:
     price = {"input_usd_per_million": 1, "output_usd_per_million": 1}
     backend = {"type": "chatcompletion", "base_url": f"{models.url}/v1", "price": price}
     agents = [{"id": name, "backend": {**backend, "model": name}} for name in TEAM]
-    settings: dict[str, Any] = {"first_answer_wait_seconds": 0.2}
+    settings: dict[str, Any] = {"first_answer_wait_seconds": WAIT_SECONDS} if case.fault == "late" else {}
     if case.door == "synthesis":
         settings["decide"] = "synthesise"
     config = home.config("team", *agents, orchestrator=settings)
@@ -402,7 +407,7 @@ def inject(home: TempHome, cases: Sequence[Case]) -> Figures:
         for number, case in enumerate(cases):
             own = replace(home, path=home.path / str(number), work=home.work / str(number))
             own.work.mkdir(parents=True)
-            models.case, models.whole, models.broken = case, Counter(), Counter()
+            models.case, models.whole, models.broken, models.struck = case, Counter(), Counter(), 0
             arguments = command_of(own, case, models)
             apart = case.fault in PROCESS_FAULTS
             said = run_apart(own, models, *arguments) if apart else run(own, *arguments)
@@ -410,7 +415,7 @@ def inject(home: TempHome, cases: Sequence[Case]) -> Figures:
             if apart and said.code != 0:
                 said = run(own, *continuation_of(own, case, arguments))
             figures.injected += 1
-            figures.struck += bool(models.broken)
+            figures.struck += bool(models.struck)
             found = [*find_faults(own, case, models, said)]
             if found:
                 figures.found[str(case)] = found

@@ -59,13 +59,33 @@ def test_without_a_fault_there_is_full_success(home: TempHome, door: Any) -> Non
         assert [json.loads(line)["degraded"] for line in lines] == [[], []]
 
 
+def nothing(*_: object) -> None:
+    """Find no reason."""
+
+
+def never(*_: object) -> bool:
+    return False
+
+
+def none_of_them(*_: object) -> tuple[()]:
+    return ()
+
+
+def has_completed(line: dict[str, Any]) -> bool:
+    return line["state"] == "completed"
+
+
+def no_words(*_: object) -> str:
+    return ""
+
+
 TWINS: dict[str, tuple[Any, str, Any, Case]] = {
-    "any completed run is a success": (work_done, "_find_failure", lambda *_: None, ALONE),
-    "no answer needs a vote": (work_done, "_is_unreviewed", lambda _: False, ALONE),
+    "any completed run is a success": (work_done, "_find_failure", nothing, ALONE),
+    "no answer needs a vote": (work_done, "_is_unreviewed", never, ALONE),
     "one answer is a synthesis": (
         work_done,
         "_is_of_one_answer",
-        lambda _: False,
+        never,
         Case("synthesis", "late", "answer", ("ada", "bo")),
     ),
     "shortened texts are whole": (
@@ -75,11 +95,11 @@ TWINS: dict[str, tuple[Any, str, Any, Case]] = {
         Case("run", NARROW, "answer", ("ada",)),
     ),
     "who is late was there": (RunFacts, "late", (), LATE),
-    "a review is always whole": (review, "_unclear", lambda _: (), Case("review", "401", "answer", ("ada", "bo"))),
+    "a review is always whole": (review, "_unclear", none_of_them, Case("review", "401", "answer", ("ada", "bo"))),
     "a batch judges by the state": (
         batch,
         "is_success",
-        lambda line: line["state"] == "completed",
+        has_completed,
         Case("batch", "401", "answer", ("ada", "bo")),
     ),
 }
@@ -94,7 +114,7 @@ def test_a_twin_with_one_rule_removed_is_caught(home: TempHome, monkeypatch: pyt
 
 @needs("bwrap")
 def test_a_twin_for_which_checks_are_no_proof_is_caught(home: TempHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work_done, "_explain_unproven", lambda _: "")
+    monkeypatch.setattr(work_done, "_explain_unproven", no_words)
     figures = Figures()
     inject_file_faults(home, [FileCase("check", "it always fails", check="sh -c 'exit 1'")], figures)
     assert figures.found
