@@ -38,7 +38,7 @@ async def abandonable(work: Callable[[], T]) -> T:
     return await asyncio.wrap_future(_begin(work))
 
 
-async def in_stoppable_thread(work: Callable[[Callable[[], bool]], T]) -> T:
+async def run_in_stoppable_thread(work: Callable[[Callable[[], bool]], T]) -> T:
     """Return what `work` returns or raises, done on a thread of its own. It is handed a function that says whether its
     caller was cancelled; a cancelled caller waits until the work has ended, so that it can clean up.
     """

@@ -277,9 +277,10 @@ def _coverage(lines: Iterable[ResultLine]) -> str:
     if not found:
         return ""
     outcomes = counts_text(Counter(str(line["outcome"]) for line in found if line["outcome"]))
-    lost = count_degraded(found)
-    without = f"; without the work of all agents: {lost}" if lost else ""
-    return f"some agent is right in {sum(line['some_right'] for line in found)} of {len(found)}; {outcomes}{without}"
+    parts = [f"some agent is right in {sum(line['some_right'] for line in found)} of {len(found)}", outcomes]
+    if lost := count_degraded(found):
+        parts.append(f"without the work of all agents: {lost}")
+    return "; ".join(parts)
 
 
 def _as_one(samples: Sequence[ResultLine]) -> ResultLine:

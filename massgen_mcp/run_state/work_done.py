@@ -184,7 +184,7 @@ def _is_unreviewed(run: RunFacts) -> bool:
 
 
 def _is_of_one_answer(run: RunFacts) -> bool:
-    """Whether the winner was written from all answers, and there was one alone: nothing stood beside it."""
+    """Check whether the winner was to be written from all answers, and there was one alone."""
     return run.outcome == "synthesised" and len(run.coordination.answered) < 2
 
 

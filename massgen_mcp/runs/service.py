@@ -56,7 +56,7 @@ from massgen_mcp.runs.view.run_view import KeptWatches, RunView, RunWatch, looks
 from massgen_mcp.runs.view.status_file import note_application
 from massgen_mcp.statistics.digest import Mark, RunDigest, Verdict, digest_of
 from massgen_mcp.statistics.sums import NEWEST, Statistics, StatisticsFilter, statistics_of, usual_runs, usual_time
-from massgen_mcp.threads import in_stoppable_thread, in_thread
+from massgen_mcp.threads import in_thread, run_in_stoppable_thread
 from massgen_mcp.workspace.guard import safe_id
 
 if TYPE_CHECKING:
@@ -530,7 +530,7 @@ class RunService:
 
     async def move_out(self, run_id: str, target: Path) -> MovedOut:
         """See `runs.moving.move_out`; a caller that is cancelled before the file is complete keeps the run here."""
-        return await in_stoppable_thread(partial(move_out, self._engine, self._watches.of, run_id, target))
+        return await run_in_stoppable_thread(partial(move_out, self._engine, self._watches.of, run_id, target))
 
     @in_thread
     def move_in(

@@ -3,7 +3,6 @@
 import json
 import signal
 import subprocess
-from functools import partial
 from pathlib import Path
 
 import anyio
@@ -11,7 +10,7 @@ import pytest
 
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.runs.engine import Control, FrozenRequest, RunFiles
-from massgen_mcp.runs.host.execute import RunHandle, execute_run
+from massgen_mcp.runs.host.execute import RunContext, RunHandle, execute_run
 from tests.commands import run_command
 from tests.harness import (
     PATIENCE_SECONDS,
@@ -27,6 +26,7 @@ from tests.harness import (
     wait_until,
 )
 from tests.interrupted import PHASES, QUESTION, killed, log_directory, paid, started, the_only_run
+from tests.teams import Observer
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -133,7 +133,8 @@ async def test_a_cancel_stays_wanted_until_the_run_has_ended(tmp_path: Path) -> 
     directory = RunFiles.create(tmp_path / "run", FrozenRequest("q", config))
     handles: list[RunHandle] = []
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(partial(execute_run, directory, "run-test", environ={}, on_start=handles.append))
+        context = RunContext({}, Observer(on_start=handles.append))
+        tasks.start_soon(execute_run, directory, "run-test", context)
         await wait_until(lambda: handles)
         controls = [Control(1, "run-test", "steer", "Mind."), Control(2, "run-test", "cancel", "")]
         assert await handles[0].heed(controls) == [1]

@@ -41,7 +41,7 @@ PHASES: dict[Door, tuple[Phase, ...]] = {
 TEAM = ("ada", "bo", "cleo")
 VICTIMS = (("ada",), ("cleo",), ("ada", "bo"), TEAM)
 QUESTION = "How much is six times seven?"
-FILES = dict(zip(TEAM, ("shop.py", "cart.py", "till.py"), strict=True))
+FILES: dict[str, str] = dict(zip(TEAM, ("shop.py", "cart.py", "till.py"), strict=True))
 """The file of the change in which an agent finds something."""
 DIFF = "".join(
     f"diff --git a/{name} b/{name}\n--- a/{name}\n+++ b/{name}\n@@ -1 +1,2 @@\n import re\n+total = 1\n"
@@ -340,7 +340,7 @@ def _names_gap(text: str, models: Models) -> bool:
 
 
 def _names_gap_in_data(data: dict[str, Any]) -> bool:
-    votes = sum(len(one) if isinstance(one, list) else 1 for one in data.get("votes", []))
+    votes = len(data.get("votes", []))
     return bool(data.get("weak") or data.get("degraded") or data.get("status") != "completed" or votes < len(TEAM))
 
 

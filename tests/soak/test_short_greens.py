@@ -91,7 +91,7 @@ TWINS: dict[str, tuple[Any, str, Any, Case]] = {
     "shortened texts are whole": (
         work_done,
         "_find_partly_read",
-        lambda _: (),
+        none_of_them,
         Case("run", NARROW, "answer", ("ada",)),
     ),
     "who is late was there": (RunFacts, "late", (), LATE),
