@@ -216,7 +216,22 @@ class Models:
     @property
     def left_undone(self) -> dict[str, Phase]:
         """The agents that a fault kept from a phase's work for good, or that have read a part of the question."""
-        return {agent: phase for agent, phase in self.broken if not self.whole[agent, phase]}
+        return {
+            agent: phase
+            for agent, phase in self.broken
+            if not self.whole[agent, phase] and not (self._is_late and self.whole[agent, "vote"])
+        }
+
+    @property
+    def _is_late(self) -> bool:
+        """A late reply is whole: whoever votes after it was waited for."""
+        return self.case is not None and self.case.fault == "late"
+
+    @property
+    def answered(self) -> list[str]:
+        """The agents that gave an answer, if only to a part of the question."""
+        in_part = self.case is not None and self.case.fault == NARROW
+        return [name for name in TEAM if self.whole[name, "answer"] or (in_part and self.broken[name, "answer"])]
 
 
 def answer_of(agent: str) -> str:
@@ -327,7 +342,7 @@ def _of_run(home: TempHome, case: Case, models: Models, said: Said) -> Iterator[
         yield f"exit code 0, and no line names the gap: {said.out}"
     if result.code == 0 and not _names_gap_in_data(result.document):
         yield f"the JSON names no gap: {result.out}"
-    if len([name for name in TEAM if models.whole[name, "answer"]]) < 2 and said.code == 0:
+    if len(models.answered) < 2 and said.code == 0:
         yield "exit code 0 with fewer than two answers"
 
 
@@ -381,8 +396,7 @@ def _of_batch(home: TempHome, models: Models, said: Said) -> Iterator[str]:
     for line in lines:
         if not (line["weak"] or line["error"] or line.get("degraded") or line["state"] != "completed"):
             yield f"the line names no gap: {line}"
-    answered = [name for name in TEAM if models.whole[name, "answer"]]
-    if len(answered) < 2 and said.code == 0:
+    if len(models.answered) < 2 and said.code == 0:
         yield "exit code 0 with fewer than two answers"
 
 
@@ -411,7 +425,8 @@ def inject(home: TempHome, cases: Sequence[Case]) -> Figures:
             arguments = command_of(own, case, models)
             apart = case.fault in PROCESS_FAULTS
             said = run_apart(own, models, *arguments) if apart else run(own, *arguments)
-            models.case = None
+            if apart:
+                models.case = None
             if apart and said.code != 0:
                 said = run(own, *continuation_of(own, case, arguments))
             figures.injected += 1
