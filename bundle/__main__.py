@@ -15,7 +15,18 @@ from pathlib import Path
 
 import jsonschema
 
-from bundle.facts import CODEX_PLUGIN, MANIFEST, ROOT, SERVER_JSON, codex_plugin, manifest, server_json, written
+from bundle.facts import (
+    CODEX_PLUGIN,
+    CODEX_SKILL,
+    MANIFEST,
+    ROOT,
+    SERVER_JSON,
+    codex_plugin,
+    codex_skill,
+    manifest,
+    server_json,
+    written,
+)
 from massgen_mcp import __version__
 
 VALIDATOR = "@anthropic-ai/mcpb@2.1.2"
@@ -29,6 +40,7 @@ def main() -> int:
     SERVER_JSON.write_text(written(server_json()))
     MANIFEST.write_text(written(manifest()))
     CODEX_PLUGIN.write_text(written(codex_plugin()))
+    CODEX_SKILL.write_text(codex_skill())
     if schema:
         jsonschema.validate(server_json(), json.loads(schema.read_text()))
         print("server.json: as the registry's schema wants it")

@@ -16,6 +16,12 @@ ROOT = Path(__file__).parent.parent
 SERVER_JSON = ROOT / "server.json"
 MANIFEST = ROOT / "bundle/manifest.json"
 CODEX_PLUGIN = ROOT / "plugins/massgen/.codex-plugin/plugin.json"
+SKILL = ROOT / "plugins/massgen/skills/ask-other-models/SKILL.md"
+CODEX_SKILL = ROOT / "plugins/massgen/codex/skills/ask-other-models/SKILL.md"
+IN_CODEX = """\
+Tell the user in one line what runs, with the `run_id`, and go on with other work. Codex wakes you only by a hook that
+   the user has trusted. If the newest reply says that you will be woken, end your turn. Else call `wait_run` again and
+   again until the run has ended: an answer that comes after your turn is never delivered."""
 REGISTRY_NAME = "io.github.massgen-mcp/massgen-mcp"
 """The registry asks for this name in the README, as proof that both belong to the same people."""
 REGISTRY_SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
@@ -89,6 +95,12 @@ def codex_plugin() -> dict[str, Any]:
     names = [*credential_variables(), PRICE_AS_VARIABLE, OWN_LOGINS_VARIABLE, HOME_VARIABLE]
     entry = CLIENTS["codex"].entry(ServerCommand(SERVER, (), names))
     return {**json.loads(CODEX_PLUGIN.read_text()), "mcpServers": {"massgen": entry}}
+
+
+def codex_skill() -> str:
+    """The skill as Codex's model reads it: step 4 says what wakes Codex, which knows no tasks."""
+    head, rest = SKILL.read_text().split("\n4. ", 1)
+    return f"{head}\n4. {IN_CODEX}\n5. {rest.split(chr(10) + '5. ', 1)[1]}"
 
 
 def written(document: dict[str, Any]) -> str:

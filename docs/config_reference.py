@@ -74,16 +74,47 @@ HEAD = f"""\
 # Config reference
 
 {WRITTEN}
-Every key of a config: where it stands, what it may be, its default and its meaning. A config is YAML or JSON, at
-`.massgen/config.yaml` of a project, at `~/.config/massgen/config.yaml`, or wherever `--config` or `team` of
-`start_run` says ([security.md](security.md#configs)). `massgen --validate FILE` names every error of a file at once,
-with its line. A key may be left out unless it says *required*. `≤200` is the most characters, or entries of a list;
-`>0-60` is more than 0 and at most 60.
+A config describes a team in YAML or JSON. massgen reads the file that you name with `--config` (or `team` of
+`start_run`), otherwise `.massgen/config.yaml` of the project, otherwise `~/.config/massgen/config.yaml`
+([which ones it trusts](security.md#configs)). `massgen --validate FILE` lists all errors with their lines.
+
+## The twelve keys that people set
+
+```yaml
+agents:
+  - id: gpt
+    backend: {{ type: openai, model: gpt-6.2-sol, reasoning_effort: high }}
+    system_message: You know PostgreSQL well.
+  - id: claude
+    backend: {{ type: claude, model: claude-opus-5-5 }}
+  - id: ours
+    backend: {{ type: chatcompletion, model: ours, base_url: "https://llm.example.com/v1", api_key_env: OUR_API_KEY }}
+orchestrator:
+  context_paths: [{{ path: ., permission: write }}]
+  commands: {{ enabled: true }}
+  checks: ["make test"]
+budget: {{ max_usd: 5 }}
+timeout_settings: {{ orchestrator_timeout_seconds: 900 }}
+```
+
+| key | purpose |
+|---|---|
+| `type`, `model` | provider and model of an agent ([all providers](backends.md)) |
+| `base_url`, `api_key_env` | address of another server, and the variable with its key |
+| `reasoning_effort` | how long the model thinks |
+| `id`, `system_message` | the agent's name and instructions |
+| `context_paths` | files for the team, which `write` lets it [change](code-work.md#applying-the-changes) |
+| `commands` | lets agents run [commands](commands.md) in a sandbox |
+| `checks` | your commands that [test each answer](code-work.md#checks) |
+| `max_usd`, `orchestrator_timeout_seconds` | maximum cost and time of a run (10 US dollars, 1,800 seconds) |
+
+The tables below list all keys. In the type column, `≤200` is the maximum number of characters or list entries, and
+`>0-60` means more than 0 and up to 60. Keys are optional unless marked *required*.
 
 ## In an editor
 
-`massgen-mcp configs --schema > massgen.schema.json` writes the [JSON Schema](config.schema.json) of a config. With Red
-Hat's YAML extension (VS Code and others), the first line of a config names it:
+`massgen-mcp configs --schema > massgen.schema.json` writes the [JSON Schema](config.schema.json). Editors with Red
+Hat's YAML extension, such as VS Code, use it if the config starts with this line:
 
 ```yaml
 # yaml-language-server: $schema=massgen.schema.json
@@ -91,22 +122,21 @@ agents:
   - backend: {{ type: scripted }}
 ```
 
-Files in MassGen's spelling load, too ([massgen-configs.md](massgen-configs.md)), but an editor marks what is spelled
-differently.
+Files with [MassGen's spelling](massgen-configs.md) load as well, but the editor marks the differences.
 """
 
 TAIL = """
 ## Other spellings
 
-| instead of | may be written |
+| instead of | you can write |
 |---|---|
 | `api_key_env: NAME` | `api_key: ${NAME}` |
 | `type: claude`, `lmstudio`, `llamacpp`, ... | the other names in the table of [backends](backends.md) |
 | `commands:` beside `backend` | `commands:` under it |
-| `mcp_servers` as a mapping | as a list whose entries have a `name` |
-| our keys | [MassGen's](massgen-configs.md#taken-over), where there is something that they can mean here |
+| `mcp_servers` as a mapping | a list whose entries have a `name` |
+| keys of this page | [MassGen's keys](massgen-configs.md#taken-over) with the same meaning |
 
-Aliases, merge keys, tags and keys that stand twice are no part of a config, and are refused with their line.
+massgen refuses YAML aliases, merge keys, tags and duplicate keys, and names their line.
 """
 
 
@@ -128,7 +158,7 @@ SECTIONS = (
     Section(
         "The file",
         {"": Config},
-        "At the top of the file.",
+        "Keys at the top of the file.",
         """
 agents:
   - id: gpt
@@ -151,11 +181,12 @@ nested:
   max_depth: 1
 notify: [notify-send, massgen has ended]  # in your own config alone
 """,
+        shown=False,
     ),
     Section(
         "Agents",
-        {"An agent": AgentSettings, "Texts in place of ours": AgentTexts, "A function as a tool": CustomTool},
-        "Entries of `agents`, up to ten; `message_templates` is a mapping in one, `custom_tools` a list.",
+        {"Agent": AgentSettings, "Your own texts": AgentTexts, "Custom tool": CustomTool},
+        "Entries of `agents`, up to ten. `message_templates` is a mapping, `custom_tools` a list.",
         """
 agents:
   - id: reviewer
@@ -235,7 +266,7 @@ agents:
             "With an API like OpenAI's": LocalBackendConfig,
             "Ollama": OllamaBackendConfig,
         },
-        "Under `backend`, with the keys of providers besides. More: [local-models.md](local-models.md).",
+        "Under `backend`, in addition to the keys for providers ([local models](local-models.md)).",
         """
 agents:
   - id: small
@@ -247,7 +278,7 @@ agents:
     Section(
         "Azure OpenAI",
         {"": AzureBackendConfig},
-        "Under `backend`, with the keys of providers besides, but no `base_url`.",
+        "Under `backend`, in addition to the keys for providers except `base_url`.",
         """
 agents:
   - backend:
@@ -261,7 +292,7 @@ agents:
     Section(
         "Claude Code",
         {"": ClaudeCodeBackendConfig},
-        "Under `backend`, with `type: claude_code`. More: [claude-code.md](claude-code.md).",
+        "Under `backend`, with `type: claude_code` ([Claude Code](claude-code.md)).",
         """
 agents:
   - backend:
@@ -283,7 +314,7 @@ agents:
     Section(
         "Agent CLIs",
         {"": AcpBackendConfig},
-        "Under `backend`, with `type: acp`. More: [acp.md](acp.md).",
+        "Under `backend`, with `type: acp` ([agent CLIs](acp.md)).",
         """
 agents:
   - backend:
@@ -306,7 +337,7 @@ agents:
     Section(
         "Adapters",
         {"": InstalledBackendConfig},
-        "`type: NAME` with the adapter's own keys beside it means this. More: [acp.md](acp.md#a-member-of-your-own).",
+        "Usually written as `type: NAME` with the adapter's own keys ([your own agent](acp.md#a-member-of-your-own)).",
         """
 agents:
   - backend:
@@ -330,8 +361,7 @@ agents:
             "Who speaks": Ag2Pattern,
             "Who chooses": Ag2Manager,
         },
-        "Under `backend`, with `type: ag2`. [ag2.md](ag2.md) explains it; each key is in "
-        "[config.schema.json](config.schema.json).",
+        "Under `backend`, with `type: ag2` ([AG2](ag2.md)). The [schema](config.schema.json) has all keys.",
         """
 agents:
   - id: coder
@@ -374,8 +404,7 @@ agents:
     Section(
         "Scripted agents",
         {"A scripted agent": ScriptedBackendConfig, "A step": ScriptStep},
-        "Under `backend`. They call nobody: for tests and demos. Each key of a step is in [config.schema.json]"
-        "(config.schema.json).",
+        "Under `backend`, for tests without a model. The [schema](config.schema.json) has the keys of a step.",
         """
 agents:
   - id: ada
@@ -400,8 +429,8 @@ agents:
         "MCP servers",
         {
             "Every server": McpServerSettings,
-            "A program": StdioServer,
-            "A server at an address": HttpMcpServer,
+            "MCP program": StdioServer,
+            "MCP server with an address": HttpMcpServer,
         },
         "Entries of `mcp_servers`, by name, with [examples](mcp-servers.md).",
         """
@@ -468,11 +497,10 @@ orchestrator:
         "Coordination",
         {
             "The orchestrator": OrchestratorConfig,
-            "A context path": ContextPath,
+            "Context path": ContextPath,
             "What else agents do": CoordinationSettings,
         },
-        "Under `orchestrator`; `context_paths` is a list there, `coordination` a mapping. What the rules do: "
-        "[coordination.md](coordination.md).",
+        "Under `orchestrator`; `context_paths` is a list, `coordination` a mapping ([the rules](coordination.md)).",
         """
 agents:
   - backend: { type: openai, model: gpt-5 }
@@ -558,6 +586,7 @@ agents:
 budget:
   max_usd: 5
   max_tokens: 2000000
+  max_calls: 200
   at_cap: ask
 limits:
   openai: { concurrency: 8, requests_per_minute: 500 }

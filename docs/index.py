@@ -13,7 +13,7 @@ DOCS = Path(__file__).parent
 PAGE = DOCS / "README.md"
 
 GROUPS: Mapping[str, Sequence[str]] = {
-    "The first hour": ("tutorial", "clients", "default-teams", "local-models", "troubleshooting"),
+    "The first hour": ("tutorial", "guarantees", "clients", "default-teams", "local-models", "troubleshooting"),
     "Using it": (
         *(
             "cli",

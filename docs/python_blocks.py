@@ -24,8 +24,8 @@ def _list() -> str:
     rows = [f"| {number} | {title} | {outcome} |" for number, title, outcome, _ in found if outcome not in plain]
     return "\n".join(
         [
-            f"Blocks {same} run, or say the same, as they stand.\n",
-            "| block | what | outcome here |",
+            f"Blocks {same} work unchanged.\n",
+            "| block | topic | result here |",
             "|---|---|---|",
             *rows,
             "",

@@ -64,12 +64,17 @@ REPLIES_HEAD = """
 
 HINTS = (
     ("readOnlyHint", "It only reads.", ""),
-    ("destructiveHint", "It may replace or stop what is there.", ""),
-    ("idempotentHint", "A second call does nothing more.", "A second call does it once more."),
+    ("destructiveHint", "It may replace what is there.", ""),
+    ("idempotentHint", "A second call does nothing more.", "A second call does it again."),
     ("openWorldHint", "It asks model providers.", ""),
 )
 UNSAID: Mapping[tuple[str, str], str] = {
+    ("wait_run", "cursor"): "From an earlier call.",
     ("wait_run", "timeout_seconds"): "Wait at most this long.",
+    ("start_run", "on_conflict"): "What to do if the key is taken by another request.",
+    ("start_run", "max_seconds"): "Time limit.",
+    ("start_run", "max_answers"): "Answers per agent, before it only votes.",
+    ("apply_result", "undo"): "Take back what was applied last.",
     ("control_run", "value"): "For raise_budget, in US dollars.",
     ("list_runs", "state"): "Only runs in this state.",
     ("list_runs", "session_id"): "Only turns of this conversation.",

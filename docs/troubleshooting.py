@@ -21,11 +21,11 @@ HEAD = f"""\
 # Troubleshooting
 
 {WRITTEN}
-What you may see when something goes wrong, why, and what to do. Messages that say themselves what to do are not listed.
-`…` stands for what differs each time. An error begins with its code: look that up [below](#codes-of-errors) first.
+This page lists messages that don't explain their own fix; `…` marks varying text. Errors begin with a code: look it up
+[below](#codes-of-errors) first.
 
-`massgen-mcp doctor` looks at keys, model servers, agent programs, the sandbox, clients and the state directory at once,
-and says for each finding what to do. `massgen --debug` shows more of one run; `massgen.log` in its directory has all.
+`massgen-mcp doctor` checks keys, model servers, agent programs, the sandbox, clients and the state directory, and
+suggests fixes. `massgen --debug` shows more about a run, and `massgen.log` in the run's directory has everything.
 """
 
 
@@ -39,96 +39,96 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
     "Keys and models": (
         Entry(
             "… holds no usable key: …",
-            "It has a line break, white space or quotation marks, or is a placeholder.",
-            "Set it again ([keys](security.md#keys)).",
+            "The key contains a line break, white space or quotation marks, or is a placeholder.",
+            "Set the key again ([keys](security.md#keys)).",
         ),
         Entry(
             "agent '…': … has no model '…'; …",
-            "The list of the provider, or of the model server, does not have it. No run was begun.",
-            "Correct `model`. If the address is a gateway, write `type: chatcompletion` with its `base_url`: there a "
-            "list does not decide ([what is looked at](cli.md#before-a-cent-is-spent)).",
+            "The model isn't in the list of the provider or model server. No run started.",
+            "Correct `model`. For a gateway, use `type: chatcompletion` with its `base_url`, where the list "
+            "[doesn't decide](cli.md#before-a-cent-is-spent).",
         ),
         Entry(
             "claude_code is not logged in: …",
-            "The Claude Code CLI has neither key nor token here.",
-            "See [Claude Code](claude-code.md): set a variable, or allow your own login.",
+            "The Claude Code CLI found neither key nor token.",
+            "Set a variable, or allow your own login ([Claude Code](claude-code.md)).",
         ),
     ),
     "Configs": (
         Entry(
             "came with this directory",
-            "The directory's own config asks for what could harm.",
-            "Read what it asks for, then `massgen-mcp trust PATH`, or `--trust` ([trust](security.md#configs)).",
+            "The directory's own config requests something that could do harm.",
+            "Read the requests, then run `massgen-mcp trust PATH` or add `--trust` ([trust](security.md#configs)).",
         ),
         Entry(
             "was named by an agent",
-            "An agent named this config over MCP, and it asks for what could harm, or for more than the call named.",
-            "Read what it asks for, then `massgen-mcp trust PATH`. For paths it is enough that the call names them in "
+            "An agent named this config over MCP, and it requests something harmful or more than the call allows.",
+            "Read the requests, then run `massgen-mcp trust PATH`. To allow only paths, list them in the call's "
             "`context_paths`.",
         ),
         Entry(
             "It cannot be accepted as it is: …",
-            "Its skills are too many or too large to be checked, or something among them is no file.",
-            "Take that out of the skills' directory, or leave `use_skills` out.",
+            "The config's skills are too many or too large to check, or include something other than files.",
+            "Remove it from the skills directory, or remove `use_skills`.",
         ),
     ),
     "When an agent fails": (
         Entry(
             "… answered …: …",
-            "The provider refused the call: 401 and 403 are about the key (or its region), 402 about credit, 404 about "
-            "the model or the address, 429 says too many calls, 5xx are its own faults.",
-            "What the reason [below](#why-an-agent-was-dropped) says.",
+            "The provider refused the call. 401 and 403: the key or its region; 402: no credit; 404: the model or "
+            "address; 429: too many calls; 5xx: a fault of the provider.",
+            "Find the reason [below](#why-an-agent-was-dropped).",
         ),
         Entry(
             "… answered with … instead of an event stream; is base_url right?",
-            "A login page, a proxy or something else is at this address.",
+            "Another service, such as a login page or a proxy, answered at this address.",
             "Correct `base_url`; often `/v1` is missing.",
         ),
         Entry(
             "… ended the reply before the model did",
-            "The connection or the model server broke off. It is tried again.",
-            "If it comes often, look at the server's log and memory.",
+            "The connection or the model server failed. massgen retries the call.",
+            "If this happens often, check the server's log and memory.",
         ),
         Entry(
             "circuit open: … failed … times in a row and is tried again …; last failure: …",
-            "No calls are sent for a while ([circuit](providers-traffic.md#circuit)).",
-            "Fix the cause that it names.",
+            "massgen pauses calls after repeated failures ([circuit](providers-traffic.md#circuit)).",
+            "Fix the cause in the message.",
         ),
         Entry(
             "no accepted action in … attempts in a row",
-            "The model neither answers nor votes in a form that can be read.",
-            "Take another model; `max_enforcement_retries` allows more tries.",
+            "The model's replies contain neither a readable answer nor a readable vote.",
+            "Use another model, or raise `max_enforcement_retries`.",
         ),
         Entry(
             "… in … steps; raise max_steps_per_round in orchestrator",
-            "The agent used its tools, and came to nothing.",
+            "The agent used its tools without finishing.",
             "Raise the setting, or ask a smaller question.",
         ),
         Entry(
             "the final answer was cut off at the model's output limit",
-            "`max_output_tokens`, or the model's own limit.",
-            "Raise it; the winner's last answer is used meanwhile.",
+            "The answer exceeded `max_output_tokens` or the model's own limit. massgen used the winner's last answer.",
+            "Raise `max_output_tokens`.",
         ),
     ),
-    "What a run changed of your files": (
+    "Changes to your files": (
         Entry(
             "run … has changed no files of yours",
-            "No directory was named in `context_paths`, or nothing in it was changed.",
-            "Name it, with `permission: write`.",
+            "`context_paths` lists no directory, or the team changed nothing in it.",
+            "List the directory with `permission: write`.",
         ),
     ),
     "The sandbox": (
         Entry(
             "agents' commands have no container: …",
-            "The config asks for Docker, Podman or an image, and it is not to be had.",
-            "Start the daemon, or correct the name of the image.",
+            "The config requests Docker, Podman or an image that isn't available.",
+            "Start the daemon, or correct the image's name.",
         ),
     ),
     "The state directory": (
         Entry(
             "the run store cannot be opened: …",
-            "`runs.sqlite3` is damaged or not readable.",
-            "`massgen-mcp doctor --rebuild` makes the list of runs again ([runs](runs.md)).",
+            "`runs.sqlite3` is damaged or unreadable.",
+            "Run `massgen-mcp doctor --rebuild` to recreate the list of runs ([runs](runs.md#when-the-machine-fails)).",
         ),
     ),
 }
@@ -137,90 +137,93 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
 CLIENT_HEAD = """
 ## A client does not show the server, or its keys
 
-The words are the clients' own, so only what they mean stands here.
+Clients word these problems differently.
 
 """
 IN_CLIENTS = (
     Entry(
         "the server failed to start, `ENOENT`, command not found",
-        "The client's PATH lacks the directory of `massgen-mcp`, as is usual when a desktop started it.",
-        "`massgen-mcp install CLIENT` writes the whole path into its entry.",
+        "`massgen-mcp` isn't on the client's PATH, which is usual for clients started from a desktop.",
+        "Run `massgen-mcp install CLIENT`, which writes the full path into the entry.",
     ),
     Entry(
         "the server is not in the list",
-        "The entry stands in the file of another scope, or the client was not started anew.",
-        "`massgen-mcp doctor` says which files know it; `massgen-mcp install CLIENT` says what is left to you.",
+        "The entry is in another scope's file, or the client wasn't restarted.",
+        "Run `massgen-mcp doctor` to list the files with an entry, or run `massgen-mcp install CLIENT` again.",
     ),
     Entry(
         "`missing_key`, though the key is set in your shell",
-        "The client was started where it is not set, or its entry does not pass it on.",
-        "Start it from that shell, or run `massgen-mcp install CLIENT` where the key is set.",
+        "The client was started without the key, or its entry doesn't pass the key.",
+        "Start the client from that shell, or run `massgen-mcp install CLIENT` there.",
     ),
     Entry(
         "a call is cut off after a minute",
-        "The client has a limit of its own for a call.",
-        "`wait_run` waits at most 50 s for that reason; `install` raises the limit where a client lets it.",
+        "The client limits the time of a call.",
+        "Run `massgen-mcp install CLIENT`, which raises the limit if it can. `wait_run` waits at most 50 s.",
     ),
     Entry(
         "`massgen-mcp: command not found` in a shell",
-        "The directory of the virtual environment, of `uv tool` or of `pipx` is not on PATH.",
-        "`uv tool update-shell`, `pipx ensurepath`, or activate the environment.",
+        "The directory of the virtual environment, `uv tool` or `pipx` isn't on PATH.",
+        "Run `uv tool update-shell` or `pipx ensurepath`, or activate the environment.",
     ),
 )
-"""Not in our words."""
+"""Problems that clients report in their own words."""
 REASONS_HEAD = """
 ## Why an agent was dropped
 
-The word is in `degraded` of `get_result`, `error.reason` of `status.json` and the event `agent_dropped`. The others go
-on; the agent's answers stay.
+You find the reason in `degraded` of `get_result`, `error.reason` of `status.json` and the event `agent_dropped`. The
+other agents continue, and the dropped agent's answers remain.
 
 """
 ENDS_HEAD = """
 ## Why a run ended
 
-The word is in `reason` of `get_result` and the event `run_failed`; one of those above if all agents failed for it. The
-best answer is kept.
+You find the reason in `reason` of `get_result` and in the event `run_failed`. If all agents failed, it is one of the
+reasons above. massgen keeps the best answer.
 
 """
 WHY: Mapping[FailureReason | DropReason, str] = {
-    "auth": "The provider refuses the key.",
-    "quota_exhausted": "The account at the provider has no credit left, or has reached its limit.",
-    "rate_limited": "The provider allows no more calls at the moment, and did not after all tries.",
-    "model_not_found": "The provider or server has no model of this name.",
-    "unreachable": "Nobody answers at the address.",
-    "tools_unsupported": "The server refuses tools, and the model could not do without.",
-    "context_too_small": "Question, answers and files do not fit into the model.",
-    "content_filter": "A content filter of the provider, or the model itself, refuses to reply.",
-    "provider_error": "The provider failed, again and again.",
-    "bad_request": "The provider refuses the request itself.",
-    "bad_reply": "What came is nothing that the API allows, or too large.",
+    "auth": "The provider refused the key.",
+    "quota_exhausted": "The provider account has no credit left, or has reached its limit.",
+    "rate_limited": "The provider allowed no more calls, even after retries.",
+    "model_not_found": "The provider or server has no model with this name.",
+    "unreachable": "No server answered at the address.",
+    "tools_unsupported": "The server refuses tools, and the model failed without them.",
+    "context_too_small": "Question, answers and files exceed the model's context.",
+    "content_filter": "A content filter of the provider, or the model itself, refused to reply.",
+    "provider_error": "The provider failed repeatedly.",
+    "bad_request": "The provider rejected the request.",
+    "bad_reply": "The reply was too large, or not valid for this API.",
     "timeout": "A call, a round or the run took too long; the message names the limit.",
-    "no_action": "The model neither answered nor voted in a form that can be read.",
-    "budget": "The next call does not fit into what is left of the budget.",
-    "cut_off": "The run ended, or was decided, before it answered, and it had changed files.",
-    "internal": "A fault of this program.",
-    "no_quorum": "Too few agents were left to decide.",
-    "no_answer": "Nobody gave an answer.",
-    "sandbox_denied": "Something has to run in a sandbox, and none holds on this machine.",
-    "config_invalid": "The config cannot be carried out here.",
-    "runner_lost": "The process that worked on the run was lost too often.",
+    "no_action": "The model's replies contained neither a readable answer nor a readable vote.",
+    "budget": "The next call would exceed the remaining budget.",
+    "cut_off": "The run ended before the agent answered, and the agent had changed files.",
+    "internal": "A bug in massgen.",
+    "no_quorum": "Too few agents remained to decide.",
+    "no_answer": "No agent gave an answer.",
+    "sandbox_denied": "The run needs a sandbox, and none works on this machine.",
+    "config_invalid": "The config can't be executed here.",
+    "runner_lost": "The process that executed the run was lost too often.",
 }
 ENDS: Mapping[str, tuple[str, str]] = {
-    "timed_out": ("The run's own time limit passed.", REMEDIES["timeout"]),
-    "cancelled": ("Somebody cancelled it.", "Start a new run."),
-    "interrupted": ("Its process was lost.", "Continue it with `massgen --resume ID` or `massgen-mcp resume ID`."),
+    "timed_out": ("The run reached its time limit.", REMEDIES["timeout"]),
+    "cancelled": ("A user or client cancelled the run.", "Start a new run."),
+    "interrupted": (
+        "The process of the run was lost.",
+        "Continue it with `massgen --resume ID` or `massgen-mcp resume ID`.",
+    ),
     "input_required": (
-        "It waits for a decision.",
-        "`next_step` says which call decides; `massgen-mcp answer` does, too.",
+        "The run waits for a decision.",
+        "Run `massgen-mcp answer`, or make the call that `next_step` names.",
     ),
 }
-"""States that are no failure."""
+"""States that aren't failures."""
 
 CODES_HEAD = """
 ## Codes of errors
 
-Every refusal begins with `ERROR CODE:`, at every door; Python has it as `code` of `MassgenError`. Exit codes are in
-[cli.md](cli.md#exit-codes-of-massgen).
+Every interface reports refusals as `ERROR CODE:`; in Python the code is `code` of `MassgenError`. The command line also
+has [exit codes](cli.md#exit-codes-of-massgen).
 
 """
 

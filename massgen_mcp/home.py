@@ -206,6 +206,11 @@ def find_store_path(environ: Mapping[str, str]) -> str | None:
         return None
 
 
+def find_hook_mark(run_directory: Path) -> Path:
+    """Return the file that says that a hook of the caller's client waits for the end of this run."""
+    return run_directory / "awaited-by-hook"
+
+
 def known_levels(environ: Mapping[str, str]) -> Path:
     """The file that says which levels of the sandbox hold on this machine."""
     return find_home(environ).path / "sandbox.json"

@@ -2,11 +2,12 @@
 
 import json
 import re
+import shlex
 from typing import Any
 
 import pytest
 
-from bundle.facts import codex_plugin
+from bundle.facts import CODEX_SKILL, codex_plugin, codex_skill
 from massgen_mcp import __version__
 from massgen_mcp.cli.massgen_mcp.options import parse
 from tests.commands import ROOT
@@ -16,7 +17,8 @@ __all__ = ["home"]
 
 MARKETPLACE = ROOT / ".claude-plugin" / "marketplace.json"
 PLUGIN = ROOT / "plugins" / "massgen"
-COMMANDS = ("delegate", "review-changes", "runs", "second-opinion")
+COMMANDS = ("apply", "cancel", "delegate", "review-changes", "runs", "second-opinion")
+READS = ("get_result", "get_status", "list_configs", "list_runs", "wait_run")
 SAID_IN_REPLIES = ("input_required", "next_offset", "run_id")
 TEXTS = sorted(PLUGIN.rglob("*.md"))
 
@@ -34,10 +36,14 @@ def test_the_marketplace_offers_the_plugin_in_the_version_of_the_package() -> No
 
 
 @pytest.mark.parametrize("client", ["codex", "cursor"])
-def test_other_clients_get_the_same_skill_and_server_and_none_of_the_hooks_of_claude_code(client: str) -> None:
+def test_other_clients_get_a_skill_and_the_server_and_none_of_the_hooks_of_claude_code(client: str) -> None:
     own, theirs = read(".claude-plugin/plugin.json"), read(f".{client}-plugin/plugin.json")
     assert {name: theirs[name] for name in own} == own
-    assert (theirs["skills"], theirs["hooks"]) == ("./skills/", {})
+    own_parts: dict[str, tuple[str, Any]] = {
+        "codex": ("./codex/skills/", "./codex/hooks.json"),
+        "cursor": ("./skills/", {}),
+    }
+    assert (theirs["skills"], theirs["hooks"]) == own_parts[client]
     installed = codex_plugin()["mcpServers"]
     assert theirs["mcpServers"] == (installed if client == "codex" else "./.mcp.json"), "run `make bundle`"
     assert [*(PLUGIN / theirs["skills"]).rglob("SKILL.md")]
@@ -45,6 +51,28 @@ def test_other_clients_get_the_same_skill_and_server_and_none_of_the_hooks_of_cl
     (offered,) = json.loads((ROOT / place / "marketplace.json").read_text())["plugins"]
     source = offered["source"]["path"] if client == "codex" else offered["source"]
     assert (offered["name"], (ROOT / source).resolve()) == (own["name"], PLUGIN)
+
+
+def test_the_skill_of_codex_says_what_is_true_there() -> None:
+    text = CODEX_SKILL.read_text()
+    assert text == codex_skill(), "run `make bundle`"
+    assert "a hook that\n   the user has trusted" in text
+    assert "task" not in text.replace("a task of", "")
+
+
+def test_every_hook_of_codex_is_a_command_that_we_have() -> None:
+    groups = read("codex/hooks.json")["hooks"]
+    assert [*groups] == ["PostToolUse", "Stop"]
+    for hook in (groups[event][0]["hooks"][0] for event in groups):
+        program, *arguments = shlex.split(hook["command"])
+        assert (program, parse(arguments).verb) == ("massgen-mcp", "hook")
+    assert groups["PostToolUse"][0]["matcher"] == read("hooks/hooks.json")["hooks"]["PostToolUse"][0]["matcher"]
+
+
+def test_commands_may_read_without_asking_and_nothing_else() -> None:
+    for path in (PLUGIN / "commands").iterdir():
+        (line,) = re.findall(r"^allowed-tools: (.*)$", path.read_text(), re.MULTILINE)
+        assert {one.removeprefix("mcp__plugin_massgen_massgen__") for one in line.split(", ")} == {*READS}, path
 
 
 def test_every_hook_and_the_server_are_commands_that_we_have() -> None:

@@ -41,12 +41,12 @@ QUEUE = Talk(
     "job queue",
     {
         "openai": Side(
-            "Postgres. A jobs table with SELECT ... FOR UPDATE SKIP LOCKED carries 200 jobs a minute easily.",
-            "It names what decides here: the job and its data are written in one transaction.",
+            "Postgres. A jobs table with SELECT ... FOR UPDATE SKIP LOCKED easily handles 200 jobs a minute.",
+            "It names the deciding point: a job and its data are written in one transaction.",
         ),
         "claude": Side(
-            "Postgres, because a job then commits or rolls back together with the data that it belongs to.",
-            "The transaction is the point, and no other answer has it.",
+            "Postgres, because a job then commits or rolls back together with its data.",
+            "Only this answer mentions the transaction.",
         ),
         "gemini": Side(
             "Redis Streams with consumer groups. They are made for queues, and appendfsync always keeps every job.",
@@ -54,11 +54,11 @@ QUEUE = Talk(
         ),
     },
     """\
-Take Postgres.
+Use Postgres.
 
-- One jobs table, and workers that read it with `SELECT ... FOR UPDATE SKIP LOCKED`.
-- Write a job in the same transaction as the data that it belongs to: then none is lost, and none is made up.
-- 200 jobs a minute are no load. Look again above some thousands a second; then Redis Streams are the next step.
+- Create a jobs table, and let workers read it with `SELECT ... FOR UPDATE SKIP LOCKED`.
+- Insert each job in the same transaction as its data, so that no job is lost.
+- 200 jobs a minute are a light load. Reconsider Redis Streams at several thousand a second.
 """,
     gemini_votes_for="gemini",
 )
@@ -66,15 +66,15 @@ _MENDED = ("len(numbers) + 1", "len(numbers)")
 MEAN = Talk(
     "test_mean",
     {
-        "openai": Side("mean() adds 1 to the sum's share. It goes.", "Both tests pass.", _MENDED),
-        "claude": Side("The + 1 behind the division is the fault; I took it out.", "Both tests pass.", _MENDED),
+        "openai": Side("mean() adds 1 to its result. I removed that.", "Both tests pass.", _MENDED),
+        "claude": Side("The + 1 after the division is the bug. I removed it.", "Both tests pass.", _MENDED),
         "gemini": Side(
-            "total() counts too much, so I made it smaller.",
-            "The tests say so: mine breaks total().",
+            "total() returns too much, so I subtract 3.",
+            "The tests show that my change breaks total().",
             ("sum(numbers)", "sum(numbers) - 3"),
         ),
     },
-    "mean() added 1 to its result. It does not any more, and both tests pass.\n",
+    "mean() added 1 to its result. I removed that, and both tests pass.\n",
     gemini_votes_for="claude",
 )
 

@@ -51,9 +51,9 @@ from massgen_mcp.mcp_streams import ReadStream, WriteStream
 from massgen_mcp.nearest import did_you_mean
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.server.arguments import as_published
+from massgen_mcp.server.clients import OVER_HTTP, WakingRuns, identify_client, is_over_http
 from massgen_mcp.server.results import MAX_BYTES, ToolReply
 from massgen_mcp.server.results.reply import page_of
-from massgen_mcp.server.results.words import OVER_HTTP, where_keys_go
 from massgen_mcp.server.run_app import for_models, listed, run_app
 from massgen_mcp.server.schemas import compacted, reply_schema
 from massgen_mcp.server.tasks import Tasks
@@ -205,16 +205,17 @@ def _resource_error(error: ResourceError) -> ResourceError:
 logger = logging.getLogger(__name__)
 
 ABOUT_KEYS = ("missing_key", "no_default_team")
+SEE_DATA = "The reply is in the data."
+"""The text of a reply for a client whose model reads the text beside the data."""
 CUT = " (cut here; fix this first)"
 
 INSTRUCTIONS = """\
 Delegate a question that is too hard or too important for one model (a second opinion, a review, a root cause, an \
 architecture decision): start_run asks a team of other models that answer independently, read each other's answers \
 without names, and vote until there is a consensus or the limits are reached. \
-The run goes on in the background and survives this session: call start_run, go on with your work, and call wait_run \
-when you need the result instead of polling. \
-get_result returns the final answer first, then the votes with their reasons and the dissent; read the dissent before \
-you rely on a close vote. \
+The run goes on in the background and survives this session. Do other work, but before you end your turn call wait_run \
+until the run has ended, unless a reply says that you will be woken. \
+get_result returns the answer, votes and dissent; read the dissent before you rely on a close vote. \
 Put everything the team must know into the question, or name files in context_paths: the team sees nothing else."""
 
 
@@ -224,6 +225,7 @@ class MassgenServer(SurfaceServer):
     """
 
     def __init__(self, redactor: Redactor = NO_KEYS) -> None:
+        self.waking = WakingRuns()
         self._tools: dict[str, Tool] = {}
         """As they are listed; made when they are first asked for."""
         super().__init__(
@@ -263,7 +265,11 @@ class MassgenServer(SurfaceServer):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[TaskGroup, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        return self.without_keys(await self._call(name, arguments, context))
+        reply = self.without_keys(await self._call(name, arguments, context))
+        ctx = context.request_context if context is not None else None
+        if isinstance(reply, CallToolResult) and reply.structured_content and identify_client(ctx).reads_both_forms:
+            reply.content = [TextContent(type="text", text=SEE_DATA)]
+        return reply
 
     async def _call(
         self, name: str, arguments: dict[str, Any], context: Context[TaskGroup, Any] | None
@@ -313,10 +319,10 @@ class _SentReply(FuncMetadata):
 
 def keys_of_client(context: Context[Any, Any] | None) -> str:
     """Where keys go, for the client that asks."""
-    if context is not None and context.request_context.request is not None:
+    ctx = context.request_context if context is not None else None
+    if ctx is not None and is_over_http(ctx):
         return OVER_HTTP
-    params = context.session.client_params if context is not None else None
-    return where_keys_go(params.client_info.name if params is not None else None)
+    return identify_client(ctx).where_keys_go
 
 
 def _caller_error(error: BaseException | None) -> MassgenError | None:

@@ -5,6 +5,8 @@ empty list stands for an argument that is not given, and so does 0 where no amou
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,6 +16,7 @@ from massgen_mcp.changes.git import is_address
 from massgen_mcp.config.adjusted import given_path
 from massgen_mcp.config.diagnostics import show_name
 from massgen_mcp.config.models.orchestrator import ContextPath
+from massgen_mcp.config.providers.model_names import name_strong_model
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.people import is_guest
 from massgen_mcp.request.team import NamedTeam
@@ -35,6 +38,23 @@ BOUNDED = AfterValidator(_not_absurd)
 NOTHING: Sequence[object] = (None, "", [], {})
 OTHER_NAMES = {"start_run": {"config": "team"}}
 """By tool: names that are taken, too, and stand in no schema. LangChain keeps `config` for itself."""
+
+
+def _parse_moment(given: object) -> object:
+    """Return an ISO 8601 time as seconds since the epoch; of local time where it names no zone. Numbers are seconds."""
+    if not isinstance(given, str):
+        return given
+    with suppress(ValueError):
+        return float(given)
+    try:
+        return datetime.fromisoformat(given).timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise ValueError("must be a time as 2026-11-28T09:00") from None
+
+
+Moment = Annotated[
+    float, BeforeValidator(_parse_moment), BOUNDED, WithJsonSchema({"type": "string", "format": "date-time"})
+]
 RunId = Annotated[str, Field(description="From start_run.")]
 
 
@@ -92,7 +112,7 @@ def named_team(team: str | None, models: list[str] | None, num_agents: int | Non
         config=None if team is None else _source(team),
         shown=team,
         by_agent=True,
-        models=tuple(models or ()),
+        models=tuple(name_strong_model(one) for one in models or ()),
         num_agents=num_agents,
     )
 

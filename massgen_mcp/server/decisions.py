@@ -76,6 +76,18 @@ def form_of(view: RunView) -> ElicitRequest:
     return ElicitRequest(params=ElicitRequestFormParams(message=message, requested_schema=schema))
 
 
+def build_raise_form(view: RunView, value: float) -> ElicitRequest:
+    """Return the question whether the run may spend up to `value` US dollars. To accept the form is to agree."""
+    run = f"Team run {view.row.run_id} ({preview(view.snapshot.question, 100)})"
+    message = f"{run}: raise its budget to ${value:g}? The budget now: ${view.max_usd or 0:g}."
+    schema: dict[str, object] = {"type": "object", "properties": {}}
+    return ElicitRequest(params=ElicitRequestFormParams(message=message, requested_schema=schema))
+
+
+def is_raise_form(params: object) -> bool:
+    return isinstance(params, ElicitRequestFormParams) and not params.requested_schema.get("properties")
+
+
 def decision_in(view: RunView, filled_in: ElicitResult) -> Decision | None:
     """What the person decided; None where they declined. Raises `MassgenError` invalid_arguments."""
     asked = view.snapshot.input_required

@@ -23,12 +23,13 @@ from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server import results
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.decisions import can_be_asked, decision_in, form_of, question_key, undecided
-from massgen_mcp.server.results.words import team_text
+from massgen_mcp.server.results.words import team_of_run, team_text
 from massgen_mcp.server.tasks import Cancelled, Completed, McpTask, TaskInputRequired, TaskState, Working
 from massgen_mcp.server.waiting import standing
 from massgen_mcp.views.plain_text import preview
 
 QUESTION_CHARACTERS = 1_000
+POLL_MS, MAX_POLL_MS = 3_000, 15_000
 GOES_ON: tuple[RunStatus, ...] = ("queued", "running", "interrupted")
 
 
@@ -61,7 +62,8 @@ class RunTasks:
         if not isinstance(run_id, str) or facts.get("status") not in GOES_ON:
             return reply
         task = await self.get(run_id, ctx.session.client_capabilities)
-        return replace(task, message=f"{task.message}. {_begun(facts)}")
+        self._server.waking.note_task(ctx, run_id)
+        return replace(task, message=_begun(facts))
 
     async def get(self, task_id: str, client: ClientCapabilities | None) -> McpTask:
         view = await self._service.look(task_id)
@@ -74,7 +76,7 @@ class RunTasks:
             updated=_ended(view) or view.snapshot.updated_at or view.row.created,
             message=_message(view, status.next_step if status else None),
             ttl_ms=self._ttl_ms(view),
-            poll_ms=status.poll_after_ms if status else None,
+            poll_ms=_poll_ms(view),
         )
 
     async def update(self, task_id: str, answers: Mapping[str, ElicitResult]) -> None:
@@ -123,6 +125,11 @@ class RunTasks:
         return None if ended is None else max(1, int((ended + self._kept_seconds - view.row.created) * 1000))
 
 
+def _poll_ms(view: RunView) -> int | None:
+    """Longer pauses for longer runs; None where there is nothing to wait for."""
+    return None if view.damage or view.stands_still else round(min(MAX_POLL_MS, max(POLL_MS, view.elapsed * 100)))
+
+
 def _ended(view: RunView) -> float | None:
     """The store hears of the end after the journal."""
     return view.snapshot.ended_at or view.row.ended
@@ -138,6 +145,13 @@ def _asked(view: RunView) -> str:
     return f"The run asks: {preview(asked.text, QUESTION_CHARACTERS)}" if asked is not None else ""
 
 
+def _asked_team(view: RunView) -> str:
+    """Who is asked, and what the run may cost at most: a person sees it for as long as the task is shown."""
+    team = team_text(team_of_run(view.snapshot))
+    cap = f", at most ${view.max_usd:g}" if view.max_usd is not None else ""
+    return f"{team}{cap}: " if team else ""
+
+
 def _message(view: RunView, next_step: str | None) -> str:
-    standing_text = standing(view)
+    standing_text = f"{_asked_team(view)}{standing(view)}"
     return f"{standing_text}. {next_step}" if view.stands_still and next_step else standing_text

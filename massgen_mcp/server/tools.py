@@ -19,7 +19,8 @@ from massgen_mcp.config.adjusted import RequestedLimits
 from massgen_mcp.config.default_team import MAX_AGENTS
 from massgen_mcp.config.given import GivenDecide
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.money.estimate import Estimate, estimate
+from massgen_mcp.config.providers.catalog import PROVIDERS
+from massgen_mcp.money.estimate import Estimate, estimate, get_team_prices
 from massgen_mcp.request.build import CallerRequest, OnConflict, RunRequest, build_request
 from massgen_mcp.request.reach import reach_of
 from massgen_mcp.request.team import Team
@@ -28,22 +29,29 @@ from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.checks import MAX_MESSAGE_CHARACTERS
 from massgen_mcp.runs.doctor.command_sandbox import sandbox_note
 from massgen_mcp.runs.service import RunService
+from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server import results
 from massgen_mcp.server.app import MassgenServer, keys_of_client
-from massgen_mcp.server.arguments import BOUNDED, MAX_ANSWERS, PathGiven, RunId, context_path, named_team
-from massgen_mcp.server.waiting import wait_with_progress
+from massgen_mcp.server.arguments import BOUNDED, MAX_ANSWERS, Moment, PathGiven, RunId, context_path, named_team
+from massgen_mcp.server.clients import is_over_http
+from massgen_mcp.server.results.words import choose_waiting
+from massgen_mcp.server.waiting import is_raise_agreed, wait_with_progress
 from massgen_mcp.views.checks import TriedCheck
 
 READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+CONTROLS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 STARTS_WORK = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True)
 DESTRUCTIVE = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
+SEARCH_HINT = "anthropic/searchHint"
+"""Words by which Claude Code's search finds a tool that it has not loaded. No model reads them."""
 FOUND = {
     "anthropic/alwaysLoad": True,
-    "anthropic/searchHint": "ask other models: GPT and Gemini, Claude, Grok; delegate, second opinion, review, debate, "
-    "consensus, root cause, architecture decision",
+    SEARCH_HINT: "ask other models: GPT and Gemini, Claude, Grok; delegate, second opinion, review, debate, consensus, "
+    "root cause, stuck, architecture decision",
 }
-"""How Claude Code finds the first tool of a delegation: it has it at hand without a search, and a search by these words
-finds it where a person switched that off. No model reads them."""
+"""Claude Code loads the first tool of a delegation without a search, unless a person switched that off."""
+FINDS_RESULT = {SEARCH_HINT: "what did the team say"}
+FINDS_CONTROL = {SEARCH_HINT: "cancel it, stop"}
 DRY_RUN_SECONDS = 45.0
 """For all checks of a dry run together."""
 LISTED = 20
@@ -65,47 +73,48 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
     @server.tool(title="Ask a team of other models", annotations=STARTS_WORK, meta=FOUND)
     async def start_run(
         context: Context,
-        question: Annotated[str, Field(description="The whole task; the team sees nothing else.", min_length=1)],
-        team: Annotated[str | None, Field(description="A name from list_configs, or a YAML path.")] = None,
+        question: Annotated[str, Field(description="The whole task.", min_length=1)],
+        team: Annotated[str | None, Field(description="From list_configs, or a YAML path.")] = None,
         models: Annotated[
             list[str] | None,
-            Field(description="One agent each, as backend/model. Not with team."),
+            Field(
+                description='One agent each: a provider or model, as ["gpt", "gemini", "openai/MODEL"]. Not with team.'
+            ),
         ] = None,
         num_agents: Annotated[int | None, Field(description="Team size.", ge=0, le=MAX_AGENTS)] = None,
         context_paths: Annotated[
             list[PathGiven] | None,
             Field(
-                description="What the team may read. It changes copies; permission write lets apply_result bring "
-                "changes back.",
+                description="Absolute paths to read; save a diff as a file. With write, apply_result can bring changes "
+                "back.",
                 max_length=20,
             ),
         ] = None,
-        checks: Annotated[list[str] | None, Field(description="Commands that test the changes.", max_length=10)] = None,
+        checks: Annotated[list[str] | None, Field(description="Test commands.", max_length=10)] = None,
         decide: Annotated[
             GivenDecide | None,
-            Field(description="checks: by tests that agents write; synthesise: one writes from all answers."),
+            Field(description="checks: agents write tests; synthesise: one merges all answers."),
         ] = None,
-        max_usd: Annotated[float | None, Field(description="Budget; 0: the team's own.", ge=0, le=100_000)] = None,
-        max_seconds: Annotated[float | None, Field(description="Time limit.", ge=0, le=604_800)] = None,
-        max_answers: Annotated[
-            int | None, Field(description="Answers per agent before it only votes.", ge=0, le=MAX_ANSWERS)
-        ] = None,
+        max_usd: Annotated[float | None, Field(description="Budget; 0: the team's.", ge=0, le=100_000)] = None,
+        max_seconds: Annotated[float | None, Field(ge=0, le=604_800)] = None,
+        max_answers: Annotated[int | None, Field(ge=0, le=MAX_ANSWERS)] = None,
         idempotency_key: Annotated[
             str | None, Field(description="Same key and request: same run.", max_length=200)
         ] = None,
-        on_conflict: Annotated[OnConflict, Field(description="When the key is taken.")] = "use_existing",
+        on_conflict: OnConflict = "use_existing",
         session_id: Annotated[
-            str | None, Field(description="Names a conversation; the team reads its earlier turns.")
+            str | None, Field(description="A conversation whose earlier turns the team reads.")
         ] = None,
         changes_of: Annotated[
-            str | None, Field(description="Unapplied changes to go on with: `winner`, AGENT, RUN/AGENT.")
+            str | None, Field(description="Continue unapplied changes: `winner`, AGENT, RUN/AGENT.")
         ] = None,
-        wait_seconds: Annotated[float, Field(description="Wait this long for the end.", ge=0, le=50)] = 0,
-        dry_run: Annotated[bool, Field(description="Only show team, estimate and checks.")] = False,
+        wait_seconds: Annotated[float, Field(description="Wait for the end.", ge=0, le=50)] = 0,
+        dry_run: Annotated[bool, Field(description="Show the plan only.")] = False,
     ) -> results.Started:
-        """Delegate a hard question to a team of other models (as configured: GPT, Gemini, Claude, local ones): each
-        answers, reads the others, improves or votes. For a second opinion, review, debate, consensus, root cause or
-        architecture decision. Returns at once with a run_id; the run goes on, even if you or this server end."""
+        """Delegate to a team of other models (GPT, Gemini, Claude, local) for a second opinion. Costs money; sends the
+        question and the named files to their providers. For a review, debate, consensus, root cause, risky change or
+        architecture decision, or when you are stuck. The team knows only what you write here. Returns a run_id at once;
+        the run takes minutes and survives this session."""
         paths = [context_path(entry.path, entry.permission) for entry in context_paths or ()]
         request = await build_request(
             CallerRequest(
@@ -131,7 +140,10 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         )
         asked = request.team
         reach = reach_of(asked.config, service.environ, Path.cwd())
-        commands = await sandbox_note(asked.config, service.environ)
+        commands = _sentences(
+            await sandbox_note(asked.config, service.environ),
+            await anyio.to_thread.run_sync(_find_unlisted, asked, service.environ),
+        )
         if dry_run:
             begins = await service.start_note(request)
             aside = _sentences(begins, commands, _proposal(asked.config))
@@ -144,9 +156,12 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         await server.tell_resources_changed(unless=reused)
         if wait_seconds:
             view = await wait_with_progress(context, service, view.row.run_id, "terminal", wait_seconds, None)
+        woken = _note_wait(server, context, view)
         expected = await _estimate(service, request)
         aside, tried = _sentences(noticed, commands), await _tried(asked.config, service.environ, run_them=False)
-        return results.started(view, asked, reach, expected, reused=reused, note=note, aside=aside, checks=tried)
+        return results.started(
+            view, asked, reach, expected, reused=reused, note=note, aside=aside, checks=tried, woken=woken
+        )
 
     @server.tool(title="Wait for a run", annotations=READ_ONLY)
     async def wait_run(
@@ -154,22 +169,23 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         run_id: RunId,
         until: Annotated[
             Literal["terminal", "phase", "change"],
-            Field(description="The end, the next phase, or anything new after `cursor`."),
+            Field(description="End, next phase, or any event after `cursor`."),
         ] = "terminal",
         timeout_seconds: Annotated[float, Field(ge=0, le=50)] = 45,
-        cursor: Annotated[int | None, Field(description="From an earlier call.", ge=0), BOUNDED] = None,
+        cursor: Annotated[int | None, Field(ge=0), BOUNDED] = None,
     ) -> results.Waited:
-        """Wait for a run, or until the timeout, without spending tokens. A timeout is no error."""
+        """Wait until the run ends and return its result. If it still runs at the timeout, call again."""
         before = (await service.look(run_id)).snapshot.seq if cursor is None else cursor
         view = await wait_with_progress(context, service, run_id, until, timeout_seconds, cursor, repeatable=True)
-        return results.waited(view, before)
+        return results.waited(view, before, woken=_note_wait(server, context, view))
 
     @server.tool(title="Status of a run", annotations=READ_ONLY)
     async def get_status(run_id: RunId) -> results.Status:
-        """Return what a run is doing now, without waiting."""
-        return results.status(await service.look(run_id))
+        """Return what the run is doing now: phase, agents, cost."""
+        view = await service.look(run_id)
+        return results.status(view, _going_on(server, view))
 
-    @server.tool(title="Result of a run", annotations=READ_ONLY)
+    @server.tool(title="Result of a run", annotations=READ_ONLY, meta=FINDS_RESULT)
     async def get_result(
         run_id: RunId,
         view: Annotated[
@@ -177,42 +193,51 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
             Field(description="full: all answers and votes. diff: the patch."),
         ] = "summary",
         agent: Annotated[str | None, Field(description="For view=agent or diff.")] = None,
-        offset: Annotated[int, Field(description="Where a long text goes on.", ge=0), BOUNDED] = 0,
-        limit: Annotated[int | None, Field(description="Characters, at most.", ge=0), BOUNDED] = None,
+        offset: Annotated[int, Field(description="From next_offset.", ge=0), BOUNDED] = 0,
+        limit: Annotated[int | None, Field(description="Maximum characters.", ge=0), BOUNDED] = None,
     ) -> results.Result:
-        """Return the answer, winner, votes, changed files and usage; long texts are paged."""
-        return results.result(await service.look(run_id), view, agent, offset, limit)
+        """Return the team's final answer, its votes, dissent, changed files and cost."""
+        seen = await service.look(run_id)
+        return results.result(seen, view, agent, offset, limit, _going_on(server, seen))
 
-    @server.tool(title="Control a run", annotations=DESTRUCTIVE)
+    _add_controls(server, service)
+    _add_lists(server, service)
+
+
+def _add_controls(server: MassgenServer, service: RunService) -> None:
+    @server.tool(title="Control a run", annotations=CONTROLS, meta=FINDS_CONTROL)
     async def control_run(
+        context: Context,
         run_id: RunId,
         action: Annotated[
             Literal["cancel", "finish_now", "steer", "answer", "raise_budget", "resume"],
             Field(
                 description="cancel: keep the best answer. finish_now: decide with the existing answers. steer: "
-                "show `message` to all. answer: `message` answers the run's question. raise_budget: `value` "
-                "is the new max_usd. resume: continue an interrupted run."
+                "show `message` to all. answer: `message` answers the run's question. raise_budget: ask the user for "
+                "`value` as max_usd. resume: continue an interrupted run."
             ),
         ],
         message: Annotated[str, Field(description="For steer and answer.", max_length=MAX_MESSAGE_CHARACTERS)] = "",
         value: float | None = None,
     ) -> results.Controlled:
-        """Cancel, steer, answer, resume or end a run, or raise its budget."""
-        return results.controlled(await service.control(run_id, action, message, value), action)
+        """Cancel, finish, steer, answer or resume a run; or raise its budget."""
+        if action == "raise_budget" and not await is_raise_agreed(context, service, run_id, value):
+            view = await service.look(run_id)
+            return results.kept_budget(view, value or 0.0, over_http=is_over_http(context.request_context))
+        view = await service.control(run_id, action, message, value)
+        return results.controlled(view, action, _going_on(server, view))
 
     @server.tool(title="Apply a run's files", annotations=DESTRUCTIVE)
     async def apply_result(
         run_id: RunId,
-        dry_run: Annotated[bool, Field(description="Only show what would change.")] = True,
-        paths: Annotated[list[str] | None, Field(description="Only these files, or hunks: FILE#2.")] = None,
+        dry_run: Annotated[bool, Field(description="false does it.")] = True,
+        paths: Annotated[list[str] | None, Field(description="Only these files or hunks: FILE#2.")] = None,
         agent: Annotated[str | None, Field(description="This agent's changes, not the winner's.")] = None,
+        undo: bool = False,
     ) -> results.Applied:
-        """Merge changed files into the directory they came from, or name conflicts. All or nothing; needs permission
-        write."""
-        application = await service.apply(run_id, dry_run=dry_run, agent=agent or None, paths=paths or ())
+        """Merge the team's changes into the user's files, all or nothing, or undo that. Needs permission write."""
+        application = await service.apply(run_id, dry_run=dry_run, agent=agent or None, paths=paths or (), undo=undo)
         return await anyio.to_thread.run_sync(results.applied, run_id, application)
-
-    _add_lists(server, service)
 
 
 def _add_lists(server: MassgenServer, service: RunService) -> None:
@@ -220,11 +245,11 @@ def _add_lists(server: MassgenServer, service: RunService) -> None:
     async def list_runs(
         state: RunStatus | None = None,
         session_id: str | None = None,
-        since: Annotated[float | None, Field(description="Unix time of the earliest start."), BOUNDED] = None,
-        cursor: Annotated[int | None, Field(description="next_cursor of the page before.", ge=0), BOUNDED] = None,
+        since: Annotated[Moment | None, Field(description="Earliest start.")] = None,
+        cursor: Annotated[int | None, Field(description="From next_cursor.", ge=0), BOUNDED] = None,
         limit: Annotated[int, Field(ge=0, le=100)] = LISTED,
     ) -> results.RunList:
-        """List runs, newest first."""
+        """Find earlier runs, newest first."""
         most = limit or LISTED
         views = await service.recent(state=state, session_id=session_id, since=since, before=cursor or None, limit=most)
         return await anyio.to_thread.run_sync(results.run_list, views, most)
@@ -233,8 +258,31 @@ def _add_lists(server: MassgenServer, service: RunService) -> None:
     async def list_configs(
         name: Annotated[str | None, Field(description="Show this config's YAML.")] = None,
     ) -> results.ConfigList:
-        """List ready-made teams: agents, models, and whether their keys are set (names, never values)."""
+        """List ready-made teams: models, purpose, cost."""
         return await results.config_list(name, service.environ)
+
+
+def _find_unlisted(team: Team, environ: Mapping[str, str]) -> str | None:
+    """Name the models of a caller's `models` that no list of prices knows: the name may be wrong."""
+    if not team.source.startswith("models: "):
+        return None
+    prices = get_team_prices(team.config, environ)
+    strong = {row.strong_model for row in PROVIDERS}
+    names = [name for name in (*prices.bounded, *prices.by_tokens) if name.partition("/")[2] not in strong]
+    if not names:
+        return None
+    return f"Not in the list of known models: {', '.join(names)}. Check the name."
+
+
+def _going_on(server: MassgenServer, view: RunView) -> str:
+    """What the caller should do while the run works."""
+    return choose_waiting(woken=server.waking.includes(view))
+
+
+def _note_wait(server: MassgenServer, context: Context, view: RunView) -> bool:
+    """Note that this call's client waits for the run. Return whether its model is woken at the end."""
+    server.waking.note_call(context.request_context, view)
+    return server.waking.includes(view)
 
 
 def _sentences(*sentences: str | None) -> str:

@@ -27,10 +27,11 @@ from mcp.types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.runs.checks import checked_raise
 from massgen_mcp.runs.service import RunService, Until
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.connection import state_of
-from massgen_mcp.server.decisions import can_be_asked, decision_in, form_of, question_key
+from massgen_mcp.server.decisions import build_raise_form, can_be_asked, decision_in, form_of, question_key
 from massgen_mcp.views.event_lines import log_line
 from massgen_mcp.views.sentences import LogLevel, sentence_of
 from massgen_mcp.views.spent import spent_figures
@@ -89,6 +90,33 @@ async def ask(
         return False
     view = await service.look(view.row.run_id)
     return question_key(view) != key or await _carry_out(service, view, answer)
+
+
+async def is_raise_agreed(context: Context[Any, Any], service: RunService, run_id: str, value: float | None) -> bool:
+    """Ask the person at the client whether the run may spend more. False where they decline, or the client cannot ask.
+
+    Raises `MassgenError` where the budget cannot be raised to `value`, and `ClientAsked` where the question has to be
+    the result of the call.
+    """
+    view = await service.look(run_id)
+    checked_raise(view, value)
+    request = build_raise_form(view, value or 0.0)
+    key = f"raise_budget-{run_id}-{value!r}"
+    given = (context.input_responses or {}).get(key)
+    if isinstance(given, ElicitResult):
+        return given.action == "accept"
+    if not can_be_asked(context.client_capabilities):
+        return False
+    if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        raise ClientAsked(InputRequiredResult(input_requests={key: request}))
+    params = request.params
+    if not context.session.can_send_request or not isinstance(params, ElicitRequestFormParams):
+        return False
+    try:
+        answer = await context.session.elicit_form(params.message, params.requested_schema, context.request_id)
+    except MCPError:
+        return False
+    return answer.action == "accept"
 
 
 async def _carry_out(service: RunService, view: RunView, answer: ElicitResult) -> bool:
@@ -191,4 +219,5 @@ def standing(view: RunView) -> str:
     """How far the run is, and what it has spent, in one short line."""
     run = view.snapshot
     votes = f"{len(run.votes)} of {len(run.agents)} votes"
-    return ", ".join([f"{view.state}, {run.phase}: {len(run.answers)} answers", votes, *spent_figures(run.spent)])
+    answers = f"{len(run.answers)} answer{'' if len(run.answers) == 1 else 's'}"
+    return ", ".join([f"{view.state}, {run.phase}: {answers}", votes, *spent_figures(run.spent)])

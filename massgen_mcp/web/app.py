@@ -15,8 +15,9 @@ from typing import Any, Literal, cast
 import anyio.to_thread
 from anyio.abc import TaskGroup
 from mcp import Client
+from mcp.client.context import ClientRequestContext
 from mcp.shared.exceptions import MCPError
-from mcp.types import CallToolResult, Implementation, TextContent
+from mcp.types import CallToolResult, ElicitRequestParams, ElicitResult, Implementation, TextContent
 from pydantic import BaseModel, Field, ValidationError
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
@@ -47,6 +48,7 @@ from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.arguments import MAX_ANSWERS, context_path
 from massgen_mcp.server.build import BuiltServer
+from massgen_mcp.server.decisions import is_raise_form
 from massgen_mcp.server.results import run_list
 from massgen_mcp.server.results.words import team_of
 from massgen_mcp.server.transport import MAX_BODY_BYTES
@@ -284,9 +286,20 @@ async def api(built: BuiltServer, redactor: Redactor, *, encrypted: bool = False
     `encrypted`: browsers come by https.
     """
     us = Implementation(name="massgen-mcp web", version=__version__)
-    async with anyio.create_task_group() as tasks, Client(built.server, client_info=us) as client:
+    async with (
+        anyio.create_task_group() as tasks,
+        Client(built.server, client_info=us, elicitation_callback=accept_raise) as client,
+    ):
         yield _api(built.service, client, Feeds(built.service, tasks, redactor), redactor, encrypted=encrypted)
         tasks.cancel_scope.cancel()
+
+
+async def accept_raise(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+    """Agree to a larger budget: the person has just asked for it on the page. Other questions are shown there."""
+    del context
+    if is_raise_form(params):
+        return ElicitResult(action="accept")
+    return ElicitResult(action="cancel")
 
 
 def _api(service: RunService, client: Client, feeds: Feeds, redactor: Redactor, *, encrypted: bool) -> Starlette:
@@ -467,6 +480,7 @@ def rows(views: Sequence[RunView], digests: Mapping[str, RunDigest], limit: int)
     lines = [
         {
             **line.model_dump(exclude_none=True),
+            "started": view.row.created,
             **_digest_fields(digests.get(view.row.run_id)),
             "applied": applied_at(view.directory.changes),
         }

@@ -73,7 +73,7 @@ async def test_a_parent_applies_a_result_after_a_look_at_it_and_a_person_takes_i
         applied = check_reply(await client.call_tool("apply_result", {"run_id": run_id, "dry_run": False}))
         again = await call(client, "apply_result", run_id=run_id, dry_run=False)
         then = (await call(client, "get_result", run_id=run_id))["next_step"]
-    assert re.search(rf"Applied at [\d-]+ [\d:]+; `massgen-mcp apply {run_id} --undo` takes it back\.", then)
+    assert re.search(r"Applied at [\d-]+ [\d:]+; apply_result with undo=true takes it back\.", then)
     report = home.run_directory(run_id) / "report.html"
     assert data_of(report)["applied_at"] is not None
     files = [
@@ -94,6 +94,19 @@ async def test_a_parent_applies_a_result_after_a_look_at_it_and_a_person_takes_i
     code, again = verb(home, "--undo", run_id)
     assert (code, again["status"]) == (0, "unchanged"), "there is nothing more to take back"
     assert repository.fingerprint() == before
+
+
+async def test_a_parent_takes_back_what_it_applied_after_a_look_at_it(home: TempHome, repository: Repository) -> None:
+    repository.commit(code=CODE)
+    async with home.client() as client:
+        run_id = await changed_by_a_run(client, home, repository, write("project/code", WANTED))
+        applied = await call(client, "apply_result", run_id=run_id, dry_run=False)
+        assert applied["next_step"].endswith("To take them back, call apply_result with undo=true and dry_run=false.")
+        looked = await call(client, "apply_result", run_id=run_id, undo=True)
+        assert (looked["status"], (repository.path / "code").read_text()) == ("clean", WANTED)
+        assert "dry_run=false" in looked["next_step"]
+        undone = await call(client, "apply_result", run_id=run_id, undo=True, dry_run=False)
+    assert (undone["status"], (repository.path / "code").read_text()) == ("undone", CODE)
 
 
 async def test_conflicts_are_named_and_nothing_is_changed(home: TempHome, repository: Repository) -> None:

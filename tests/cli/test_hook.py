@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.commands import run_command
-from tests.harness import SERVER_MODULE, TempHome, agent, call, poll_until
+from tests.harness import SERVER_MODULE, TempHome, agent, call, expect_error, poll_until, text_of
 
 SLEEPS_ON, REFUSED, WAKES = 0, 1, 2
 SESSION = "0ce98a5c-57e2-4948-99fc-22eb1c2d6893"
@@ -224,3 +224,36 @@ def test_what_is_no_event_disturbs_nobody(home: TempHome) -> None:
     )
     assert broken.returncode == REFUSED
     assert list(home.work.iterdir()) == []
+
+
+async def test_codex_passes_a_reply_on_inside_the_whole_result_of_the_call(home: TempHome) -> None:
+    session = Session(home)
+    async with home.client(called="codex-mcp-client") as client:
+        reply = await client.call_tool("start_run", {"question": "What is it?", "team": "scripted"})
+    assert "Nothing wakes you here" in (reply.structured_content or {})["next_step"]
+    passed_on = {"content": [{"type": "text", "text": text_of(reply)}], "structuredContent": reply.structured_content}
+    done = session.hook("PostToolUse", tool_name="mcp__massgen__start_run", tool_response=passed_on)
+    assert (done.returncode, done.stderr) == (SLEEPS_ON, "")
+    told = session.idle()
+    assert told.returncode == WAKES
+    assert "Neither: replace it piece by piece." in told.stderr
+
+
+async def test_replies_promise_to_wake_once_the_hook_has_run_in_this_session(home: TempHome) -> None:
+    session, config = Session(home), home.config("stuck", STUCK)
+    async with home.client(called="codex-mcp-client") as client:
+        first = await call(client, "start_run", question="q", config=config)
+        assert "before you end your turn, call wait_run" in first["next_step"], "the hook may not be trusted"
+        session.saw("start_run", first)
+        for tool, woken in (("get_status", "you will be woken"), ("wait_run", "Still running. Do other work or end")):
+            more: dict[str, Any] = {"timeout_seconds": 0} if tool == "wait_run" else {}
+            assert woken in (await call(client, tool, run_id=first["run_id"], **more))["next_step"]
+        second = await call(client, "start_run", question="q2", config=config)
+        assert "you will be woken" in second["next_step"]
+        code, early = await expect_error(client, "get_result", run_id=second["run_id"])
+        assert (code, "you will be woken" in early) == ("not_finished", True)
+        async with home.client() as other:
+            status = await call(other, "get_status", run_id=first["run_id"])
+            assert "Nothing wakes you here" in status["next_step"], "the hook of another session wakes that one alone"
+        for run in (first, second):
+            await call(client, "control_run", run_id=run["run_id"], action="cancel")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import stat
 import sys
 import tomllib
@@ -121,7 +122,8 @@ def test_a_fresh_home_gets_an_entry_with_absolute_paths_and_names_of_keys_that_c
     if client == "codex":
         assert "OPENAI_API_KEY" in ours["env_vars"]
         assert ours["startup_timeout_sec"] >= 10
-        assert ours["tools"] == {"start_run": {"approval_mode": "approve"}}, "nothing that is destructive"
+        approved = {"approval_mode": "approve"}
+        assert ours["tools"] == {"start_run": approved, "control_run": approved}, "nothing that is destructive"
         assert "default_tools_approval_mode" not in ours
     elif client in ("zed-agent", "jetbrains-agent"):
         assert ours["args"][-1] == "acp"
@@ -299,8 +301,44 @@ def test_a_goose_file_in_another_style_is_left_as_it_is(person: TempHome) -> Non
 
 
 def test_who_is_not_woken_is_told_to_wait(person: TempHome) -> None:
-    assert "have it call wait_run" in install(person, "cursor")
-    assert "have it call wait_run" not in install(person, "claude-code")
+    assert "Nothing wakes Codex" in install(person, "codex")
+    assert "install codex --hook" in install(person, "codex")
+    assert "Nothing wakes" not in install(person, "claude-code")
+
+
+THEIRS: dict[str, Any] = {
+    "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]},
+    "description": "mine",
+}
+
+
+def test_the_hooks_of_codex_come_beside_those_of_others_and_go_again(person: TempHome) -> None:
+    file = settings(person, "codex").with_name("hooks.json")
+    told = install(person, "codex", "--hook")
+    assert str(file) in told
+    assert "once you trust them" in told
+    added = json.loads(file.read_text())["hooks"]
+    (note,), (wait,) = (added[event][0]["hooks"] for event in ("PostToolUse", "Stop"))
+    program, *_, verb, directory = shlex.split(wait["command"])
+    assert (note["command"], Path(program).is_absolute(), verb) == (wait["command"], True, "hook")
+    assert directory == str(file.parent / "massgen")
+    assert wait["timeout"] > 24 * 3600, "a run may take long"
+    install(person, "codex", verb="uninstall")
+    assert not file.exists()
+    file.write_text(json.dumps(THEIRS))
+    install(person, "codex", "--hook")
+    assert "already in" in install(person, "codex", "--hook"), "a second time changes nothing"
+    assert json.loads(file.read_text())["hooks"]["Stop"] == [*THEIRS["hooks"]["Stop"], *added["Stop"]]
+    install(person, "codex", verb="uninstall")
+    assert json.loads(file.read_text()) == THEIRS
+    for broken in ("{", "[]", '{"hooks": []}', '{"hooks": {"Stop": 1}}'):
+        file.write_text(broken)
+        assert "hooks.json was left as it is" in refused(person, "codex", "--hook")
+        assert file.read_text() == broken
+
+
+def test_no_other_client_takes_the_hook_of_codex(person: TempHome) -> None:
+    assert "--hook is for Codex" in refused(person, "cursor", "--hook")
 
 
 def test_an_entry_that_others_use_names_no_path_of_this_machine(person: TempHome) -> None:

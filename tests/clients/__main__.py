@@ -13,12 +13,14 @@ from tests.clients.places import Broken, Missing, say
 SCRIPTS = {
     "claude-search": "Claude Code finds start_run",
     "claude-wakes": "Claude Code, idle, is given the result of its run",
+    "codex-wakes": "Codex, whose turn has ended, is given the result of its run by the trusted hook",
     "whole-delegation": "Claude Code and Codex go from a named team to files that are applied, or asked for",
     "claude-plugin": "the plugin and the marketplace are valid",
     "install": "clients show the server that was installed into them",
     "codex-start": "Codex gets the tools of an optional server",
     "codex-answer": "Codex gets an answer of 30,000 characters whole",
     "members": "five agent CLIs are members of a team, enclosed, and present what won",
+    "texts": "every client starts, waits, reads and cancels; the texts that its model reads are kept",
     "delegation": "Gemini CLI, opencode, Copilot CLI and Goose start a run and get its result",
     "inspector": "the Inspector finds the schemas portable",
 }

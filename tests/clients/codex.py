@@ -12,7 +12,7 @@ class Codex:
     """One user's Codex. `servers` is TOML: the tables of the MCP servers."""
 
     def __init__(self, place: Place, api: ModelApi, servers: str) -> None:
-        self._binary = binary("codex")
+        self.program = binary("codex")
         settings = Path(place.environ["HOME"]) / ".codex"
         self.place = place.with_variables(CODEX_HOME=str(settings), DOUBLE_KEY="not-a-key")
         provider = f'name = "double"\nbase_url = "{api.url}/v1"\nwire_api = "responses"\nenv_key = "DOUBLE_KEY"'
@@ -21,4 +21,4 @@ class Codex:
 
     def exec(self, prompt: str) -> str:
         """What `codex exec` prints."""
-        return self.place.run(self._binary, "exec", "--skip-git-repo-check", prompt)
+        return self.place.run(self.program, "exec", "--skip-git-repo-check", prompt)

@@ -210,7 +210,7 @@ async def test_a_run_waits_for_its_keys_and_says_which_one_is_missing(home: Temp
     await wait_until(lambda: not home.processes(RUNNER_MODULE))
     async with home.client() as poor:
         status = await call(poor, "wait_run", run_id=run_id, timeout_seconds=5)
-        assert (status["status"], "poll_after_ms" in status) == ("interrupted", False)
+        assert status["status"] == "interrupted"
         assert status["reason"] == "runner_lost: OPENAI_API_KEY is not set here"
         code, message = await expect_error(poor, "control_run", run_id=run_id, action="resume")
         assert (code, "OPENAI_API_KEY" in message) == ("missing_key", True)

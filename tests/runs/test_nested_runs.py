@@ -66,7 +66,7 @@ async def run(client: Client, config: str, **arguments: Any) -> dict[str, Any]:
     """The result of a run that is waited for."""
     run_id = (await call(client, "start_run", question="q", config=config, **arguments))["run_id"]
     assert (await call(client, "wait_run", run_id=run_id))["status"] in ENDED
-    return await call(client, "get_result", run_id=run_id, view="votes")
+    return await call(client, "get_result", run_id=run_id)
 
 
 async def test_an_agent_delegates_waits_and_reads_the_answer_where_one_run_may_run_at_a_time(home: TempHome) -> None:
@@ -82,7 +82,7 @@ async def test_an_agent_delegates_waits_and_reads_the_answer_where_one_run_may_r
         assert read.endswith("It is so.")
         (line,) = outer["nested"]
         assert (line["run_id"], line["status"], line["started_by"]) == (inner_id, "completed", "solo")
-        one = await call(client, "get_result", run_id=inner_id, view="votes")
+        one = await call(client, "get_result", run_id=inner_id)
         assert one["parent"] == outer["run_id"]
         assert outer["usage"]["nested_calls"] == one["usage"]["model_calls"] == 1
         assert outer["usage"]["model_calls"] == 1 + 5
@@ -183,7 +183,7 @@ async def test_who_cancels_a_run_cancels_those_in_it(home: TempHome) -> None:
         await call(client, "control_run", run_id=run_id, action="cancel")
         assert (await call(client, "wait_run", run_id=run_id))["status"] == "cancelled"
         assert (await call(client, "wait_run", run_id=inner_id))["status"] == "cancelled"
-        outer = await call(client, "get_result", run_id=run_id, view="votes")
+        outer = await call(client, "get_result", run_id=run_id)
     assert outer["nested"][0]["status"] == "cancelled"
     assert outer["usage"]["nested_tokens"] < 100_000, "what it cost is known"
     assert happened(home.run_directory(inner_id), "model_call_aborted")
@@ -215,7 +215,7 @@ async def test_runs_whose_runner_is_killed_both_go_on_and_nothing_is_started_or_
             end(pid, signal.SIGKILL)
         gate.touch()
         assert (await call(client, "wait_run", run_id=run_id))["status"] == "completed"
-        outer = await call(client, "get_result", run_id=run_id, view="votes")
+        outer = await call(client, "get_result", run_id=run_id)
         inner_usage = (await call(client, "get_result", run_id=inner_id))["usage"]
         listed = (await call(client, "list_runs"))["runs"]
     assert {row["run_id"]: row["status"] for row in listed} == {run_id: "completed", inner_id: "completed"}
@@ -386,7 +386,7 @@ async def test_what_runs_cost_that_are_cancelled_with_an_interrupted_one_is_a_pa
         await call(client, "control_run", run_id=outer_id, action="cancel")
         assert (await call(client, "wait_run", run_id=inner_id))["status"] == "cancelled"
         alone = (await call(client, "get_result", run_id=inner_id))["usage"]
-        result = await call(client, "get_result", run_id=outer_id, view="votes")
+        result = await call(client, "get_result", run_id=outer_id)
     assert result["status"] == "cancelled"
     assert [(one["run_id"], one["status"]) for one in result["nested"]] == [(inner_id, "cancelled")]
     assert result["usage"]["nested_calls"] == alone["model_calls"] == 2
@@ -419,7 +419,7 @@ async def test_a_server_inside_a_run_starts_runs_of_that_run(home: TempHome) -> 
         await wait_until(lambda: happened(home.run_directory(outer_id), "nested_run_ended"))
         await call(client, "control_run", run_id=outer_id, action="cancel")
         await call(client, "wait_run", run_id=outer_id)
-        outer = await call(client, "get_result", run_id=outer_id, view="votes")
+        outer = await call(client, "get_result", run_id=outer_id)
     assert [one["run_id"] for one in outer["nested"]] == [started["run_id"]]
     assert outer["usage"]["nested_calls"] == 1
     (event,) = of_type(home, outer_id, "nested_run_started")

@@ -42,7 +42,10 @@ ABSENT: dict[str, list[dict[str, Any]]] = {
         {"action": "cancel", "message": "", "value": 0},
         {"action": "cancel", "message": None, "value": None},
     ],
-    "apply_result": [{"dry_run": True, "paths": [], "agent": ""}, {"dry_run": None, "paths": None, "agent": None}],
+    "apply_result": [
+        {"dry_run": True, "paths": [], "agent": "", "undo": False},
+        dict.fromkeys(["dry_run", "paths", "agent", "undo"]),
+    ],
     "list_runs": [
         {"state": "", "session_id": "", "since": 0, "cursor": 0, "limit": 0},
         dict.fromkeys(["state", "session_id", "since", "cursor", "limit"]),

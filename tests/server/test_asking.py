@@ -134,3 +134,21 @@ async def test_start_run_itself_asks_nothing_where_asking_would_start_it_again(h
         assert started["status"] == "input_required"
         assert len((await call(client, "list_runs"))["runs"]) == 1
     assert person.forms == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("decided", "cap"), [("accept", 500), ("decline", 0.5), ("cancel", 0.5)])
+async def test_a_parent_that_wants_a_larger_budget_has_the_person_asked(
+    home: TempHome, mode: Mode, decided: str, cap: float
+) -> None:
+    person = Person(decided)
+    async with home.client(mode) as starts:
+        told = await waited(starts, dear(home))
+        run_id = told["run_id"]
+    async with home.client(mode, elicitation_callback=person.asked) as client:
+        reply = await call(client, "control_run", run_id=run_id, action="raise_budget", value=500)
+        status = await call(client, "get_status", run_id=run_id)
+    (form,) = person.forms
+    assert f"Team run {run_id}" in form.message
+    assert "raise its budget to $500? The budget now: $0.5." in form.message
+    assert (status["max_usd"], "raise-budget" in reply["next_step"]) == (cap, cap != 500)

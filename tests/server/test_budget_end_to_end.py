@@ -4,7 +4,8 @@ import json
 import re
 from typing import Any
 
-from tests.harness import TempHome, agent, call, events_of, expect_error
+from tests.commands import run_command
+from tests.harness import SERVER_MODULE, TempHome, agent, call, events_of, expect_error
 
 PRICE = {"input_usd_per_million": 1_000, "output_usd_per_million": 1_000}
 """So dear that a scripted agent's words are worth dollars."""
@@ -26,7 +27,10 @@ async def test_a_run_that_asks_at_its_cap_goes_on_when_the_budget_is_raised(home
         assert (code, "raise_budget" in message) == ("invalid_action", True)
         code, _ = await expect_error(client, "control_run", run_id=run_id, action="raise_budget", value=0.4)
         assert code == "invalid_arguments"
-        await call(client, "control_run", run_id=run_id, action="raise_budget", value=500)
+        kept = await call(client, "control_run", run_id=run_id, action="raise_budget", value=500)
+        assert f"`massgen-mcp raise-budget {run_id} 500`" in kept["next_step"]
+        assert (await call(client, "get_status", run_id=run_id))["max_usd"] == 0.5, "a model alone spends no more"
+        assert run_command(home, SERVER_MODULE, "raise-budget", run_id, "500").returncode == 0
         done = await call(client, "wait_run", run_id=run_id, timeout_seconds=45)
         result = await call(client, "get_result", run_id=run_id)
     assert (done["status"], result["degraded"]) == ("completed", [])
@@ -57,8 +61,9 @@ async def test_the_cap_of_a_call_to_start_run_goes_before_the_configs(home: Temp
 async def test_where_no_price_is_known_the_estimate_and_the_result_say_so(home: TempHome) -> None:
     config = home.config("team", agent("one", price=None), agent("two", price=None))
     async with home.client() as client:
+        planned = await call(client, "start_run", question="q", config=config, dry_run=True)
+        assert planned["estimate"].startswith("price unknown, usually 1 to 3 minutes, 5 to ")
         started = await call(client, "start_run", question="q", config=config, wait_seconds=30)
-        assert started["estimate"].startswith("price unknown, usually 1 to 3 minutes, 5 to ")
         result = await call(client, "get_result", run_id=started["run_id"])
     assert "cost_usd" not in result["usage"]
     assert result["usage"]["unpriced_calls"] == result["usage"]["model_calls"] > 0

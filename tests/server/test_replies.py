@@ -170,7 +170,7 @@ async def test_what_is_shortened_is_marked_and_whole_in_another_view(home: TempH
         votes, _ = await both_forms(client, "get_result", run_id=started["run_id"], view="votes")
     assert first["truncated"]
     assert "next_offset" not in first
-    assert "The answer is whole; view=votes has what is shortened here." in first["next_step"]
+    assert "The answer is complete; view=votes has what is shortened here." in first["next_step"]
     assert all(vote["reason"].endswith("…") for vote in first["votes"])
     assert [vote["reason"] for vote in votes["votes"]] == [reason.strip()] * 2
     assert not votes["truncated"]
@@ -304,7 +304,7 @@ def started_id(home: TempHome, place: int) -> str:
 @pytest.mark.parametrize(
     ("client_name", "told"),
     [
-        ("claude-code", ["claude mcp add NAME -e KEY=", "restart Claude Code"]),
+        ("claude-code", ["the environment that Claude Code starts in", "restart Claude Code"]),
         ("codex-mcp-client", ["~/.codex/config.toml", "`env_vars`", "restart Codex"]),
         ("some-editor", ["`env` of this server's entry", "restart the client"]),
     ],
@@ -317,6 +317,15 @@ async def test_a_missing_key_says_where_this_client_takes_it(home: TempHome, cli
             assert all(part in message for part in told), message
         planned, _ = await both_forms(client, "start_run", question="q", config="two_providers", dry_run=True)
     assert all(part in planned["next_step"] for part in ("OPENAI_API_KEY", *told))
+
+
+async def test_a_client_whose_model_reads_text_and_data_gets_a_reply_once(home: TempHome) -> None:
+    async with home.client(called="copilot-cli") as client:
+        reply = await client.call_tool("start_run", {"question": "q", "team": "scripted", "wait_seconds": 30})
+        refused = await client.call_tool("get_status", {"run_id": "run-x"})
+    assert text_of(reply) == "The reply is in the data."
+    assert json.dumps(reply.structured_content).startswith('{"answer": "Neither')
+    assert text_of(refused).startswith("ERROR unknown_run"), "an error is a text alone"
 
 
 async def test_a_missing_key_of_a_server_over_http_belongs_where_that_is_started(home: TempHome) -> None:

@@ -186,8 +186,8 @@ SITUATIONS = [
     Situation(apply_to_what_is_only_read, ["ERROR invalid_action", "without permission write", "by hand: git -C "]),
     Situation(check_that_failed_before, ["final): passed: ", "failed before"], ["either"]),
     Situation(check_that_fails_as_before, ["final): failed: ", "not passed before either"]),
-    Situation(going_on, ["do not poll", "wait_run"]),
-    Situation(cancelled, ["wait_run returns at once with the best answer so far"], ["Continue with other work"]),
+    Situation(going_on, ["before you end your turn, call wait_run until the run has ended"], ["poll"]),
+    Situation(cancelled, ["wait_run returns the best answer so far"], ["Continue with other work"]),
     Situation(cut_off, ["2 calls, 2 of them cut off", "Start a new run."], [" 0 calls, "]),
     Situation(beyond_the_end, ["There is nothing at this offset: the text has 23 characters."], ["is whole"]),
     Situation(

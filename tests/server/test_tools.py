@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 from mcp import Client
 
+from massgen_mcp.config.providers.catalog import NEWEST
 from tests.clients.search_phrases import PHRASES
 from tests.harness import (
     MODES,
@@ -73,7 +74,7 @@ async def test_annotations_tell_what_a_tool_may_do(home: TempHome) -> None:
     assert {name for name, hint in hints.items() if hint["openWorldHint"]} == {"start_run"}
     assert hints["start_run"]["destructiveHint"] is False
     assert hints["start_run"]["idempotentHint"] is False
-    assert hints["control_run"]["destructiveHint"] is True
+    assert hints["control_run"]["destructiveHint"] is False, "headless clients refuse what destroys, such as to cancel"
     assert hints["apply_result"]["destructiveHint"] is True
     assert hints["control_run"]["idempotentHint"] is True
 
@@ -87,7 +88,13 @@ async def test_who_asks_for_other_models_finds_start_run_by_their_words(home: Te
         tools = {tool["name"]: tool for tool in await published(client)}
     start = tools.pop("start_run")
     assert start["_meta"]["anthropic/alwaysLoad"] is True
-    assert not any("_meta" in tool for tool in tools.values()), "the others are loaded when they are needed"
+    hints = {name: tool["_meta"] for name, tool in tools.items() if "_meta" in tool}
+    assert not any("anthropic/alwaysLoad" in hint for hint in hints.values()), "others are loaded when they are needed"
+    assert "what did the team say" in hints["get_result"]["anthropic/searchHint"]
+    assert "cancel it" in hints["control_run"]["anthropic/searchHint"]
+    assert {"Costs money", "to their providers"} <= {
+        part for part in ("Costs money", "to their providers") if part in start["description"][:200]
+    }
     hint = start["_meta"]["anthropic/searchHint"].lower()
     for phrase in PHRASES:
         assert all(re.search(rf"\b{word}\b", hint) for word in phrase.lower().split()), phrase
@@ -129,11 +136,10 @@ async def test_a_question_becomes_an_answer_with_votes_and_dissent(home: TempHom
         assert started["status"] in ("queued", "running")
         assert started["team"] == dict.fromkeys(["ada", "bo", "cleo"], "scripted/scripted")
         assert started["source"] == "scripted"
-        assert started["poll_after_ms"] > 0
-        assert "wait_run" in started["next_step"]
+        assert "before you end your turn, call wait_run" in started["next_step"]
 
         waited = await checked.call("wait_run", run_id=run_id, timeout_seconds=30)
-        assert (waited["status"], waited["changed"], "poll_after_ms" in waited) == ("completed", True, False)
+        assert (waited["status"], waited["changed"]) == ("completed", True)
         status = await checked.call("get_status", run_id=run_id)
         assert status["agents"] == [
             "ada (scripted): voted for agent2.2",
@@ -228,9 +234,11 @@ async def test_ready_made_teams_are_listed_with_the_keys_they_lack(home: TempHom
         checked = Checked(client, await published(client))
         whole = await checked.call("list_configs")
         listed = whole["configs"]
-        assert "missing" not in listed["scripted"]
-        assert listed["two_providers"]["missing"] == ["ANTHROPIC_API_KEY"]
-        assert ["missing" in config for config in listed.values()] == sorted("missing" in c for c in listed.values())
+        assert listed["scripted"]["use"] == "Three scripted agents that disagree"
+        assert not any("missing" in config for config in listed.values())
+        assert "two_providers" in whole["unusable"]
+        lacking = await checked.call("list_configs", name="two_providers")
+        assert lacking["configs"]["two_providers"]["missing"] == ["ANTHROPIC_API_KEY"]
         assert re.fullmatch(r"0\.\d+-0\.\d+", listed["basic/single/one_agent"]["usd"])
         assert listed["basic/single/one_agent"]["models"]
         assert "providers/hosted" in whole["copy_from"]
@@ -250,7 +258,7 @@ async def test_waiting_in_start_run_returns_the_answer_at_once(home: TempHome) -
         started = await call(client, "start_run", question="q", models=["scripted/one"], wait_seconds=30)
     assert started["status"] == "completed"
     assert started["answer"]
-    assert "poll_after_ms" not in started
+    assert started.keys().isdisjoint({"estimate", "reach", "reused"}), "after the end nobody needs them"
 
 
 async def test_models_make_a_team_and_num_agents_multiplies_one(home: TempHome) -> None:
@@ -473,7 +481,7 @@ async def test_an_answer_that_is_given_whole_is_not_asked_for_again_and_scripted
 async def test_a_dry_run_shows_the_team_and_starts_nothing(home: TempHome) -> None:
     async with home.client() as client:
         planned = await call(client, "start_run", question="q", config="two_providers", dry_run=True)
-        assert (planned["status"], "run_id" in planned, "poll_after_ms" in planned) == ("planned", False, False)
+        assert (planned["status"], "run_id" in planned) == ("planned", False)
         assert planned["missing_keys"] == ["OPENAI_API_KEY", "ANTHROPIC_API_KEY"]
         assert "OPENAI_API_KEY" in planned["next_step"]
         assert len(planned["team"]) == 2
@@ -612,7 +620,7 @@ async def test_a_wait_that_runs_out_is_no_error_and_says_that_nothing_changed(ho
         )
     assert (waited["status"], waited["changed"]) == ("running", False)
     assert waited["cursor"] == latest["cursor"]
-    assert waited["poll_after_ms"] > 0
+    assert waited["next_step"] == "Still running. Call wait_run again, or do other work first."
 
 
 async def test_waiting_for_a_phase_returns_when_it_begins(home: TempHome) -> None:
@@ -659,3 +667,41 @@ async def test_a_json_config_may_escape_its_characters_as_json_does(home: TempHo
     async with home.client() as client:
         started = await call(client, "start_run", question="q", config=str(config), wait_seconds=30)
     assert started["answer"] == "well done \N{PARTY POPPER}"
+
+
+@pytest.mark.parametrize(
+    ("names", "providers"),
+    [
+        (["gpt", "Gemini", "claude"], ["openai", "gemini", "claude"]),
+        (["anthropic", "GOOGLE", "xai"], ["claude", "gemini", "grok"]),
+        (["chatgpt", "grok"], ["openai", "grok"]),
+    ],
+)
+async def test_a_family_or_provider_means_its_strong_model_of_today(
+    home: TempHome, names: list[str], providers: list[str]
+) -> None:
+    async with home.client() as client:
+        planned = await call(client, "start_run", question="q", models=names, dry_run=True)
+    assert [*planned["team"].values()] == [f"{one}/{NEWEST[one]}" for one in providers]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("gemnii", "did you mean gemini?"),
+        ("mystery", "write a provider (gpt, chatgpt, claude, gemini, grok, openai"),
+        ("ollama", "write ollama/MODEL"),
+        ("gpt5", "did you mean gpt-5?"),
+    ],
+)
+async def test_an_unknown_bare_name_is_refused_with_the_nearest_ones(home: TempHome, name: str, told: str) -> None:
+    async with home.client() as client:
+        code, message = await expect_error(client, "start_run", question="q", models=[name], dry_run=True)
+    assert (code, told in message) == ("config_invalid", True), message
+    assert "--backend" not in message, "a command line is nothing to a model"
+
+
+async def test_an_unlisted_model_is_taken_with_a_warning(home: TempHome) -> None:
+    async with home.with_variables(OPENAI_API_KEY="sk-some-key-of-a-test").client() as client:
+        planned = await call(client, "start_run", question="q", models=["openai/nonsense-99", "gpt"], dry_run=True)
+    assert "Not in the list of known models: openai/nonsense-99. Check the name." in planned["note"]

@@ -98,8 +98,8 @@ async def _judge(disk: disk_model.Disk, home: TempHome, place: TempHome, moment:
 
 async def _lost(client: Client, place: TempHome, run_id: str, acted_upon: list[bytes]) -> list[str]:
     """What is wrong with an acknowledged run after a power cut."""
-    status: dict[str, Any] = {"poll_after_ms": 0}
-    while "poll_after_ms" in status:
+    status: dict[str, Any] = {"status": "queued"}
+    while status["status"] in ("queued", "running"):
         reply = await client.call_tool("wait_run", {"run_id": run_id, "timeout_seconds": 30})
         if reply.is_error:
             return [f"the acknowledged run {run_id} is lost: {text_of(reply)}"]

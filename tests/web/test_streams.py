@@ -77,3 +77,14 @@ async def test_a_run_whose_record_is_damaged_or_cut_off_is_drawn_as_far_as_it_is
             (kind, page), (after, _) = await streamed(http, run_id)
             assert (kind, after, page["run_id"]) == ("page", "end", run_id)
             assert told in " ".join(page["notes"])
+
+
+async def test_a_person_who_raises_the_budget_on_the_page_is_not_asked_again(home: TempHome) -> None:
+    price = {"input_usd_per_million": 1_000, "output_usd_per_million": 1_000}
+    config = home.config("dear", agent("ada", price=price), budget={"max_usd": 0.1, "at_cap": "ask"})
+    async with visitor(home) as http:
+        run_id = await started(http, config=config)
+        raised = {"run_id": run_id, "action": "raise_budget", "value": 500}
+        assert (await http.post("/api/tools/control_run", json=raised)).status_code == 200
+        done = (await http.post("/api/tools/wait_run", json={"run_id": run_id, "timeout_seconds": 45})).json()
+    assert done["status"] == "completed"

@@ -31,8 +31,6 @@ FOREIGN: Mapping[str, tuple[str, ...]] = {
         "agent2",
         "agents.agent_b",
         "camelCase",
-        "helper.js",
-        "helper.ts",
         "snake_case",
         "tests/helpers.py",
         "tests/helpers/__init__.py",

@@ -256,6 +256,7 @@ OF_VERBS: Mapping[str, Sequence[CommandArgument]] = {
             default=[],
             help="pass this variable on, too; those of known providers that are set here always are",
         ),
+        argument("--hook", action="store_true", help="Codex only: add the hook that wakes it with the result of a run"),
         argument("--print", "--dry-run", action="store_true", help="print the entry, write nothing"),
     ),
     "uninstall": OF_CLIENT,

@@ -81,7 +81,7 @@ class Ag2AgentConfig(Settings, frozen=True):
     description: str | None = Field(default=None, max_length=10_000)
     """In a group chat: what its manager is told of it. Default: `system_message`."""
     human_input_mode: Literal["NEVER"] = "NEVER"
-    """Nobody sits beside a run. An agent asks people with the team's own tool, if the team has it."""
+    """No person joins AG2's talk. An agent asks you with the team's own tool, if the team has one."""
     llm_config: Ag2ModelConfig
     """The model that it asks."""
     code_execution_config: CodeExecution | None = None

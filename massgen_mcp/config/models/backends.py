@@ -28,19 +28,17 @@ class ClaudeCodeBackendConfig(PricedBackendConfig, frozen=True):
     type: Literal["claude_code"]
     """The Claude Code CLI."""
     model: ModelName = Field(default="default", pattern=r"^[A-Za-z0-9][^\s]*$")
-    """`default`: whatever the CLI takes."""
+    """`default`: the CLI's own choice."""
     api_key_env: str | None = Field(default=None, pattern=VARIABLE_PATTERN)
-    """Name of the environment variable that holds an API key. Default: ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN,
-    whichever is set.
-    """
+    """Environment variable with the API key. Default: ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN."""
     reasoning_effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
-    """How long the model thinks. Default: as the CLI has it."""
+    """How long the model thinks. Default: the CLI's setting."""
     use_login: bool = False
-    """Whether it may use your own login to Claude Code, where no key or token is set."""
+    """Allow your own Claude Code login if no key or token is set."""
     max_thinking_tokens: int | None = Field(default=None, ge=0, le=1_000_000)
-    """For models that think by a budget; the others have `reasoning_effort`. Default: as the CLI has it."""
+    """Thinking budget, for models without `reasoning_effort`. Default: the CLI's setting."""
     max_turns: int = Field(default=200, ge=1, le=1000)
-    """Model calls within one conversation of a round."""
+    """Maximum number of model calls in one conversation of a round."""
 
 
 AcpPreset = Literal["codex", "claude_code", "gemini_cli", "opencode", "copilot"]
@@ -55,21 +53,21 @@ class AcpBackendConfig(PricedBackendConfig, frozen=True):
     type: Literal["acp"]
     """An agent CLI over ACP."""
     preset: AcpPreset | None = None
-    """A product whose ways are known."""
+    """A known product."""
     command: tuple[PrintableName, ...] | None = Field(default=None, min_length=1, max_length=50)
-    """Any other: a program and its arguments."""
+    """Another CLI: a program and its arguments."""
     model: ModelName = "default"
-    """`default`: whatever the CLI takes. Only with a preset."""
+    """`default`: the CLI's own choice. Other models need a preset."""
     reasoning_effort: Literal["minimal", "low", "medium", "high", "xhigh", "max"] | None = None
-    """How long the model thinks; for `codex` and `claude_code`. Default: as the CLI has it."""
+    """How long the model thinks, for `codex` and `claude_code`. Default: the CLI's setting."""
     login: Literal["own", "key"] = "key"
-    """`own`: your own login to the CLI, and so your subscription. `key`: a key in a variable."""
+    """`own`: your own login to the CLI, and so your subscription. `key`: an API key from an environment variable."""
     env: tuple[Annotated[str, StringConstraints(pattern=VARIABLE_PATTERN)], ...] = Field(default=(), max_length=50)
-    """Names of further variables that it is given. It sees no others, but for its key."""
+    """More environment variables to pass. Otherwise the CLI sees only its key."""
     hosts: tuple[HostPort, ...] = Field(default=(), max_length=50)
-    """What it may reach besides the hosts of the preset, as `host:port`."""
+    """Allowed connections besides the preset's hosts, as `host:port`."""
     enclosure: Literal["required", "off"] = "required"
-    """`off`: it runs outside the sandbox, with all your rights; only in your own config."""
+    """`off`: the CLI runs outside the sandbox with all your rights; only in your own config."""
 
     @model_validator(mode="after")
     def _fits(self) -> "AcpBackendConfig":
@@ -94,7 +92,7 @@ class ScriptStep(Settings, frozen=True):
     answer: str | None = None
     """Submit this text with `new_answer`."""
     vote: str | None = None
-    """Vote for the answer whose text contains this, or for `own`, `first` or `last` on the ballot."""
+    """Vote for the answer whose text contains this, or for the `own`, `first` or `last` answer shown."""
     reason: str = "It answers the question best."
     """With `vote`: the reason that is given."""
     same_as: tuple[str, ...] | None = None
@@ -123,7 +121,7 @@ class ScriptStep(Settings, frozen=True):
     delay_seconds: float = Field(default=0.0, ge=0, le=3600)
     """Wait this long before the step."""
     after_file: str | None = None
-    """Wait until a file of this path is there before the step: whoever makes it lets the agent go on."""
+    """Wait until a file with this path exists before the step."""
 
     @model_validator(mode="after")
     def _exactly_one_action(self) -> "ScriptStep":
@@ -134,33 +132,33 @@ class ScriptStep(Settings, frozen=True):
 
 
 class ScriptedBackendConfig(PricedBackendConfig, frozen=True):
-    """A deterministic stand-in for a model, for demos, tests and documentation. It calls nobody."""
+    """A deterministic stand-in for a model, for demos, tests and documentation."""
 
     type: Literal["scripted"]
-    """Calls nobody."""
+    """A script instead of a model."""
     model: ModelName = "scripted"
-    """The name that is shown as its model."""
+    """The displayed model name."""
     price: Price | None = Price(input_usd_per_million=0, output_usd_per_million=0)
-    """It calls nobody. `null`: as if nobody knew the price."""
+    """A simulated price. `null`: an unknown price."""
     script: tuple[ScriptStep, ...] = ()
-    """Worked off one step per model call. When it is used up, or empty, the agent answers once, writes no tests,
-    or its answer from all, votes for the answer that comes first in alphabetical order, and presents its own answer.
+    """One step per model call. After the last step, or without a script, the agent answers once, votes for the
+    alphabetically first answer, writes no tests, and presents its own answer.
     """
     presentation: str | None = None
-    """What a winner writes as the final answer; without it the winner repeats its latest answer."""
+    """The winner's final answer. Default: its latest answer."""
     chunk_delay_seconds: float = Field(default=0.0, ge=0, le=60)
     """Pause between streamed pieces of text, so that a demo looks alive."""
 
 
 class InstalledBackendConfig(PricedBackendConfig, frozen=True):
-    """A member by an adapter that you installed."""
+    """An agent that uses an adapter you installed."""
 
     type: Literal["installed"]
-    """An adapter that you installed."""
+    """An installed adapter."""
     adapter: PrintableName = Field(min_length=1, max_length=64)
-    """Its name."""
+    """The adapter's name."""
     settings: dict[str, Any] = Field(default_factory=dict[str, Any])
-    """What it wants to know."""
+    """The adapter's settings."""
 
     @property
     def model(self) -> str:

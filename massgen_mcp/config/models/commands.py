@@ -51,42 +51,40 @@ CommandVariables = Annotated[
 
 
 class CommandsConfig(Settings, frozen=True):
-    """Commands that agents run, in a sandbox: see docs/commands.md. They need a workspace."""
+    """Agents' commands in a sandbox (see docs/commands.md). They need a workspace."""
 
     enabled: bool = False
-    """Whether agents may run commands."""
+    """Allow agents to run commands."""
     sandbox: Literal["auto", "bubblewrap", "docker", "podman", "sandbox-exec"] = "auto"
-    """`auto`: bubblewrap on Linux, sandbox-exec on macOS. `sandlock`, which no longer exists, means `auto`."""
+    """`auto`: bubblewrap on Linux, sandbox-exec on macOS."""
     image: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$")
-    """Of the container, with `docker` or `podman`; it needs `/bin/sh` and `python3`. Default: `python:3.12-slim`."""
+    """The container's image, for `docker` and `podman`, with `/bin/sh` and `python3`. Default: `python:3.12-slim`."""
     image_archive: str | None = Field(default=None, min_length=1, max_length=4096)
-    """An image on this machine, as a directory or a file (see docs/commands.md). Absolute after loading."""
+    """A local image, as a directory or file (see docs/commands.md)."""
     network: tuple[HostPort, ...] = Field(default=(), max_length=50)
-    """What commands may connect to over TCP, as host:port, in bubblewrap or sandbox-exec. Nothing without it."""
+    """Allowed TCP connections in bubblewrap and sandbox-exec, as host:port. Default: none."""
     open_network: bool = False
-    """True: commands reach every host. Only in a container."""
+    """True: commands can reach every host. Only in a container."""
     readable: AbsolutePaths = Field(default=(), max_length=20)
-    """Directories of programs that commands may read besides the usual ones, at their own paths. Absolute."""
+    """Additional program directories that are readable, as absolute paths."""
     env: CommandVariables = Field(default_factory=dict[str, str])
-    """Variables of commands and checks with fixed values, such as `CI: "1"`. They replace those that tools need. A name
-    like that of a key is refused.
-    """
+    """Environment variables for commands and checks, such as `CI: "1"`. Names that look like keys are refused."""
     allowed: CommandPatterns = ()
-    """Regular expressions: only commands whose beginning matches one are run. A rule for agents, and no protection."""
+    """Regular expressions that the start of a command must match. This guides agents, but it is no protection."""
     blocked: CommandPatterns = ()
-    """The same, of commands that are not run."""
+    """Regular expressions of commands to refuse."""
     timeout_seconds: float = Field(default=120, gt=0, le=3600)
-    """For a command that does not ask for another time."""
+    """Default time limit of a command."""
     max_seconds: float = Field(default=1800, gt=0, le=86_400)
-    """The most that a command can ask for; one in the background has it."""
+    """Maximum time limit of a command, also used for background commands."""
     max_memory_mb: int = Field(default=2048, ge=64, le=1_000_000)
-    """Memory of a command and everything that it starts."""
+    """Memory limit of a command and its child processes."""
     max_cpus: float | None = Field(default=None, gt=0, le=1_000)
-    """Processors that a command may use; outside of a container rounded up to whole ones. None: all."""
+    """Processors for a command, rounded up outside containers. None: all."""
     max_processes: int = Field(default=256, ge=16, le=10_000)
-    """Processes of a command at once."""
+    """Maximum number of processes of a command."""
     max_disk_mb: int = Field(default=2048, ge=16, le=1_000_000)
-    """In the agent's workspace and its temporary files together, which are at most 200,000 files."""
+    """Disk limit of the agent's workspace with its temporary files. The limit on their number is 200,000."""
 
     def __hash__(self) -> int:
         return hash(tuple(value for name, value in self if name != "env"))

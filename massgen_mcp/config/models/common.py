@@ -128,18 +128,18 @@ AbsolutePaths = Annotated[tuple[str, ...], AfterValidator(_absolute_paths)]
 
 
 class Price(Settings, frozen=True):
-    """What a model costs, in US dollars. It goes before every other source of a price."""
+    """A model's price in US dollars. It overrides all other sources."""
 
     input_usd_per_million: float = Field(ge=0, le=100_000)
-    """Input tokens."""
+    """Price of input tokens."""
     output_usd_per_million: float = Field(ge=0, le=100_000)
-    """Output tokens, reasoning included."""
+    """Price of output tokens, including reasoning."""
     cached_input_usd_per_million: float | None = Field(default=None, ge=0, le=100_000)
-    """Input read from the provider's cache. Default: as other input."""
+    """Price of input read from the provider's cache. Default: the input price."""
     cache_write_usd_per_million: float | None = Field(default=None, ge=0, le=100_000)
-    """Input written to the provider's cache. Default: as other input."""
+    """Price of input written to the provider's cache. Default: the input price."""
     web_search_usd_per_thousand: float = Field(default=0, ge=0, le=100_000)
-    """Searches that the provider runs itself."""
+    """Price of the provider's own web searches."""
 
 
 def check_price_as(price_as: str | None) -> str | None:
@@ -170,12 +170,12 @@ class PricedBackendConfig(Settings, frozen=True):
     """Base of every backend: each may say what its model costs, and which model takes its place."""
 
     price: Price | None = None
-    """Default: what the provider reports for a call, else a public price list, else the highest known price of similar
-    models.
+    """The model's price. Default: the price that the provider reports, otherwise a public price list, otherwise the
+    highest known price of similar models.
     """
     fallback: Annotated[str | None, AfterValidator(check_fallback)] = None
-    """PROVIDER/MODEL that goes on with the agent's work when a quota, a balance or an outage ends its own model. It has
-    the provider's default settings, and its own price.
+    """PROVIDER/MODEL that takes over if a quota, a balance or an outage stops the agent's model, with the provider's
+    default settings.
     """
 
     @property
@@ -203,4 +203,4 @@ class ListedBackendConfig(PricedBackendConfig, frozen=True):
     """Base of the backends that ask somebody for a model of a name, which may be in a price list."""
 
     price_as: Annotated[str | None, AfterValidator(check_price_as)] = Field(default=None, max_length=300)
-    """A provider, or PROVIDER/MODEL, whose listed prices hold for this backend: `openai`, behind a gateway."""
+    """A provider, or PROVIDER/MODEL, whose listed prices apply: for example `openai` for a gateway."""

@@ -39,113 +39,113 @@ NotInFile = Annotated[
 
 
 class McpServerSettings(Settings, frozen=True):
-    """What all MCP servers of an agent have in common: see docs/mcp-servers.md."""
+    """Settings of every MCP server (see docs/mcp-servers.md)."""
 
     allowed_tools: ToolNames | None = None
-    """The only tools that are offered: `TOOL`, `SERVER__TOOL` or MassGen's `mcp__SERVER__TOOL`. None: all."""
+    """The tools to offer, as `TOOL`, `SERVER__TOOL` or MassGen's `mcp__SERVER__TOOL`. None: all."""
     exclude_tools: ToolNames = ()
-    """Tools that are not offered, named in the same way."""
+    """Tools to hide, named in the same way."""
     shared: bool = False
-    """One server for all agents whose configs name it and say the same of it. Otherwise each agent has its own."""
+    """Agents with the same settings for this server share one process. Otherwise each agent has its own."""
     required: bool = False
-    """True: without this server, or without a tool that `allowed_tools` names, the run fails before its first model
-    call. Otherwise its agents do without.
+    """True: the run fails before its first model call if the server, or a tool in `allowed_tools`, is missing. False:
+    agents work without it.
     """
     start_seconds: float = Field(default=30, gt=0, le=600)
-    """How long agents wait for its tools before they begin; a server that is slower joins them later."""
+    """How long agents wait for the server at the start; a slower server joins later."""
     call_seconds: float = Field(default=120, gt=0, le=3600)
-    """How long a call may take."""
+    """Time limit for a call."""
 
 
 class StdioServer(McpServerSettings, frozen=True):
     """A program that speaks MCP over its standard input and output."""
 
     type: Literal["stdio"] = "stdio"
-    """A program that is started here."""
+    """A program on this machine."""
     command: str = Field(min_length=1, max_length=4096)
     """The program: a name on PATH, or a path."""
     args: tuple[Annotated[str, StringConstraints(max_length=10_000)], ...] = Field(default=(), max_length=200)
-    """Its arguments."""
+    """The program's arguments."""
     env: NotInFile = Field(default_factory=dict[str, str])
-    """Variables of its environment, which has nothing else of yours. `${NAME}` stands for a variable of yours."""
+    """The program's environment variables; it gets no others. `${NAME}` inserts one of yours."""
     sandbox: bool = True
-    """False: it runs with everything that you may do yourself."""
+    """False: the program runs with all your rights."""
     network: tuple[HostPort, ...] = Field(default=(), max_length=50)
-    """What it may connect to from the sandbox, as host:port. Nothing without it."""
+    """Allowed connections from the sandbox, as host:port. Default: none."""
     readable: AbsolutePaths = Field(default=(), max_length=20)
-    """Files and directories that it may read in the sandbox besides the usual programs, at their own paths."""
+    """Additional files and directories that are readable in the sandbox, at their own paths."""
 
 
 class HttpMcpServer(McpServerSettings, frozen=True):
-    """A server that is reached over Streamable HTTP."""
+    """A server that uses Streamable HTTP."""
 
     type: Literal["streamable_http"]
     """A server at an address."""
     url: Address
-    """Its address."""
+    """The server's address."""
     headers: NotInFile = Field(default_factory=dict[str, str])
-    """Headers of every request. `${NAME}` stands for a variable of yours."""
+    """Headers of every request. `${NAME}` inserts one of your environment variables."""
 
 
 McpServer = Annotated[StdioServer | HttpMcpServer, Field(discriminator="type")]
 
 
 class CustomTool(Settings, frozen=True):
-    """A Python function as a tool. Each call runs in the sandbox, as a command of the agent."""
+    """A Python function as a tool. Each call runs in the sandbox as a command of the agent."""
 
     name: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")
-    """What models call it. Default: the function's name."""
+    """The tool's name for models. Default: the function's name."""
     path: str = Field(min_length=1, max_length=4096)
-    """The file; left out, `name` is an entry point of the group `massgen_mcp.tools`. Absolute after loading."""
+    """The file. Without it, `name` is an entry point of the group `massgen_mcp.tools`."""
     function: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")
-    """A function of the file, plain or `async`. Its signature and docstring describe the tool."""
+    """A normal or `async` function in the file. Its signature and docstring describe the tool."""
     description: str | None = Field(default=None, min_length=1, max_length=4_000)
-    """What models are told. Default: the docstring's first paragraph."""
+    """The tool's description for models. Default: the docstring's first paragraph."""
     preset_args: dict[str, Any] = Field(default_factory=dict[str, Any])
-    """Arguments that are always given, and of which models are not told."""
+    """Fixed arguments, hidden from models."""
 
 
 AGENT_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 
 
 class AgentTexts(Settings, frozen=True):
-    """Texts of the user's in place of ours. What else an agent is told, such as files and markers, stays."""
+    """Your texts instead of the built-in ones. Agents still get the remaining instructions, for example on files."""
 
     evaluation_system_message: str | None = Field(default=None, min_length=1, max_length=100_000)
-    """What an agent is asked to do while it answers and votes."""
+    """The instruction for answering and voting."""
     final_presentation_system_message: str | None = Field(default=None, min_length=1, max_length=100_000)
-    """What the winner is asked to do."""
+    """The instruction for the winner's final answer."""
     enforcement_message: str | None = Field(default=None, min_length=1, max_length=10_000)
-    """What an agent is told that replied without an answer or a vote, before how to act without tools."""
+    """The reminder for an agent that neither answered nor voted."""
 
 
 class AgentSettings(Settings, frozen=True):
     """One agent of the team."""
 
     id: str = Field(pattern=AGENT_ID_PATTERN)
-    """The agent's name in the team. In a file it may be left out: `agent1`, `agent2`, ..."""
+    """The agent's name. Default: `agent1`, `agent2`, ..."""
     backend: BackendConfig
-    """Who is asked, and how."""
+    """The agent's model and its settings."""
     system_message: str | None = Field(default=None, max_length=100_000)
-    """The agent's own instructions; they stand after the team's."""
+    """The agent's own instructions, which follow the team's."""
     message_templates: AgentTexts = AgentTexts()
-    """This agent's texts in place of ours."""
+    """Your texts instead of the built-in ones."""
     mcp_servers: dict[ServerName, McpServer] = Field(default_factory=dict[ServerName, McpServer], max_length=20)
-    """MCP servers whose tools the agent has, by name. In a file this and the next three stand under `backend`."""
+    """MCP servers for the agent, by name. Write this and the next three keys under `backend`."""
     allowed_tools: ToolNames | None = None
-    """Of all servers together: the only tools that are offered."""
+    """The tools to offer from all servers. Default: all."""
     exclude_tools: ToolNames = ()
-    """Tools that are not offered: of servers, named as there, and our own, such as `delete_file`."""
+    """Tools to hide: those of servers, and built-in tools such as `delete_file`."""
     custom_tools: tuple[CustomTool, ...] = Field(default=(), max_length=50)
-    """Python functions as tools, run in the sandbox. In a file also under `backend`, and as MassGen writes them."""
+    """Python functions as tools, run in the sandbox. MassGen's spelling works as well."""
     exclude_file_operation_mcps: bool = False
-    """True: this agent has no file tools, and no workspace unless it runs commands."""
+    """True: the agent has no file tools, and has a workspace only if it runs commands."""
     enable_nlip: bool = False
-    """Whether what this agent says and is told is also written to `nlip.jsonl` of the run, as messages of the Natural
-    Language Interaction Protocol (ECMA-430). Needs the extra `nlip`.
+    """Log the agent's messages to `nlip.jsonl` of the run in the Natural Language Interaction Protocol (ECMA-430).
+    Needs the extra `nlip`.
     """
     commands: CommandsConfig | None = None
-    """This agent's own settings of commands, in place of the team's; `true` stands for the team's, `false` for none."""
+    """The agent's own settings for commands. `true`: the team's settings; `false`: no commands."""
 
     @property
     def kind(self) -> str:
@@ -171,21 +171,19 @@ class Config(Settings, frozen=True):
     """A validated team and its rules; what `config.json` in a run directory holds. No secrets: names only."""
 
     agents: tuple[AgentSettings, ...] = Field(min_length=1, max_length=10)
-    """The team. A team of one may be written as `agent:`, without the list."""
+    """The team. For a single agent, you can write `agent:` without a list."""
     orchestrator: OrchestratorConfig = OrchestratorConfig()
-    """How the team coordinates."""
+    """Coordination of the team."""
     timeout_settings: TimeoutSettings = TimeoutSettings()
     """Time limits."""
     budget: BudgetConfig = BudgetConfig()
-    """Limits of cost."""
+    """Limits on cost."""
     limits: dict[str, ProviderLimits] = Field(default_factory=dict[str, ProviderLimits])
-    """How much is asked of a provider at once, by backend type."""
+    """Limits on parallel calls, by backend type."""
     nested: NestedConfig | None = None
-    """Whether agents may start runs, and how many; None: they may not."""
+    """Permission for agents to start runs. None: not allowed."""
     notify: tuple[str, ...] = ()
-    """Program and arguments, started whenever a run has ended. Only in your own config, the one that is used where none
-    is named; it may have this alone, without a team.
-    """
+    """A program with arguments that starts after each run. Only in your own config, which may contain just this key."""
 
     @field_validator("limits")
     @classmethod

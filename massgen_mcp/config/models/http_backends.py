@@ -23,29 +23,29 @@ class HttpBackendConfig(ListedBackendConfig, frozen=True):
     type: str
     """Picks the wire format and the defaults."""
     model: ModelName
-    """The model, by the provider's name for it."""
+    """Model name as the provider spells it."""
     api_key_env: str | None = Field(default=None, pattern=VARIABLE_PATTERN)
-    """Name of the environment variable that holds the key. Default: the provider's own variable."""
+    """Environment variable with the API key. Default: the provider's usual variable."""
     temperature: float | None = Field(default=None, ge=0, le=2)
-    """How freely the model chooses its words. Default: the provider's."""
+    """Sampling temperature. Default: the provider's."""
     top_p: float | None = Field(default=None, gt=0, le=1)
-    """The part of likely words from which the model chooses. Default: the provider's."""
+    """Nucleus sampling. Default: the provider's."""
     max_output_tokens: int | None = Field(default=None, ge=1, le=1_000_000)
-    """Of one reply, reasoning included. Default: the provider's."""
+    """Maximum number of tokens in one reply, including reasoning. Default: the provider's."""
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
-    """How long the model thinks, where it can be told. Default: the provider's."""
+    """How long the model thinks, for models with this setting. Default: the provider's."""
     verbosity: Literal["low", "medium", "high"] | None = None
-    """How much the model writes, where its API has such a setting (OpenAI's)."""
+    """How much the model writes, for OpenAI models."""
     enable_web_search: bool = False
-    """The provider's own web search. This and the next three are refused where the provider has no such tool."""
+    """The provider's own web search. This and the next three are refused for providers without the tool."""
     enable_x_search: bool = False
-    """Search on X."""
+    """The provider's search on X."""
     enable_code_execution: bool = False
-    """The provider's own tool that runs code at the provider."""
+    """The provider's tool that runs code on its servers."""
     enable_code_interpreter: bool = False
-    """The same, by OpenAI's name for it."""
+    """OpenAI's name for the same tool."""
     extra_body: dict[str, Any] = Field(default_factory=dict[str, Any])
-    """Further fields of the provider's request body, passed on untouched."""
+    """Additional fields for the request body, passed unchanged."""
 
     @property
     def asked_tools(self) -> tuple[NativeTool, ...]:
@@ -66,8 +66,8 @@ class ProviderBackendConfig(HttpBackendConfig, frozen=True):
     type: ProviderType
     """The provider; `chatcompletion` is any server with an OpenAI-compatible API."""
     base_url: ModelAddress | None = None
-    """Root of the API, without credentials. Default: the provider's own. A model that another address does not list is
-    asked for all the same."""
+    """The API's root address, without credentials. Default: the provider's. At other addresses, unlisted models are
+    allowed."""
 
     @model_validator(mode="after")
     def _offered_there(self) -> Self:
@@ -80,32 +80,32 @@ class ProviderBackendConfig(HttpBackendConfig, frozen=True):
 
 
 class LocalServerConfig(HttpBackendConfig, frozen=True):
-    """A model server of one's own. It needs no key."""
+    """A local model server. It needs no key."""
 
     model: ModelName = AUTO_MODEL
-    """`auto`: the largest chat model that the server has and this machine can hold, looked up at the first call."""
+    """`auto`: the server's largest chat model that fits this machine, chosen at the first call."""
     base_url: ModelAddress | None = None
-    """Root of the API, without credentials. Default: this machine, at the server's usual port."""
+    """The API's root address, without credentials. Default: this machine at the server's usual port."""
 
 
 class LocalBackendConfig(LocalServerConfig, frozen=True):
-    """A model server of one's own that speaks like OpenAI's."""
+    """A local model server with an OpenAI-compatible API."""
 
     type: Literal["lmstudio", "vllm", "sglang", "llamacpp"]
     """The program that serves the model."""
 
 
 class OllamaBackendConfig(LocalServerConfig, frozen=True):
-    """Ollama, asked by its own API: only there a request can say how large the model's context is to be."""
+    """Ollama with its own API, which can set the context length of each request."""
 
     type: Literal["ollama"]
     """Ollama."""
     context_length: int | None = Field(default=None, ge=512, le=10_000_000)
-    """Tokens of context that the model is loaded with. Default: 16,384, or what it is loaded with already, if that is
-    more; never more than the model has.
+    """Context length in tokens. Default: 16,384, or more if the model is already loaded with more; never above the
+    model's maximum.
     """
     keep_alive: str | None = Field(default=None, pattern=r"^(-1|0|(\d+(\.\d+)?(ms|s|m|h))+)$")
-    """How long the model stays loaded after a call, such as 30m; -1: for ever. Default: the server's."""
+    """How long the model stays loaded after a call, such as 30m; -1 means forever. Default: the server's."""
 
 
 class AzureBackendConfig(HttpBackendConfig, frozen=True):
@@ -114,11 +114,11 @@ class AzureBackendConfig(HttpBackendConfig, frozen=True):
     type: Literal["azure_openai"]
     """Azure OpenAI."""
     endpoint: ModelAddress | None = None
-    """Root of the resource, such as https://NAME.openai.azure.com. Default: AZURE_OPENAI_ENDPOINT."""
+    """The resource's root address, such as https://NAME.openai.azure.com. Default: AZURE_OPENAI_ENDPOINT."""
     api_version: str = Field(default="v1", pattern=r"^[A-Za-z0-9.-]{1,40}$")
-    """`v1`, which has every current model and needs no date; or the date of an older API, such as 2024-10-21."""
+    """`v1` for all current models, or the date of an older API, such as 2024-10-21."""
     deployment: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$")
-    """Name of the deployment. Default: `model`."""
+    """The deployment's name. Default: `model`."""
 
 
 AnyHttpBackend = ProviderBackendConfig | LocalBackendConfig | OllamaBackendConfig | AzureBackendConfig

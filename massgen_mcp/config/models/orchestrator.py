@@ -29,51 +29,51 @@ def _nameable(path: str) -> str:
 
 
 class ContextPath(Settings, frozen=True):
-    """A file or directory of the user's. All agents may read it, and each works on its own copy of a directory."""
+    """A file or directory of yours. All agents can read it, and each works on its own copy of a directory."""
 
     path: Annotated[str, Field(min_length=1, max_length=4096), AfterValidator(_nameable)]
-    """Absolute, or relative to the working directory. Absolute after loading."""
+    """Absolute, or relative to the working directory."""
     permission: Literal["read", "write"] = "read"
-    """`write`: the winner's changes may be applied to it. `read`: they are only given as a patch."""
+    """`write`: the winner's changes may be applied. `read`: they are only available as a patch."""
     copy_ignored: tuple[Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_inside)], ...] = Field(
         default=(), max_length=20
     )
-    """Directories in it that git ignores, such as `target`, and that every copy gets of its own, to be written to."""
+    """Ignored directories, such as `target`, that each agent gets as a writable copy."""
     keep_outputs: tuple[Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_inside)], ...] = Field(
         default=(), max_length=20
     )
-    """Build outputs that belong to the project, such as `*.so` or `lib/vendored`; `*` means all. Others that git
-    doesn't ignore are in no copy and in no patch.
+    """Build outputs to keep in copies and patches, such as `*.so` or `lib/vendored`; `*` keeps all. Other untracked
+    build outputs are removed.
     """
 
 
 class CoordinationSettings(Settings, frozen=True):
-    """What agents do besides answering and voting; keys and defaults as in MassGen."""
+    """Planning, memory and skills, with MassGen's keys and defaults."""
 
     enable_planning_mode: bool = False
-    """Until the winner presents, tools with side effects are described and not executed."""
+    """Agents describe tools with side effects instead of executing them, until the winner presents."""
     planning_mode_instruction: str = Field(
         default="During coordination, describe what you would do without actually executing actions. Only provide "
         "concrete implementation details without calling external APIs or tools.",
         max_length=10_000,
     )
-    """What agents are told in planning mode."""
+    """The instruction for agents in planning mode."""
     max_orchestration_restarts: int = Field(default=0, ge=0, le=10)
-    """Further attempts that a winner may ask for after judging its own final answer insufficient."""
+    """More attempts that a winner may request if it considers its own final answer insufficient."""
     enable_agent_task_planning: bool = False
-    """Agents get tools for a task plan of their own."""
+    """Agents get tools for their own task plans."""
     max_tasks_per_plan: int = Field(default=10, ge=1, le=200)
-    """Tasks in one plan, at most."""
+    """Maximum number of tasks in a plan."""
     task_planning_filesystem_mode: bool = False
-    """Task plans are also written to `tasks/` of the workspace."""
+    """Agents' task plans are stored in `tasks/` of the workspace."""
     enable_memory_filesystem_mode: bool = False
-    """Agents keep notes as files: short-term ones are shown to all, long-term ones on demand."""
+    """Agents keep notes as files. All agents see short-term notes; long-term notes are read on demand."""
     use_skills: bool = False
-    """Agents can read the skills of `skills_directory` and of `massgen_skills`."""
+    """Agents can read the skills in `skills_directory` and `massgen_skills`."""
     massgen_skills: tuple[Literal["file_search"], ...] = ()
     """Built-in skills to offer, by name."""
     skills_directory: str = Field(default=DEFAULT_SKILLS, min_length=1, max_length=4096)
-    """Where the user's skills are. Absolute after loading."""
+    """The directory of your skills."""
 
     @property
     def planning_instruction(self) -> str | None:
@@ -93,88 +93,88 @@ ProtectedPath = Annotated[str, StringConstraints(min_length=1, max_length=500), 
 
 
 class OrchestratorConfig(Settings, frozen=True):
-    """How a team coordinates."""
+    """Rules for the team's coordination."""
 
     coordination: CoordinationSettings = CoordinationSettings()
-    """What agents do besides answering and voting."""
+    """Planning, memory and skills."""
     voting_sensitivity: Literal["lenient", "balanced", "strict"] = "lenient"
-    """How easily agents are content with what is there."""
+    """How critically agents judge existing answers."""
     answer_novelty_requirement: Literal["lenient", "balanced", "strict"] = "lenient"
-    """How different a new answer must be: `balanced` refuses one that shares more than 70 % of its word pairs with
-    another answer, `strict` more than 50 %, `lenient` none.
+    """How different a new answer must be. `balanced` refuses answers that share more than 70 % of their word pairs with
+    another answer, `strict` more than 50 %; `lenient` accepts all.
     """
     decide: Decide = "auto"
-    """How the winner is found (see docs/coordination.md): by votes; by tests that the agents write; one agent writes
-    from all answers; the agent that `judge` names compares them. `auto` takes what fits the answers.
+    """How the team decides (see docs/coordination.md): `vote`; `checks`, tests that the agents write; `synthesise`, one
+    agent combines all answers; `judge`, one agent compares them. `auto` chooses a method that fits the answers.
     """
     by: str | None = None
-    """Id of the agent that writes with `synthesise`. None: it is drawn."""
+    """Id of the agent that writes with `synthesise`. None: a random agent."""
     judge: str | None = None
-    """Id of the agent that compares answers with `decide: judge`. It answers and votes never."""
+    """Id of the agent that compares answers with `decide: judge`. It never answers or votes."""
     refute: bool = False
     """After a vote on changed files, an agent of another provider writes tests against the winner."""
     write_check: bool = False
-    """An agent first writes a test that fails on the unchanged files, and agents are then asked one after the other
-    until an answer passes it. Needs three that answer, and `run_scripts`.
+    """An agent first writes a test that fails on the unchanged files. Then agents answer one after the other until an
+    answer passes it. Needs `run_scripts` and three agents that answer.
     """
     effort: Effort = "high"
-    """`high`: all agents are asked at once. `auto`: three of them, and others as far as they could change the outcome.
-    `low`: the same, beginning with two. Lists of models that no config names get `auto`.
+    """`high`: all agents answer in parallel. `auto`: three agents start, and more follow if they could change the
+    outcome. `low`: like `auto`, but with two. Lists of models without a config use `auto`.
     """
     max_agents: int | None = Field(default=None, ge=1, le=100)
-    """So many agents are asked at most. None: all of them, with `auto` and `low` seven."""
+    """Maximum number of agents that answer. None: all, or seven with `auto` and `low`."""
     order: Literal["drawn", "listed"] = "drawn"
-    """In which order they are asked where not all are at once: by lot, or as the config lists them."""
+    """The order of agents that don't start together: random, or as in the config."""
     run_scripts: bool = True
-    """Whether scripts that agents write run, in the sandbox of checks; in a config that is found they need a yes."""
+    """Agents' scripts may run in the sandbox of checks. In a found config, this needs your consent."""
     early_decision: Literal["off", "proven", "majority"] = "proven"
-    """Whether to stop before everybody has voted: when nothing can change the winner, or at a majority."""
+    """Stop voting early: `proven`, when no vote can change the winner; `majority`, when an answer has the majority."""
     final_answer_strategy: Literal["winner_present", "winner_reuse", "auto"] = "winner_present"
-    """The winner writes the final answer anew, its answer is reused, or (auto) anew only if that can add something. The
-    answer of a model that takes no tools is always reused.
+    """Let the winner rewrite its answer, reuse the answer, or (`auto`) rewrite it only if that can add something. A
+    model without tools and without files always reuses its answer.
     """
     answer_format: Literal["text", "findings"] = "text"
-    """`findings`: every answer is a JSON document of findings, each with its file and line (see docs/review.md)."""
+    """`findings`: every answer is a JSON list of findings with file and line (see docs/review.md)."""
     skip_coordination_rounds: bool = False
-    """For debugging: the first agent writes the final answer straight away."""
+    """For debugging: the first agent writes the final answer immediately."""
     debug_final_answer: str | None = Field(default=None, min_length=1, max_length=100_000)
-    """For debugging: taken as the first attempt's final answer instead of asking the winner."""
+    """For debugging: text used as the first attempt's final answer."""
     max_new_answers_per_agent: int | None = Field(default=5, ge=1, le=100)
-    """After this many answers an agent may only vote. None: no limit but the run's time."""
+    """Maximum number of answers per agent; after that, it can only vote. None: no limit."""
     max_enforcement_retries: int = Field(default=3, ge=0, le=20)
-    """Rule violations in a row that are given back to the model before the agent is dropped."""
+    """Maximum number of consecutive rule violations before an agent is dropped."""
     max_steps_per_round: int = Field(default=500, ge=1, le=1000)
-    """Model calls in one round; an agent that exceeds it is dropped. A backstop: money and time are the limits."""
+    """Maximum number of model calls in a round; agents beyond it are dropped. Budget and time usually end it first."""
     first_answer_wait_seconds: float = Field(default=300, ge=0, le=86_400)
-    """How long agents that have answered wait for the others' first answers before they judge what is there."""
+    """How long finished agents wait for other agents' first answers."""
     show_reasons: bool = False
-    """Who may improve on the answers also reads the reasons of void votes. Valid votes are shown to nobody."""
+    """Agents that can still answer see the reasons of void votes. Valid votes stay hidden."""
     perspectives: bool = True
-    """In a team that asks one model only, each agent without a `system_message` gives its first answer from one view:
-    builder, sceptic, reader, analyst or explorer.
+    """In a team with only one model, agents without a `system_message` write their first answers with different
+    focuses: builder, sceptic, reader, analyst or explorer.
     """
     enable_filesystem: bool = True
     """False: agents have no workspace and no file tools."""
     enable_nlip: bool = False
-    """As `enable_nlip` of every agent."""
+    """Sets `enable_nlip` for all agents."""
     allow_questions: bool = False
-    """Agents may ask whoever started the run; it is `input_required` until `control_run` answers, or ten minutes."""
+    """Agents may ask you questions. The run is `input_required` until you answer, for at most ten minutes."""
     context_paths: tuple[ContextPath, ...] = Field(default=(), max_length=20)
-    """Files and directories of yours that the team works with."""
+    """Your files and directories for the team."""
     commands: CommandsConfig = CommandsConfig()
-    """Commands of all agents that have no settings of their own."""
+    """Commands of agents without their own settings."""
     setup: CheckCommand | None = None
-    """A shell command, such as `npm ci`, that prepares the unchanged files once (see docs/code-work.md)."""
+    """A shell command, such as `npm ci`, that prepares the copies once (see docs/code-work.md)."""
     setup_timeout_seconds: float = Field(default=1800, gt=0, le=86_400)
-    """For `setup`."""
+    """Time limit for `setup`."""
     checks: tuple[CheckCommand, ...] = Field(default=(), max_length=10)
-    """Shell commands that judge the files of each answer, in a sandbox: see docs/code-work.md. Exit code 0 passes."""
+    """Shell commands that test each answer's files in a sandbox; exit code 0 passes (see docs/code-work.md)."""
     checks_policy: ChecksPolicy = "informative"
-    """What follows from their outcome: see docs/code-work.md."""
+    """Effect of the checks on the decision (see docs/code-work.md)."""
     checks_timeout_seconds: float = Field(default=600, gt=0, le=86_400)
-    """For one check."""
+    """Time limit for each check."""
     protect: tuple[ProtectedPath, ...] | None = Field(default=None, max_length=200)
-    """Files that checks take from the base, as patterns. None: a list of ours (see docs/code-work.md)."""
+    """Patterns of files that answers can't change for checks. None: a built-in list (see docs/code-work.md)."""
 
     def procedure(self, agents: int, *, can_run: bool) -> Decide:
         """How so many agents find the winner: tests need scripts that run, and three authors; findings are joined."""
@@ -210,33 +210,38 @@ class TimeoutSettings(Settings, frozen=True):
     """Limits in seconds; each names itself in the message when it is hit."""
 
     orchestrator_timeout_seconds: float = Field(default=1800, gt=0, le=7 * 86_400)
-    """The whole run."""
+    """Time limit for the whole run."""
     round_timeout_seconds: float = Field(default=900, gt=0, le=86_400)
-    """One agent's round: from seeing a ballot to one accepted action."""
+    """Time limit for one agent's round, up to an answer or vote."""
     first_round_timeout_seconds: float | None = Field(default=None, gt=0, le=86_400)
-    """The same for an agent's first round. Default: `round_timeout_seconds`."""
+    """Time limit for an agent's first round. Default: `round_timeout_seconds`."""
     call_timeout_seconds: float = Field(default=300, gt=0, le=86_400)
-    """One model call, from sending the request to the end of its stream, retries included."""
+    """Time limit for one model call, including retries."""
 
 
 MAX_USD = 100_000.0
 USUAL_MAX_TOKENS = 10_000_000
+USUAL_MAX_CALLS = 1_000
 TOKENS_PER_USD = 1_000_000
 
 
 class BudgetConfig(Settings, frozen=True):
-    """What a run may cost (see docs/budget.md)."""
+    """Limits on the cost of a run (see docs/budget.md)."""
 
     max_usd: float = Field(default=10, gt=0, le=MAX_USD)
-    """US dollars that the run may cost."""
+    """Maximum cost of the run in US dollars."""
     max_tokens: int | None = Field(default=None, ge=1_000, le=10_000_000_000)
-    """Input and output of all calls together. Default: 10 million, and a million for each dollar of `max_usd` above 10;
-    of the default, input from a provider's cache uses up only as much as it costs. Where `max_tokens` is set, all input
-    counts in full, and calls of models without a known price count for it alone; else they also count for `max_usd`, at
-    the highest known price of similar models.
+    """Maximum number of input and output tokens. Default: 10 million, plus a million for each dollar of `max_usd` above
+    10, and cached input counts by its price. If you set it, cached input counts fully, and calls without a known price
+    count only towards this limit and `max_calls`; otherwise they count towards `max_usd` at the highest price of
+    similar models.
+    """
+    max_calls: int = Field(default=USUAL_MAX_CALLS, ge=0, le=1_000_000)
+    """Maximum number of calls without a price, which `max_usd` can't limit: calls of agent CLIs with your subscription,
+    and calls that count only towards `max_tokens`.
     """
     at_cap: Literal["finish", "ask"] = "finish"
-    """Vote on the answers that are there, or wait for `raise_budget`, `finish_now` or the run's time limit."""
+    """At the limit: vote on the existing answers, or wait for your decision until the run's time limit."""
 
     @property
     def weighs_cache(self) -> bool:
@@ -256,24 +261,22 @@ class BudgetConfig(Settings, frozen=True):
 
 
 class NestedConfig(Settings, frozen=True):
-    """That agents may start runs of their own (see docs/nested-runs.md). Without it they may not."""
+    """Permission for agents to start runs (see docs/nested-runs.md)."""
 
     max_depth: int = Field(default=1, ge=1, le=5)
-    """So many levels of runs may lie below this one. 1: what it starts starts nothing."""
+    """Maximum depth of runs below this one. 1: nested runs can't start more runs."""
     max_runs: int = Field(default=3, ge=1, le=100)
-    """So many runs may this one start, by all its agents together."""
+    """Maximum number of runs that all agents together may start."""
     share_of_budget: float = Field(default=0.5, gt=0, le=0.9)
-    """They may spend this part of the budget, all together; the rest is for the team's own work."""
+    """The share of the budget for all nested runs together."""
 
 
 class ProviderLimits(Settings, frozen=True):
-    """How much all runs of a runner together may ask of one provider with one key. Of two runs that disagree, the
-    smaller number holds while both go on.
+    """Limits for all runs of a background process, per provider and key. If two runs disagree, the smaller number
+    applies while both are active.
     """
 
     concurrency: int | None = Field(default=None, ge=1, le=10_000)
-    """Calls under way at once. Default: 100; 4 for `claude_code`, whose calls are processes; 1 for a model server of
-    this machine.
-    """
+    """Maximum number of parallel calls. Default: 100; 4 for `claude_code`; 1 for a local model server."""
     requests_per_minute: int | None = Field(default=None, ge=1, le=1_000_000)
-    """Calls begun in any 60 s, retries included. None: no limit of ours."""
+    """Maximum number of calls started in any 60 s, including retries. None: no limit."""

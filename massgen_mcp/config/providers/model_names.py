@@ -4,6 +4,7 @@ import re
 
 from massgen_mcp.config.providers.catalog import PROVIDERS, WITHOUT_PROVIDER, named_provider, provider_names
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.nearest import nearest
 
 _OPEN_MODELS = re.compile(r"(?i)(llama|qwen|mistral|gemma|phi|deepseek|gpt-oss|codellama|mixtral|smollm|granite)")
 
@@ -26,6 +27,39 @@ def detect_backend(model: str) -> tuple[str, str]:
         f"model {model[:80]!a}: its provider is not clear from the name; {_meant(model)}write provider/model, "
         f"such as openai/{named_provider('openai').strong_model}, with one of: {', '.join(provider_names())}",
     )
+
+
+FAMILIES = {"gpt": "openai", "chatgpt": "openai", "claude": "claude", "gemini": "gemini", "grok": "grok"}
+"""Words for a provider's models, and the type of that provider."""
+
+
+def name_strong_model(word: str) -> str:
+    """Return `provider/model` for the name of a provider or of its family of models: its strong model of today. Any
+    other name comes back as it is.
+
+    Raises `MassgenError("config_invalid")` for a bare word that names neither, with the nearest names.
+    """
+    lower = word.strip().lower()
+    for row in PROVIDERS:
+        if FAMILIES.get(lower) != row.type and lower not in (row.type, *row.aliases):
+            continue
+        if row.strong_model is None:
+            raise MassgenError("config_invalid", f"`{lower}` needs a model: write {lower}/MODEL")
+        return f"{row.type}/{row.strong_model}"
+    if "/" in word or any(row.plain_models and re.fullmatch(row.plain_models, word.strip()) for row in PROVIDERS):
+        return word
+    names = [*FAMILIES, *(name for row in PROVIDERS if row.strong_model for name in (row.type, *row.aliases))]
+    models = [row.strong_model for row in PROVIDERS if row.strong_model]
+    near = _meant(word) or _suggest(nearest(word, [*names, *models]))
+    raise MassgenError(
+        "config_invalid",
+        f"no provider or model is known as {word[:80]!a}: {near}write a provider ({', '.join(dict.fromkeys(names))}) "
+        f"or provider/model, such as openai/{models[0]}",
+    )
+
+
+def _suggest(name: str | None) -> str:
+    return f"did you mean {name}? Else " if name else ""
 
 
 def _meant(model: str) -> str:

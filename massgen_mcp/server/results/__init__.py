@@ -9,7 +9,7 @@ from massgen_mcp.server.results.reply import MAX_BYTES, ToolReply
 from massgen_mcp.server.results.result import Result, ResultView, render_result, result, whole_result
 from massgen_mcp.server.results.runs import RunList, run_list
 from massgen_mcp.server.results.start import Started, planned, started
-from massgen_mcp.server.results.status import Controlled, Status, Waited, controlled, status, waited
+from massgen_mcp.server.results.status import Controlled, Status, Waited, controlled, kept_budget, status, waited
 
 __all__ = [
     "MAX_BYTES",
@@ -27,6 +27,7 @@ __all__ = [
     "applied",
     "config_list",
     "controlled",
+    "kept_budget",
     "planned",
     "render_result",
     "result",

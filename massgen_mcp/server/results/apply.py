@@ -116,9 +116,10 @@ class Ways:
     out: str = (
         "Merge by hand what get_result view=diff shows, remove what is in the way, or name only other files in `paths`."
     )
+    undo: str = "`massgen-mcp apply --undo {run_id}` takes them back."
 
 
-TOOL = Ways()
+TOOL = Ways(undo="To take them back, call apply_result with undo=true and dry_run=false.")
 
 
 class RefusedFile(ResultPart):
@@ -227,7 +228,7 @@ def _next_step(run_id: str, application: Application, ways: Ways) -> str:
         case "applied" if application.branch is not None:
             return "Nothing but this branch was added to the repository. Look at the commit and test it, then merge it."
         case "applied":
-            return f"Look at the files and test them. `massgen-mcp apply --undo {run_id}` takes them back."
+            return f"Look at the files and test them. {ways.undo.format(run_id=run_id)}"
         case "undone":
             return "The files hold what they held before, with what was changed in them since."
         case "unchanged" if application.left_out:

@@ -1,5 +1,6 @@
 """`list_configs`: what can be run now comes first, with its models and what it will cost; then what is missing."""
 
+import re
 from collections.abc import Mapping
 
 from massgen_mcp.config.examples import Example, example_path, list_examples
@@ -15,6 +16,8 @@ TO_COPY_FROM = "providers/"
 
 
 class ConfigLine(ResultPart):
+    use: str | None = None
+    """Its purpose in a few words; only where nothing is missing."""
     models: str | None = None
     """Only where nothing is missing."""
     missing: list[str] | None = None
@@ -24,12 +27,16 @@ class ConfigLine(ResultPart):
 
     def text(self) -> str:
         missing = f"missing {', '.join(self.missing)}" if self.missing else None
-        return "; ".join(filter(None, (self.models, missing, f"${self.usd}" if self.usd else None)))
+        return "; ".join(filter(None, (self.use, self.models, missing, f"${self.usd}" if self.usd else None)))
 
 
 class ConfigList(ToolReply):
     configs: dict[str, ConfigLine]
-    """By name; those that can be run now come first. With `name` only that one."""
+    """By name, those that can be run now. With `name` only that one."""
+    more: list[str] | None = None
+    """Names of further ones that can be run now."""
+    unusable: list[str] | None = None
+    """Names of those that lack a key or a program; with `name` one of them says which."""
     copy_from: list[str] | None = None
     """Lists of providers; nobody runs them as they are."""
     description: str | None = None
@@ -44,6 +51,8 @@ class ConfigList(ToolReply):
     def text(self) -> str:
         return lines(
             *(f"{name}: {line.text()}" for name, line in self.configs.items()),
+            f"more: {', '.join(self.more)}" if self.more else None,
+            f"unusable: {', '.join(self.unusable)}" if self.unusable else None,
             f"copy_from: {', '.join(self.copy_from)}" if self.copy_from else None,
             self.description,
             f"team: {team_text(self.team)}" if self.team else None,
@@ -59,11 +68,14 @@ def config_list(name: str | None, environ: Mapping[str, str]) -> ConfigList:
         return _one(name, environ)
     examples = list_examples()
     teams = [example for example in examples if not example.name.startswith(TO_COPY_FROM)]
-    teams_found = {example.name: _config_line(_loaded(example, environ), environ) for example in teams}
+    found = {example.name: _config_line(_loaded(example, environ), environ, example) for example in teams}
+    usable = sorted((name for name, line in found.items() if not line.missing), key=lambda name: name.count("/"))
     return ConfigList(
-        configs=dict(sorted(teams_found.items(), key=lambda item: bool(item[1].missing))),
+        configs={name: found[name] for name in usable[:DESCRIBED]},
+        more=usable[DESCRIBED:] or None,
+        unusable=[name for name, line in found.items() if line.missing] or None,
         copy_from=[example.name for example in examples if example not in teams],
-        next_step="Call start_run team=NAME; list_configs name=NAME describes one.",
+        next_step="Call start_run with team=NAME. list_configs with name=NAME describes one.",
     )
 
 
@@ -71,7 +83,7 @@ def _one(name: str, environ: Mapping[str, str]) -> ConfigList:
     path = example_path(name.removeprefix(EXAMPLE_PREFIX))
     example = next(example for example in list_examples() if example.path == path)
     config = _loaded(example, environ)
-    line = _config_line(config, environ)
+    line = _config_line(config, environ, example)
     return ConfigList(
         configs={example.name: line.model_copy(update={"models": _counted_models(config)})},
         description=example.description,
@@ -85,14 +97,26 @@ def _loaded(example: Example, environ: Mapping[str, str]) -> Config:
     return load_config(example.path, environ=environ)
 
 
-def _config_line(config: Config, environ: Mapping[str, str]) -> ConfigLine:
+def _config_line(config: Config, environ: Mapping[str, str], example: Example) -> ConfigLine:
     missing = missing_parts(config, environ)
     usd = estimate(config, "", environ).usd
     return ConfigLine(
+        use=None if missing else shorten_purpose(example.description),
         models=None if missing else _counted_models(config),
         missing=missing or None,
         usd="-".join(dict.fromkeys(f"{amount:.2g}" for amount in usd)) if usd is not None else None,
     )
+
+
+USE_WORDS = 5
+DESCRIBED = 14
+"""Usable teams are described, those in no folder first; the others are named."""
+
+
+def shorten_purpose(description: str) -> str:
+    """Return the first words of a config's first line, within its first clause."""
+    clause = re.split(r"[:.;,(]", description, maxsplit=1)[0]
+    return " ".join(clause.split()[:USE_WORDS])
 
 
 def _counted_models(config: Config) -> str:

@@ -149,6 +149,10 @@ class NestedRun(ResultPart):
         )
 
 
+def _count(number: int | None, of: str) -> str | None:
+    return f"{number} {of}" if number is not None else None
+
+
 class ResultUsage(ResultPart):
     model_calls: int
     """All calls of models, nested ones and those that were cut off included."""
@@ -156,20 +160,20 @@ class ResultUsage(ResultPart):
     """Calls that had to be paid for and brought no whole reply; their tokens are counted by the length of the texts."""
     input_tokens: int
     """Of all calls."""
-    cached_input_tokens: int
-    """Those of them that came from the provider's cache."""
+    cached_input_tokens: int | None = None
+    """Those of them that came from the provider's cache; absent without any."""
     output_tokens: int
     """Of all calls, reasoning included."""
-    calls_without_usage: int
-    """Calls whose provider told no tokens; they are counted by the length of the texts."""
+    calls_without_usage: int | None = None
+    """Calls whose provider reported no tokens; they are counted by the length of the texts. Absent without any."""
     partly_counted_calls: int | None = None
     """Calls of which an agent told a part of the tokens only; absent without any."""
     cost_usd: float | None = None
     """Absent where no price is known."""
     saved_by_cache_usd: float | None = None
     """What providers' prompt caches saved; absent where that is nothing or not known."""
-    unpriced_calls: int
-    """Calls whose price nobody knows."""
+    unpriced_calls: int | None = None
+    """Calls whose price is unknown; absent without any."""
     nested_calls: int | None = None
     """How many of the calls were made in nested runs; absent without any."""
     nested_cost_usd: float | None = None
@@ -187,14 +191,14 @@ class ResultUsage(ResultPart):
         return listed(
             "price unknown" if self.cost_usd is None else f"cost_usd {number(self.cost_usd)}",
             f"{self.model_calls} calls",
-            f"{self.cut_off_calls} of them cut off" if self.cut_off_calls is not None else None,
+            _count(self.cut_off_calls, "of them cut off"),
             f"{self.input_tokens} input tokens",
-            f"{self.cached_input_tokens} of them cached",
+            _count(self.cached_input_tokens, "of them cached"),
             f"{self.output_tokens} output tokens",
-            f"{self.calls_without_usage} calls without usage",
-            f"{self.partly_counted_calls} calls counted in part" if self.partly_counted_calls is not None else None,
+            _count(self.calls_without_usage, "calls without usage"),
+            _count(self.partly_counted_calls, "calls counted in part"),
             self._saved_text,
-            f"{self.unpriced_calls} unpriced",
+            _count(self.unpriced_calls, "unpriced"),
             f"of that in nested runs: {self.nested_calls} calls" if self.nested_calls is not None else None,
             f"nested_cost_usd {number(self.nested_cost_usd)}" if self.nested_cost_usd is not None else None,
             f"{self.nested_tokens} tokens" if self.nested_tokens is not None else None,
@@ -364,13 +368,13 @@ def usage_of(view: RunView) -> ResultUsage:
         model_calls=spent.calls + spent.lost_calls,
         cut_off_calls=spent.lost_calls or None,
         input_tokens=spent.input_tokens,
-        cached_input_tokens=spent.cached_input_tokens,
+        cached_input_tokens=spent.cached_input_tokens or None,
         output_tokens=spent.output_tokens,
-        calls_without_usage=spent.calls_without_usage,
+        calls_without_usage=spent.calls_without_usage or None,
         partly_counted_calls=spent.partly_counted_calls or None,
         cost_usd=spent.rounded_usd,
         saved_by_cache_usd=round(max(0.0, spent.saved_usd), 9) or None,
-        unpriced_calls=spent.unpriced_calls,
+        unpriced_calls=spent.unpriced_calls or None,
         nested_calls=nested and nested.calls + nested.lost_calls,
         nested_cost_usd=nested and nested.rounded_usd,
         nested_tokens=nested and nested.tokens,

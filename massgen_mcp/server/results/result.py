@@ -33,11 +33,11 @@ from massgen_mcp.server.results.record import (
 )
 from massgen_mcp.server.results.reply import MAX_BYTES, ToolReply, as_json, json_bytes, lines, listed, number, page_of
 from massgen_mcp.server.results.words import (
+    NOT_WOKEN,
     after_the_end,
     bringing_in,
     id_of,
     meanwhile,
-    next_step,
     note_on_result,
     reason_of,
     salvage,
@@ -167,14 +167,21 @@ class Result(ToolReply):
             yield f"{name} {path}"
 
 
-def result(view: RunView, what: ResultView, agent: str | None, offset: int, limit: int | None = None) -> Result:
-    """A page of at most `limit` characters and `MAX_BYTES`.
+def result(
+    view: RunView,
+    what: ResultView,
+    agent: str | None,
+    offset: int,
+    limit: int | None = None,
+    going_on: str = NOT_WOKEN,
+) -> Result:
+    """A page of at most `limit` characters and `MAX_BYTES`. `going_on`: what its caller should do while the run works.
 
     Raises `MassgenError` not_finished while there is nothing to show, invalid_arguments for an agent that is
     unknown or named with another view, run_damaged where the record is damaged; one agent's answer is shown if it came
     before the damage.
     """
-    return _paged_result(view, what, agent, offset, limit or sys.maxsize, MAX_BYTES)
+    return _paged_result(view, what, agent, offset, limit or sys.maxsize, MAX_BYTES, going_on)
 
 
 def whole_result(view: RunView, what: ResultView, agent: str | None) -> Result:
@@ -196,20 +203,26 @@ def first_page(view: RunView, *, spare: int) -> Result:
 
 
 def _paged_result(
-    view: RunView, what: ResultView, asked: str | None, offset: int, limit: int, most_bytes: int
+    view: RunView,
+    what: ResultView,
+    asked: str | None,
+    offset: int,
+    limit: int,
+    most_bytes: int,
+    going_on: str = NOT_WOKEN,
 ) -> Result:
     if asked is not None and what not in ("agent", "diff"):
         raise MassgenError("invalid_arguments", "`agent` needs view=agent or view=diff")
     if view.damage is not None and what != "agent":
         raise MassgenError("run_damaged", f"{view.damage}; {salvage(view)}")
     agent = find_agent(view.snapshot.agents, asked) if what == "agent" or asked is not None else None
-    pages = _Pages(view, what, agent, _paged_text(view, what, agent), offset, limit, most_bytes)
+    pages = _Pages(view, what, agent, _paged_text(view, what, agent, going_on), offset, limit, most_bytes, going_on)
     if most_bytes == sys.maxsize:
         return pages.page(ALL)
     return pages.best(DETAILS if what != "votes" else (ALL, *DETAILS))
 
 
-def _paged_text(view: RunView, what: ResultView, agent: str | None) -> str | None:
+def _paged_text(view: RunView, what: ResultView, agent: str | None, going_on: str) -> str | None:
     """What is read in pages. None: nothing is."""
     run = view.snapshot
     match what:
@@ -227,7 +240,7 @@ def _paged_text(view: RunView, what: ResultView, agent: str | None) -> str | Non
         case "summary" | "full" | "diff":
             if not view.ended:
                 moved = f"was {view.row.moved}" if view.row.moved else None
-                stands = moved or f"is {view.state} ({run.phase}); {meanwhile(view)}"
+                stands = moved or f"is {view.state}. {meanwhile(view, going_on)}"
                 raise MassgenError("not_finished", f"run {view.row.run_id} {stands}")
             if what == "diff":
                 return patch_text(view, run.best_changes)
@@ -265,6 +278,7 @@ class _Pages:
     offset: int
     limit: int
     most_bytes: int
+    going_on: str
 
     def best(self, details: tuple[Detail, ...]) -> Result:
         """The page with as much around its text as there is room for."""
@@ -304,6 +318,8 @@ class _Pages:
             files = files_of(self._changes(), DETAILS[0].files) if self.agent and not self.offset else None
             rest = Result(truncated=False, run_id=view.row.run_id, status=view.state, files=files, next_step="")
             return rest, False
+        if self.what == "votes":
+            return self._votes_frame(detail)
         led, work = led_to_it(view, detail), run.work_done
         files = files_of(self._changes(), detail.files)
         short = led != led_to_it(view, ALL)
@@ -317,12 +333,12 @@ class _Pages:
             weak=[*work.weak] or None,
             checked=work.checked,
             reason=led.reason,
-            winner=run.author if run.answered_by else id_of(run, run.winner.agent) if run.winner else None,
+            winner=self._winner,
             team=team_of_run(run),
             files=files,
             checks=led.checks or None,
             tests=led.tests or None,
-            vote_counts=run.winner.votes if run.winner else run.tally,
+            vote_counts=self._vote_counts(),
             votes=led.votes,
             dissent=led.dissent,
             degraded=led.degraded,
@@ -337,6 +353,42 @@ class _Pages:
         )
         return first, short
 
+    def _votes_frame(self, detail: Detail) -> _Frame:
+        """What led to the answer, without what the page of the answer has beside it."""
+        view = self.view
+        led = led_to_it(view, detail)
+        short = led != led_to_it(view, ALL)
+        page = Result(
+            truncated=short,
+            run_id=view.row.run_id,
+            status=view.state,
+            reason=led.reason,
+            winner=self._winner,
+            checks=led.checks or None,
+            tests=led.tests or None,
+            vote_counts=self._vote_counts(),
+            votes=led.votes,
+            dissent=led.dissent,
+            degraded=led.degraded,
+            nested=led.nested or None,
+            next_step="",
+        )
+        return page, short
+
+    def _vote_counts(self) -> dict[str, int] | None:
+        run = self.view.snapshot
+        counts = run.winner.votes if run.winner else run.tally
+        if not any(counts.values()):
+            return None
+        return counts
+
+    @property
+    def _winner(self) -> str | None:
+        run = self.view.snapshot
+        if run.answered_by:
+            return run.author
+        return id_of(run, run.winner.agent) if run.winner else None
+
     def _changes(self) -> Changes | None:
         """Of the answer that is shown."""
         run = self.view.snapshot
@@ -350,11 +402,11 @@ class _Pages:
             return f"There is nothing at this offset: the text has {len(self.text or '')} characters."
         if self.what == "diff" or self.offset > 0:
             return "The diff is whole." if self.offset == 0 else "This is the end."
-        led = longer or "view=full or view=votes has what led to it."
+        led = longer or "view=full or view=votes shows what led to it."
         if self.what != "agent" and self.view.snapshot.outcome == "unfinished":
             return f"Nobody answered; this is unfinished. {led}"
         alone = self.what != "agent" and self.view.snapshot.work_done.unreviewed
-        return f"The answer is whole, and no vote stands for it; {led}" if alone else f"The answer is whole; {led}"
+        return f"The answer is whole, and no vote stands for it; {led}" if alone else f"The answer is complete; {led}"
 
     def _longer(self) -> ResultView:
         """Where everything that was shortened on this page is whole."""
@@ -372,11 +424,11 @@ class _Pages:
         asked = id_of(view.snapshot, self.agent) if self.agent is not None else None
         bring = bringing_in(view, self._changes(), asked) if view.ended and not rest else ""
         if not view.ended:
-            return " ".join(filter(None, (rest, longer, patch, meanwhile(view))))
+            return " ".join(filter(None, (rest, longer, patch, meanwhile(view, self.going_on))))
         if view.damage is not None:
             return f"{rest} {salvage(view)}".strip()
         if page is None:
-            return " ".join(filter(None, (longer, patch, bring, next_step(view))))
+            return " ".join(filter(None, (longer, after_the_end(view)))) or "Nothing more to read."
         begin = rest or self._whole(page, longer)
         return " ".join(filter(None, (begin, longer if rest else "", patch, bring, after_the_end(view))))
 

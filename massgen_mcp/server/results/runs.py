@@ -1,11 +1,13 @@
 """`list_runs`."""
 
 import math
+import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.view.run_view import RunView
-from massgen_mcp.server.results.reply import MAX_BYTES, ResultPart, ToolReply, lines, listed, number
+from massgen_mcp.server.results.reply import MAX_BYTES, ResultPart, ToolReply, lines, listed
 from massgen_mcp.server.results.words import id_of, reason_of
 from massgen_mcp.views.firmness import shortly
 from massgen_mcp.views.plain_text import preview
@@ -22,8 +24,10 @@ class RunLine(ResultPart):
     """Its beginning."""
     source: str
     """Where its team came from."""
-    started: float
-    """Seconds since the epoch."""
+    started: str
+    """When, as ISO 8601 in UTC."""
+    age: str
+    """How long ago that was, such as `3 h`."""
     reason: str | None = None
     """Of a queued run that a provider's limit holds back, or of one that was moved to another store."""
     winner: str | None = None
@@ -44,7 +48,7 @@ class RunLine(ResultPart):
         expired = "expired" if self.expired else None
         facts = listed(f"{self.run_id}: {self.status}", self.outcome, winner, weak, expired, nested)
         why = f" ({self.reason})" if self.reason is not None else ""
-        return f"{facts}, {self.source}, {number(self.started)}: {self.question}{why}"
+        return f"{facts}, {self.source}, {self.started} ({self.age} ago): {self.question}{why}"
 
 
 class RunList(ToolReply):
@@ -76,7 +80,8 @@ def _run_line(view: RunView) -> RunLine:
         status=view.state,
         question=preview(view.row.question, QUESTION_CHARACTERS),
         source=preview(view.row.config, QUESTION_CHARACTERS),
-        started=math.floor(view.row.created * 1000) / 1000,  # so that `since` of it includes it
+        started=_iso(view.row.created),
+        age=_age(time.time() - view.row.created),
         reason=reason_of(view, QUESTION_CHARACTERS) if view.state == "queued" or view.row.moved else None,
         winner=_winner(view),
         outcome=view.row.outcome if view.state == "completed" else None,
@@ -84,6 +89,22 @@ def _run_line(view: RunView) -> RunLine:
         expired=view.row.expired or None,
         parent=view.row.parent,
     )
+
+
+_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
+
+
+def _age(seconds: float) -> str:
+    for unit, size in _UNITS:
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit}"
+    return f"{max(0, int(seconds))} s"
+
+
+def _iso(moment: float) -> str:
+    """In milliseconds, rounded down, so that `since` of it includes the run."""
+    whole = math.floor(moment * 1000) / 1000
+    return datetime.fromtimestamp(whole, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _winner(view: RunView) -> str | None:

@@ -14,8 +14,7 @@ from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.results.reply import Json, ResultPart, ToolReply, json_bytes, lines
 from massgen_mcp.server.results.result import Result, first_page
-from massgen_mcp.server.results.status import poll_after
-from massgen_mcp.server.results.words import next_step, note_on_team, reason_of, team_of, team_text
+from massgen_mcp.server.results.words import choose_waiting, next_step, note_on_team, reason_of, team_of, team_text
 from massgen_mcp.views.checks import CheckState, TriedCheck
 from massgen_mcp.views.plain_text import preview
 
@@ -35,15 +34,18 @@ class Begun(ResultPart):
     """Where the team came from."""
     ignored: str | None = None
     """What of the config was ignored, and why."""
-    reach: str
-    """Which hosts are asked, with which key variables, and which paths are read and written."""
-    estimate: str
-    """What the run may cost and how many calls it takes."""
+    reach: str | None = None
+    """Which hosts are asked, with which key variables, and which paths are read and written. Absent after the end."""
+    estimate: str | None = None
+    """What the run may cost and how many calls it takes. Absent after the end."""
 
     def body(self) -> str:
         reused = {None: None, True: "reused: an earlier run of this key", False: "new run"}[self.reused]
         return lines(
-            f"source: {self.source}", self.ignored, reused, f"reach: {self.reach}", f"estimate: {self.estimate}"
+            f"source: {self.source}",
+            self.ignored,
+            reused,
+            *(f"{name}: {value}" for name, value in (("reach", self.reach), ("estimate", self.estimate)) if value),
         )
 
 
@@ -83,8 +85,6 @@ class Waiting(ResultPart):
     """Why it does not go on, or waits in the queue."""
     note: str | None = None
     """What else is worth knowing, such as the sandbox of commands."""
-    poll_after_ms: int | None = None
-    """After so long it is worth asking again. Absent where there is nothing to wait for."""
     next_step: str
     """What to call next."""
 
@@ -100,7 +100,6 @@ class Waiting(ResultPart):
             f"missing: {', '.join(self.missing_keys)}" if self.missing_keys else None,
             self.reason,
             self.note,
-            f"poll_after_ms {self.poll_after_ms}" if self.poll_after_ms is not None else None,
         )
 
 
@@ -156,10 +155,14 @@ def started(
     note: str,
     aside: str = "",
     checks: Sequence[TriedCheck] = (),
+    woken: bool = False,
 ) -> Started:
-    """`note`: what the caller should know about the run's session; `aside`: about its team."""
+    """`note`: what the caller should know about the run's session; `aside`: about its team; `woken`: whether the end
+    of the run wakes the caller.
+    """
     begun = _begun(team, reach, expected, reused=reused)
     if view.ended and view.damage is None:
+        begun = begun.model_copy(update={"reach": None, "estimate": None, "reused": reused or None})
         spare = json_bytes([begun.model_dump(), note])
         return Started(shown=first_page(view, spare=spare), begun=begun, session_note=note)
     shown = Waiting(
@@ -169,8 +172,7 @@ def started(
         checks=_checks(checks),
         reason=reason_of(view),
         note=_notes(team.config, aside),
-        poll_after_ms=poll_after(view),
-        next_step=next_step(view),
+        next_step=next_step(view, choose_waiting(woken=woken)),
     )
     return Started(shown=shown, begun=begun, session_note=note)
 

@@ -13,10 +13,17 @@ from massgen_mcp.runs.engine import Action
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.results.reply import Json, ResultPart, ToolReply, json_bytes, lines, listed, number
 from massgen_mcp.server.results.result import Result, first_page
-from massgen_mcp.server.results.words import next_step, note_on, reason_of, with_model
+from massgen_mcp.server.results.words import (
+    NOT_WOKEN,
+    STILL_RUNNING,
+    STILL_RUNNING_WOKEN,
+    find_own_program,
+    next_step,
+    note_on,
+    reason_of,
+    with_model,
+)
 
-POLL_MS = 3_000
-MAX_POLL_MS = 15_000
 REASON_CHARACTERS = 150
 A_WHILE = 10.0
 """Seconds from which on tenths say nothing."""
@@ -51,8 +58,6 @@ class Status(ToolReply):
     """True where `reason` is cut."""
     note: str | None = None
     """What else is worth knowing."""
-    poll_after_ms: int | None = None
-    """Absent when there is nothing to wait for."""
     next_step: str
     """What to call next."""
 
@@ -67,7 +72,6 @@ class Status(ToolReply):
             f"{self.tokens} tokens",
             spent,
             f"max_usd {number(self.max_usd)}" if self.max_usd is not None else None,
-            f"poll_after_ms {self.poll_after_ms}" if self.poll_after_ms is not None else None,
         )
         cut = "reason truncated" if self.truncated else None
         return lines(head, *self.agents, self.nesting, self.reason, cut, self.note)
@@ -76,7 +80,8 @@ class Status(ToolReply):
         return lines(self.body(), self.next_step)
 
 
-def status(view: RunView) -> Status:
+def status(view: RunView, going_on: str = NOT_WOKEN) -> Status:
+    """`going_on`: what its caller should do while the run works."""
     run = view.snapshot
     reason = reason_of(view, REASON_CHARACTERS)
     cut = view.damage is None and reason != reason_of(view, None)
@@ -99,8 +104,7 @@ def status(view: RunView) -> Status:
         reason=reason,
         truncated=cut or None,
         note=note_on(view),
-        poll_after_ms=poll_after(view),
-        next_step=f"{next_step(view)}{longer}",
+        next_step=f"{next_step(view, going_on)}{longer}",
     )
 
 
@@ -124,11 +128,6 @@ def _agent_line(agent: AgentState, vote: Vote | None, *, queued: bool) -> str:
     return f"{with_model(agent.info)}: {doing}{why}, {count} answer{'' if count == 1 else 's'}"
 
 
-def poll_after(view: RunView) -> int | None:
-    """In milliseconds. Longer pauses for longer runs; None when there is nothing to wait for."""
-    return None if view.stands_still else round(min(MAX_POLL_MS, max(POLL_MS, view.elapsed * 100)))
-
-
 class Controlled(ToolReply):
     run_id: str
     """Of this run."""
@@ -141,15 +140,24 @@ class Controlled(ToolReply):
         return lines(f"{self.run_id}: {self.status}", self.next_step)
 
 
-def controlled(view: RunView, action: Action | Literal["resume"]) -> Controlled:
-    """`action`: what was asked of the run."""
-    following = next_step(view) if view.ended else _END_COMES.get(action) or next_step(view)
+def controlled(view: RunView, action: Action | Literal["resume"], going_on: str = NOT_WOKEN) -> Controlled:
+    """`action`: what was asked of the run; `going_on`: what its caller should do while it works."""
+    following = next_step(view) if view.ended else _END_COMES.get(action) or next_step(view, going_on)
+    return Controlled(run_id=view.row.run_id, status=view.state, next_step=following)
+
+
+def kept_budget(view: RunView, value: float, *, over_http: bool) -> Controlled:
+    """Return the reply to a call whose user did not agree to raise the budget, or could not be asked."""
+    command = f"`{find_own_program()} raise-budget {view.row.run_id} {value:g}`"
+    if over_http:
+        command += " on the server's machine"
+    following = f"The budget is unchanged: only the user can raise it. Ask them to run {command}."
     return Controlled(run_id=view.row.run_id, status=view.state, next_step=following)
 
 
 _END_COMES: Mapping[Action | Literal["resume"], str] = {
-    "cancel": "It is being stopped; wait_run returns at once with the best answer so far.",
-    "finish_now": "It decides with the existing answers; wait_run returns the result.",
+    "cancel": "The run is being stopped. wait_run returns the best answer so far.",
+    "finish_now": "The run decides with the answers that it has. wait_run returns the result.",
 }
 
 
@@ -178,10 +186,11 @@ class Waited(ToolReply):
         return (Progress, Status, Result)
 
 
-def waited(view: RunView, before: int) -> Waited:
-    """`before`: the number of the last event that the caller knew of."""
+def waited(view: RunView, before: int, *, woken: bool = False) -> Waited:
+    """`before`: the number of the last event that the caller knew of; `woken`: whether the end of the run wakes it."""
     seq = view.snapshot.seq
     progress = Progress(changed=seq > before or view.ended, cursor=seq)
     if not view.ended or view.damage is not None:
-        return Waited(shown=status(view), progress=progress)
+        going_on = STILL_RUNNING_WOKEN if woken else STILL_RUNNING
+        return Waited(shown=status(view, going_on), progress=progress)
     return Waited(shown=first_page(view, spare=json_bytes(progress.model_dump())), progress=progress)

@@ -1,9 +1,10 @@
-"""What replies say about a run in words: what to do next, why it ended so, and what else the caller should know, also
-where keys go.
-"""
+"""What replies say about a run in words: what to do next, why it ended so, and what else the caller should know."""
 
+import shutil
+import sys
 from collections.abc import Iterable
 from datetime import datetime
+from pathlib import Path
 
 from massgen_mcp.changes.apply_records import applied_at
 from massgen_mcp.config.models.config import Config
@@ -21,38 +22,25 @@ from massgen_mcp.views.sentences import decided_beyond_votes
 from massgen_mcp.views.spent import money_notes
 from massgen_mcp.views.votes_text import nobody_voted
 
-WHERE_KEYS_GO = (
-    "Keys go into `env` of this server's entry in the configuration of your MCP client; restart the client then."
-)
-OVER_HTTP = "Keys go into the environment that `massgen-mcp --transport http` is started in; restart that server then."
-_OF_CLIENTS = {
-    "claude": (
-        "Keys go into `env` of this server's entry in Claude Code's configuration: `claude mcp remove NAME`, then "
-        "`claude mcp add NAME -e KEY=... -- massgen-mcp`; restart Claude Code then."
-    ),
-    "codex": (
-        "Keys go into ~/.codex/config.toml, as `env` of this server's entry or by name in its `env_vars`: Codex passes "
-        "no others on; restart Codex then."
-    ),
-    "massgen-mcp web": "Keys go into the environment that `massgen-mcp web` is started in; start it again then.",
-}
-
-
-def where_keys_go(client: str | None) -> str:
-    """In the words of the client that the person uses; `client` is what it calls itself, None where it did not say."""
-    name = (client or "").lower()
-    return next((text for known, text in _OF_CLIENTS.items() if known in name), WHERE_KEYS_GO)
-
-
+AFTER_RESTART = "Set them and restart the server, then call control_run with action=resume."
+AFTER_UPGRADE = "Upgrade it, then call control_run with action=resume."
 NO_REAL_ANSWER = "Not a real answer: the agents are scripted."
-GOES_ON = "Do other work and do not poll; wait_run has the result."
+NOT_WOKEN = "Nothing wakes you here: before you end your turn, call wait_run until the run has ended."
+WOKEN = "Do other work or end your turn; you will be woken with the result."
+STILL_RUNNING = "Still running. Call wait_run again, or do other work first."
+STILL_RUNNING_WOKEN = "Still running. Do other work or end your turn; you will be woken with the result."
 REASON_CHARACTERS = 500
 MAX_LOSSES, LOSS_CHARACTERS = 5, 200
 """Of MCP servers that were not there: so many are told, each at such length."""
 
 
-def next_step(view: RunView) -> str:
-    """For a caller who has not been given the answer, if there is one."""
+def choose_waiting(*, woken: bool) -> str:
+    """Return what a caller should do while its run works; `woken`: whether the end of the run wakes it."""
+    return WOKEN if woken else NOT_WOKEN
+
+
+def next_step(view: RunView, going_on: str = NOT_WOKEN) -> str:
+    """For a caller who has not been given the answer, if there is one. `going_on`: what to do while the run works."""
     if view.damage is not None and view.ended:
         return salvage(view)
     match view.state:
@@ -71,7 +59,7 @@ def next_step(view: RunView) -> str:
             best = "what was left unfinished" if view.snapshot.outcome == "unfinished" else best
             return f"get_result has {best}. {after_the_end(view)}".rstrip()
         case _:
-            return after_the_end(view) if view.ended else meanwhile(view)
+            return after_the_end(view) if view.ended else meanwhile(view, going_on)
 
 
 def after_the_end(view: RunView) -> str:
@@ -89,14 +77,14 @@ def after_the_end(view: RunView) -> str:
             return ""
 
 
-def meanwhile(view: RunView) -> str:
-    """What to do while the run has not ended."""
+def meanwhile(view: RunView, going_on: str = NOT_WOKEN) -> str:
+    """What to do while the run has not ended; `going_on`: while it works."""
     match view.state:
         case "queued" | "interrupted" if _waits_for_worker(view):
             return "It goes on when the operator has started a worker; tell the user, and call wait_run later."
         case "queued" if view.ahead:
             runs = f"{view.ahead} runs have" if view.ahead > 1 else "One run has"
-            return f"{runs} to start before it. {GOES_ON}"
+            return f"{runs} to start before it. {going_on}"
         case "input_required":
             return _decide(view)
         case "interrupted" if view.held_up_by is None:
@@ -104,11 +92,11 @@ def meanwhile(view: RunView) -> str:
         case "interrupted" if view.row.moved:
             return "Ask the user where it goes on."
         case "interrupted" if view.newer is None:
-            return f"Its keys are missing. {WHERE_KEYS_GO} Then call control_run with action=resume."
+            return f"Its keys are missing where this server starts. {AFTER_RESTART}"
         case "interrupted":
-            return "Upgrade massgen-mcp where the server starts, then call control_run with action=resume."
+            return f"massgen-mcp is too old where this server starts. {AFTER_UPGRADE}"
         case _:
-            return GOES_ON
+            return going_on
 
 
 def _waits_for_worker(view: RunView) -> bool:
@@ -123,7 +111,8 @@ def bringing_in(view: RunView, changes: Changes | None, agent: str | None, apply
         return ""
     if (moment := applied_at(view.directory.changes)) is not None:
         stands = f"{datetime.fromtimestamp(moment).astimezone():%Y-%m-%d %H:%M}"
-        return f"Applied at {stands}; `massgen-mcp apply {view.row.run_id} --undo` takes it back."
+        undo = "apply_result with undo=true" if apply == "apply_result" else f"{apply.rstrip('`')} --undo`"
+        return f"Applied at {stands}; {undo} takes it back."
     if command := patch_command(view.snapshot, changes, view.directory.path):
         return f"Given to read only, so bring it in by hand: {command}"
     return f"To bring it in: {apply}{f' agent={agent}' if agent else ''}."
@@ -132,7 +121,8 @@ def bringing_in(view: RunView, changes: Changes | None, agent: str | None, apply
 def _decide(view: RunView) -> str:
     asked = view.snapshot.input_required
     if asked is not None and asked.kind == "budget_reached":
-        return "Decide: call control_run with action=raise_budget and value, action=finish_now or action=cancel."
+        ways = "action=raise_budget and value (the user is asked), action=finish_now or action=cancel"
+        return f"Decide: call control_run with {ways}."
     return "Decide: call control_run with action=answer and message."
 
 
@@ -205,6 +195,15 @@ def reason_of(view: RunView, limit: int | None = REASON_CHARACTERS) -> str | Non
             if view.newer is not None:
                 return f"{view.newer.code}: {shortened(str(view.newer), limit)}"
             return f"runner_lost: {view.held_up_by}" if view.held_up_by else "runner_lost"
+
+
+def find_own_program() -> str:
+    """Return how a user calls `massgen-mcp`: by its path where their shell does not find it by its name."""
+    started = Path(sys.argv[0])
+    is_hidden = started.name == "massgen-mcp" and started.is_absolute() and shutil.which(started.name) is None
+    if is_hidden:
+        return str(started)
+    return "massgen-mcp"
 
 
 def shortened(text: str, limit: int | None) -> str:

@@ -1,8 +1,8 @@
 """The MCP clients and editors that we know: where each keeps its servers or agents, and how our entry looks there.
 
-Settings of a client are set where its defaults do not fit: Codex asks before every `start_run`, and refuses it where
-nobody can be asked; it lets pass what only reads, and goes on asking before what changes files or ends runs. It gives
-up sooner than a first start may take; Claude Code waits 28 hours for a call.
+Settings of a client are set where its defaults do not fit: Codex asks before every `start_run` and `control_run`, and
+refuses them where the user can't be asked, so a run could not be cancelled; it lets pass what only reads, and goes on
+asking before what changes files. It gives up sooner than a first start may take; Claude Code waits 28 hours for a call.
 
 Must not read or write a file, nor the value of a key.
 """
@@ -103,7 +103,7 @@ def _codex(command: ServerCommand) -> ServerEntry:
         **passed_on,
         "startup_timeout_sec": STARTUP_SECONDS,
         "tool_timeout_sec": CALL_SECONDS,
-        "tools": {"start_run": {"approval_mode": "approve"}},
+        "tools": {name: {"approval_mode": "approve"} for name in ("start_run", "control_run")},
     }
 
 
@@ -162,7 +162,7 @@ CLIENTS: Mapping[str, Client] = {
             ".mcp.json",
             _referring("${NAME:-}", kind="stdio", timeout=CALL_SECONDS * 1000),
             "Start Claude Code anew; /mcp shows the server.",
-            Known(True, True, False, "28 hours, 5 minutes by `install`; 50,000 characters", "tried, 2.1.330"),
+            Known(True, True, False, "28 hours, 5 minutes by `install`; 50,000 characters", "tried, 2.1.332"),
         ),
         Client(
             "codex",
@@ -173,7 +173,7 @@ CLIENTS: Mapping[str, Client] = {
             ".codex/config.toml",
             _codex,
             "Start Codex anew; /mcp shows the server.",
-            Known(False, True, False, "5 minutes; about 12 kB", "tried, 0.169"),
+            Known(False, True, False, "5 minutes; about 12 kB", "tried, 0.171"),
         ),
         Client(
             "gemini",

@@ -61,7 +61,7 @@ def _changed(link: Path, section: str, name: str, entry: ServerEntry | None, wit
         file = link.resolve()  # what a link means is changed, the link stays
         if within is not None:
             _check_within(link, file, within.resolve())
-        before = _present_text(file)
+        before = read_text(file)
         text = _edited(file, before, section, name, entry)
         if text == before:
             return Change(link, False)
@@ -70,25 +70,25 @@ def _changed(link: Path, section: str, name: str, entry: ServerEntry | None, wit
             if not text and not _copy_of(file).exists():
                 file.unlink()
                 return Change(link, True)
-        return Change(link, True, _written(file, before, text))
+        return Change(link, True, write_text(file, before, text))
     except RuntimeError as error:
-        raise _left_as_it_was(link, "its links lead in a circle") from error
+        raise refuse_change(link, "its links lead in a circle") from error
     except OSError as error:
-        raise _left_as_it_was(link, error.strerror or type(error).__name__) from error
+        raise refuse_change(link, error.strerror or type(error).__name__) from error
 
 
 def _check_within(link: Path, file: Path, project: Path) -> None:
     """The links of a project may be anybody's."""
     if not file.is_relative_to(project):
-        raise _left_as_it_was(link, f"a link leads out of the project, to {file}; remove the link, or use --scope user")
+        raise refuse_change(link, f"a link leads out of the project, to {file}; remove the link, or use --scope user")
     if ".git" in file.relative_to(project).parts:
-        raise _left_as_it_was(link, f"a link leads into the repository's own directory, to {file}; remove the link")
+        raise refuse_change(link, f"a link leads into the repository's own directory, to {file}; remove the link")
 
 
 def _earlier(file: Path, now: str, section: str, name: str) -> str | None:
     """What the file was before we put the entry there; None where that is not known, or more was changed since."""
     copy = _copy_of(file)
-    earlier = _present_text(copy)
+    earlier = read_text(copy)
     entry = cast("ServerEntry", _understood(file, now)[section][name])
     try:
         return earlier if _edited(file, earlier, section, name, entry) == now else None
@@ -99,10 +99,10 @@ def _earlier(file: Path, now: str, section: str, name: str) -> str | None:
 def _edited(file: Path, before: str, section: str, name: str, entry: ServerEntry | None) -> str:
     document = _understood(file, before)
     if not isinstance(entries := document.get(section, {}), dict):
-        raise _left_as_it_was(file, f"{section} is no table of servers")
+        raise refuse_change(file, f"{section} is no table of servers")
     old = cast("dict[str, ServerEntry]", entries).get(name)
     if old is not None and not is_ours(old):
-        raise _left_as_it_was(file, f"it has a server {name!r} that is not this one; choose another with --name")
+        raise refuse_change(file, f"it has a server {name!r} that is not this one; choose another with --name")
     if entry is not None and old is not None:
         entry = _renewed(old, entry)
     if old == entry:
@@ -116,7 +116,7 @@ def _edited(file: Path, before: str, section: str, name: str, entry: ServerEntry
     if before.startswith(_BOM):
         text = _BOM + text
     if not _says(file, text, wanted, section):
-        raise _left_as_it_was(file, "its servers are written in a way that cannot be changed safely")
+        raise refuse_change(file, "its servers are written in a way that cannot be changed safely")
     return text
 
 
@@ -158,26 +158,27 @@ def _understood(file: Path, text: str) -> dict[str, Any]:
     try:
         document = read(file, text)
     except ValueError as error:
-        raise _left_as_it_was(file, str(error)) from error
+        raise refuse_change(file, str(error)) from error
     if not isinstance(document, dict):
-        raise _left_as_it_was(file, "it is not an object")
+        raise refuse_change(file, "it is not an object")
     return cast("dict[str, Any]", document)
 
 
-def _present_text(file: Path) -> str:
+def read_text(file: Path) -> str:
+    """Return what is in a file; nothing of one that is not there. Raises `MassgenError` where it is no text."""
     if not file.exists():
         return ""
     if not file.is_file():
-        raise _left_as_it_was(file, "it is no file")
+        raise refuse_change(file, "it is no file")
     if file.stat().st_size > MAX_BYTES:
-        raise _left_as_it_was(file, f"it has more than {MAX_BYTES} bytes")
+        raise refuse_change(file, f"it has more than {MAX_BYTES} bytes")
     try:
         return file.read_bytes().decode()
     except UnicodeDecodeError as error:
-        raise _left_as_it_was(file, "it is not UTF-8") from error
+        raise refuse_change(file, "it is not UTF-8") from error
 
 
-def _written(file: Path, before: str, text: str) -> Path | None:
+def write_text(file: Path, before: str, text: str) -> Path | None:
     """Replace the file, durably; the copy, if there was a file and it has none yet."""
     if not file.exists():
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -185,12 +186,12 @@ def _written(file: Path, before: str, text: str) -> Path | None:
         return None
     mode = file.stat().st_mode & 0o777
     if not mode & 0o222:
-        raise _left_as_it_was(file, "it is read-only")
+        raise refuse_change(file, "it is read-only")
     copy = _copy_of(file)
     if kept := not copy.exists():
         _replace(copy, before, mode)
-    if _present_text(file) != before:
-        raise _left_as_it_was(file, "somebody changed it in this moment; run the command again")
+    if read_text(file) != before:
+        raise refuse_change(file, "somebody changed it in this moment; run the command again")
     _replace(file, text, mode)
     return copy if kept else None
 
@@ -205,5 +206,6 @@ def _replace(file: Path, text: str, mode: int) -> None:
     sync_directory(file.parent)
 
 
-def _left_as_it_was(file: Path, why: str) -> MassgenError:
+def refuse_change(file: Path, why: str) -> MassgenError:
+    """Return the error of a file that was left as it is."""
     return MassgenError("invalid_arguments", f"{file} was left as it is: {why}")

@@ -66,7 +66,7 @@ async def _follow(client: Client, run_id: str) -> None:
             print_line(line)
             shown = line
         cursor = status["cursor"]
-        if "poll_after_ms" not in status:
+        if status["status"] not in ("queued", "running"):
             print_line(f"  {status['status']}")
             return
 

@@ -19,6 +19,7 @@ import anyio
 
 from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.home import find_home, find_hook_mark
 
 NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
 RUN_ID = re.compile(r"run-[a-z2-7]{26}")
@@ -110,9 +111,7 @@ async def run(options: argparse.Namespace) -> int:
         awaited = AwaitedRuns(Path(options.directory), str(event.get("session_id")))
         match event.get("hook_event_name"):
             case "PostToolUse":
-                _note(
-                    awaited, str(event.get("tool_name")).rpartition("__")[2], _json_object(event.get("tool_response"))
-                )
+                _note(awaited, str(event.get("tool_name")).rpartition("__")[2], _find_reply(event.get("tool_response")))
                 return EXIT_OK
             case "SessionStart" if os.environ.get(ATTENDED) == "0":
                 return EXIT_OK  # nobody is idle: the prompt comes with the start, and would wait for us
@@ -129,6 +128,12 @@ def _json_object(given: object) -> dict[str, object]:
     return cast("dict[str, object]", found) if isinstance(found, dict) else {}
 
 
+def _find_reply(response: object) -> dict[str, object]:
+    """Return the data of our reply: Claude Code passes it on as a text, Codex inside the whole result of the call."""
+    found = _json_object(response)
+    return _json_object(found.get("structuredContent")) or found
+
+
 def _note(awaited: AwaitedRuns, tool: str, reply: dict[str, object]) -> None:
     """Nothing where the reply is no run of ours, such as a task that the client itself waits for."""
     run_id, status = reply.get("run_id"), reply.get("status")
@@ -138,6 +143,8 @@ def _note(awaited: AwaitedRuns, tool: str, reply: dict[str, object]) -> None:
         awaited.forget(run_id)
     elif tool in AWAITS:
         awaited.add(run_id)
+        with suppress(OSError, MassgenError):  # a run on another machine has no directory here
+            find_hook_mark(find_home(os.environ).runs / run_id).touch()
 
 
 async def _watch(awaited: AwaitedRuns, client: int) -> int:

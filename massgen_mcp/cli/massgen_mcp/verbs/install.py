@@ -8,6 +8,7 @@ from pathlib import Path
 
 from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS, Client, ServerEntry
+from massgen_mcp.cli.massgen_mcp.install.codex_hooks import put_hooks, take_hooks
 from massgen_mcp.cli.massgen_mcp.install.config_file import Change, put_entry, shown, take_entry
 from massgen_mcp.cli.massgen_mcp.install.ours import own_command
 from massgen_mcp.cli.output import print_error, print_line, print_text
@@ -31,6 +32,8 @@ async def run(options: argparse.Namespace) -> int:
     file = _file(client, options)
     if options.verb == "uninstall":
         return _uninstall(client, file, options)
+    if options.hook and (client.name != "codex" or options.scope != "user"):
+        raise MassgenError("invalid_arguments", "--hook is for Codex, with --scope user; no other client needs it")
     command = own_command(os.environ, options.key, shared=options.scope == "project")
     entry = _Entry(client, file, options.name, client.entry(command), tuple(command.passed_on) * client.hands_on)
     if "name" in entry.content:
@@ -42,14 +45,43 @@ async def run(options: argparse.Namespace) -> int:
             change = put_entry(file, client.section, entry.name, entry.content, within=_project(options))
         except MassgenError as error:
             raise MassgenError(error.code, f"{error}\nThe entry, to be put there by hand:\n{entry.text()}") from error
+    hooks = None
+    if options.hook and not options.print:
+        hooks = put_hooks(file, command)
+    _print_outcome(entry, change, hooks, options)
+    return EXIT_OK
+
+
+def _print_outcome(entry: _Entry, change: Change, hooks: Change | None, options: argparse.Namespace) -> None:
     if options.json:
-        print_line(json.dumps(_document(entry, change)))
+        document = _document(entry, change)
+        if hooks is not None:
+            document["hooks"] = str(hooks.file)
+        print_line(json.dumps(document))
     elif options.print:
         print_text(entry.text())
-        print_error(f"for {file}, which was not touched")
+        print_error(f"for {entry.file}, which was not touched")
     else:
         _print_change(entry, change)
-    return EXIT_OK
+        if hooks is not None:
+            _print_hooks(hooks)
+        elif entry.client.known and not entry.client.known.tasks:
+            _print_how_to_wait(entry.client)
+
+
+def _print_hooks(hooks: Change) -> None:
+    state = {True: "are in", False: "were already in"}[hooks.changed]
+    print_line(f"The hooks that wake Codex with the result of a run {state} {hooks.file}")
+    if hooks.copy:
+        print_line(f"The file as it was before: {hooks.copy}")
+    print_line("Codex runs them once you trust them: it asks at its next start in a terminal; /hooks shows them.")
+    print_line("`codex exec` runs them, too, after that. Until then Codex has to call wait_run.")
+
+
+def _print_how_to_wait(client: Client) -> None:
+    print_line(f"Nothing wakes {client.title} when a run has ended: it has to call wait_run, and replies tell it so.")
+    if client.name == "codex":
+        print_line("`massgen-mcp install codex --hook` adds a hook that wakes it; you trust that once in Codex.")
 
 
 def _file(client: Client, options: argparse.Namespace) -> Path:
@@ -85,8 +117,6 @@ def _print_change(entry: _Entry, change: Change) -> None:
     else:
         print_line("No key of a provider is set here, so none is passed on. Set one and install again, or use --key.")
     print_line(f"Next: {entry.client.afterwards}")
-    if entry.client.known and not entry.client.known.tasks:
-        print_line(f"Nothing is known to wake {title} when a run has ended: have it call wait_run.")
 
 
 def _document(entry: _Entry, change: Change) -> dict[str, object]:
@@ -104,6 +134,10 @@ def _document(entry: _Entry, change: Change) -> dict[str, object]:
 
 def _uninstall(client: Client, file: Path, options: argparse.Namespace) -> int:
     change = take_entry(file, client.section, options.name, within=_project(options))
+    if client.name == "codex" and options.scope == "user":
+        hooks = take_hooks(file)
+        if hooks.changed and not options.json:
+            print_line(f"The hooks are no longer in {hooks.file}")
     if options.json:
         copy = str(change.copy) if change.copy else None
         print_line(

@@ -1,0 +1,102 @@
+"""MCP clients by the names that they give themselves: whether a task wakes the model, which forms of a reply it reads,
+where the user puts keys. And `WakingRuns`: the runs whose end wakes the client of this process.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mcp.server.context import ServerRequestContext
+
+from massgen_mcp.home import find_hook_mark
+from massgen_mcp.runs.view.run_view import RunView
+
+
+@dataclass(frozen=True, slots=True)
+class KnownClient:
+    part_of_name: str
+    """In lower case."""
+    where_keys_go: str
+    is_woken_by_tasks: bool = False
+    """Whether its model goes on with the result when a task ends. Tried with the client itself."""
+    reads_both_forms: bool = False
+    """Whether its model is shown the text of a reply beside the data."""
+
+
+ANY_CLIENT = KnownClient(
+    "", "Keys go into `env` of this server's entry in the configuration of your MCP client; then restart the client."
+)
+"""A client that is not known: nothing wakes it."""
+KNOWN_CLIENTS = (
+    KnownClient(
+        "claude-code",
+        "Keys go into the environment that Claude Code starts in; then restart Claude Code. If `massgen-mcp install` "
+        "wrote the server's entry, run `massgen-mcp install claude-code` again where the key is set.",
+        is_woken_by_tasks=True,
+    ),
+    KnownClient(
+        "claude",
+        "Keys go into `env` of this server's entry in the settings of Claude Desktop; then quit and restart it.",
+    ),
+    KnownClient(
+        "codex",
+        "Keys go into the environment that Codex starts in, and their names into `env_vars` of this server's entry in "
+        "~/.codex/config.toml (`massgen-mcp install codex` writes them, the plugin has them); then restart Codex.",
+    ),
+    KnownClient("copilot", ANY_CLIENT.where_keys_go, reads_both_forms=True),
+    KnownClient(
+        "massgen-mcp web", "Keys go into the environment that `massgen-mcp web` is started in; then start it again."
+    ),
+)
+OVER_HTTP = "Keys go into the environment that `massgen-mcp --transport http` is started in; then restart that server."
+
+
+def find_client(name: str) -> KnownClient:
+    """Return what is known of the client that calls itself so."""
+    lower = name.lower()
+    return next((one for one in KNOWN_CLIENTS if one.part_of_name in lower), ANY_CLIENT)
+
+
+def identify_client(ctx: ServerRequestContext[Any, Any] | None) -> KnownClient:
+    """Return what is known of the client that sends a request."""
+    if ctx is None or ctx.session.client_params is None:
+        return ANY_CLIENT
+    return find_client(ctx.session.client_params.client_info.name)
+
+
+def is_over_http(ctx: ServerRequestContext[Any, Any]) -> bool:
+    return ctx.request is not None
+
+
+@dataclass(slots=True)
+class WakingRuns:
+    """Runs of which this process knows that their end wakes the model of its client.
+
+    Only what was seen counts: a task that the client was given, or our hook, which ran after a call of this process. A
+    hook that is installed but has not run may not be trusted. Over HTTP nothing counts: clients share the process.
+    """
+
+    _as_tasks: set[str] = field(default_factory=set[str])
+    _waited_for: dict[str, Path] = field(default_factory=dict[str, Path])
+    """The directory of each run that was started or waited for by a call of this process."""
+    _hook_runs: bool = False
+
+    def note_call(self, ctx: ServerRequestContext[Any, Any], view: RunView) -> None:
+        """Note a call after which the hook, if there is one, waits for the run."""
+        if not is_over_http(ctx):
+            self._waited_for[view.row.run_id] = view.directory.path
+
+    def note_task(self, ctx: ServerRequestContext[Any, Any], run_id: str) -> None:
+        """Note that the client was given a task that stands for the run."""
+        if not is_over_http(ctx) and identify_client(ctx).is_woken_by_tasks:
+            self._as_tasks.add(run_id)
+
+    def includes(self, view: RunView) -> bool:
+        """Whether the end of this run wakes the client's model."""
+        run_id = view.row.run_id
+        if run_id in self._as_tasks:
+            return True
+        if run_id not in self._waited_for:
+            return False
+        self._hook_runs = self._hook_runs or any(find_hook_mark(one).exists() for one in self._waited_for.values())
+        return self._hook_runs
