@@ -7,18 +7,30 @@ collected="$RUNNER_TEMP/massgen-review" report="$RUNNER_TEMP/massgen-report"
 api="repos/$GITHUB_REPOSITORY"
 mkdir -p "$report"
 
-number="$(head -c 20 "$collected/number")"
-[[ "$number" =~ ^[1-9][0-9]*$ ]] || { echo "The collecting job gave no number of a pull request."; exit 2; }
-gh api "$api/pulls/$number" -H "Accept: application/vnd.github.diff" > "$report/change.diff"
-if [ "$(gh api "$api/pulls/$number" --jq .head.sha)" != "$HEAD_SHA" ]; then
-    echo "Pull request $number is not at $HEAD_SHA, which this run is about: nothing is reviewed."
+# GitHub says which pull request this run is about: the open one whose head is this commit of this branch of this
+# repository. Its diff is asked for by that commit, so that a push meanwhile changes nothing.
+mine='[.[] | select(.head.repo.full_name == env.HEAD_REPOSITORY and .head.ref == env.HEAD_BRANCH and .head.sha == env.HEAD_SHA)'
+mine+=' | "\(.number) \(.base.sha)"] | join("\n")'
+found="$(gh api --method GET "$api/pulls" -f state=open -f head="${HEAD_REPOSITORY%%/*}:$HEAD_BRANCH" -F per_page=100 --jq "$mine")"
+if [ -z "$found" ]; then
+    echo "No open pull request has the commit $HEAD_SHA, which this run is about, as its head: nothing is reviewed."
     exit 2
 fi
+if [ "$(wc -l <<< "$found")" -ne 1 ]; then
+    echo "Pull requests $(cut -d ' ' -f 1 <<< "$found" | paste -sd ' ') have the commit $HEAD_SHA as their head, and this run is about one of them:" \
+        "nothing is reviewed. Close all but one."
+    exit 2
+fi
+read -r number base <<< "$found"
+gh api "$api/compare/$base...$HEAD_SHA" -H "Accept: application/vnd.github.diff" > "$report/change.diff"
 
 options=(--diff "$report/change.diff" --max-usd "$MAX_USD" --fail-on "$FAIL_ON" --no-logs)
 [ -z "$CONFIG" ] || options+=(--config "$CONFIG")
 [ -z "$MODELS" ] || options+=(--models "$MODELS")
-[ ! -s "$collected/evidence" ] || options+=(--evidence "$collected/evidence")
+if [ -f "$collected/evidence" ] && [ ! -L "$collected/evidence" ]; then
+    tail -c 80000 "$collected/evidence" > "$report/evidence"
+    options+=(--evidence "$report/evidence")
+fi
 cd "$report"
 if [ "$DRY_RUN" = true ]; then
     massgen review --dry-run "${options[@]}" 2>&1 | tee -a "$GITHUB_STEP_SUMMARY"

@@ -9,10 +9,11 @@ be repeated or lost.
 import asyncio
 import gc
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
+from contextvars import copy_context
 from functools import cache, partial, wraps
 from importlib import import_module
-from threading import Thread
+from threading import Event, Thread
 from types import CoroutineType
 from typing import Any, ClassVar, Generic, ParamSpec, TypeVar
 
@@ -35,6 +36,21 @@ def in_thread(work: Callable[P, T]) -> "Callable[P, CoroutineType[Any, Any, T]]"
 async def abandonable(work: Callable[[], T]) -> T:
     """What `work` returns or raises, done on a thread of its own; dropped if nobody waits any more."""
     return await asyncio.wrap_future(_begin(work))
+
+
+async def run_in_stoppable_thread(work: Callable[[Callable[[], bool]], T]) -> T:
+    """Return what `work` returns or raises, done on a thread of its own. It is handed a function that says whether its
+    caller was cancelled; a cancelled caller waits until the work has ended, so that it can clean up.
+    """
+    stop = Event()
+    context = copy_context()
+    begun = _begin(lambda: context.run(work, stop.is_set))
+    try:
+        return await asyncio.wrap_future(begun)
+    except BaseException:
+        stop.set()
+        wait([begun])
+        raise
 
 
 async def imported(*modules: str) -> None:

@@ -22,14 +22,15 @@ __all__ = ["home"]
 
 ACTION = ROOT / "action.yml"
 SHA = "0123456789012345678901234567890123456789"
+BASE = SHA[::-1]
 DIFF = "diff --git a/shop.py b/shop.py\n--- a/shop.py\n+++ b/shop.py\n@@ -1 +1,2 @@\n import re\n+total = 1\n"
 GH = """\
 #!/usr/bin/env bash
 # GitHub, as far as the action asks for it: what is posted is kept.
 echo "$*" >> calls.txt
 case "$*" in
-    *application/vnd.github.diff*) cat "$GITHUB/diff" ;;
-    *head.sha*) cat "$GITHUB/sha" ;;
+    *"/compare/$BASE...$HEAD_SHA -H Accept: application/vnd.github.diff"*) cat "$GITHUB/diff" ;;
+    *"repos/o/r/pulls "*) jq -r "${@: -1}" "$GITHUB/pulls" ;;
     *check-runs*) cat > "$GITHUB/check.json" ;;
     *"-F body=@"*)
         cp comment.md "$GITHUB/comment.md"
@@ -55,16 +56,31 @@ def github(home: TempHome) -> Path:
     (place / "bin/gh").write_text(GH)
     (place / "bin/gh").chmod(0o700)
     (place / "github").mkdir()
-    for name, text in {"diff": DIFF, "sha": SHA, "comments": "[]"}.items():
+    for name, text in {"diff": DIFF, "comments": "[]"}.items():
         (place / "github" / name).write_text(text)
+    opened(place, pull(7))
     return place
+
+
+def pull(number: int, *, repository: str = "ann/fork", branch: str = "fix", sha: str = SHA) -> dict[str, Any]:
+    return {
+        "number": number,
+        "head": {"repo": {"full_name": repository}, "ref": branch, "sha": sha},
+        "base": {"sha": BASE},
+    }
+
+
+def opened(place: Path, *pulls: dict[str, Any]) -> None:
+    """Let these be the open pull requests that GitHub finds."""
+    (place / "github/pulls").write_text(json.dumps(pulls))
 
 
 async def review(home: TempHome, place: Path, config: str, code: int, **variables: str) -> str:
     """What the job's log shows."""
     given = {
         "GITHUB": str(place / "github"), "GITHUB_REPOSITORY": "o/r", "GITHUB_STEP_SUMMARY": str(place / "summary"),
-        "HEAD_SHA": SHA, "CONFIG": config, "MODELS": "", "MAX_USD": "2", "FAIL_ON": "blocker", "DRY_RUN": "false",
+        "HEAD_REPOSITORY": "ann/fork", "HEAD_BRANCH": "fix", "HEAD_SHA": SHA, "BASE": BASE,
+        "CONFIG": config, "MODELS": "", "MAX_USD": "2", "FAIL_ON": "blocker", "DRY_RUN": "false",
         "LOGIN": "github-actions[bot]", **home.environ, **variables,
     }  # fmt: skip
     done = await anyio.to_thread.run_sync(lambda: script("review.sh", place, **given))
@@ -72,8 +88,8 @@ async def review(home: TempHome, place: Path, config: str, code: int, **variable
     return done.stdout + done.stderr
 
 
-def collected(place: Path, number: str = "7", check: str = "") -> None:
-    done = script("collect.sh", place, NUMBER=number, CHECK=check)
+def collected(place: Path, check: str = "") -> None:
+    done = script("collect.sh", place, CHECK=check)
     assert done.returncode == 0, done.stderr
 
 
@@ -107,16 +123,50 @@ async def test_a_pull_request_gets_a_comment_and_a_check_and_the_next_push_only_
         assert "### Total is wrong" in (github / "github/comment.md").read_text(), "only what we said was said"
 
 
-async def test_what_the_collecting_job_says_is_believed_only_as_far_as_github_confirms_it(
+async def test_the_pull_request_is_the_open_one_of_this_repository_branch_and_commit(
     home: TempHome, github: Path
 ) -> None:
-    for number in ("7; rm -rf /", "../../x", ""):
-        collected(github, number)
-        assert "gave no number" in await review(home, github, "", 2)
     collected(github)
-    (github / "github/sha").write_text(SHA.replace("0", "1"))
+    (github / "massgen-review/number").write_text("9")  # the collecting job may say what it likes
+    others = [
+        pull(1, repository="o/r"),
+        pull(2, branch="other"),
+        pull(3, sha=SHA.replace("0", "1")),
+        pull(4) | {"head": {"repo": None, "ref": "fix", "sha": SHA}},  # its repository was deleted
+    ]
+    opened(github, *others)
     assert "nothing is reviewed" in await review(home, github, "", 2)
+    opened(github, pull(7), *others, pull(8))
+    assert "Pull requests 7 8 have the commit" in await review(home, github, "", 2)
     assert not (github / "github/check.json").exists()
+    opened(github, *others, pull(7))
+    async with reviewing(home, ada=Reviewer(), bo=Reviewer()) as (config, _):
+        await review(home, github, config, 0)
+    calls = (github / "massgen-report/calls.txt").read_text()
+    assert "issues/7/comments" in calls
+    assert not re.search("/(1|2|3|4|8|9)/comments", calls)
+
+
+async def test_evidence_is_read_to_a_bound_and_only_from_a_file(home: TempHome, github: Path) -> None:
+    collected(github, check="echo first; exit 3")
+    evidence = github / "massgen-review/evidence"
+    with evidence.open("ab") as file:
+        file.truncate(3 * 2**30)  # sparse
+        file.seek(0, os.SEEK_END)
+        file.write(b"\nlast\n")
+    ada = Reviewer()
+    async with reviewing(home, ada=ada, bo=Reviewer()) as (config, _):
+        await review(home, github, config, 0)
+        assert "\nlast\n" in ada.asked[0]
+        assert len(ada.asked[0]) < 100_000
+        evidence.unlink()
+        os.mkfifo(evidence)
+        await review(home, github, config, 0)
+        evidence.unlink()
+        (github / "secret").write_text("PLANTED")
+        evidence.symlink_to(github / "secret")
+        await review(home, github, config, 0)
+        assert "PLANTED" not in "".join(ada.asked)
 
 
 async def test_without_keys_a_dry_run_says_what_would_be_done_and_posts_nothing(home: TempHome, github: Path) -> None:

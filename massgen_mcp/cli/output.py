@@ -3,6 +3,8 @@ nothing can be written (`> answer.md` on a full disk) is an error.
 """
 
 import os
+import re
+import stat
 import sys
 from typing import TextIO
 
@@ -31,7 +33,39 @@ def send_to_terminal(sequences: str) -> None:
     _write_whole(sys.stdout, sequences)
 
 
+CI_COMMAND = re.compile(r"(?m)^(?P<indent>[ \t]*):(?=:[A-Za-z])|#(?=#(?:\[|vso\[|teamcity\[))", re.IGNORECASE)
+"""What GitHub Actions takes for a command at the start of a line; Azure Pipelines, TeamCity and an older GitHub runner
+anywhere in it. Other systems' commands need control characters.
+"""
+CI_VARIABLES = ("CI", "GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION")
+COMMANDS_BROKEN = (
+    "Note: a line of this output is a command of the CI; it is printed with a space in it, so that the CI does not"
+    " execute it. In a file (`> FILE`) it stands unchanged."
+)
+
+
+def break_ci_commands(stream: TextIO, text: str) -> str:
+    """Return `text` with a space in everything that a CI would execute, if it reads this stream as a job's log."""
+    if CI_COMMAND.search(text) and _is_ci_log(stream):
+        return CI_COMMAND.sub(r"\g<0> ", text)
+    return text
+
+
+def _is_ci_log(stream: TextIO) -> bool:
+    """Check whether a CI reads this stream. A file that a job writes is data, and stays as it is."""
+    if not any(os.environ.get(name, "").lower() not in ("", "0", "false") for name in CI_VARIABLES):
+        return False
+    try:
+        return not stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):  # a stream in memory
+        return True
+
+
 def _write_whole(stream: TextIO, text: str) -> bool:
+    safe = break_ci_commands(stream, text)
+    if safe != text and stream is not sys.stderr:
+        _write_whole(sys.stderr, f"{COMMANDS_BROKEN}\n")
+    text = safe
     try:
         stream.write(text)
         stream.flush()

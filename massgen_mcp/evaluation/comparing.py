@@ -15,7 +15,7 @@ from massgen_mcp.evaluation.scoring import Scorer, short_answer
 from massgen_mcp.evaluation.surroundings import surroundings, team_as_measured
 from massgen_mcp.evaluation.tasks import Item, Replayed
 from massgen_mcp.request.build import RunRequest
-from massgen_mcp.runs.batch import Batch, BatchQuestion, ResultLine, ResultsFile, is_success
+from massgen_mcp.runs.batch import Batch, BatchQuestion, ResultLine, ResultsFile, count_degraded, is_success
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.statistics.paired import FEWEST, Paired
@@ -277,7 +277,10 @@ def _coverage(lines: Iterable[ResultLine]) -> str:
     if not found:
         return ""
     outcomes = counts_text(Counter(str(line["outcome"]) for line in found if line["outcome"]))
-    return f"some agent is right in {sum(line['some_right'] for line in found)} of {len(found)}; {outcomes}"
+    parts = [f"some agent is right in {sum(line['some_right'] for line in found)} of {len(found)}", outcomes]
+    if lost := count_degraded(found):
+        parts.append(f"without the work of all agents: {lost}")
+    return "; ".join(parts)
 
 
 def _as_one(samples: Sequence[ResultLine]) -> ResultLine:

@@ -37,6 +37,10 @@ from massgen_mcp.run_state.caller import Caller
 from massgen_mcp.run_state.resume_point import ResumePoint
 from massgen_mcp.run_state.status import TERMINAL_STATES, Phase, RunStatus
 
+LATE = "late"
+"""The reason in `degraded` for an agent that was not waited for any longer."""
+LATE_MESSAGE = "the others' answers were judged before its own came; first_answer_wait_seconds says how long they wait"
+
 
 def best_left(agents: Mapping[str, AgentState], checked: Mapping[str, FilesChecked]) -> str | None:
     """Who left the best of it: files that checks speak against no more than against others', of these what was changed
@@ -322,9 +326,17 @@ class RunFacts:
         return self.final.voted if self.final is not None else len(self.votes)
 
     @property
+    def late(self) -> tuple[str, ...]:
+        """The agents that were left out of an ended run, because the others were judged before they had answered."""
+        if self.end is None or self.winner is None:
+            return ()
+        return tuple(agent for agent in self.coordination.unanswered if agent not in self.cast)
+
+    @property
     def degraded(self) -> list[tuple[str, str, str]]:
-        """(agent, reason, message) of everybody who was dropped, and of what else was lost on the way."""
+        """(agent, reason, message) of each agent that was dropped or too late, and of what else was lost on the way."""
         rows = [(d.agent, d.reason, d.message) for agent in self.agents.values() if (d := agent.dropped)]
+        rows += [(agent, LATE, LATE_MESSAGE) for agent in self.late]
         if failed := self.presentation_failed:
             rows.append((failed.agent, failed.reason, f"presentation: {failed.message}"))
         if isinstance(self.end, RunCompleted) and self.unkept:

@@ -190,9 +190,14 @@ def _find_failure(run: RunFacts, weak: tuple[Weakness, ...], unproven: str) -> F
 
 def _is_unreviewed(run: RunFacts) -> bool:
     """A `single` answer without a loss is that of the only agent which was to answer."""
-    tested = run.winner is not None and run.winner.outcome in DECIDED_WITHOUT_VOTES
+    tested = run.winner is not None and run.winner.outcome in DECIDED_WITHOUT_VOTES and not _is_of_one_answer(run)
     alone = len(run.coordination.involved) == 1 or (run.outcome == "single" and not run.dropped)
     return run.best_answer is not None and run.voted == 0 and not tested and not alone
+
+
+def _is_of_one_answer(run: RunFacts) -> bool:
+    """Check whether the winner was to be written from all answers, and there was one alone."""
+    return run.outcome == "synthesised" and len(run.coordination.answered) < 2
 
 
 def _count_votes(run: RunFacts) -> tuple[int, tuple[tuple[str, int], ...]]:

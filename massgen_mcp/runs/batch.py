@@ -251,6 +251,11 @@ def is_success(result: ResultLine) -> bool:
     return result["state"] == "completed" and not result.get("failure")
 
 
+def count_degraded(results: Iterable[ResultLine]) -> int:
+    """Count the runs in which an agent dropped out or was too late; lines of before that field say nothing of it."""
+    return sum(bool(result.get("degraded")) for result in results)
+
+
 def _result_line(question: BatchQuestion, view: RunView) -> ResultLine:
     run, work = view.snapshot, view.snapshot.work_done
     return {
@@ -260,6 +265,7 @@ def _result_line(question: BatchQuestion, view: RunView) -> ResultLine:
         "answer": run.best_answer,
         "outcome": run.outcome,
         "weak": [*work.weak],
+        "degraded": [{"agent": run.agents[agent].info.id, "reason": reason} for agent, reason, _ in run.degraded],
         "failure": work.failure,
         "usd": run.spent.rounded_usd,
         "seconds": round(view.elapsed, 3),
@@ -274,6 +280,8 @@ def summary(batch: Batch) -> str:
     weak = sum(bool(result["weak"]) for result in batch.results if is_success(result))
     parts = [f"{number} {state}" for state, number in states.most_common()]
     parts += [f"{weak} of them weak"] if weak else []
+    degraded = count_degraded(result for result in batch.results if is_success(result))
+    parts += [f"{degraded} of them without the work of all agents"] if degraded else []
     parts += (
         [f"{len(batch.left)} not asked, because what each may cost could pass the budget: lower --max-usd-each"]
         if batch.left

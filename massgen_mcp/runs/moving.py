@@ -5,11 +5,13 @@ then on the file is the run. Where the file does not come to be the mark is take
 run waits for another export. An import makes the row last: as long as there is none it may be repeated.
 """
 
+import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from massgen_mcp.changes.git import GitFailed, is_address
 from massgen_mcp.changes.run_changes import RunChanges
@@ -18,7 +20,7 @@ from massgen_mcp.config.adjusted import with_places, without_scripts
 from massgen_mcp.config.loader import missing_keys, require_keys
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.home import write_durably
+from massgen_mcp.home import STORE_VARIABLE, write_durably
 from massgen_mcp.run_state.state import folded
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.consent import WAITING, RunDemands, find_demands
@@ -34,6 +36,7 @@ STOP_SECONDS = 20.0
 LOOK_SECONDS = 0.05
 TURNS = 1000
 """Of a session that are looked at."""
+CLAIM_CHARACTERS = 1000
 
 Watch = Callable[[str], RunWatch]
 
@@ -67,9 +70,9 @@ class MovedIn:
 # Out
 
 
-def move_out(engine: Engine, watch: Watch, run_id: str, target: Path) -> MovedOut:
+def move_out(engine: Engine, watch: Watch, run_id: str, target: Path, is_stopped: Callable[[], bool]) -> MovedOut:
     """Write a run, and all that are nested in it, to a new file. One that has not ended leaves the store with it.
-    Raises `MassgenError`.
+    `is_stopped`: whether to give it up before the file is complete. Raises `MassgenError`.
     """
     with engine.files.moving():
         view = watch(run_id).look()
@@ -82,27 +85,36 @@ def move_out(engine: Engine, watch: Watch, run_id: str, target: Path) -> MovedOu
         begun = not view.ended and not view.row.moved
         try:
             if not view.ended:
-                view = _left(engine, watch, run_id, _where(target))
+                view = _left(engine, watch, run_id, _where(target), is_stopped)
+            _imported_mark(target).unlink(missing_ok=True)  # of an earlier file of this name
             return _written(engine, watch, view, target)
         except BaseException:
-            for row in engine.store.family(run_id) if begun and not target.exists() else ():
-                if row.moved:
-                    (engine.files.of(row).path / LEFT).unlink(missing_ok=True)
-                    engine.store.keep(row, "all")
+            if begun and not target.exists():
+                _take_back(engine, run_id)
             raise
 
 
+def _take_back(engine: Engine, run_id: str) -> None:
+    """Let a run go on here that was marked as moved, with those that are nested in it."""
+    for row in engine.store.take_back(run_id):
+        files = engine.files.of(row)
+        (files.path / LEFT).unlink(missing_ok=True)
+        engine.liveness.announce(row, files)
+
+
 def _where(target: Path) -> str:
-    advice = "there it goes on; `massgen-mcp import --back` of that file takes it back; export writes it anew"
+    advice = "there it goes on; `massgen-mcp import --back --yes` of that file takes it back; export writes it anew"
     return f"moved to {target} with `massgen-mcp export`; {advice}"
 
 
-def _left(engine: Engine, watch: Watch, run_id: str, where: str) -> RunView:
+def _left(engine: Engine, watch: Watch, run_id: str, where: str, is_stopped: Callable[[], bool]) -> RunView:
     """The run when it is marked, and nobody executes it any more, nor what is nested in it. Looked at twice: something
     may have been started in it just before it was left.
     """
     deadline, quiet = time.monotonic() + STOP_SECONDS, 0
     while quiet < 2:
+        if is_stopped():
+            raise MassgenError("not_finished", f"the export of run {run_id} was interrupted")
         engine.store.move_out(run_id, where)
         rows = [watch(row.run_id).row() for row in engine.store.family(run_id)]
         going_on = [row for row in rows if row.state == "running"]
@@ -227,11 +239,12 @@ def move_in(
     owner: str | None,
     *,
     back: bool,
+    is_only_import: bool,
     accepts: Callable[[RunDemands], bool],
 ) -> MovedIn:
     """Take in what a file holds. `owner`: whose the run is from now on; None: whose it was. `back`: also a run that
-    left this store and has not gone on since. `accepts`: whether it may do what it asks for; else it waits. Raises
-    `MassgenError`; nothing is changed then.
+    left this store and has not gone on since. `is_only_import`: a person says that the run goes on nowhere else.
+    `accepts`: whether it may do what it asks for; else it waits. Raises `MassgenError`; nothing is changed then.
     """
     place = engine.home.ensure().path / "moving"
     with engine.files.moving(), engine.files.making():
@@ -241,13 +254,68 @@ def move_in(
             moved = unpack(file, place).runs
             arriving = [_arriving(engine, dispatch, one, owner, place / one.run.run_id) for one in moved]
             if not back and arriving[0].stood_still:
-                advice = "if it was imported elsewhere, export it there; if not, import it with --back"
+                advice = "if it was imported elsewhere, export it there; if not, import it with --back --yes"
                 raise MassgenError(
                     "invalid_action", f"run {moved[0].run.run_id} left this store as this file; {advice}"
                 )
-            return _take_in(engine, environ, arriving, place, accepts)
+            with _claimed(file, arriving[0], _store_name(engine, environ), back=back, sure=is_only_import):
+                return _take_in(engine, environ, arriving, place, accepts)
         finally:
             remove_tree(place)
+
+
+@contextmanager
+def _claimed(file: Path, outer: _Arriving, store: str, *, back: bool, sure: bool) -> Generator[None]:
+    """Leave beside the file the name of the store that takes its run in, so that another store sees it. Raises
+    `MassgenError` invalid_action for a run that may go on elsewhere, if nobody is `sure` that it does not.
+    """
+    if outer.ended or outer.is_here:
+        yield
+        return
+    run_id, mark = outer.lost.run.run_id, _imported_mark(file)
+    claim = f"{run_id} {store}"
+    twice = "in two stores it would be paid for twice"
+    if not sure and back and outer.stood_still:
+        message = f"run {run_id} may go on, or may have ended, where {file} was imported; {twice}"
+        raise MassgenError("invalid_action", f"{message}. If it was imported nowhere, repeat this with --back --yes")
+    earlier = _read_claim(mark)
+    if not sure and earlier.startswith(f"{run_id} ") and earlier != claim:
+        message = f"run {run_id} was imported from {file} into {earlier.removeprefix(run_id).strip()}; {twice}"
+        raise MassgenError("invalid_action", f"{message}. Export it there, or, if it is lost there, repeat with --yes")
+    try:
+        write_durably(mark, claim.encode())
+    except OSError as error:
+        if not sure:
+            reason = error.strerror or type(error).__name__
+            message = f"the import cannot be noted in {mark} ({reason}), so another store would not see it; {twice}"
+            raise MassgenError("invalid_action", f"{message}. To import it all the same: --yes") from error
+    try:
+        yield
+    except BaseException:
+        if not earlier:
+            with suppress(OSError):
+                mark.unlink(missing_ok=True)
+        raise
+
+
+def _imported_mark(file: Path) -> Path:
+    return file.with_name(f"{file.name}.imported")
+
+
+def _read_claim(mark: Path) -> str:
+    """Return which run was imported into which store from the file of this mark. Empty: none, as far as is known."""
+    with suppress(OSError):
+        if mark.is_file():
+            with mark.open(encoding="utf-8", errors="replace") as file:
+                return " ".join(file.read(CLAIM_CHARACTERS).split())
+    return ""
+
+
+def _store_name(engine: Engine, environ: Mapping[str, str]) -> str:
+    if engine.pool is None:
+        return f"{engine.home.path} on {platform.node()}"
+    address = urlsplit(environ.get(STORE_VARIABLE, ""))
+    return f"PostgreSQL at {address.hostname or 'localhost'}:{address.port or 5432}{address.path}"
 
 
 def _take_in(

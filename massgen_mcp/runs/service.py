@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -55,7 +56,7 @@ from massgen_mcp.runs.view.run_view import KeptWatches, RunView, RunWatch, looks
 from massgen_mcp.runs.view.status_file import note_application
 from massgen_mcp.statistics.digest import Mark, RunDigest, Verdict, digest_of
 from massgen_mcp.statistics.sums import NEWEST, Statistics, StatisticsFilter, statistics_of, usual_runs, usual_time
-from massgen_mcp.threads import in_thread
+from massgen_mcp.threads import in_thread, run_in_stoppable_thread
 from massgen_mcp.workspace.guard import safe_id
 
 if TYPE_CHECKING:
@@ -527,17 +528,31 @@ class RunService:
         """Who did what, newest first. Raises `MassgenError` store_unavailable."""
         return self._store.audit(person=person, run_id=run_id, limit=limit)
 
-    @in_thread
-    def move_out(self, run_id: str, target: Path) -> MovedOut:
-        """See `runs.moving.move_out`."""
-        return move_out(self._engine, self._watches.of, run_id, target)
+    async def move_out(self, run_id: str, target: Path) -> MovedOut:
+        """See `runs.moving.move_out`; a caller that is cancelled before the file is complete keeps the run here."""
+        return await run_in_stoppable_thread(partial(move_out, self._engine, self._watches.of, run_id, target))
 
     @in_thread
     def move_in(
-        self, file: Path, owner: str | None, accepts: Callable[[RunDemands], bool], *, back: bool = False
+        self,
+        file: Path,
+        owner: str | None,
+        accepts: Callable[[RunDemands], bool],
+        *,
+        back: bool = False,
+        is_only_import: bool = False,
     ) -> MovedIn:
         """See `runs.moving.move_in`; a run that may go on here does so."""
-        moved = move_in(self._engine, self._dispatch, self.environ, file, owner, back=back, accepts=accepts)
+        moved = move_in(
+            self._engine,
+            self._dispatch,
+            self.environ,
+            file,
+            owner,
+            back=back,
+            is_only_import=is_only_import,
+            accepts=accepts,
+        )
         if moved.state not in TERMINAL_STATES:
             self._dispatch.care_for(self._watches.of(moved.run_id).look())
         return moved

@@ -108,6 +108,20 @@ async def test_a_result_that_was_not_written_to_its_end_is_taken_from_the_run_an
     assert len(double.heads) == 2
 
 
+async def test_a_question_whose_run_failed_is_asked_again_by_the_next_call_and_only_then(home: TempHome) -> None:
+    written(home, {"question": QUESTIONS[0]})
+    refused = reply(b'{"error": {"message": "no"}}', status="401 Unauthorized", media_type="application/json")
+    async with busy_server(refused, answering()) as double:
+        command = ["questions.jsonl", "--config", asking(double, home)]
+        await anyio.to_thread.run_sync(lambda: batch(home, *command, code=2))
+        assert len(double.heads) == 1
+        for _ in range(2):
+            await anyio.to_thread.run_sync(lambda: batch(home, *command))
+            assert len(double.heads) == 2
+    assert [one["state"] for one in results(home)] == ["failed", "completed"]
+    assert len({one["run_id"] for one in results(home)}) == 2
+
+
 def test_no_run_begins_that_could_pass_the_budget_of_all(home: TempHome) -> None:
     price = {"input_usd_per_million": 10, "output_usd_per_million": 10}
     config = home.config("priced", agent("ada", {"answer": "yes"}, price=price), budget={"max_usd": 0.5})

@@ -11,8 +11,8 @@ from massgen_mcp.coordination.procedures import next_step
 from massgen_mcp.coordination.state import Coordination, EarlyDecision, Rules
 from massgen_mcp.events.agent_work import BallotChanged, RoundStarted
 from massgen_mcp.events.coordination import AnswerSubmitted, FirstAnswersClosed, StageOpened, VoteCast, WinnerChosen
-from massgen_mcp.events.parts import Camp, Changes, Event
-from massgen_mcp.events.run import BudgetRaised, BudgetReached, FinishRequested
+from massgen_mcp.events.parts import Camp, ChangedFile, Changes, Event
+from massgen_mcp.events.run import AttemptStarted, BudgetRaised, BudgetReached, FinishRequested
 
 TRIO = ("agent_a", "agent_b", "agent_c")
 
@@ -579,3 +579,21 @@ def test_the_eager_variant_waits_for_more_than_half_of_the_votes() -> None:
     assert next_step(state) is None
     winner = decided(vote(state, "agent_d", "agent_b"))
     assert (winner.agent, winner.early) == ("agent_b", True)
+
+
+def test_what_was_said_before_the_first_attempt_holds_in_it_and_in_later_ones() -> None:
+    state = begin().after(FinishRequested()).after(BudgetReached(agent="agent_a", message="no"))
+    for attempt in (1, 2):
+        state = state.after(AttemptStarted(attempt=attempt))
+        assert (state.finish_requested, state.closing) == (True, True)
+
+
+def test_a_dropped_agent_leaves_unfinished_only_what_it_has_not_answered_with() -> None:
+    answered = Changes(tree="answered", added=1, files=(ChangedFile(path="a.py", kind="modified"),))
+    event = show(begin(), "agent_a").answer("agent_a", "mine")
+    assert isinstance(event, AnswerSubmitted)
+    state = begin().after(event.model_copy(update={"changes": answered}))
+    assert state.drop("agent_a", "auth", "no", answered).changes is None
+    later = answered.model_copy(update={"tree": "later"})
+    assert state.drop("agent_a", "auth", "no", later).changes == later
+    assert state.drop("agent_b", "auth", "no", answered).changes == answered

@@ -74,6 +74,28 @@ def test_a_worker_that_was_frozen_while_its_run_left_writes_nothing_when_it_wake
 
 
 @needs("postgres")
+def test_a_worker_that_others_gave_up_writes_nothing_of_a_run_that_has_left_meanwhile(
+    out: tuple[Stored, Stored],
+) -> None:
+    here, _ = out
+    assert here.cluster is not None
+    gate, work = here.home.work / "gate", here.home.work
+    here.work()
+    run_id = here.start(here.home.config("waits", agent("a", {"answer": "42", **after(gate)})))
+    poll_until(lambda: here.told("status", run_id)["status"] == "running")
+    freeze(here)
+    exporting = ThreadPoolExecutor(1).submit(here.verb, "export", run_id, "--to", work / "left.tar.gz")
+    here.work()  # this worker finds that the run of the first one is lost, long before the export gives it up
+    exporting.result()
+    gate.touch()
+    woken, _ = here.cluster.workers
+    woken.send(signal.SIGCONT)
+    poll_until(lambda: "ended with status" in woken.log.read_text())
+    here.verb("export", run_id, "--to", work / "later.tar.gz")
+    assert of_log(work / "later.tar.gz", run_id) == of_log(work / "left.tar.gz", run_id)
+
+
+@needs("postgres")
 def test_a_queued_run_leaves_postgresql_with_the_directories_that_it_was_given(
     out: tuple[Stored, Stored], repository: Repository
 ) -> None:

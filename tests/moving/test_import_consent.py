@@ -166,13 +166,13 @@ def test_a_run_that_comes_back_goes_on_as_it_was_accepted_here_and_waits_if_it_w
     run_id = left(here, work / "own.tar.gz", backend=server(canary))
     assert canary.exists(), "the person named this config"
     canary.unlink()
-    assert here.told("import", work / "own.tar.gz", "--back").get("asks_for") is None
+    assert here.told("import", work / "own.tar.gz", "--back", "--yes").get("asks_for") is None
     poll_until(canary.exists)
     poll_until(lambda: here.told("status", run_id)["status"] == "running")
     here.verb("export", run_id, "--to", work / "again.tar.gz")
     other = work / "other"
     tamper(work / "again.tar.gz", run_id, with_server(other))
-    assert here.told("import", work / "again.tar.gz", "--back")["asks_for"]
+    assert here.told("import", work / "again.tar.gz", "--back", "--yes")["asks_for"]
     assert here.told("status", run_id)["status"] == "interrupted"
     assert not other.exists()
 

@@ -2,8 +2,11 @@
 
 import json
 import signal
+import sqlite3
+import subprocess
 import tarfile
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,19 @@ import anyio.to_thread
 import pytest
 
 from tests.changes.conftest import Repository, repository
-from tests.harness import RUNNER_MODULE, TempHome, after, agent, call, end, events_of, home, poll_until
+from tests.harness import (
+    RUNNER_MODULE,
+    SERVER_MODULE,
+    TempHome,
+    after,
+    agent,
+    call,
+    end,
+    events_of,
+    happened,
+    home,
+    poll_until,
+)
 from tests.model_servers import acting_server
 from tests.moving.stores import Stored, stored
 from tests.needs import needs
@@ -241,7 +256,7 @@ def test_a_run_comes_back_only_as_it_left_or_later(homes: tuple[Stored, Stored])
     assert "nobody goes on with these" not in rebuilt
     assert f"moved to {work / 'again.tar.gz'}" in here.verb("resume", run_id, code=1), "its row is not all that says so"
     assert "with --back" in here.verb("import", work / "first.tar.gz", code=1)
-    assert "imported, interrupted" in here.verb("import", work / "again.tar.gz", "--back")
+    assert "imported, interrupted" in here.verb("import", work / "again.tar.gz", "--back", "--yes")
     poll_until(lambda: here.told("status", run_id)["status"] == "running")
     here.verb("export", run_id, "--to", work / "second.tar.gz")
     there.verb("import", work / "second.tar.gz")
@@ -268,6 +283,67 @@ def test_a_run_whose_file_cannot_be_written_goes_on_where_it_is(homes: tuple[Sto
     here.verb("wait", run_id)
 
 
+def begin_export(here: Stored, run_id: str, file: Path) -> subprocess.Popen[bytes]:
+    """Return the process of an export that has marked its run and waits for the runner to leave it."""
+    command = [here.home.python, "-m", SERVER_MODULE, "export", run_id, "--to", str(file)]
+    exporting = subprocess.Popen(command, env=here.home.environ, stderr=subprocess.DEVNULL)
+
+    def is_marked() -> bool:
+        with closing(sqlite3.connect(here.home.path / "runs.sqlite3")) as rows:
+            return rows.execute("SELECT kept FROM runs WHERE run_id = ?", (run_id,)).fetchone() == ("moved",)
+
+    poll_until(is_marked)
+    return exporting
+
+
+@pytest.mark.parametrize("ending", ["time", "SIGINT", "SIGTERM"])
+def test_a_run_whose_export_ended_before_its_file_was_complete_goes_on_here(
+    homes: tuple[Stored, Stored], ending: str
+) -> None:
+    here, _ = homes
+    gate, file = here.home.work / "gate", here.home.work / "run.tar.gz"
+    run_id = here.start(here.home.config("waits", agent("a", {"answer": "42", **after(gate)})))
+    poll_until(lambda: happened(here.home.run_directory(run_id), "model_call_started"))
+    (runner,) = here.home.processes(RUNNER_MODULE)
+    end(runner, signal.SIGSTOP)  # it cannot leave the run
+    if ending == "time":
+        assert f"process {runner} does not leave run {run_id}" in here.verb("export", run_id, "--to", file, code=2)
+    else:
+        exporting = begin_export(here, run_id, file)
+        exporting.send_signal(signal.Signals[ending])
+        assert exporting.wait(30) == 130
+    assert not file.exists()
+    gate.touch()
+    end(runner, signal.SIGCONT)
+    here.verb("wait", run_id)
+    assert here.told("result", run_id)["answer"] == "42"
+
+
+def test_a_second_import_of_a_run_that_goes_on_is_refused_where_it_can_be_seen(homes: tuple[Stored, Stored]) -> None:
+    here, there = homes
+    gate, file = here.home.work / "gate", here.home.work / "run.tar.gz"
+    run_id = here.start(here.home.config("waits", agent("a", {"answer": "42", **after(gate)})))
+    poll_until(lambda: here.told("status", run_id)["status"] == "running")
+    here.verb("export", run_id, "--to", file)
+    assert "repeat this with --back --yes" in here.verb("import", file, "--back", code=1), "it may go on elsewhere"
+    there.verb("import", file)
+    assert "here already" in there.verb("import", file), "the same store may be asked again"
+    with stored(here.home, "embedded", "third") as third:
+        refused = third.verb("import", file, code=1)
+        assert f"run {run_id} was imported from {file} into {there.home.path} on " in refused
+        assert "repeat with --yes" in refused
+        assert third.told("runs")["runs"] == []
+        file.with_name("run.tar.gz.imported").unlink()
+        file.with_name(".run.tar.gz.imported.new").mkdir()  # as in a directory that cannot be written
+        assert "another store would not see it" in third.verb("import", file, code=1)
+        assert "imported, interrupted" in third.verb("import", file, "--yes")
+    gate.touch()
+    there.verb("wait", run_id)
+    there.verb("export", run_id, "--to", file.with_name("ended.tar.gz"))
+    here.verb("import", file.with_name("ended.tar.gz"))
+    assert here.told("result", run_id)["answer"] == "42", "copies of an ended run need no yes"
+
+
 def test_an_export_or_import_that_was_killed_can_be_done_again(homes: tuple[Stored, Stored]) -> None:
     """As the store and the files are left by a process that ends between any two of its steps."""
     here, there = homes
@@ -276,7 +352,9 @@ def test_an_export_or_import_that_was_killed_can_be_done_again(homes: tuple[Stor
     poll_until(lambda: here.told("status", run_id)["status"] == "running")
     (runner,) = here.home.processes(RUNNER_MODULE)
     end(runner, signal.SIGSTOP)  # the run is marked, and nobody leaves it
-    assert f"process {runner} does not leave run {run_id}" in here.verb("export", run_id, "--to", file, code=2)
+    killed = begin_export(here, run_id, file)
+    killed.kill()
+    killed.wait()
     end(runner, signal.SIGKILL)
     poll_until(lambda: not here.home.processes(RUNNER_MODULE))
     assert here.told("status", run_id)["status"] == "interrupted"

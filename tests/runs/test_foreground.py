@@ -3,15 +3,21 @@
 import json
 import signal
 import subprocess
+from pathlib import Path
 
+import anyio
 import pytest
 
+from massgen_mcp.config.loader import config_from_data
+from massgen_mcp.runs.engine import Control, FrozenRequest, RunFiles
+from massgen_mcp.runs.host.execute import RunContext, RunHandle, execute_run
 from tests.commands import run_command
 from tests.harness import (
     PATIENCE_SECONDS,
     RUNNER_MODULE,
     SERVER_MODULE,
     TempHome,
+    after,
     agent,
     call,
     expect_error,
@@ -20,6 +26,7 @@ from tests.harness import (
     wait_until,
 )
 from tests.interrupted import PHASES, QUESTION, killed, log_directory, paid, started, the_only_run
+from tests.teams import Observer
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -118,3 +125,17 @@ def test_a_run_of_a_living_command_line_is_watched_and_not_taken_from_it(home: T
             assert watching.wait(timeout=PATIENCE_SECONDS) == 1
         assert massgen.wait(timeout=PATIENCE_SECONDS) == 4
     assert not happened(directory, "run_resumed")
+
+
+async def test_a_cancel_stays_wanted_until_the_run_has_ended(tmp_path: Path) -> None:
+    """Else a kill between the two would lose it."""
+    config = config_from_data({"agents": [agent("a", {"answer": "42", **after(tmp_path / "gate")})]}, "test")
+    directory = RunFiles.create(tmp_path / "run", FrozenRequest("q", config))
+    handles: list[RunHandle] = []
+    async with anyio.create_task_group() as tasks:
+        context = RunContext({}, Observer(on_start=handles.append))
+        tasks.start_soon(execute_run, directory, "run-test", context)
+        await wait_until(lambda: handles)
+        controls = [Control(1, "run-test", "steer", "Mind."), Control(2, "run-test", "cancel", "")]
+        assert await handles[0].heed(controls) == [1]
+    assert directory.event_log.read()[-1].event.type == "run_cancelled"

@@ -12,6 +12,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.renderer import print_formatted_text
 from prompt_toolkit.styles import Style as ToolkitStyle
 
+from massgen_mcp.cli.output import break_ci_commands, print_text
 from massgen_mcp.views.styled import Line, Style, as_written
 
 _COLOURS: dict[Style, str] = {
@@ -75,7 +76,11 @@ class Terminal:
 
     def print(self, lines: Iterable[Line]) -> None:
         """Lines into the scrollback."""
-        if text := self.formatted(lines):
+        text = self.formatted(lines)
+        whole = "".join(part[1] for part in text)
+        if break_ci_commands(sys.stdout, whole) != whole:
+            print_text(whole)
+        elif text:
             print_formatted_text(self.output, FormattedText([*text, ("", "\n")]), self.style, color_depth=self.depth)
 
 

@@ -326,19 +326,28 @@ class RunStore:
     def interrupt(self, fingerprint: str, *, of_runner: str | None = None) -> list[str]:
         """Mark the running runs of lost runners, or of this one that was lost. Returns their ids."""
         with self._database.transaction() as db:
-            return sql.interrupt(
-                db, f"{sql.RUNNING} AND fingerprint = ?2 AND (?3 IS NULL OR runner = ?3)", fingerprint, of_runner
-            )
+            of_lost = f"{sql.RUNNING} AND fingerprint = ?2 AND (?3 IS NULL OR runner = ?3)"
+            return self._interrupt(db, of_lost, fingerprint, of_runner)
 
     def lose(self, run_id: str) -> None:
         """Mark a run as interrupted whose foreground process is gone."""
         with self._database.transaction() as db:
-            sql.interrupt(db, "state = 'running' AND foreground = 1 AND run_id = ?2", run_id)
+            self._interrupt(db, "state = 'running' AND foreground = 1 AND run_id = ?2", run_id)
 
     def pause(self, run_id: str, runner: str) -> None:
         """Let a run of this runner wait for one again, as if its own had been lost."""
         with self._database.transaction() as db:
-            sql.interrupt(db, "state = 'running' AND run_id = ?2 AND runner = ?3", run_id, runner)
+            self._interrupt(db, "state = 'running' AND run_id = ?2 AND runner = ?3", run_id, runner)
+
+    def _interrupt(self, db: SqlConnection, condition: str, *values: object) -> list[str]:
+        """Mark these runs as interrupted, as `sql.interrupt` does; their executors may write no more."""
+        run_ids = sql.interrupt(db, condition, *values)
+        for run_id in run_ids:
+            self._fence(db, run_id)
+        return run_ids
+
+    def _fence(self, db: SqlConnection, run_id: str) -> None:
+        """Refuse what a former executor of the run still writes. On one machine its process is gone by then."""
 
     def set_aside(self, run_id: str) -> None:
         """Let a run that has not ended lie until a version looks that writes newer journals than this one."""
@@ -348,6 +357,7 @@ class RunStore:
                 f" AND {sql.among('state', sql.BUSY)}"
             )
             db.execute(query, (time.time(), JOURNAL_VERSION + 1, run_id, *sql.BUSY))
+            self._fence(db, run_id)
 
     def controls(self, run_ids: list[str]) -> list[Control]:
         """The open controls of these runs, oldest first. One stays open until it is `done`, or the run ends; `move`, as
@@ -446,6 +456,18 @@ class RunStore:
                     " state = CASE state WHEN 'queued' THEN 'interrupted' ELSE state END WHERE number = ?",
                     (where, row.number),
                 )
+
+    def take_back(self, run_id: str) -> list[RunRow]:
+        """Let a run whose export failed, and what is nested in it, go on here, whatever their state. Returns the rows
+        that were marked as moved.
+        """
+        with self._database.transaction() as db:
+            marked = [row for row in family(db, run_id) if row.moved]
+            for row in marked:
+                db.execute("UPDATE runs SET kept = 'all', held_back_by = NULL WHERE number = ?", (row.number,))
+                if row.state == "interrupted" and not row.foreground and row.admitted:
+                    self._hand_out(db, row.run_id)
+            return marked
 
     def family(self, run_id: str) -> list[RunRow]:
         """The run, and all that are nested in it, outer ones first."""
@@ -550,6 +572,7 @@ class RunStore:
                     elif holder is not None and holder != known:
                         one = replace(one, run=replace(one.run, idempotency_key=None))  # noqa: PLW2901
                 _enter(db, one, known)
+                self._fence(db, one.run.run_id)
                 entered.append(one.run.run_id)
             for row in (sql.existing(db, run_id) for run_id in entered):
                 if row.busy and row.admitted:

@@ -1,9 +1,11 @@
 """`massgen-mcp export ID` and `massgen-mcp import FILE`: a run goes from one store to another."""
 
 import argparse
+import signal
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
+from types import FrameType
 
 from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.massgen_mcp.verbs.controls import accept_demands, is_trusted
@@ -20,11 +22,14 @@ async def run(options: argparse.Namespace) -> int:
             run_id = await service.find(options.run_id, to_change=True)
             target = OutputFile((options.to or Path(f"{run_id}.tar.gz")).absolute(), "--to")
             target.check()
+            signal.signal(signal.SIGTERM, _interrupt)
             moved = await service.move_out(run_id, target.path)
             done = f"{'moved' if moved.moved else 'copied'} to {moved.file}"
         else:
             accepts = partial(is_trusted, options.trust)
-            moved = await service.move_in(options.file.absolute(), options.owner, accepts, back=options.back)
+            moved = await service.move_in(
+                options.file.absolute(), options.owner, accepts, back=options.back, is_only_import=options.yes
+            )
             if moved.asks_for and not options.json and (accepted := await accept_demands(service, moved.run_id, None)):
                 await service.resume(moved.run_id, accepted)
                 moved = replace(moved, asks_for=())
@@ -40,3 +45,8 @@ async def run(options: argparse.Namespace) -> int:
             lines = ["It asks for what needs your consent (!), so it waits:", *moved.asks_for]
             print_error("\n".join([*lines, f"To let it go on: massgen-mcp resume {moved.run_id} --trust"]))
     return EXIT_OK
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    """End the export as Ctrl-C does, so that the run goes on here."""
+    signal.raise_signal(signal.SIGINT)

@@ -56,16 +56,13 @@ class ClusterStore(RunStore):
             ).fetchone()
             return None if taken is None else (sql.row_of(taken[1:]), int(taken[0]))
 
-    def pause(self, run_id: str, runner: str) -> None:
-        """As `RunStore.pause`; what this worker still does of the run does not count."""
-        with self.database.transaction() as db:
-            if sql.interrupt(db, "state = 'running' AND run_id = ?2 AND runner = ?3", run_id, runner):
-                db.execute("UPDATE runs SET epoch = epoch + 1 WHERE run_id = ?", (run_id,))
+    def _fence(self, db: SqlConnection, run_id: str) -> None:
+        db.execute("UPDATE runs SET epoch = epoch + 1 WHERE run_id = ?", (run_id,))
 
     def hand_over(self, run_id: str, epoch: int) -> None:
         """Let the next worker go on with a run that one has taken."""
         with self.database.transaction() as db:
-            if sql.interrupt(db, "state = 'running' AND run_id = ?2 AND epoch = ?3", run_id, epoch):
+            if self._interrupt(db, "state = 'running' AND run_id = ?2 AND epoch = ?3", run_id, epoch):
                 self._hand_out(db, run_id)
 
     def end_taken(self, run_id: str, epoch: int, end: RunState) -> None:
@@ -83,7 +80,7 @@ class ClusterStore(RunStore):
             deleted = db.execute(f"DELETE FROM procrastinate_jobs WHERE {lost} RETURNING lock", (json.dumps([*jobs]),))
             run_ids = [run_id for (run_id,) in deleted]
             for run_id in run_ids:
-                sql.interrupt(db, "state = 'running' AND run_id = ?2", run_id)
+                self._interrupt(db, "state = 'running' AND run_id = ?2", run_id)
                 self._hand_out(db, run_id)
             return run_ids
 
@@ -96,7 +93,7 @@ class ClusterStore(RunStore):
         with self.database.transaction() as db:
             lost = [row.run_id for row in sql.every(db, jobless, *sql.BUSY)]
             for run_id in lost:
-                sql.interrupt(db, "state = 'running' AND run_id = ?2", run_id)
+                self._interrupt(db, "state = 'running' AND run_id = ?2", run_id)
                 self._hand_out(db, run_id)
             return lost
 

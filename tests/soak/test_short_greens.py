@@ -1,0 +1,120 @@
+"""The search for false greens in a short form, and twins of the product with one rule removed, which must be caught."""
+
+import json
+from typing import Any
+
+import pytest
+
+from massgen_mcp.cli.massgen.reviewing import review
+from massgen_mcp.run_state import work_done
+from massgen_mcp.run_state.facts import RunFacts
+from massgen_mcp.runs import batch
+from tests.harness import TempHome, home
+from tests.needs import needs
+from tests.soak.commands_here import run
+from tests.soak.false_green import NARROW, TEAM, Case, Models, command_of, inject, list_cases, serving, spread
+from tests.soak.false_green_files import FileCase, inject_file_faults, list_file_cases
+from tests.soak.figures import Figures
+
+__all__ = ["home"]
+
+pytestmark = [pytest.mark.long, pytest.mark.uncounted]
+
+QUICK = ("401", "402", "quota", "empty", "schema", "filtered", "out_of_tokens", "window", NARROW)
+"""Faults after which a call is not made again, which takes its time."""
+LATE = Case("review", "late", "answer", ("ada",))
+ALONE = Case("run", "401", "answer", ("ada", "bo"))
+
+
+def test_no_fault_in_any_phase_reads_as_full_success(home: TempHome) -> None:
+    quick = [case for case in list_cases() if case.fault in QUICK]
+    retried = [Case("run", "cut", "vote", ("ada",)), Case("review", "500", "answer", ("cleo",)), LATE]
+    lost = [Case("run", "kill", "vote", TEAM), Case("review", "full_disk", "merge", TEAM)]
+    figures = inject(home, [*spread(quick, 30), *retried, *lost])
+    assert not figures.found
+    assert figures.struck > 24
+
+
+@needs("bwrap")
+def test_no_fault_of_files_reads_as_full_success(home: TempHome) -> None:
+    chosen = {"the index is damaged", "it dies", "it always fails", "the same line was changed", "full disk"}
+    figures = Figures()
+    inject_file_faults(home, [case for case in list_file_cases() if case.fault in chosen], figures)
+    assert not figures.found
+    assert figures.injected > 6
+
+
+@pytest.mark.parametrize("door", ["run", "synthesis", "review", "batch"])
+def test_without_a_fault_there_is_full_success(home: TempHome, door: Any) -> None:
+    """Else no fault could be seen in what is said."""
+    models = Models()
+    with serving(models):
+        said = run(home, *command_of(home, Case(door, "", "answer", ()), models))
+    assert said.code == 0, said.err
+    assert "weak" not in said.out.replace('"weak"', "")
+    if door == "review":
+        assert (said.document["verdict"], said.document["unclear"], said.document["notes"]) == ("pass", [], [])
+    if door == "batch":
+        lines = (home.work / "questions.results.jsonl").read_text().splitlines()
+        assert [json.loads(line)["degraded"] for line in lines] == [[], []]
+
+
+def nothing(*_: object) -> None:
+    """Find no reason."""
+
+
+def never(*_: object) -> bool:
+    return False
+
+
+def none_of_them(*_: object) -> tuple[()]:
+    return ()
+
+
+def has_completed(line: dict[str, Any]) -> bool:
+    return line["state"] == "completed"
+
+
+def no_words(*_: object) -> str:
+    return ""
+
+
+TWINS: dict[str, tuple[Any, str, Any, Case]] = {
+    "any completed run is a success": (work_done, "_find_failure", nothing, ALONE),
+    "no answer needs a vote": (work_done, "_is_unreviewed", never, ALONE),
+    "one answer is a synthesis": (
+        work_done,
+        "_is_of_one_answer",
+        never,
+        Case("synthesis", "late", "answer", ("ada", "bo")),
+    ),
+    "shortened texts are whole": (
+        work_done,
+        "_find_partly_read",
+        none_of_them,
+        Case("run", NARROW, "answer", ("ada",)),
+    ),
+    "who is late was there": (RunFacts, "late", (), LATE),
+    "a review is always whole": (review, "_unclear", none_of_them, Case("review", "401", "answer", ("ada", "bo"))),
+    "a batch judges by the state": (
+        batch,
+        "is_success",
+        has_completed,
+        Case("batch", "401", "answer", ("ada", "bo")),
+    ),
+}
+
+
+@pytest.mark.parametrize("twin", TWINS)
+def test_a_twin_with_one_rule_removed_is_caught(home: TempHome, monkeypatch: pytest.MonkeyPatch, twin: str) -> None:
+    place, name, removed, case = TWINS[twin]
+    monkeypatch.setattr(place, name, removed)
+    assert inject(home, [case]).found
+
+
+@needs("bwrap")
+def test_a_twin_for_which_checks_are_no_proof_is_caught(home: TempHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work_done, "_explain_unproven", no_words)
+    figures = Figures()
+    inject_file_faults(home, [FileCase("check", "it always fails", check="sh -c 'exit 1'")], figures)
+    assert figures.found
