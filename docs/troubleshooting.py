@@ -220,7 +220,7 @@ CODES_HEAD = """
 ## Codes of errors
 
 Every refusal begins with `ERROR CODE:`, at every door; Python has it as `code` of `MassgenError`. Exit codes are in
-[cli.md](cli.md#exit-codes-of-massgen).
+[cli.md](cli.md#exit-codes-of-a-question).
 
 """
 

@@ -13,7 +13,7 @@ import anyio
 import pytest
 from pydantic import BaseModel
 
-from massgen_mcp.cli.massgen_mcp.options import parse
+from massgen_mcp.cli.massgen_mcp.main import main
 from massgen_mcp.config.loader import load_config
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.service import RunService, Until
@@ -256,7 +256,7 @@ def test_configs_are_listed_and_shown(home: TempHome) -> None:
 
 USAGES: dict[str, Sequence[str]] = {
     "no such verb": ["wiat", "x"],
-    "no id": ["wait"],
+    "no id": ["cancel"],
     "a timeout that is none": ["wait", "x", "--timeout", "soon"],
     "an endless number": ["wait", "x", "--timeout", "inf"],
     "no such state": ["runs", "--state", "done"],
@@ -281,7 +281,7 @@ def test_a_wrong_command_line_cannot_be_taken_for_an_answer(
     arguments: Sequence[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as left:
-        parse(arguments)
+        main(arguments)
     assert left.value.code == USAGE
     printed = capsys.readouterr()
     assert "ERROR invalid_arguments: " in printed.err

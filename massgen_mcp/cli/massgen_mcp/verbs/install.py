@@ -26,11 +26,9 @@ class _Entry:
         return shown(self.file, self.client.section, self.name, self.content)
 
 
-async def run(options: argparse.Namespace) -> int:
+async def install(options: argparse.Namespace) -> int:
     client = CLIENTS[options.client]
     file = _file(client, options)
-    if options.verb == "uninstall":
-        return _uninstall(client, file, options)
     command = own_command(os.environ, options.key, shared=options.scope == "project")
     entry = _Entry(client, file, options.name, client.entry(command), tuple(command.passed_on) * client.hands_on)
     if "name" in entry.content:
@@ -102,7 +100,9 @@ def _document(entry: _Entry, change: Change) -> dict[str, object]:
     }
 
 
-def _uninstall(client: Client, file: Path, options: argparse.Namespace) -> int:
+async def uninstall(options: argparse.Namespace) -> int:
+    client = CLIENTS[options.client]
+    file = _file(client, options)
     change = take_entry(file, client.section, options.name, within=_project(options))
     if options.json:
         copy = str(change.copy) if change.copy else None
