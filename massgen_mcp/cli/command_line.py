@@ -52,7 +52,6 @@ _PATHS = "name @path in the question, or in a config `context_paths: [{{path: .,
 _NO_OPTION: Mapping[str, str] = MappingProxyType(
     {
         "--api-key": "keys come from the environment: export OPENAI_API_KEY=...",
-        "--context": _PATHS.format("read"),
         "--dir": _PATHS.format("read"),
         "--file": "`@path` in a question lets agents read that file",
         "--format": "--json prints JSON, --quiet the answer alone",
@@ -122,8 +121,10 @@ class Parser(argparse.ArgumentParser):
         for action in self._actions:
             if message == f"{action.metavar} is missing" and action.choices:
                 message += f"; there are: {', '.join(map(str, action.choices))}"
-            elif message == f"{'/'.join(action.option_strings)} needs a value":
+            elif message.partition(" ")[0] in action.option_strings and message.endswith(" needs a value"):
                 message = f"{action.option_strings[0]} needs {action.metavar or 'a value'}"
+        if message.endswith(" is missing"):
+            message += f": {self._needed()}"
         raise UsageError(message, self.exit_code)
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
@@ -161,7 +162,17 @@ class Parser(argparse.ArgumentParser):
         near = nearest(unknown.lstrip("-"), [option.lstrip("-") for option in known])
         if meant or near:
             return f"; did you mean {meant[-1] if meant else f'--{near}'!r}?"
-        return f"; a question that begins with - goes after --: {self.prog} -- '-...'" if self.quoted else ""
+        if self.quoted:
+            return f"; a question that begins with - goes after --: {self.prog} -- '-...'"
+        return f"; `massgen help {self.prog.partition(' ')[2]}` lists those that there are"
+
+    def _needed(self) -> str:
+        """Return the command with what it cannot do without."""
+        words = [self.prog]
+        for action in self._actions:
+            if action.required:
+                words += [*action.option_strings[:1], str(action.metavar)]
+        return " ".join(words)
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> object:
         """argparse's own, without an empty value of an option, as of a variable of the shell that is not set."""

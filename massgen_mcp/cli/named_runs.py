@@ -18,10 +18,15 @@ SEARCHED = 200
 
 
 async def find_run_to_read(service: RunService, named: str | None) -> str:
-    """Return a run's id. Raises `MassgenError` unknown_run."""
-    if named is not None and named not in NEWEST:
-        return await service.find(named)
-    return (await _find_newest(service)).row.run_id
+    """Return a run's id. Raises `MassgenError` unknown_run, run_damaged if its directory was deleted."""
+    if named is None or named in NEWEST:
+        return (await _find_newest(service)).row.run_id
+    run_id = await service.find(named)
+    view = await service.look(run_id)
+    if service.pool is None and not (view.row.expired or view.row.moved or view.directory.path.exists()):
+        message = f"the directory of run {run_id} is gone: {view.directory.path}"
+        raise MassgenError("run_damaged", f"{message}; `massgen prune {run_id}` forgets the run")
+    return run_id
 
 
 async def find_run_to_change(service: RunService, options: argparse.Namespace, verb: str) -> str:
@@ -41,7 +46,8 @@ async def _find_newest(service: RunService) -> RunView:
     cwd = Path.cwd()
     in_background = background_runs(cwd)
     for view in await service.recent(limit=SEARCHED):
-        if view.row.run_id in in_background or _is_of_directory(view, cwd):
+        is_there = view.row.run_id in in_background or _is_of_directory(view, cwd)
+        if is_there and view.directory.path.exists():
             return view
     raise MassgenError("unknown_run", f"no run was started in {cwd}; `massgen runs` lists all, and ID names one")
 

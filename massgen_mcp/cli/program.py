@@ -91,7 +91,7 @@ def choose_verb(program: ProgramName, words: Sequence[str]) -> tuple[str, list[s
     if program == "massgen":
         return "ask", [*words]
     if first and not first.startswith("-"):
-        _refuse_word(first)
+        _refuse_words(words)
     if later := next((word for word in words if word in NAMES), None):
         _refuse_order(words, later)
     return "serve", [*words]
@@ -113,16 +113,16 @@ def _refuse_order(words: Sequence[str], verb: str) -> None:
         raise UsageError(f"{words[0]} goes after the verb: massgen {verb} {before}", EXIT_USAGE)
 
 
-def _refuse_word(first: str) -> None:
+def _refuse_words(words: Sequence[str]) -> None:
     """Refuse what is no verb, where a question has to be asked in another way."""
     from massgen_mcp.cli.command_line import UsageError
     from massgen_mcp.cli.massgen.options import find_misspelling
 
-    hint = (
-        find_misspelling(first)
-        or f"massgen {shlex.quote(first[:80])} asks a team, massgen start {shlex.quote(first[:80])} lets it go on"
-    )
-    raise UsageError(f"there is no verb {first[:80]!r}; {hint}", EXIT_USAGE)
+    plain = shlex.quote(" ".join(word for word in words if not word.startswith("-"))[:80])
+    if hint := find_misspelling(words[0], words[1:]):
+        raise UsageError(f"{words[0][:80]} {hint}", EXIT_USAGE)
+    hint = f"massgen {plain} asks a team, massgen start {plain} asks in the background"
+    raise UsageError(f"there is no verb {words[0][:80]!r}; {hint}", EXIT_USAGE)
 
 
 def is_prose(words: Sequence[str]) -> bool:

@@ -42,7 +42,7 @@ class Verb:
         options = parser.parse(words)
         options.verb = self.name
         if self.changes_run and options.run_id in (None, *NEWEST) and not self.can_ask():
-            parser.error("needs ID; `massgen runs` lists the ids of runs")
+            parser.error(f"{self.name} needs ID; `massgen runs` lists the ids of runs")
         if fault := self.find_contradiction(options):
             parser.error(fault)
         return options

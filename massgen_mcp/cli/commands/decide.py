@@ -114,7 +114,7 @@ class ResumeVerb(Verb):
     def find_contradiction(self, options: argparse.Namespace) -> str | None:
         self._here = options.here
         if not options.here and options.run_id in (None, *NEWEST) and not self.can_ask():
-            return "needs ID; `massgen runs` lists the ids of runs"
+            return "resume needs ID; `massgen runs` lists the ids of runs"
         if options.here and (options.trust is not None or options.json):
             return "--here goes on with a run as it was started; not with --trust or --json"
         if not options.here and (options.automation or options.output_file or options.debug):

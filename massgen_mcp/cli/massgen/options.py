@@ -121,6 +121,11 @@ def find_misspelling(first: str, rest: Sequence[str] = ()) -> str | None:
     else.
     """
     words = first.split()
+    if first.startswith("@"):
+        question = shlex.quote(" ".join(rest) or "your question")
+        return f"is no question; `massgen configs` lists ready-made teams: massgen --config @examples/NAME {question}"
+    if not rest and _ID.fullmatch(first):
+        return f"is the id of a run: massgen result {first}"
     if not rest and len(words) > 1 and words[0] in NAMES and all(map(_ID.fullmatch, words[1:])):
         return f"is a verb in quotation marks: massgen {first}"
     if len(words) != 1 or (rest and not _ID.match(rest[0]) and len(rest) > 1):
@@ -130,9 +135,9 @@ def find_misspelling(first: str, rest: Sequence[str] = ()) -> str | None:
         return f"is a verb, and verbs come first: massgen {typed}"
     if meant := WORDS_FROM_ELSEWHERE.get(first.lower()):
         return f"is no verb; {meant}"
-    if first.startswith("@") and not rest:
-        return "is no question; the config of a team is --config @examples/NAME, and `massgen configs` lists them"
-    if near := nearest(first, (*NAMES, *OLD_VERBS), cutoff=NEAR_VERB):
+    known = (*NAMES, *OLD_VERBS)
+    swapped = next((name for name in known if sorted(name) == sorted(first.lower())), None)
+    if near := swapped or nearest(first, known, cutoff=NEAR_VERB):
         return f"is no verb; did you mean: massgen {' '.join([near, *rest])}"
     if not rest and _LOOKS_LIKE_A_FILE.fullmatch(first):
         return (
@@ -168,8 +173,9 @@ def _check_together(parser: Parser, given: argparse.Namespace, *, named_team: bo
     of_batch = given.concurrency is not None or given.max_usd_each
     shared = given.context or given.idempotency_key
     faults = (
+        (given.batch and given.question is None, "batch needs a FILE: massgen batch QUESTIONS.jsonl"),
         (
-            given.batch and (given.question is None or batch_and),
+            given.batch and batch_and,
             "batch takes a FILE, options of the team, --output, --concurrency, --max-usd, --max-usd-each",
         ),
         (of_batch and not given.batch, "--concurrency and --max-usd-each go with: massgen batch FILE"),
@@ -197,7 +203,7 @@ def _check_together(parser: Parser, given: argparse.Namespace, *, named_team: bo
         ),
         (
             given.question is None and one_answer,
-            "--json, --quiet, --dry-run and `massgen start` are about one question; they need a QUESTION",
+            "--json, --quiet, --dry-run and `massgen start` are about one question; write it in quotation marks",
         ),
         (
             given.background and left_alone_and,

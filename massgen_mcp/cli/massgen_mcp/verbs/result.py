@@ -35,7 +35,8 @@ def _say(found: Result, view: RunView, options: argparse.Namespace) -> None:
         print_text(found.answer)
         print_line()
     if not view.ended or view.damage is not None:
-        print_line(f"{found.run_id}: {found.status}")
+        follows = "" if view.ended else f"; `massgen watch {found.run_id}` follows it"
+        print_line(f"{found.run_id}: {found.status}{follows}")
         return
     terminal = None
     if person_at_terminal(os.environ):

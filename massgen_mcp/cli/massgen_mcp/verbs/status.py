@@ -18,9 +18,8 @@ from massgen_mcp.views.spent import spent_text
 def say_status(view: RunView) -> None:
     """Print how a run stands, in a few lines for people."""
     status = results.status(view)
-    print_line(
-        f"{status.run_id}: {status.status}, {status.phase}, {view.snapshot.progress} %, {status.elapsed_seconds} s"
-    )
+    how_far = "" if view.ended else f", {status.phase}, {view.snapshot.progress} %"
+    print_line(f"{status.run_id}: {status.status}{how_far}, {status.elapsed_seconds} s")
     for agent in status.agents:
         print_line(f"  {agent}")
     print_line(f"  {status.model_calls} model calls, {spent_text(view.snapshot.spent)}")
