@@ -41,10 +41,10 @@ class Verb:
         parser = self.make_parser()
         options = parser.parse(words)
         options.verb = self.name
-        if self.changes_run and options.run_id in (None, *NEWEST) and not self.can_ask():
-            parser.error(f"{self.name} needs ID; `massgen runs` lists the ids of runs")
         if fault := self.find_contradiction(options):
             parser.error(fault)
+        if self.changes_run and options.run_id in (None, *NEWEST) and not self.can_ask():
+            parser.error(f"{self.name} needs ID; `massgen runs` lists the ids of runs")
         return options
 
     @staticmethod

@@ -84,7 +84,7 @@ MISTAKES = {
     "mcp": Mistake("massgen-mcp mcp", 64, "`massgen install CLIENT` adds it to a client"),
     "cost": Mistake("massgen costs", 1, "`massgen stats` shows what runs have cost"),
     "a file that is not there": Mistake("massgen question.md", 1, "massgen - < question.md asks what is in one"),
-    "a path that is not there": Mistake("massgen docs/plan", 1, "massgen -- docs/plan"),
+    "a place that is not there": Mistake("massgen docs/plan", 1, "massgen -- docs/plan"),
     "an example of another name": Mistake("massgen @exampels/x", 1, "massgen --config @examples/NAME"),
     "an example and a question": Mistake("massgen @exampels/x 'is it?'", 1, "massgen --config @examples/NAME 'is it?'"),
     # a sentence that begins with a verb

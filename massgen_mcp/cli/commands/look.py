@@ -93,6 +93,7 @@ class StatsVerb(Verb):
         argument("--model", "-m", metavar="MODEL", help="only runs in which this model took part"),
         argument("--page", dest="html", action="store_const", const=Path(), help="write a page, and print its path"),
         output("write the page to FILE", dest="html"),
+        argument("--html", dest="html", metavar="FILE", type=Path, nargs="?", const=Path(), help=argparse.SUPPRESS),
         OPEN,
         STORE,
     )

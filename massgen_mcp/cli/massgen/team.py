@@ -83,24 +83,10 @@ async def look_before(options: Options, team: Team) -> list[str]:
     """Before a cent is spent. Returns what a person should know of the team. Raises `MassgenError` invalid_arguments,
     config_invalid for what would fail then.
     """
-    _require_no_writing_to_everything(team)
     require_check_programs(options.checks, team.config, team.environ)
     require_room(Path(tempfile.gettempdir()) if options.no_logs else Path.cwd())
     kept = None if options.no_logs else find_home(team.environ).path / MODEL_LISTS
     return [note for note in (team.note, await require_models(team.config, team.environ, kept)) if note]
-
-
-def _require_no_writing_to_everything(team: Team) -> None:
-    """Raises `MassgenError` invalid_arguments for `/` or the home directory as a context path with write."""
-    home = Path(team.environ.get("HOME") or "/").resolve()
-    for context in team.config.orchestrator.context_paths:
-        if context.permission == "write" and home.is_relative_to(Path(context.path).resolve()):
-            message = f"agents would get write access to {context.path}, which is {_whole(Path(context.path))}"
-            raise MassgenError("invalid_arguments", f"{message}; go to the directory of a project: cd DIR")
-
-
-def _whole(directory: Path) -> str:
-    return "the whole file system" if directory.resolve() == Path("/") else "your home directory"
 
 
 def agreed_to_place(options: Options, cwd: Path, environ: Mapping[str, str]) -> bool:
@@ -109,7 +95,7 @@ def agreed_to_place(options: Options, cwd: Path, environ: Mapping[str, str]) -> 
     at_home = cwd == Path("/") or (home is not None and cwd == Path(home).resolve())
     if not at_home or options.yes or options.dry_run or options.automation or not on_terminal():
         return True
-    print_line(f"This is {_whole(cwd)} ({cwd}), not the directory of a project; .massgen/ would be kept here.")
+    print_line(f"{cwd} is not the directory of a project; runs would be kept here, in .massgen/.")
     return confirm("Go on here", default=False)
 
 
