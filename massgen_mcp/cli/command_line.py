@@ -101,6 +101,11 @@ class UsageError(Exception):
         super().__init__(message)
         self.exit_code = exit_code
 
+    @property
+    def names_remedy(self) -> bool:
+        """What was meant is plain: no question."""
+        return any(part in str(self) for part in ("did you mean", "needs ID"))
+
 
 class Parser(argparse.ArgumentParser):
     exit_code: int

@@ -67,7 +67,7 @@ def read(program: ProgramName, words: Sequence[str]) -> tuple["Verb", Any]:
     except UsageError as error:
         if name == "ask" and verb_name != "ask":
             error.exit_code = EXIT_CONFIG  # an old option of a question
-        if name != "ask" and is_prose(words[1:]) and "did you mean" not in str(error):
+        if name != "ask" and is_prose(words[1:]) and not error.names_remedy:
             return _ask_whether_question(words, error)
         raise
 

@@ -135,7 +135,7 @@ def test_agents_never_get_write_access_to_the_home_directory(home: TempHome) -> 
     assert code == 1
     assert "is your home directory, of which agents get no copy; work in the directory of the project" in told
     with terminal(person, "-m", "scripted/x", "q") as window:
-        window.wait_for("is not the directory of a project", "Go on here (y/n) [n]:")
+        window.wait_for("runs would be kept here, in .massgen/.", "Go on here (y/n) [n]:")
         window.type("n\r")
         assert window.leave() == 4
 
