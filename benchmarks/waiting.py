@@ -34,8 +34,9 @@ from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import AttemptStarted, RunResumed, RunStarted
 from massgen_mcp.home import Home
 from massgen_mcp.runs.engine import FrozenRequest, NewRun, RunFiles, new_run_id
-from massgen_mcp.runs.host.execute import execute_run
+from massgen_mcp.runs.host.execute import RunContext, execute_run
 from massgen_mcp.runs.store.opening import local_engine
+from tests.teams import Observer
 
 OTHER_KEY = "OPENAI_API_KEY"
 BEHIND = 200
@@ -209,7 +210,7 @@ def _long_journal(table: Table) -> None:
                 if isinstance(record.event, RunResumed):
                     resumed = time.monotonic() - began
 
-            state = await execute_run(run, "run-long", environ={}, on_record=heard)
+            state = await execute_run(run, "run-long", RunContext({}, Observer(on_record=heard)))
             ticking.cancel()
             assert state.state == "completed", state.end
 

@@ -13,7 +13,7 @@ from massgen_mcp.events.record import LogRecord
 from massgen_mcp.request.question import EarlierTurn
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import Action, FrozenRequest, RunFiles
-from massgen_mcp.runs.host.execute import RunHandle, execute_run
+from massgen_mcp.runs.host.execute import RunContext, RunHandle, RunObserver, execute_run
 from tests.harness import after
 
 EventT = TypeVar("EventT", bound=Event)
@@ -85,6 +85,24 @@ def upon(path: Path, kind: str, times: int = 1) -> dict[str, Any]:
     return after(path / "happened" / f"{kind}.{times}")
 
 
+class Observer(RunObserver):
+    """Hands the handle of a run and each of its records to the functions that are given."""
+
+    def __init__(
+        self,
+        *,
+        on_start: Callable[[RunHandle], None] = lambda _: None,
+        on_record: Callable[[LogRecord], None] = lambda _: None,
+    ) -> None:
+        self._on_start, self._on_record = on_start, on_record
+
+    def on_start(self, handle: RunHandle) -> None:
+        self._on_start(handle)
+
+    def on_record(self, record: LogRecord) -> None:
+        self._on_record(record)
+
+
 async def run_team(
     path: Path,
     config: Config,
@@ -106,5 +124,6 @@ async def run_team(
         (happened / f"{kind}.{times[kind]}").touch()
         act.heard(record)
 
-    snapshot = await execute_run(directory, "run-test", environ=environ or {}, on_start=act.started, on_record=heard)
+    observer = Observer(on_start=act.started, on_record=heard)
+    snapshot = await execute_run(directory, "run-test", RunContext(environ or {}, observer))
     return Ended(snapshot, directory.event_log.read(), directory)

@@ -117,7 +117,9 @@ def verdict(final: FilesChecked, answers: Evidence) -> ChecksVerdict | None:
     telling = [one.result for one in final.outcomes if one not in mute and one.command not in unsteady]
     if not telling:
         return "nothing_checked"
-    return "failed" if "failed" in telling else "passed"
+    if "failed" in telling:
+        return "failed"
+    return "passed"
 
 
 def _decides(policy: ChecksPolicy | None) -> bool:

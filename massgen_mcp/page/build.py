@@ -19,6 +19,7 @@ from massgen_mcp.page.data import (
     PageToolCall,
     PageVote,
     RunPage,
+    Text,
     TimeLine,
 )
 from massgen_mcp.page.head import actions, facts, headline, tone, why_it_ended
@@ -114,7 +115,9 @@ class _Builder:
         answer = None if run.best_answer is None else room.take(run.best_answer)
         question = room.take(run.question)
         why = why_it_ended(run)
-        reason = None if why is None else room.take(why)
+        reason: Text | None = None
+        if why is not None:
+            reason = room.take(why)
         changes = self.patches.changes(run.best_changes)
         answers = self._answers()
         votes = self._votes({answer.key: answer.agent for answer in answers})

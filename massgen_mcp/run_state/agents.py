@@ -120,7 +120,9 @@ class AgentState:
 
     @property
     def latest_label(self) -> str | None:
-        return self.answers[-1].label if self.answers else None
+        if not self.answers:
+            return None
+        return self.answers[-1].label
 
 
 def find_agent(agents: Mapping[str, AgentState], asked: str | None) -> str:

@@ -115,7 +115,9 @@ def _sentences(run: RunState, doing: Activities) -> str:
 
 
 def _again(run: RunState) -> str:
-    return f"Attempt {run.attempt}, because the answer before was not sufficient: " if run.attempt > 1 else ""
+    if run.attempt == 1:
+        return ""
+    return f"Attempt {run.attempt}, because the answer before was not sufficient: "
 
 
 def _phase(run: RunState, doing: Activities) -> str:

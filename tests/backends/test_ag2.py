@@ -36,7 +36,7 @@ from massgen_mcp.markers import materials
 from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import FrozenRequest, RunFiles
-from massgen_mcp.runs.host.execute import execute_run
+from massgen_mcp.runs.host.execute import RunContext, execute_run
 from massgen_mcp.runs.store.credentials import fingerprint, variables_of
 from tests.backends.ag2 import ENVIRON, KEY, call, chunk, refused, said, section, used
 from tests.backends.wires import LOOK, VOTE, ask, calls_in, parts_of, reply_of, stop_of, text_in
@@ -247,7 +247,7 @@ async def test_a_turn_that_is_left_ends_at_once_with_everything_it_began(leave: 
 
 async def run_it(path: Path, config: Config, environ: dict[str, str] = ENVIRON) -> tuple[RunState, RunFiles]:
     directory = RunFiles.create(path / "run", FrozenRequest("What is six times seven?", config))
-    return await execute_run(directory, "run-1", environ=environ), directory
+    return await execute_run(directory, "run-1", RunContext(environ)), directory
 
 
 def written(directory: RunFiles) -> str:

@@ -20,7 +20,7 @@ from massgen_mcp.markers import materials
 from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.request.reach import reach_of
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.runs.host.execute import execute_run
+from massgen_mcp.runs.host.execute import RunContext, execute_run
 from tests.backends.ag2 import ENVIRON, call, said, section, used
 from tests.raw_double import Seen, answering, reply
 from tests.teams import Ended, run_team
@@ -303,7 +303,7 @@ async def test_a_group_goes_on_where_its_talk_was_cut_off(tmp_path: Path, enviro
         tested = next(at for at, line in enumerate(lines) if b"All tests passed" in line and b"model_replied" in line)
         journal.write_bytes(b"".join(lines[: tested + 1]))
         before = len(double.requests)
-        again = await execute_run(RunFiles(ended.directory.path), "run-test", environ=environ)
+        again = await execute_run(RunFiles(ended.directory.path), "run-test", RunContext(environ))
         after = [seen.body["model"] for seen in double.requests[before:]]
     assert again.state == "completed"
     assert after[:2] == ["m-manager", "m-usual"], "neither Coder nor Tester of the first talk is asked again"

@@ -7,7 +7,6 @@ import signal
 import sys
 import time
 from contextlib import aclosing
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +45,13 @@ from massgen_mcp.redaction import NO_KEYS
 from massgen_mcp.request.reach import reach_of
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import FrozenRequest, RunFiles
-from massgen_mcp.runs.host.execute import RunHandle, execute_run
+from massgen_mcp.runs.host.execute import RunContext, RunHandle, execute_run
 from tests.acp.acting import after
 from tests.backends.wires import LOOK, VOTE, text_in
 from tests.busy_double import BusyDouble, busy_server
 from tests.harness import TempHome, call, home, wait_until
 from tests.raw_double import reply, sse
+from tests.teams import Observer
 
 __all__ = ["home"]
 
@@ -477,7 +477,7 @@ def team_of(*others: dict[str, Any], **backend: Any) -> Config:
 
 async def run_it(path: Path, config: Config, environ: dict[str, str]) -> tuple[RunState, RunFiles]:
     directory = RunFiles.create(path / "run", FrozenRequest("What is six times seven?", config))
-    return await execute_run(directory, "run-1", environ=environ), directory
+    return await execute_run(directory, "run-1", RunContext(environ)), directory
 
 
 async def test_it_writes_a_file_answers_votes_and_presents_in_a_team(place: Place, tmp_path: Path) -> None:
@@ -575,10 +575,8 @@ async def test_an_agent_that_waits_for_the_others_needs_no_cli(place: Place, tmp
     seen: list[str] = []
     async with busy_server(*replies) as double, anyio.create_task_group() as tasks:
         environ = place.environ(double.url)
-        execute = partial(
-            execute_run, directory, "run-1", environ=environ, on_record=lambda r: seen.append(r.event.type)
-        )
-        tasks.start_soon(execute)
+        observer = Observer(on_record=lambda record: seen.append(record.event.type))
+        tasks.start_soon(execute_run, directory, "run-1", RunContext(environ, observer))
         await wait_until(lambda: "answer_submitted" in seen)
         await wait_until(lambda: not alive_in(directory.private_of("agent_a")))
         assert len(bodies(double)) == 1
@@ -608,7 +606,7 @@ async def test_cancelling_a_run_ends_its_cli(place: Place, tmp_path: Path) -> No
                 alive_at_the_end.append(alive())
 
         tasks.start_soon(
-            lambda: execute_run(directory, "run-1", environ=environ, on_start=handles.append, on_record=note)
+            execute_run, directory, "run-1", RunContext(environ, Observer(on_start=handles.append, on_record=note))
         )
         await wait_until(alive)
         await wait_until(lambda: silent.heads)

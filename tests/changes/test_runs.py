@@ -17,7 +17,7 @@ from massgen_mcp.events.run import BaseTaken, RunCompleted, RunFailed
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.runs.engine import FrozenRequest, RunFiles
 from massgen_mcp.runs.host.assembly import ModelAccess, RunResources, assemble
-from massgen_mcp.runs.host.execute import execute_run
+from massgen_mcp.runs.host.execute import RunContext, execute_run
 from massgen_mcp.runs.host.working_copies import prepare_copies
 from tests.changes.conftest import Repository
 from tests.in_memory import EventList
@@ -195,7 +195,7 @@ async def test_a_resumed_run_keeps_the_base_and_the_patches(tmp_path: Path, repo
     journal.write_bytes(b"".join(lines[: last + 1]))
     repository.put(code="changed by its owner since\n")
 
-    state = await execute_run(whole.directory, "run-test", environ={})
+    state = await execute_run(whole.directory, "run-test", RunContext({}))
 
     records: list[LogRecord] = whole.directory.event_log.read()
     again = Ended(state, records, whole.directory)

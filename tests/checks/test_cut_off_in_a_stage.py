@@ -20,7 +20,7 @@ from massgen_mcp.events.coordination import (
 from massgen_mcp.events.parts import Event
 from massgen_mcp.events.run import RunCancelled, RunCompleted
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.runs.host.execute import execute_run
+from massgen_mcp.runs.host.execute import RunContext, execute_run
 from tests.checks.project import environ
 from tests.checks.test_refute import OBJECTION, challenged, mend, settle
 from tests.checks.test_write_check import TEST as FAILING
@@ -118,7 +118,7 @@ async def test_wherever_it_is_cut_off_it_comes_to_the_same_end(
         shutil.copytree(kept, run, symlinks=True)
         (run / "events.jsonl").write_bytes(b"".join(lines[:cut]))
         again = RunFiles(run)
-        snapshot = await execute_run(again, "run-test", environ=environ)
+        snapshot = await execute_run(again, "run-test", RunContext(environ))
         resumed = Ended(snapshot, again.event_log.read(), again)
         assert [one.model_dump(exclude={"seconds"}) for one in resumed.of(RunCompleted)] == [
             end.model_dump(exclude={"seconds"})

@@ -16,7 +16,7 @@ from massgen_mcp.events.run import RunCompleted
 from massgen_mcp.markers import materials
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.runs.host.execute import execute_run
+from massgen_mcp.runs.host.execute import RunContext, execute_run
 from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.checks import check_notes
 from massgen_mcp.views.live_view import live_view
@@ -278,7 +278,7 @@ async def test_a_run_that_is_cut_off_anywhere_repeats_no_check_that_has_finished
     for cut in cuts:
         journal.write_bytes(b"".join(lines[:cut]))
         again = RunFiles(ended.directory.path)
-        state = await execute_run(again, "run-test", environ=environ)
+        state = await execute_run(again, "run-test", RunContext(environ))
         assert state.state == "completed"
         records: list[LogRecord] = again.event_log.read()
         checked = finished([record.event for record in records])

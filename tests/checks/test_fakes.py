@@ -15,7 +15,7 @@ from massgen_mcp.events.agent_work import ModelReplied
 from massgen_mcp.events.coordination import AgentDropped, CheckFinished, StageOpened, WrittenTestsSubmitted
 from massgen_mcp.events.run import RunCompleted
 from massgen_mcp.runs.engine import Action, RunFiles
-from massgen_mcp.runs.host.execute import execute_run
+from massgen_mcp.runs.host.execute import RunContext, execute_run
 from tests.checks.project import environ, write
 from tests.checks.tosses import Tosses
 from tests.checks.writers import (
@@ -271,7 +271,7 @@ async def test_a_run_that_is_killed_in_a_stage_goes_on_with_what_was_written_and
         (run / "events.jsonl").write_bytes(b"".join(lines[: cut + 1]))
         directory = RunFiles(run)
 
-        state = await execute_run(directory, "run-test", environ=environ)
+        state = await execute_run(directory, "run-test", RunContext(environ))
 
         again = Ended(state, directory.event_log.read(), directory)
         assert winner(again) == winner(whole), (kinds[cut], came_out(again))

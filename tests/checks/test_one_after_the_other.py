@@ -10,7 +10,7 @@ from massgen_mcp.events.agent_work import ModelCallStarted
 from massgen_mcp.events.coordination import AnswerSubmitted, FilesChecked, StageOpened, VoteCast, WinnerChosen
 from massgen_mcp.events.run import RunCompleted
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.runs.host.execute import execute_run
+from massgen_mcp.runs.host.execute import RunContext, execute_run
 from tests.checks.project import GOOD, TOLD, commit, environ, evidence, project, team_on, write
 from tests.checks.tosses import Tosses
 from tests.teams import Act, Ended, run_team
@@ -78,7 +78,7 @@ async def test_cut_off_at_any_event_it_asks_the_same_agents_and_nobody_twice(
     for cut in sorted({*cuts, *(cut - 1 for cut in cuts)}):
         journal.write_bytes(b"".join(lines[:cut]))
         again = RunFiles(ended.directory.path)
-        state = await execute_run(again, "run-test", environ=environ)
+        state = await execute_run(again, "run-test", RunContext(environ))
         gone_on = Ended(state, again.event_log.read(), again)
         assert end(gone_on) == ("second", "checked", 2, 3), cut
         assert stages(gone_on) == [FIRST, SECOND], cut

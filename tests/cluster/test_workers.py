@@ -101,7 +101,7 @@ async def test_what_a_worker_does_after_it_was_taken_for_dead_does_not_count(mac
     frozen.send(signal.SIGCONT)
     gate.touch()
     assert_whole(await ended(service, run_id), resumed=1)
-    await wait_until(lambda: f"run {run_id} goes on elsewhere" in frozen.log.read_text())
+    await wait_until(lambda: f"run {run_id} continues elsewhere" in frozen.log.read_text())
 
 
 def test_who_stops_in_the_middle_of_a_change_keeps_nobody_waiting(machines: Cluster) -> None:

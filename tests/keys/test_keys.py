@@ -16,12 +16,13 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.agent_work import ModelReplied, TextDelta
 from massgen_mcp.events.run import TERMINAL, CallerMessage
 from massgen_mcp.runs.engine import FrozenRequest, RunFiles
-from massgen_mcp.runs.host.execute import RunHandle, execute_run
+from massgen_mcp.runs.host.execute import RunContext, RunHandle, execute_run
 from tests.backends.wires import WIRES, Wire
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, TempHome, agent, call, expect_error
 from tests.planted import HOLDS_KEYS, Search
 from tests.raw_double import RawDouble, answering, raw_server, reply, sse
+from tests.teams import Observer
 
 KEY = "sk-proj-Zq8+Wv3/Xt7=Mb2nRk5Lc9"
 BROKEN = "sk-broken-0123456789\nabcdefghijklmnop"
@@ -239,7 +240,7 @@ async def test_nobody_is_shown_a_key_that_another_agent_was_told_nor_after_a_res
         journal = ended.directory.path / "events.jsonl"
         lines = journal.read_bytes().splitlines(keepends=True)
         journal.write_bytes(b"".join(lines[:cut]))
-        resumed = await execute_run(ended.directory, "run-test", environ=environ)
+        resumed = await execute_run(ended.directory, "run-test", RunContext(environ))
         assert resumed.best_answer == ended.answer
         assert not [body for body in bodies(server) if KEY in body]
     assert keys_below(tmp_path, KEY) == []
@@ -362,5 +363,5 @@ async def finished(
         if steer:
             handle.do("steer", steer, 1)
 
-    snapshot = await execute_run(directory, "run-test", environ=environ, on_start=started)
+    snapshot = await execute_run(directory, "run-test", RunContext(environ, Observer(on_start=started)))
     return Finished(directory, snapshot.best_answer or "", snapshot.state)

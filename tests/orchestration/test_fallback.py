@@ -18,7 +18,7 @@ from massgen_mcp.events.run import RunCompleted, RunFailed
 from massgen_mcp.money.estimate import estimate, get_team_prices
 from massgen_mcp.request.reach import reach_of
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.runs.host.execute import execute_run
+from massgen_mcp.runs.host.execute import RunContext, execute_run
 from massgen_mcp.views.ending import list_replacement_notes
 from tests.raw_double import RawDouble, Seen, answering, reply, sse
 from tests.teams import Ended, Script, run_team
@@ -144,7 +144,7 @@ async def resumed(path: Path, whole: Ended, cut: int, environ: dict[str, str]) -
     journal = path / "run" / "events.jsonl"
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:cut]))
     directory = RunFiles(path / "run")
-    snapshot = await execute_run(directory, "run-test", environ=environ)
+    snapshot = await execute_run(directory, "run-test", RunContext(environ))
     return Ended(snapshot, directory.event_log.read(), directory)
 
 

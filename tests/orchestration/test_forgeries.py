@@ -14,9 +14,10 @@ from massgen_mcp.markers import draw_nonce, marked, materials
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.request.question import EarlierTurn
 from massgen_mcp.runs.engine import FrozenRequest, RunFiles
-from massgen_mcp.runs.host.execute import RunHandle, execute_run
+from massgen_mcp.runs.host.execute import RunContext, RunHandle, execute_run
 from tests.forgeries import ATTACKS
 from tests.raw_double import Seen, answering, reply, sse
+from tests.teams import Observer
 
 NONCE = re.compile(r"[0-9a-f]{16}(?=>)")
 QUESTION = "What is six times seven?"
@@ -123,7 +124,7 @@ async def play(path: Path, attack: str, *, of_one_model: bool = False, only_in: 
         def steer(handle: RunHandle) -> None:
             handle.do("steer", attack, 1)
 
-        ended = await execute_run(directory, "run-test", environ={}, on_start=steer)
+        ended = await execute_run(directory, "run-test", RunContext({}, Observer(on_start=steer)))
     assert ended.state == "completed", ended
     return models
 

@@ -11,7 +11,7 @@ from massgen_mcp.events.agent_work import TextDelta
 from massgen_mcp.events.run import FinishRequested
 from massgen_mcp.runs.engine import DamagedJournal
 from massgen_mcp.runs.engine.journal import JournalReader, JournalWriter
-from massgen_mcp.runs.host.execute import execute_run
+from massgen_mcp.runs.host.execute import RunContext, execute_run
 from tests.faults import no_larger_files_than
 from tests.teams import run_team, team
 
@@ -73,7 +73,7 @@ async def test_a_torn_last_line_of_a_long_journal_costs_nothing_but_that_line(tm
     whole = journal.read_bytes()
     assert len(whole) > 1.5 * 2**20, "more than is read at a time"
     journal.write_bytes(whole[:-10])
-    again = await execute_run(ended.directory, "run-test", environ={})
+    again = await execute_run(ended.directory, "run-test", RunContext({}))
     assert (again.state, again.resumed, again.final_answer) == ("completed", 1, long)
     assert again.spent.calls == ended.snapshot.spent.calls
     kept = whole[: whole.rindex(b"\n", 0, -1) + 1]

@@ -14,7 +14,7 @@ from massgen_mcp.events.agent_work import ModelCallWaiting
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import FrozenRequest, RunFiles
 from massgen_mcp.runs.engine.journal import JournalReader
-from massgen_mcp.runs.host.execute import execute_run
+from massgen_mcp.runs.host.execute import RunContext, execute_run
 from tests.busy_double import busy_server
 from tests.commands import run_command
 from tests.harness import PATIENCE_SECONDS, POLL_SECONDS, SERVER_MODULE, TempHome, call, home, wait_until
@@ -51,7 +51,7 @@ async def run_together(
     async def one(number: int) -> None:
         directory = RunFiles.create(path / f"run{number}", FrozenRequest("What is six times seven?", config))
         shared = limiters[number % len(limiters)]
-        ended.append(await execute_run(directory, f"run-{number}", environ={}, limiters=shared))
+        ended.append(await execute_run(directory, f"run-{number}", RunContext({}, limiters=shared)))
 
     async with anyio.create_task_group() as tasks:
         for number in range(runs):

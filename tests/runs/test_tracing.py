@@ -23,8 +23,9 @@ from massgen_mcp.config.models.config import Config
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import RunStarted
 from massgen_mcp.runs.engine import FrozenRequest, RunFiles
-from massgen_mcp.runs.host.execute import execute_run
+from massgen_mcp.runs.host.execute import RunContext, execute_run
 from massgen_mcp.views.spans import Spans
+from tests.teams import Observer
 
 SECRET = "the tune of the question"
 PRICE = {"input_usd_per_million": 3, "output_usd_per_million": 15}
@@ -51,7 +52,7 @@ async def spans_of(path: Path, config: Config, *, with_content: bool = False) ->
         spans[0].heard(record)
 
     run = RunFiles.create(path / "run", FrozenRequest(SECRET, config))
-    await execute_run(run, "run-test", environ={}, on_record=on_record)
+    await execute_run(run, "run-test", RunContext({}, Observer(on_record=on_record)))
     return list(exporter.get_finished_spans())
 
 
@@ -155,7 +156,7 @@ def receiver() -> Generator[tuple[str, list[ExportTraceServiceRequest]]]:
 async def test_spans_reach_a_collector_before_the_run_is_over(tmp_path: Path) -> None:
     with receiver() as (url, got):
         run = RunFiles.create(tmp_path / "run", FrozenRequest(SECRET, team([{"answer": "42"}])))
-        await execute_run(run, "run-test", environ={"OTEL_EXPORTER_OTLP_ENDPOINT": url})
+        await execute_run(run, "run-test", RunContext({"OTEL_EXPORTER_OTLP_ENDPOINT": url}))
         sent = list(got)
     spans = [span for request in sent for scope in request.resource_spans[0].scope_spans for span in scope.spans]
     assert [span.name for span in spans] == ["chat scripted", "invoke_agent agent_a", "invoke_workflow massgen"]
@@ -168,10 +169,10 @@ from pathlib import Path
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.runs.engine import FrozenRequest
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.runs.host.execute import execute_run
+from massgen_mcp.runs.host.execute import execute_run, RunContext
 config = config_from_data({"agents": [{"backend": {"type": "scripted"}}]}, "test", environ={})
 run = RunFiles.create(Path(sys.argv[1]), FrozenRequest("q", config))
-anyio.run(lambda: execute_run(run, "run-test", environ=dict(item.split("=", 1) for item in sys.argv[2:])))
+anyio.run(lambda: execute_run(run, "run-test", RunContext(dict(item.split("=", 1) for item in sys.argv[2:]))))
 print([name for name in sys.modules if name.startswith("opentelemetry")])
 """
 

@@ -6,7 +6,7 @@ import anyio
 
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.runs.engine import FrozenRequest, RunFiles
-from massgen_mcp.runs.host.execute import execute_run
+from massgen_mcp.runs.host.execute import RunContext, execute_run
 from tests.harness import TempHome
 from tests.raw_double import Flow, answering, reply
 from tests.wires.calls import load_sdks
@@ -50,6 +50,6 @@ async def _wait_for(row: Row, path: Path, seconds: float, limit: float) -> int:
             environ={"THE_KEY": KEY},
         )
         run = RunFiles.create(path, FrozenRequest("What is the capital of France?", config))
-        ended = await execute_run(run, "run-slow", environ={"THE_KEY": KEY})
+        ended = await execute_run(run, "run-slow", RunContext({"THE_KEY": KEY}))
     assert ended.state == "completed", f"{row.title}: {ended.end}"
     return len(server.requests)

@@ -12,7 +12,7 @@ from massgen_mcp.errors import FailureReason
 from massgen_mcp.events.agent_work import ModelCallRetried, ModelReplied, RuleViolated
 from massgen_mcp.events.coordination import AgentDropped, AnswerSubmitted, VoteCast
 from massgen_mcp.runs.engine import FrozenRequest, RunFiles
-from massgen_mcp.runs.host.execute import execute_run
+from massgen_mcp.runs.host.execute import RunContext, execute_run
 from tests.raw_double import answering, reply
 from tests.teams import run_team
 from tests.wire_check import check_body
@@ -82,7 +82,7 @@ async def test_what_a_server_refuses_is_remembered_for_the_other_runs_of_the_pro
         config = team_at(server.url, 2, files=False)
         for number in (1, 2):
             run = RunFiles.create(tmp_path / f"run{number}", FrozenRequest(QUESTION, config))
-            ended = await execute_run(run, f"run-{number}", environ={}, limiters=limiters)
+            ended = await execute_run(run, f"run-{number}", RunContext({}, limiters=limiters))
             assert ended.state == "completed"
     first, *later = ["tools" in seen.body for seen in server.requests]
     assert first

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from massgen_mcp.backends.abilities import REFUSALS, Refusal
-from massgen_mcp.backends.limiter import ProviderLimiters
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.events.agent_work import ModelCallRetried, ModelReplied
 from massgen_mcp.events.coordination import AnswerSubmitted, VoteCast
 from massgen_mcp.runs.engine import FrozenRequest, RunFiles
-from massgen_mcp.runs.host.execute import execute_run
+from massgen_mcp.runs.host.execute import RunContext, execute_run
 from tests.raw_double import Seen, answering, raw_server, reply
 from tests.teams import Ended
 from tests.wire_check import check_body
@@ -122,7 +121,7 @@ async def test_a_model_that_has_its_search_or_our_tools_searches_and_acts_in_tex
         agents = [{"backend": {**backend, "enable_web_search": search}} for search in (True, True, False)]
         config = config_from_data({"agents": agents, "orchestrator": {"enable_filesystem": False}}, "test", environ={})
         run = RunFiles.create(tmp_path / "run", FrozenRequest("What is the capital of France?", config))
-        snapshot = await execute_run(run, "run-test", environ={}, limiters=ProviderLimiters())
+        snapshot = await execute_run(run, "run-test", RunContext({}))
         ended = Ended(snapshot, run.event_log.read(), run)
     assert len(ended.of(ModelCallRetried)) <= 2, "what was refused is remembered"
     assert ended.snapshot.final_answer

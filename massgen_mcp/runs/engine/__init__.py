@@ -8,7 +8,7 @@ is in `runs.store`. `tests/engine` is what each of them has to pass.
 from dataclasses import dataclass
 
 from massgen_mcp.home import Home
-from massgen_mcp.runs.engine.event_log import DamagedJournal, EventLog, EventReader, EventWriter
+from massgen_mcp.runs.engine.event_log import DamagedJournal, EventLog, EventReader, EventWriter, TakenOver
 from massgen_mcp.runs.engine.files import Expirable, FileStore, RunFiles
 from massgen_mcp.runs.engine.liveness import Follower, Liveness, NewsHost
 from massgen_mcp.runs.engine.rows import (
@@ -62,6 +62,7 @@ __all__ = [
     "RunStore",
     "SessionMoved",
     "StateFigures",
+    "TakenOver",
     "Wish",
     "WorkRow",
     "new_run_id",

@@ -31,6 +31,13 @@ class DamagedJournal(MassgenError):
         self.intact = intact
 
 
+class TakenOver(MassgenError):
+    """Another process has taken the run: further events of this one don't count."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__("store_unavailable", f"another worker has taken over {run_id}")
+
+
 SEAL_BYTES = 18
 _TEXT = re.compile(rb'\{"v":%d,"seq":(\d+),"time":[^,]+,"event":\{"type":"text_delta",' % JOURNAL_VERSION)
 

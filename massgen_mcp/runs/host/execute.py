@@ -9,12 +9,11 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 import anyio.abc
-import anyio.lowlevel
 import anyio.to_thread
 
 from massgen_mcp import __version__
@@ -99,30 +98,48 @@ class RunHandle:
         return done
 
 
-async def execute_run(
-    run: RunFiles,
-    run_id: str,
-    *,
-    environ: Mapping[str, str],
-    on_setup: Callable[[Callable[[], None]], None] = lambda _: None,
-    on_start: Callable[[RunHandle], None] = lambda _: None,
-    on_begun: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint,
-    on_record: Callable[[LogRecord], None] = lambda _: None,
-    on_news: Callable[[bool], None] = lambda _: None,
-    heartbeat: float = math.inf,
-    limiters: ProviderLimiters | None = None,
-    nested_host: Callable[[FrozenRequest], NestedHost] | None = None,
-) -> RunState:
-    """Take a run from its stored request, or from where its journal ends, to its terminal event; returns what it looks
-    like then.
+class RunObserver:
+    """Follow one run while it is executed. Every method does nothing here; a subclass overrides those it needs."""
 
-    `on_setup` is given what cuts the setup short, before `on_start` what others may do with the run; `on_begun` is
-    waited for before a model is asked; `on_news` and `heartbeat` as `Publisher` has them. Runs that are given the same
-    `limiters` spare the providers together; without it a run does so alone. `nested_host`: who executes runs that are
-    started inside this one; without it none can be.
+    heartbeat: float = math.inf
+    """As `Publisher` has it."""
+
+    def on_setup(self, cut_short: Callable[[], None]) -> None:
+        """Take the function that cuts the setup short, while there is one."""
+
+    def on_start(self, handle: RunHandle) -> None:
+        """Take the handle by which the run is controlled."""
+
+    async def before_models(self) -> None:
+        """Return as soon as a model may be asked."""
+
+    def on_record(self, record: LogRecord) -> None:
+        """Take a new record of the journal."""
+
+    def on_news(self, milestone: bool) -> None:
+        """Take notice that there are new records."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """The process around a run."""
+
+    environ: Mapping[str, str]
+    observer: RunObserver = field(default_factory=RunObserver)
+    limiters: ProviderLimiters = field(default_factory=ProviderLimiters)
+    """Runs with the same limiters keep the limits of the providers together."""
+    nested_host: Callable[[FrozenRequest], NestedHost] | None = None
+    """Makes the executor of runs that are started inside this one; None: none can be."""
+
+
+async def execute_run(run: RunFiles, run_id: str, context: RunContext) -> RunState:
+    """Take a run from its stored request, or from where its journal ends, to its terminal event; returns its state
+    then.
+
     Raises `MassgenError` for a damaged run directory or a store that fails, and `JournalNewer` for a run that a newer
     version worked on; nothing is changed then.
     """
+    environ, observer = context.environ, context.observer
     request = run.read_request()
     config = request.config
     backends_of = [agent.backend for agent in config.agents]
@@ -136,7 +153,7 @@ async def execute_run(
             # The process was lost after the run had ended.
             await anyio.to_thread.run_sync(_write_records, run, state, _Recorded(past), log)
             return state
-        opened = _Models(run, request, environ, redactor, log, limiters or ProviderLimiters(), cleanup)
+        opened = _Models(run, request, environ, redactor, log, context.limiters, cleanup)
         models = tuple(opened.open_model(place, agent.backend) for place, agent in enumerate(config.agents))
         choices = await chosen_sandboxes(config, environ)
         contexts = [Path(one.path) for one in config.orchestrator.context_paths]
@@ -145,12 +162,12 @@ async def execute_run(
         losses = ServerLosses(log)
         servers = await opened_servers(config, inside_run(environ, run_id), redactor, losses.heard, cleanup)
         where = server_places(config, servers.choices) if servers else ()
-        host = nested_host and nested_host(request)
+        host = context.nested_host and context.nested_host(request)
         hidden = (find_home(environ).path,)
         prepare = partial(prepare_copies, run, request, environ, begun=bool(past), hidden=hidden)
         copies, base_taken, moved, request = await anyio.to_thread.run_sync(_prepared, run, request, prepare)
         config = request.config
-        copies, set_up = await set_up_copies(run, config, environ, copies, tools, on_setup)
+        copies, set_up = await set_up_copies(run, config, environ, copies, tools, observer.on_setup)
         judging = await prepare_judging(run, config, environ, copies, tools, failed_setup(set_up))
         resources = RunResources(models, access, servers, host, copies, judging.judge)
         run_spec = replace(assemble(run, run_id, request, resources), report=log.report)
@@ -165,11 +182,11 @@ async def execute_run(
         state, recorded, nlip = await anyio.to_thread.run_sync(begun)
         conductor = Conductor(run_spec, journal, past, state)
         journal.ends_with(state)
-        for listener in filter(None, (log.heard, recorded.heard, nlip, on_record)):
+        for listener in filter(None, (log.heard, recorded.heard, nlip, observer.on_record)):
             journal.listen(guarded(listener, log))
         await _trace(run_id, config, environ, journal, log, cleanup)
-        on_start(RunHandle(conductor, state, tuple(past)))
-        publisher = Publisher(run, state, journal, log, on_news=on_news, heartbeat=heartbeat)
+        observer.on_start(RunHandle(conductor, state, tuple(past)))
+        publisher = Publisher(run, state, journal, log, on_news=observer.on_news, heartbeat=observer.heartbeat)
         journal.listen(publisher.heard)
         async with anyio.create_task_group() as tasks:
             _accompany(tasks, publisher, run_spec)
@@ -180,7 +197,7 @@ async def execute_run(
                     journal.record(started_event(run_id, request, choices, where))
                 _tell_of_base(journal, state, base_taken, set_up)
                 losses.record_in(journal, state)
-                await on_begun()
+                await observer.before_models()
                 denied = _find_denial(choices.values()) or judging.denied or ""
                 await _conduct(conductor, journal, state, judging, denied, run_spec.team, moved)
             except Exception as error:  # the boundary of a run: it ends, whoever runs it goes on
@@ -437,7 +454,7 @@ def failure_of(state: RunState, message: str, reason: FailureReason = "internal"
     return RunFailed(reason=reason, message=message, winner=winner, answer=answer)
 
 
-async def break_off(directory: RunFiles, reason: FailureReason, message: str, environ: Mapping[str, str]) -> RunState:
+async def abort_run(directory: RunFiles, reason: FailureReason, message: str, environ: Mapping[str, str]) -> RunState:
     """End a run that nobody executes, in its journal too if that can still be written.
 
     Raises `JournalNewer`.

@@ -20,7 +20,7 @@ from massgen_mcp.request.build import RunRequest
 from massgen_mcp.runs.engine import FrozenRequest, NewRun, RunFiles, RunRow, RunStore, SessionMoved, new_run_id
 from massgen_mcp.runs.engine.files import timestamp
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
-from massgen_mcp.runs.host.run_host import RunHost, StoredRuns
+from massgen_mcp.runs.host.run_host import RunExecutor, StoredRuns
 from massgen_mcp.runs.patches.earlier_changes import with_earlier_changes
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.sessions.project import LOGS, SESSIONS, keep_out_of_git, own_place
@@ -95,8 +95,8 @@ def continue_here(row: RunRow, *, environ: Mapping[str, str]) -> Generator[Foreg
         project = directory.path.parents[2]
         records = SessionRecords(own_place(project, SESSIONS) / row.session_id) if row.session_id else None
         news = engine.liveness.foreground_news(directory, row.run_id, environ)
-        host = RunHost(environ, StoredRuns(engine, RunService(engine, environ), news))
-        run = ForegroundRun(row.run_id, directory, environ, host, session=records)
+        executor = RunExecutor(environ, StoredRuns(engine, RunService(engine, environ), news))
+        run = ForegroundRun(row.run_id, directory, environ, executor, session=records)
         yield cleanup.enter_context(run.reported())
 
 
@@ -140,12 +140,12 @@ def _run_in_store(request: RunRequest, project: Path, cleanup: ExitStack) -> For
             if _entered(engine.store, run, directory, begins_session=request.given.begins_session):
                 attempt.pop_all()
                 news = engine.liveness.foreground_news(directory, run_id, environ)
-                host = RunHost(environ, StoredRuns(engine, service, news))
+                executor = RunExecutor(environ, StoredRuns(engine, service, news))
                 if outer is not None:
                     ask_to_admit(engine, environ, outer, run_id)
                 begins = start_note(turn.begins_with).strip()
                 return ForegroundRun(
-                    run_id, directory, environ, host, session=records, outer=run.parent, begins_with=begins
+                    run_id, directory, environ, executor, session=records, outer=run.parent, begins_with=begins
                 )
             held.close()
 
@@ -170,7 +170,9 @@ def _unlisted(request: RunRequest, project: Path, note: str) -> ForegroundRun:
     directory = _new_directory(request, project, records, frozen_request(request, None, request.team.environ))
     temporary = None if request.given.listed else project
     environ = request.team.environ
-    return ForegroundRun(new_run_id(), directory, environ, RunHost(environ, None), note, records, temporary=temporary)
+    return ForegroundRun(
+        new_run_id(), directory, environ, RunExecutor(environ, None), note, records, temporary=temporary
+    )
 
 
 def _records(request: RunRequest, project: Path, sessions: SessionTurns | None = None) -> SessionRecords | None:

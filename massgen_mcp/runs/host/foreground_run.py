@@ -12,7 +12,7 @@ from typing import Any
 
 import anyio.to_thread
 
-from massgen_mcp.errors import MassgenError
+from massgen_mcp.errors import JournalNewer, MassgenError
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.home import find_home
 from massgen_mcp.money.estimate import Usual
@@ -20,9 +20,9 @@ from massgen_mcp.request.build import RunRequest
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.engine import NewsHost, RunFiles, RunRow
-from massgen_mcp.runs.host.execute import RunHandle, break_off
+from massgen_mcp.runs.host.execute import RunHandle, abort_run
 from massgen_mcp.runs.host.publishing import next_beat
-from massgen_mcp.runs.host.run_host import RunHost
+from massgen_mcp.runs.host.run_host import ExecutedRun, RunExecutor
 from massgen_mcp.runs.patches.application import Application
 from massgen_mcp.runs.patches.applying import RunPatch, apply_patch, with_checks
 from massgen_mcp.runs.sessions.session_records import SessionRecords
@@ -47,7 +47,7 @@ class ForegroundRun:
     run_id: str
     directory: RunFiles
     environ: Mapping[str, str]
-    host: RunHost
+    executor: RunExecutor
     note: str = ""
     session: SessionRecords | None = None
     outer: str | None = None
@@ -63,22 +63,22 @@ class ForegroundRun:
 
     @property
     def listed(self) -> bool:
-        return self.host.stored is not None
+        return self.executor.stored is not None
 
     async def usual_time(self) -> str:
         """See `RunService.usual_time`."""
-        return await self.host.stored.service.usual_time(self.run_id) if self.host.stored is not None else ""
+        return await self.executor.stored.service.usual_time(self.run_id) if self.executor.stored is not None else ""
 
     async def usual_runs(self, request: RunRequest) -> Usual | None:
         """See `RunService.usual_runs`."""
-        if self.host.stored is None:
+        if self.executor.stored is None:
             return None
-        return await self.host.stored.service.usual_runs(request.source, request.config)
+        return await self.executor.stored.service.usual_runs(request.source, request.config)
 
     def view(self, run: RunState) -> RunView:
         """The run that has ended, as whoever looks from outside sees it. Raises `MassgenError` store_unavailable."""
-        if self.host.stored is not None:
-            return RunView(self.host.stored.engine.store.get(self.run_id), run, self.directory)
+        if self.executor.stored is not None:
+            return RunView(self.executor.stored.engine.store.get(self.run_id), run, self.directory)
         row = RunRow(
             number=0,
             run_id=self.run_id,
@@ -115,7 +115,7 @@ class ForegroundRun:
             yield self
         finally:
             for snapshot in self._snapshots if self.temporary is None else ():
-                if fault := self.host.write_report(self.run_id, self.directory, snapshot):
+                if fault := self.executor.write_report(self.run_id, self.directory, snapshot):
                     self.report_faults.append(fault)
 
     async def execute(
@@ -144,16 +144,16 @@ class ForegroundRun:
             with anyio.CancelScope(shield=True):
                 try:
                     await self._admitted()
-                    outcome.append(await self._to_its_end(started, on_record))
+                    outcome.append(await self._take_to_end(started, on_record))
                 except Exception as error:  # noqa: BLE001 - carried out of the task group as it is
                     outcome.append(error)
             ended.set()
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(work)
-            if self.host.stored is not None:
-                tasks.start_soon(self.host.stored.news.serve)
-                tasks.start_soon(self._heed_controls, begun, self.host.stored.news)
+            if self.executor.stored is not None:
+                tasks.start_soon(self.executor.stored.news.serve)
+                tasks.start_soon(self._heed_controls, begun, self.executor.stored.news)
             try:
                 await ended.wait()
             except anyio.get_cancelled_exc_class():
@@ -177,7 +177,7 @@ class ForegroundRun:
         home = find_home(self.environ)
         application = await anyio.to_thread.run_sync(partial(apply_patch, home, made, dry_run=dry_run))
         if application.state == "applied" and self.directory.report.exists():
-            await anyio.to_thread.run_sync(self.host.write_report, self.run_id, self.directory, ended)
+            await anyio.to_thread.run_sync(self.executor.write_report, self.run_id, self.directory, ended)
         return with_checks(application, made, ended)
 
     async def note_application(self, ended: RunState, fields: Mapping[str, Any]) -> None:
@@ -200,7 +200,7 @@ class ForegroundRun:
 
     async def _admitted(self) -> None:
         """Wait until the run around this one has set its budget aside, or this one has ended without."""
-        stored, outer = self.host.stored, self.outer
+        stored, outer = self.executor.stored, self.outer
         if stored is None or outer is None:
             return
         store = stored.engine.store
@@ -210,30 +210,26 @@ class ForegroundRun:
                 return
             if around.state in TERMINAL_STATES:
                 message = f"run {outer}, inside which it was started, is {around.state}"
-                await self._note_end(await break_off(self.directory, "budget", message, self.environ))
+                await self.note_end(await abort_run(self.directory, "budget", message, self.environ))
                 return
             await anyio.sleep(ADMISSION_INTERVAL)
 
-    async def _to_its_end(
+    async def _take_to_end(
         self, on_start: Callable[[RunHandle], None], on_record: Callable[[LogRecord], None]
     ) -> RunState:
-        ended = await self.host.execute(
-            self.run_id, self.directory, on_start=on_start, on_record=on_record, heartbeat=STATUS_HEARTBEAT
-        )
-        await self._note_end(ended.snapshot)
-        if ended.fault is not None:
-            raise ended.fault
-        return ended.snapshot
+        host = _OwnProcess(self, on_start, on_record)
+        await self.executor.execute(host)
+        return self._snapshots[-1]
 
-    async def _note_end(self, snapshot: RunState) -> None:
-        """If the store cannot be told now, or the turn not be written down, whoever looks next does it."""
+    async def note_end(self, snapshot: RunState) -> None:
+        """Enter the end into the store and the session. Where either can't be written now, the next reader does it."""
         self._snapshots.append(snapshot)
         with suppress(MassgenError):
-            await self.host.enter_end(self.run_id, snapshot)
+            await self.executor.enter_end(self.run_id, snapshot)
         if self.session is not None and self.session.exist:
             with suppress(MassgenError):
-                if self.host.stored is not None:
-                    sessions = self.host.stored.service.sessions
+                if self.executor.stored is not None:
+                    sessions = self.executor.stored.service.sessions
                     self.session.complete(sessions.runs(self.session.session_id), sessions.look)
                 else:
                     self.session.keep(self.directory, snapshot)
@@ -242,6 +238,49 @@ class ForegroundRun:
         await begun.wait()
         while True:
             with suppress(MassgenError):  # a store that is full or locked away is asked again
-                await self.host.heed_controls()
+                await self.executor.apply_controls()
             with anyio.CancelScope(deadline=next_beat(CONTROL_INTERVAL)):
                 await news.woken()
+
+
+class _OwnProcess:
+    """The process of a person or a program, which executes one run: see `RunHost`. Whatever keeps the run from its end
+    is raised.
+    """
+
+    resumes = 0
+
+    def __init__(
+        self, run: ForegroundRun, on_start: Callable[[RunHandle], None], on_record: Callable[[LogRecord], None]
+    ) -> None:
+        self._run, self._on_start, self._on_record = run, on_start, on_record
+        self.run_id, self.heartbeat = run.run_id, STATUS_HEARTBEAT
+
+    async def open_files(self) -> RunFiles:
+        return self._run.directory
+
+    def on_start(self, handle: RunHandle) -> None:
+        self._on_start(handle)
+
+    def on_record(self, record: LogRecord) -> None:
+        self._on_record(record)
+
+    def on_news(self) -> None:
+        pass
+
+    async def end(self, ended: ExecutedRun) -> None:
+        await self._run.note_end(ended.snapshot)
+        if ended.fault is not None:
+            raise ended.fault
+
+    async def park(self, error: JournalNewer) -> None:
+        raise error
+
+    async def release(self) -> None:
+        raise MassgenError("invalid_action", f"run {self.run_id} was moved to another store while it was executed here")
+
+    async def wait_for_storage(self, error: Exception, fault: MassgenError) -> None:  # noqa: ARG002 - as `RunHost`
+        raise error
+
+    async def stop(self) -> None:
+        """Do nothing: `ForegroundRun.execute` has cancelled the run."""

@@ -5,12 +5,10 @@ are looked for and what is tried again is for the process. Must not know how a r
 """
 
 import logging
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import anyio.to_thread
 
@@ -18,16 +16,16 @@ from massgen_mcp.backends.limiter import ProviderLimiters
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.loader import EXAMPLE_PREFIX, parse_config, read_config, require_keys
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
+from massgen_mcp.errors import JournalNewer, MassgenError, root_causes, storage_fault
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.money.budget import Caps
 from massgen_mcp.orchestration.nested_runs import NestedHost, NestedRunRequest, PreparedNestedRun
 from massgen_mcp.request.question import check_question
 from massgen_mcp.request.reach import NestedRunLimits, nested_config
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.engine import Engine, FrozenRequest, NewRun, NewsHost, RunFiles, RunRow, new_run_id
+from massgen_mcp.runs.engine import Engine, FrozenRequest, NewRun, NewsHost, RunFiles, RunRow, TakenOver, new_run_id
 from massgen_mcp.runs.host.announcing import Webhooks, notify
-from massgen_mcp.runs.host.execute import RunHandle, break_off, execute_run
+from massgen_mcp.runs.host.execute import RunContext, RunHandle, RunObserver, abort_run, execute_run
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.starting import Dispatch
 from massgen_mcp.runs.store.retention import prune
@@ -62,11 +60,93 @@ class ExecutedRun:
 
 
 class RunMoved(Exception):
-    """The run goes on in another store, and its execution has ended here in the middle."""
+    """The run continues in another store, and its execution has ended here in the middle."""
 
 
-class RunHost:
-    """Runs that are executed here share the limits of their providers."""
+class RunHost(Protocol):
+    """The process that executes a run, as the executor needs it: the runner, a worker of several machines, or the
+    process of a person or a program.
+    """
+
+    run_id: str
+    resumes: int
+    """How many processes were lost with the run."""
+    heartbeat: float
+    """See `RunObserver.heartbeat`."""
+
+    async def open_files(self) -> RunFiles:
+        """Return the run's files, fetched from elsewhere if they have to be."""
+        ...
+
+    def on_start(self, handle: RunHandle) -> None:
+        """See `RunObserver.on_start`."""
+
+    def on_record(self, record: LogRecord) -> None:
+        """See `RunObserver.on_record`."""
+
+    def on_news(self) -> None:
+        """Take notice of news that those who follow the run have been notified of."""
+
+    async def end(self, ended: ExecutedRun) -> None:
+        """Make the end of the run known."""
+
+    async def park(self, error: JournalNewer) -> None:
+        """Leave the run as it is, because only a newer version can continue it; or raise `error`."""
+
+    async def release(self) -> None:
+        """Leave the run to the process that takes it next."""
+
+    async def wait_for_storage(self, error: Exception, fault: MassgenError) -> None:
+        """Return when the storage that refused the run may have room again; or raise `error`. `fault`: what the storage
+        refused.
+        """
+
+    async def stop(self) -> None:
+        """Leave the run because this process was told to stop. Is not cancelled."""
+
+
+@dataclass(slots=True)
+class _Execution(RunObserver):
+    """One run that is being executed, and how far that is."""
+
+    run_id: str
+    host: RunHost
+    executor: "RunExecutor"
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    """Cancelled, it ends the execution here, and not the run."""
+    cut_short: Callable[[], None] | None = None
+    """Cuts the setup short, while there is one."""
+    handle: RunHandle | None = None
+    cancelled: bool = False
+    """A cancel has cut the setup short: nothing else of the run begins."""
+
+    def __post_init__(self) -> None:
+        self.heartbeat = self.host.heartbeat
+
+    def on_setup(self, cut_short: Callable[[], None]) -> None:
+        self.cut_short = cut_short
+
+    def on_start(self, handle: RunHandle) -> None:
+        self.cut_short, self.handle = None, handle
+        self.host.on_start(handle)
+        if self.cancelled:
+            handle.do("cancel")
+
+    async def before_models(self) -> None:
+        await self.executor.apply_waiting_controls()
+
+    def on_record(self, record: LogRecord) -> None:
+        self.host.on_record(record)
+
+    def on_news(self, milestone: bool) -> None:
+        self.executor.notify(self.run_id, milestone=milestone)
+        self.host.on_news()
+
+
+class RunExecutor:
+    """Executes runs in this process, with one policy for whatever ends their execution. Runs of one executor keep the
+    limits of their providers together.
+    """
 
     def __init__(
         self,
@@ -74,86 +154,71 @@ class RunHost:
         stored: StoredRuns | None,
         limiters: ProviderLimiters | None = None,
         *,
-        hears_first: bool = False,
+        reads_controls_first: bool = False,
     ) -> None:
-        """`stored` None: the runs are in no list, so nobody controls them and none can be started inside them.
-        `hears_first`: the controls are looked at before a run's models are asked, for who looks only now and then.
+        """`stored` None: the runs are in no list, so they can't be controlled and no run can be started inside them.
+        `reads_controls_first`: before the models of a run are asked, for a process that rarely reads controls.
         """
         self._environ = environ
-        self._hears_first = hears_first
+        self._reads_controls_first = reads_controls_first
         self.stored = stored
         self._limiters = limiters or ProviderLimiters()
-        self._handles: dict[str, RunHandle] = {}
-        self._setups: dict[str, Callable[[], None]] = {}
-        """What cuts them short, for the runs that are no further."""
-        self._scopes: dict[str, anyio.CancelScope] = {}
-        """What ends their execution here."""
+        self._executions: dict[str, _Execution] = {}
         self._reports = anyio.CapacityLimiter(1)
-        self._cancelled: set[str] = set()
-        """Those whose setup a cancel has cut short: nothing else of them begins."""
 
-    async def execute(
-        self,
-        run_id: str,
-        directory: RunFiles,
-        *,
-        resumes: int = 0,
-        on_start: Callable[[RunHandle], None] = lambda _: None,
-        on_record: Callable[[LogRecord], None] = lambda _: None,
-        on_news: Callable[[], None] = lambda: None,
-        heartbeat: float = math.inf,
-    ) -> ExecutedRun:
-        """Take a run to its end, whatever goes wrong in it; the other arguments as `execute_run` has them. `on_news`
-        is called after those who follow the run have heard; `resumes`: so many processes were lost with the run.
+    async def execute(self, host: RunHost) -> None:
+        """Take a run to its end, or leave it to another process, as `host` does that.
+
+        Raises what is no fault of the run or of the machine's storage.
+        """
+        run_id = host.run_id
+        try:
+            ended = await self._take_to_end(host)
+        except JournalNewer as error:
+            await host.park(error)
+        except RunMoved:
+            await host.release()
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True):
+                await host.stop()
+            raise
+        except Exception as error:
+            if any(isinstance(cause, TakenOver) for cause in root_causes(error)):
+                logger.warning("run %s continues elsewhere", run_id)
+                return
+            if (fault := storage_fault(error)) is None:
+                raise
+            await host.wait_for_storage(error, fault)
+            await host.release()
+        else:
+            if ended.fault is not None:
+                logger.error("run %s broke", run_id, exc_info=ended.fault)
+            await host.end(ended)
+
+    async def _take_to_end(self, host: RunHost) -> ExecutedRun:
+        """Execute the run, whatever goes wrong in it.
 
         Raises `JournalNewer`, `RunMoved`, and what `storage_fault` knows: the run can go on later.
         """
-        if resumes > MAX_RESUMES:
-            message = f"{resumes} runners were lost with this run"
-            return ExecutedRun(await break_off(directory, "runner_lost", message, self._environ))
-
-        def started(handle: RunHandle) -> None:
-            self._setups.pop(run_id, None)
-            self._handles[run_id] = handle
-            on_start(handle)
-            if run_id in self._cancelled:
-                handle.do("cancel")
-
-        def tell(milestone: bool) -> None:
-            if self.stored is not None:
-                self.stored.news.tell(run_id, milestone=milestone)
-            on_news()
-
-        scope = self._scopes[run_id] = anyio.CancelScope()
+        run_id, files = host.run_id, await host.open_files()
+        if host.resumes > MAX_RESUMES:
+            message = f"{host.resumes} runners were lost with this run"
+            return ExecutedRun(await abort_run(files, "runner_lost", message, self._environ))
+        execution = self._executions[run_id] = _Execution(run_id, host, self)
+        context = RunContext(self._environ, execution, self._limiters, self._nested_host(run_id))
         try:
-            with scope:
-                snapshot = await execute_run(
-                    directory,
-                    run_id,
-                    environ=self._environ,
-                    on_setup=partial(self._setups.__setitem__, run_id),
-                    on_start=started,
-                    on_begun=self._hear,
-                    on_record=on_record,
-                    on_news=tell,
-                    heartbeat=heartbeat,
-                    limiters=self._limiters,
-                    nested_host=self._nested_host(run_id),
-                )
-                return ExecutedRun(snapshot)
+            with execution.scope:
+                return ExecutedRun(await execute_run(files, run_id, context))
         except JournalNewer:
             raise
         except Exception as fault:
             if storage_fault(fault) is not None:
                 raise
             message = f"{type(fault).__name__}: {fault}"
-            return ExecutedRun(await break_off(directory, "internal", message, self._environ), fault)
+            return ExecutedRun(await abort_run(files, "internal", message, self._environ), fault)
         finally:
-            self._setups.pop(run_id, None)
-            self._handles.pop(run_id, None)
-            self._cancelled.discard(run_id)
-            if self._scopes.get(run_id) is scope:
-                del self._scopes[run_id]
+            if self._executions.get(run_id) is execution:
+                del self._executions[run_id]
         raise RunMoved(run_id)
 
     def _nested_host(self, run_id: str) -> Callable[[FrozenRequest], NestedHost] | None:
@@ -162,37 +227,44 @@ class RunHost:
             return None
         return lambda request: NestedRunHost(stored.engine, stored.service, self._environ, run_id, request)
 
-    async def heed_controls(self) -> None:
-        """Carry out what others want of the runs that have begun here. Raises `MassgenError` store_unavailable,
-        disk_full: it is wanted still.
+    async def apply_controls(self) -> None:
+        """Carry out the controls that were requested of the runs executed here. Raises `MassgenError`
+        store_unavailable, disk_full: they stay requested.
         """
         if self.stored is None:
             return
         store = self.stored.engine.store
-        controls = await anyio.to_thread.run_sync(store.controls, [*self._scopes])
+        controls = await anyio.to_thread.run_sync(store.controls, [*self._executions])
         for control in controls:
-            if control.action == "move" and (scope := self._scopes.get(control.run_id)) is not None:
-                scope.cancel()
-            if (cut_short := self._setups.get(control.run_id)) and control.action in ("cancel", "finish_now"):
-                cut_short()  # it is carried out when the run has begun
-                if control.action == "cancel":
-                    self._cancelled.add(control.run_id)
-        for run_id in dict.fromkeys(control.run_id for control in controls):
-            handle = self._handles.get(run_id)
-            if handle is None:
+            execution = self._executions.get(control.run_id)
+            if execution is None:
                 continue  # it has ended meanwhile
-            if done := await handle.heed(control for control in controls if control.run_id == run_id):
+            if control.action == "move":
+                execution.scope.cancel()
+            if execution.cut_short is not None and control.action in ("cancel", "finish_now"):
+                execution.cut_short()  # the control is carried out when the run has begun
+                execution.cancelled = execution.cancelled or control.action == "cancel"
+        for run_id in dict.fromkeys(control.run_id for control in controls):
+            execution = self._executions.get(run_id)
+            if execution is None or execution.handle is None:
+                continue
+            if done := await execution.handle.heed(control for control in controls if control.run_id == run_id):
                 await anyio.to_thread.run_sync(store.done, done)
-                self.stored.news.tell(run_id)
+                self.notify(run_id)
 
-    async def _hear(self) -> None:
-        """What was wanted of a run while nobody executed it is carried out before its models are asked."""
-        if not self._hears_first:
+    async def apply_waiting_controls(self) -> None:
+        """Carry out, before models are asked, the controls that were requested while no process executed the run."""
+        if not self._reads_controls_first:
             return
         try:
-            await self.heed_controls()
-        except MassgenError as error:  # they are wanted still
+            await self.apply_controls()
+        except MassgenError as error:  # they stay requested
             logger.warning("%s", error)
+
+    def notify(self, run_id: str, *, milestone: bool = True) -> None:
+        """Notify those who follow the run that there is news."""
+        if self.stored is not None:
+            self.stored.news.tell(run_id, milestone=milestone)
 
     async def enter_end(self, run_id: str, snapshot: RunState) -> None:
         """Tell the store how a run ended, and those who follow it. Raises `MassgenError`: it has to be told again."""
@@ -204,7 +276,7 @@ class RunHost:
             if error.code != "unknown_run":
                 raise
             logger.warning("run %s has ended, and the store does not know it any more", run_id)
-        self.stored.news.tell(run_id)
+        self.notify(run_id)
 
     async def report(self, row: RunRow, directory: RunFiles, snapshot: RunState) -> None:
         """Write the report of a run whose end is known; one at a time, so that other runs are not slowed. Then tell who
@@ -354,7 +426,7 @@ class NestedRunHost:
 
     async def refuse(self, run_id: str, reason: str) -> None:
         row = await anyio.to_thread.run_sync(self._engine.store.get, run_id)
-        ended = await break_off(self._engine.files.of(row), "budget", reason, self._environ)
+        ended = await abort_run(self._engine.files.of(row), "budget", reason, self._environ)
         await anyio.to_thread.run_sync(self._engine.store.end, run_id, ended)
 
     async def look(self, run_id: str) -> RunState:

@@ -26,7 +26,8 @@ import anyio.abc
 import anyio.to_thread
 
 from massgen_mcp.config.access.held_keys import redactor_for
-from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
+from massgen_mcp.errors import JournalNewer, MassgenError
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.home import find_home
 from massgen_mcp.open_files import allow_open_files
 from massgen_mcp.redaction import redacted_output
@@ -34,7 +35,7 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import Engine, NewsHost, RunFiles, RunRow
 from massgen_mcp.runs.host.capacity import Capacity, Load
 from massgen_mcp.runs.host.execute import RunHandle
-from massgen_mcp.runs.host.run_host import RunHost, RunMoved, StoredRuns, prune_regularly, retried
+from massgen_mcp.runs.host.run_host import ExecutedRun, RunExecutor, StoredRuns, prune_regularly, retried
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.opening import LocalEngine, local_engine
 
@@ -50,12 +51,11 @@ REST_SECONDS = 5.0
 class Runner:
     def __init__(self, engine: Engine, fingerprint: str, environ: Mapping[str, str], news_host: NewsHost) -> None:
         self._engine = engine
-        self._news_host = news_host
         self._store, self._liveness = engine.store, engine.liveness
         self._fingerprint = fingerprint
         self._environ = environ
         self._id = f"{os.getpid()}-{secrets.token_hex(4)}"
-        self._host = RunHost(environ, StoredRuns(engine, RunService(engine, environ), news_host))
+        self._executor = RunExecutor(environ, StoredRuns(engine, RunService(engine, environ), news_host))
         self._active: dict[str, RunHandle | None] = {}
         self._ended: dict[str, RunState] = {}
         """Runs whose end the store does not know yet."""
@@ -85,7 +85,7 @@ class Runner:
                 try:
                     await self._index_ended()
                     await self._take_runs(tasks)
-                    await self._host.heed_controls()
+                    await self._executor.apply_controls()
                 except MassgenError as error:  # a store that is full or locked away: what runs goes on
                     logger.warning("%s", error)
                 if self._active or self._ended or self._unreported:
@@ -112,8 +112,8 @@ class Runner:
             if row.run_id in self._active or row.run_id in self._ended:
                 continue  # its row was lost and made again: it goes on here
             self._active[row.run_id] = None
-            self._news_host.tell(row.run_id)
-            tasks.start_soon(self._execute, row)
+            self._executor.notify(row.run_id)
+            tasks.start_soon(self._executor.execute, _ClaimedRun(self, row, self._engine.files.of(row)))
 
     def _claim(self, load: Load) -> list[RunRow]:
         """The queued runs whose turn it is. Places of runners that were lost are free again."""
@@ -142,9 +142,9 @@ class Runner:
             self._wake_others()  # the places that were kept for these are theirs now
         return claimed
 
-    def _make_room(self) -> None:
-        """Something has happened in a run. It may be the end of a call that makes room for a run that waits; nobody
-        looks more often than that is worth.
+    def make_room(self) -> None:
+        """Look at the queue soon: what has happened in a run may be the end of a call, which makes room for a run that
+        waits.
         """
         if self._left and time.monotonic() > self._claimed_at + CLAIM_SECONDS:
             self._news.set()
@@ -154,7 +154,7 @@ class Runner:
         if not self._ended:
             return
         for run_id, snapshot in list(self._ended.items()):
-            await self._host.enter_end(run_id, snapshot)
+            await self._executor.enter_end(run_id, snapshot)
             del self._ended[run_id]
         await anyio.to_thread.run_sync(self._wake_others)
 
@@ -163,66 +163,87 @@ class Runner:
             if fingerprint != self._fingerprint:
                 self._liveness.wake(fingerprint)
 
-    async def _execute(self, row: RunRow) -> None:
-        """One run. Whatever goes wrong in it ends this run, and no other."""
-        run_id = row.run_id
-        directory = self._engine.files.of(row)
+    def follow(self, run_id: str, handle: RunHandle) -> None:
+        """Take the handle of a run that has started."""
+        self._active[run_id] = handle
+        self._news.set()
 
-        def started(handle: RunHandle) -> None:
-            self._active[run_id] = handle
-            self._news.set()
-
-        try:
-            ended = await self._host.execute(
-                run_id, directory, resumes=row.resumes, on_start=started, on_news=self._make_room
-            )
-        except JournalNewer as error:
-            logger.warning("run %s is left as it is: %s", run_id, error)
-            await retried(self._store.set_aside, run_id)
-            self._news_host.tell(run_id)
-            self._leave(run_id)
-            return
-        except RunMoved:
-            await self._let_go(run_id)
-            return
-        except Exception as error:
-            if (fault := storage_fault(error)) is None:
-                raise
-            logger.warning("run %s has to wait: %s", run_id, fault)
-            await self._rest(directory, run_id)
-            return
-        if ended.fault is not None:
-            logger.error("run %s broke", run_id, exc_info=ended.fault)
-        self._ended[run_id] = ended.snapshot
-        self._leave(run_id)
+    async def end(self, row: RunRow, directory: RunFiles, ended: RunState) -> None:
+        """Have the end of a run entered into the store, and report it."""
+        self._ended[row.run_id] = ended
+        self._leave(row.run_id)
         self._unreported += 1
         try:
-            await self._host.report(row, directory, ended.snapshot)
+            await self._executor.report(row, directory, ended)
         finally:
             self._unreported -= 1
 
-    def _leave(self, run_id: str) -> None:
-        """The run goes on here no more."""
-        del self._active[run_id]
-        self._news.set()
+    async def park(self, run_id: str) -> None:
+        """Leave a run that only a newer version can continue."""
+        await retried(self._store.set_aside, run_id)
+        self._executor.notify(run_id)
+        self._leave(run_id)
 
-    async def _rest(self, directory: RunFiles, run_id: str) -> None:
-        """Let a run that the machine's storage refused go on from its journal as soon as there is room again."""
+    async def release(self, run_id: str) -> None:
+        """Leave a run to the process that takes it next."""
+        await retried(self._store.pause, run_id, self._id)
+        self._executor.notify(run_id)
+        self._resting.discard(run_id)
+        self._leave(run_id)
+
+    async def rest(self, directory: RunFiles, run_id: str) -> None:
+        """Return as soon as the machine's storage has room again for a run that it refused."""
         self._active[run_id] = None
         self._resting.add(run_id)
         while True:
             await anyio.sleep(REST_SECONDS)
             with suppress(OSError, MassgenError):
                 await anyio.to_thread.run_sync(directory.probe)
-                break
-        await self._let_go(run_id)
+                return
 
-    async def _let_go(self, run_id: str) -> None:
-        """The run goes on with whoever takes it next."""
-        await retried(self._store.pause, run_id, self._id)
-        self._news_host.tell(run_id)
-        self._resting.discard(run_id)
-        self._leave(run_id)
+    def _leave(self, run_id: str) -> None:
+        """Forget a run that is no longer executed here."""
+        del self._active[run_id]
+        self._news.set()
+
+
+class _ClaimedRun:
+    """A run that the runner has claimed: see `RunHost`. Its failure never affects another run."""
+
+    heartbeat = math.inf
+
+    def __init__(self, runner: Runner, row: RunRow, directory: RunFiles) -> None:
+        self._runner, self._row, self._directory = runner, row, directory
+        self.run_id, self.resumes = row.run_id, row.resumes
+
+    async def open_files(self) -> RunFiles:
+        return self._directory
+
+    def on_start(self, handle: RunHandle) -> None:
+        self._runner.follow(self.run_id, handle)
+
+    def on_record(self, record: LogRecord) -> None:
+        pass
+
+    def on_news(self) -> None:
+        self._runner.make_room()
+
+    async def end(self, ended: ExecutedRun) -> None:
+        await self._runner.end(self._row, self._directory, ended.snapshot)
+
+    async def park(self, error: JournalNewer) -> None:
+        logger.warning("run %s is left as it is: %s", self.run_id, error)
+        await self._runner.park(self.run_id)
+
+    async def release(self) -> None:
+        await self._runner.release(self.run_id)
+
+    async def wait_for_storage(self, error: Exception, fault: MassgenError) -> None:  # noqa: ARG002 - as `RunHost`
+        logger.warning("run %s has to wait: %s", self.run_id, fault)
+        await self._runner.rest(self._directory, self.run_id)
+
+    async def stop(self) -> None:
+        """Do nothing: the next runner finds that this one is gone."""
 
 
 async def _serve(engine: LocalEngine, fingerprint: str, listens: Callable[[], None]) -> None:

@@ -5,6 +5,7 @@ Everything else of a run is in the store. What a job says is only that somebody 
 """
 
 import logging
+import math
 import os
 import platform
 import secrets
@@ -22,14 +23,15 @@ from procrastinate.jobs import DeleteJobCondition, Status
 from procrastinate.worker import Worker as JobWorker
 
 from massgen_mcp.backends.limiter import ProviderLimiters
-from massgen_mcp.errors import JournalNewer, MassgenError, root_causes, storage_fault
+from massgen_mcp.errors import JournalNewer, MassgenError
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.runs.engine import RunFiles, RunRow
 from massgen_mcp.runs.engine.locks import acquire
-from massgen_mcp.runs.host.run_host import ExecutedRun, RunHost, RunMoved, StoredRuns, prune_regularly, retried
+from massgen_mcp.runs.host.execute import RunHandle
+from massgen_mcp.runs.host.run_host import ExecutedRun, RunExecutor, StoredRuns, prune_regularly, retried
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.postgres.database import SESSION, is_away
 from massgen_mcp.runs.store.postgres.engine import ClusterEngine, WorkerNews
-from massgen_mcp.runs.store.postgres.event_log import TakenOver
 from massgen_mcp.runs.store.postgres.objects import LAST_EPOCH, Mirror
 from massgen_mcp.runs.store.postgres.shares import SharedLimits
 from massgen_mcp.runs.store.postgres.store import NESTED, TASK
@@ -76,7 +78,7 @@ class Worker:
         self._service = RunService(engine, environ)
         self._limiters, self._shares = ProviderLimiters(shared=True), SharedLimits(engine.url, self._name)
         stored = StoredRuns(engine, self._service, self._news)
-        self._host = RunHost(environ, stored, self._limiters, hears_first=True)
+        self._executor = RunExecutor(environ, stored, self._limiters, reads_controls_first=True)
         self._jobs = App(
             connector=_RetryingConnector(conninfo=engine.url, min_size=1, max_size=4, configure=_configure)
         )
@@ -155,59 +157,41 @@ class Worker:
             return
         row, epoch = taken
         self._news.tell(run_id)
-        try:
-            directory, mirror = await self._files_of(row, epoch)
-            ended = await self._host.execute(run_id, directory, resumes=row.resumes)
-        except JournalNewer as error:
-            logger.warning("run %s is left as it is: %s", run_id, error)
-            await retried(self._store.set_aside, run_id)
-            return
-        except RunMoved:
-            await self._hand_over(run_id, epoch)
-            return
-        except anyio.get_cancelled_exc_class():
-            await self._hand_over(run_id, epoch)
-            raise
-        except Exception as error:
-            if any(isinstance(cause, TakenOver) for cause in root_causes(error)):
-                logger.warning("run %s goes on elsewhere", run_id)
-                return
-            if (fault := storage_fault(error)) is None:
-                raise
-            logger.warning("run %s has to wait: %s", run_id, fault)
-            await anyio.sleep(REST_SECONDS)
-            await retried(self._store.hand_over, run_id, epoch)
-            return
-        if ended.fault is not None:
-            logger.error("run %s broke", run_id, exc_info=ended.fault)
-        with anyio.CancelScope(shield=True):
-            await retried(self._store.end_taken, run_id, epoch, ended.snapshot)
-            self._news.tell(run_id)
-            await self._report(row, directory, mirror, ended)
+        await self._executor.execute(_TakenRun(self, row, epoch))
 
-    async def _hand_over(self, run_id: str, epoch: int) -> None:
+    async def end(self, run: "_TakenRun", ended: ExecutedRun) -> None:
+        """Enter the end of a run into the store, and report it, also while this worker stops."""
+        with anyio.CancelScope(shield=True):
+            await retried(self._store.end_taken, run.run_id, run.epoch, ended.snapshot)
+            self._news.tell(run.run_id)
+            await self.report(run, ended)
+
+    async def park(self, run_id: str) -> None:
+        """Leave a run that only a newer version can continue."""
+        await retried(self._store.set_aside, run_id)
+
+    async def hand_over(self, run_id: str, epoch: int) -> None:
+        """Leave a run to the worker that takes it next."""
         with anyio.CancelScope(shield=True):
             await retried(self._store.hand_over, run_id, epoch)
             await anyio.to_thread.run_sync(remove_tree, self._own / str(epoch) / run_id)
 
-    async def _files_of(self, row: RunRow, epoch: int) -> tuple[RunFiles, Mirror | None]:
+    async def fetch_files(self, row: RunRow, epoch: int) -> tuple[RunFiles, Mirror | None]:
+        """Return the files of a run that was taken, and their copies in the object store."""
         return await anyio.to_thread.run_sync(self._engine.files.taken, row, epoch, self._own)
 
-    async def _report(self, row: RunRow, directory: RunFiles, mirror: Mirror | None, ended: ExecutedRun) -> None:
-        await self._host.report(row, directory, ended.snapshot)
-        if mirror is not None:
-            await retried(mirror.leave)
+    async def report(self, run: "_TakenRun", ended: ExecutedRun) -> None:
+        """Write the report of a run that has ended, and have its last files copied."""
+        await self._executor.report(run.row, run.files, ended.snapshot)
+        if run.mirror is not None:
+            await retried(run.mirror.leave)
 
     async def _finish(self, run_id: str) -> None:
-        """A run that nobody has to go on with: if it has ended and its worker was lost just then, its last files are
-        written.
-        """
+        """Write the last files of a run that has ended if its worker was lost just then."""
         with suppress(MassgenError):
             view = await self._service.look(run_id)
             if view.snapshot.end is not None and not view.directory.report.exists():
-                directory, mirror = await self._files_of(view.row, LAST_EPOCH)
-                ended = await self._host.execute(run_id, directory)
-                await self._report(view.row, directory, mirror, ended)
+                await self._executor.execute(_EndedRun(self, view.row, LAST_EPOCH))
 
     # -- beside the runs ------------------------------------------------------------------------------------------
 
@@ -217,7 +201,7 @@ class Worker:
                 await self._news.woken()
             if self._executing:
                 try:
-                    await self._host.heed_controls()
+                    await self._executor.apply_controls()
                 except MassgenError as error:  # they are wanted still
                     logger.warning("%s", error)
 
@@ -267,6 +251,64 @@ class Worker:
             run_ids = await anyio.to_thread.run_sync(self._store.replace_jobs, [job.id for job in lost if job.id])
             logger.warning("taken from workers that were lost: %s", ", ".join(run_ids))
         return now
+
+
+class _TakenRun:
+    """A run that the worker has taken from the store: see `RunHost`."""
+
+    heartbeat = math.inf
+    files: RunFiles
+    mirror: Mirror | None
+
+    def __init__(self, worker: Worker, row: RunRow, epoch: int) -> None:
+        self._worker, self.row, self.epoch = worker, row, epoch
+        self.run_id, self.resumes = row.run_id, row.resumes
+
+    async def open_files(self) -> RunFiles:
+        self.files, self.mirror = await self._worker.fetch_files(self.row, self.epoch)
+        return self.files
+
+    def on_start(self, handle: RunHandle) -> None:
+        pass
+
+    def on_record(self, record: LogRecord) -> None:
+        pass
+
+    def on_news(self) -> None:
+        pass
+
+    async def end(self, ended: ExecutedRun) -> None:
+        await self._worker.end(self, ended)
+
+    async def park(self, error: JournalNewer) -> None:
+        logger.warning("run %s is left as it is: %s", self.run_id, error)
+        await self._worker.park(self.run_id)
+
+    async def release(self) -> None:
+        await self._worker.hand_over(self.run_id, self.epoch)
+
+    async def wait_for_storage(self, error: Exception, fault: MassgenError) -> None:  # noqa: ARG002 - as `RunHost`
+        logger.warning("run %s has to wait: %s", self.run_id, fault)
+        await anyio.sleep(REST_SECONDS)
+
+    async def stop(self) -> None:
+        await self.release()
+
+
+class _EndedRun(_TakenRun):
+    """A run that has ended, and whose last files are written once more."""
+
+    async def end(self, ended: ExecutedRun) -> None:
+        await self._worker.report(self, ended)
+
+    async def park(self, error: JournalNewer) -> None:
+        raise error
+
+    async def release(self) -> None:
+        pass
+
+    async def wait_for_storage(self, error: Exception, fault: MassgenError) -> None:  # noqa: ARG002 - as `RunHost`
+        raise error
 
 
 async def _configure(connection: psycopg.AsyncConnection[Any]) -> None:

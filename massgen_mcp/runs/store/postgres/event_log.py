@@ -18,7 +18,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine.connection import SqlConnection
-from massgen_mcp.runs.engine.event_log import EventLog, EventReader, EventWriter, seq_of_text
+from massgen_mcp.runs.engine.event_log import EventLog, EventReader, EventWriter, TakenOver, seq_of_text
 from massgen_mcp.runs.store.postgres.database import (
     LazyConnection,
     PostgresConnection,
@@ -33,13 +33,6 @@ from massgen_mcp.runs.store.postgres.news import notify
 
 READ_AT_ONCE = 1000
 NoteEnd = Callable[[SqlConnection, str, RunState], None]
-
-
-class TakenOver(MassgenError):
-    """Another worker has taken the run: what this one still does of it does not count."""
-
-    def __init__(self, run_id: str) -> None:
-        super().__init__("store_unavailable", f"another worker has taken over {run_id}")
 
 
 @dataclass(frozen=True, slots=True)
