@@ -316,7 +316,7 @@ def test_with_no_logs_a_conversation_leaves_nothing_behind(home: TempHome) -> No
 def test_an_output_file_that_cannot_be_written_is_refused_before_anything_begins(home: TempHome) -> None:
     done = piped(home, b"First?\n", "--config", duo(home), "--output-file", "no/such/answer.txt")
     assert done.returncode == CONFIG_ERROR
-    assert b"ERROR invalid_arguments: --output-file " in done.stderr
+    assert b"ERROR invalid_arguments: --output " in done.stderr
     assert not (home.work / ".massgen").exists()
 
 

@@ -150,7 +150,7 @@ USAGE: dict[str, tuple[Sequence[str], str]] = {
     "unknown flag": (["--configg", "x", "q"], "--configg"),
     "empty question": (["--config", "@examples/scripted", "  "], "empty"),
     "question that is no text": (["--config", "@examples/scripted", "a\udcff"], "Unicode"),
-    "output file nowhere": (["--config", "@examples/scripted", "--output-file", "no/where.txt", "q"], "--output-file"),
+    "output file nowhere": (["--config", "@examples/scripted", "--output-file", "no/where.txt", "q"], "--output"),
 }
 
 

@@ -28,7 +28,8 @@ def test_a_verb_is_the_same_under_both_names(verb: str, capsys: pytest.CaptureFi
         for main in (massgen, massgen_mcp):
             with pytest.raises(SystemExit) as left:
                 main([verb, *words.split()])
-            told.append((left.value.code, *capsys.readouterr()))
+            printed = capsys.readouterr()
+            told.append((left.value.code, printed.out, printed.err))
         assert told[0] == told[1]
         assert told[0][1 if words == "--help" else 2]
 
