@@ -26,11 +26,11 @@ class Verb:
     arguments: ClassVar[Sequence[CommandArgument]] = ()
     work: str = ""
     """MODULE:FUNCTION of an `async def` that takes the options and returns the exit code; imported to run it alone."""
-    interrupted: ClassVar[int] = EXIT_STOPPED
+    interrupted: int = EXIT_STOPPED
     """The exit code of Ctrl-C."""
     changes_run: ClassVar[bool] = False
     """It changes the run that is named, and asks about one that is not, where someone can be asked."""
-    is_private: ClassVar[bool] = True
+    is_private: bool = True
     """Files that it writes are for this user alone, whatever the umask."""
 
     def make_parser(self) -> Parser:

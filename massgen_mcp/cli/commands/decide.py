@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from massgen_mcp.cli.arguments import OF_RUN, TRUST, VERDICTS, YES, amount, output
 from massgen_mcp.cli.command_line import argument
+from massgen_mcp.cli.exits import EXIT_INTERRUPTED
 from massgen_mcp.cli.verb import NEWEST, Verb, run_async
 
 if TYPE_CHECKING:
@@ -113,6 +114,8 @@ class ResumeVerb(Verb):
 
     def find_contradiction(self, options: argparse.Namespace) -> str | None:
         self._here = options.here
+        if options.here:
+            self.interrupted, self.is_private = EXIT_INTERRUPTED, False
         if not options.here and options.run_id in (None, *NEWEST) and not self.can_ask():
             return "resume needs ID; `massgen runs` lists the ids of runs"
         if options.here and (options.trust is not None or options.json):
