@@ -12,9 +12,8 @@ from massgen_mcp.cli.commands import NAMES
 from massgen_mcp.cli.massgen.main import main as massgen
 from massgen_mcp.cli.massgen_mcp.main import main as massgen_mcp
 from massgen_mcp.cli.program import read
-from massgen_mcp.workspace.snapshot import remove_tree
 from tests.commands import run_command
-from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, agent
+from tests.harness import COMMAND_MODULE, TempHome, agent
 from tests.terminal import terminal
 
 MISTAKEN = ("--nope", "a b c d", "--json=x")
@@ -152,15 +151,6 @@ def test_a_file_that_looks_like_a_team_and_is_not_read_is_named(home: TempHome, 
     assert f"{name} looks like a team but is not read; to use it: `--config {name}`" in done.stdout
     (home.work / name).write_text("port: 80\n")
     assert "is not read" not in run_command(home, COMMAND_MODULE, "--dry-run", "q").stdout
-
-
-def test_a_run_whose_directory_was_deleted_is_said_to_be_gone(home: TempHome) -> None:
-    assert run(home, "-q", "-m", "scripted/x", "q")[0] == 0
-    run_id = json.loads(run(home, "runs", "--json")[1])["runs"][0]["run_id"]
-    remove_tree(home.work / ".massgen" / "massgen_logs")
-    for verb in ("status", "result"):
-        done = run_command(home, SERVER_MODULE, verb, run_id)
-        assert (done.returncode, f"`massgen prune {run_id}` forgets the run" in done.stderr) == (5, True), done.stderr
 
 
 def test_bare_words_leave_a_conversation(home: TempHome) -> None:

@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import shlex
+from contextlib import suppress
 from pathlib import Path
 
 from massgen_mcp.cli.asking import confirm, on_terminal
@@ -107,9 +108,10 @@ def _source(path: str | None) -> str:
             message = f"no config is used here, so the team is the default one; a config would be {places}"
             raise MassgenError("config_not_found", f"{message}; `massgen init` makes one")
         return str(used)
-    if path.startswith(EXAMPLE_PREFIX) or not Path(path).is_dir():
-        return path
-    return str(config_places(Path(path).absolute(), os.environ)[0])
+    with suppress(OSError):  # no name of a file is so long
+        if not path.startswith(EXAMPLE_PREFIX) and Path(path).is_dir():
+            return str(config_places(Path(path).absolute(), os.environ)[0])
+    return path
 
 
 def _show(file: ConfigFile, digest: str) -> None:
