@@ -558,6 +558,7 @@ agents:
 budget:
   max_usd: 5
   max_tokens: 2000000
+  max_calls: 200
   at_cap: ask
 limits:
   openai: { concurrency: 8, requests_per_minute: 500 }

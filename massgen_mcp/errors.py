@@ -212,7 +212,7 @@ RefusedPart = Literal["tools", "tool_choice", "call_parser", "stream_options", "
 read, usage in a stream, a system message, two messages of one role in a row, a schema for the reply."""
 
 
-LimitKey = Literal["max_steps_per_round", "repeated_call", "max_usd", "max_tokens"]
+LimitKey = Literal["max_steps_per_round", "repeated_call", "max_usd", "max_tokens", "max_calls"]
 """Which limit an agent met: a key of the config, or that the same call failed too often, which no key changes."""
 
 

@@ -13,6 +13,8 @@ from anyio.abc import ByteReceiveStream, ByteSendStream
 
 UNKNOWN_METHOD = -32601
 MAX_LINE_BYTES = 16 * 1024 * 1024
+MAX_PARTS = 500_000
+"""Of one message: values and members, counted without reading it; small ones take a hundred times their bytes."""
 MAX_STRAY_LINES = 100
 """Lines that are no messages, as of a program that warns on its output."""
 
@@ -20,6 +22,18 @@ MAX_STRAY_LINES = 100
 def fields(value: object) -> Mapping[str, Any]:
     """The members of an object; none of what is no object."""
     return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def has_too_many_parts(line: bytes) -> bool:
+    """Return whether a message would take very much more memory than it has bytes. Quick: it is not read."""
+    return sum(map(line.count, (b",", b"[", b"{"))) > MAX_PARTS
+
+
+def read_message(line: bytes) -> object:
+    """Read one message. Raises `ValueError`, also for one of too many parts, and `RecursionError`."""
+    if has_too_many_parts(line):
+        raise ValueError(f"a message has more than {MAX_PARTS} parts")
+    return json.loads(line)
 
 
 class ConnectionBroken(Exception):
@@ -79,11 +93,11 @@ class JsonLines:
 
     async def _hear_line(self, line: bytes) -> None:
         try:
-            message = json.loads(line)
+            message = read_message(line)
         except (ValueError, RecursionError):
             await self.misheard()
         else:
-            await self.hear(message)
+            await self.hear(fields(message))
 
     async def misheard(self) -> None:
         """A line is no JSON."""

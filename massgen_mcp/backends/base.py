@@ -81,6 +81,8 @@ class TextVariant:
 
     system: str
     tools: tuple[ToolSpec, ...]
+    messages: "tuple[Message, ...]" = ()
+    """Shown in place of the conversation; empty: the conversation is."""
 
 
 @dataclass(frozen=True, slots=True)

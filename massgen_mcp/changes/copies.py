@@ -21,14 +21,14 @@ from massgen_mcp.changes.files import KnownFiles, TreeFile
 from massgen_mcp.changes.git import MAX_SECONDS, GitFailed
 from massgen_mcp.changes.repository import PrivateRepository
 from massgen_mcp.sandbox import WORKSPACE
-from massgen_mcp.workspace import openat
-from massgen_mcp.workspace.hidden import (
+from massgen_mcp.secret_files import (
     EXAMINED_BYTES,
-    came_with_a_package,
     depends_on_content,
     holds_credential,
+    is_from_package,
     is_secret,
 )
+from massgen_mcp.workspace import openat
 from massgen_mcp.workspace.snapshot import remove_tree
 
 _FICLONE = 0x40049409
@@ -162,11 +162,11 @@ def _may_copy(place: Path) -> bool:
     try:
         kind = place.lstat().st_mode
         if is_secret(place.parts):
-            return came_with_a_package(place)
+            return is_from_package(place)
         if stat.S_ISREG(kind) and depends_on_content(place.parts):
             with place.open("rb") as file:
                 content = file.read(EXAMINED_BYTES)
-            return not holds_credential(place.parts, content) or came_with_a_package(place)
+            return not holds_credential(place.parts, content) or is_from_package(place)
     except OSError:
         return False
     return stat.S_ISREG(kind) or stat.S_ISDIR(kind) or stat.S_ISLNK(kind)

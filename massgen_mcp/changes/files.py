@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from massgen_mcp.changes.build_outputs import begins_like_output
+from massgen_mcp.secret_files import holds_credential, is_secret
 from massgen_mcp.workspace import openat
 from massgen_mcp.workspace.guard import Root
-from massgen_mcp.workspace.hidden import holds_credential, is_secret
 
 REGULAR, EXECUTABLE, LINK = "100644", "100755", "120000"
 MIB = 1024 * 1024
@@ -153,7 +153,7 @@ class _Reader:
         judged: Collection[bytes],
     ) -> None:
         self._directory = directory
-        self._judged = judged
+        self._judge_name = judged
         self._left_out = left_out
         self._limits = limits
         self._known = known
@@ -223,7 +223,7 @@ class _Reader:
         if self._is_secret(path, status, content):
             self._left_out.secret.append(path)
             return None
-        if path in self._judged and begins_like_output(content):
+        if path in self._judge_name and begins_like_output(content):
             self._left_out.outputs.append(path)
             return None
         file = TreeFile(EXECUTABLE if status.st_mode & stat.S_IXUSR else REGULAR, blob_id(content))

@@ -7,7 +7,7 @@ no way around. What a person starts on purpose, as a `Makefile` or a `conftest.p
 
 from fnmatch import fnmatchcase
 
-from massgen_mcp.workspace.hidden import folded
+from massgen_mcp.secret_files import fold_name
 
 _GIT_HOOKS = (
     *("applypatch-msg", "commit-msg", "post-applypatch", "post-checkout", "post-commit", "post-merge", "post-receive"),
@@ -161,7 +161,7 @@ def find_tool(path: str, *, link: bool = False) -> str | None:
     """Return what runs the file at this path by itself; None: nothing known. The path begins with the name of the
     directory that it lies in, as patches have it. `link`: it is a link, so whatever would lie below it counts as well.
     """
-    names = [folded(part) for part in path.split("/")]
+    names = [fold_name(part) for part in path.split("/")]
     for pattern, tool in _PATTERNS:
         for at in range(len(names)):
             found = names[at : at + len(pattern)]

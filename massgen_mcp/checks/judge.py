@@ -41,8 +41,8 @@ from massgen_mcp.sandbox import (
     spawn,
 )
 from massgen_mcp.sandbox.process import Output, how_ended, take
+from massgen_mcp.secret_files import is_secret
 from massgen_mcp.threads import in_thread
-from massgen_mcp.workspace.hidden import is_secret
 from massgen_mcp.workspace.snapshot import remove_tree
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -1,49 +1,68 @@
 """Answers that say the same by their words, where no agent that could judge it says so. Pure.
 
-The theory. Words that stand in every answer come from the question and tell nothing. Of the others, two answers that
-say the same share most: "The capital of France is Paris." and "It is Paris." share what a third, wrong one has not.
+The theory. Words of the question tell nothing, and a small model says first what it means. Of the first sentences that
+tell anything, two that say the same share most: "The capital of France is Paris." and "It is Paris."
 """
 
 import re
-from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]{2,}")
-LEAST_SHARE = 0.25
-"""So much of the telling words of the shorter of two answers has to stand in the other one."""
+_SENTENCE_END = re.compile(r"(?<!\b[A-Z]\.)(?<=[.!?])\s+|\n+")
+MOST_SHARED_BY_CHANCE = 0.5
+"""Of the telling words of the shorter of two sentences, more have to stand in the other one: "John Adams" is not "John
+Tyler"."""
 _FILLERS = frozenset(
     (
         *("an", "and", "answer", "are", "as", "at", "be", "but", "by", "can", "do", "for", "from", "has", "have", "in"),
-        *("is", "it", "its", "my", "no", "not", "of", "on", "or", "question", "so", "that", "the", "this", "to", "was"),
-        *("we", "what", "which", "who", "will", "with", "you", "your"),
+        *("is", "it", "its", "known", "my", "no", "not", "of", "on", "or", "question", "so", "that", "the", "there"),
+        *("this", "to", "was", "we", "what", "which", "who", "will", "with", "you", "your", "called"),
     )
 )
 """Words that stand in any text."""
+_NUMBERS = {
+    name: str(number)
+    for number, name in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905 - a sentence
+    )
+}
 
 
-def find_agreeing(texts: Mapping[str, str], name: str) -> tuple[str, ...]:
-    """Return the names of the other texts that say the same as the one of this name, by the numbers and words that do
-    not stand in all of them. Numbers, where both have some, have to be the same.
+def find_agreeing(texts: Mapping[str, str], name: str, question: str = "") -> tuple[str, ...]:
+    """Return the names of the other texts that say the same as the one of this name. Numbers, where both have some,
+    have to be the same.
     """
-    words = {one: _words(text) for one, text in texts.items()}
-    counted = Counter(word for found in words.values() for word in found)
-    telling = {one: {word for word in found if counted[word] < len(texts)} for one, found in words.items()}
     if len(texts) < 3 or name not in texts:
         return ()
-    return tuple(
-        other for other in texts if other != name and _agree(telling[name], telling[other], words, name, other)
-    )
+    asked = _list_words(question)
+    claims = {one: _read_claim(text, asked) for one, text in texts.items()}
+    return tuple(other for other in texts if other != name and claims[name].agrees_with(claims[other]))
 
 
-def _agree(one: set[str], other: set[str], words: Mapping[str, set[str]], name: str, other_name: str) -> bool:
-    if words[name] == words[other_name]:
-        return bool(words[name])
-    numbers = [{word for word in found if word[0].isdigit()} for found in (one, other)]
-    if all(numbers) and numbers[0].isdisjoint(numbers[1]):
-        return False
-    shared = one & other
-    return bool(shared) and len(shared) >= LEAST_SHARE * min(len(one), len(other))
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """The numbers and other telling words of a sentence."""
+
+    numbers: frozenset[str]
+    words: frozenset[str]
+
+    def agrees_with(self, other: "_Claim") -> bool:
+        if self.numbers and other.numbers:
+            return not self.numbers.isdisjoint(other.numbers)
+        shared, least = self.words & other.words, min(len(self.words), len(other.words))
+        return len(shared) > MOST_SHARED_BY_CHANCE * least
 
 
-def _words(text: str) -> set[str]:
-    return {word for word in _WORD.findall(text.casefold()) if word not in _FILLERS}
+def _read_claim(text: str, asked: frozenset[str]) -> _Claim:
+    """Read the first sentence that has a word which stands neither in the question nor in any text."""
+    for sentence in _SENTENCE_END.split(text):
+        if found := _list_words(sentence) - asked - _FILLERS:
+            numbers = frozenset(word for word in found if word[0].isdigit())
+            return _Claim(numbers, found - numbers)
+    return _Claim(frozenset(), frozenset())
+
+
+def _list_words(text: str) -> frozenset[str]:
+    words: list[str] = _WORD.findall(text.casefold())
+    return frozenset(_NUMBERS.get(word, word) for word in words)

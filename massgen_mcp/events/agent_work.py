@@ -107,13 +107,15 @@ class ModelCallStarted(Event):
 
 
 class ModelCallWaiting(Event):
-    """A call, or its next try, has to wait before it is sent; other calls are on their way to the same provider."""
+    """A call, or its next try, has to wait before it is sent: for its provider, or for room in the budget."""
 
     type: Literal["model_call_waiting"] = "model_call_waiting"
     agent: str
     call_id: str
-    obstacle: WaitReason
-    """Why it waits."""
+    obstacle: Literal["concurrency", "requests_per_minute", "retry_after", "circuit", "budget"]
+    """Why it waits. `budget`: what is reserved for other calls leaves too little for it."""
+    message: str = ""
+    """The amount that it waits for, with the keys that change it, where it waits for the budget."""
 
 
 class ModelCallAdmitted(Event):

@@ -15,7 +15,7 @@ from massgen_mcp.events.parts import (
     Spent,
 )
 
-BudgetCap = Literal["max_usd", "max_tokens"]
+BudgetCap = Literal["max_usd", "max_tokens", "max_calls"]
 InputKind = Literal["budget_reached", "question", "permission"]
 """What the caller may have to decide before a run continues."""
 
@@ -33,6 +33,8 @@ class RunStarted(Event):
     """The cap of its cost."""
     max_tokens: int | None = None
     """The cap of its tokens."""
+    max_calls: int | None = None
+    """The cap of its calls without a price. None: it has none."""
     weighs_cache: bool = False
     """Whether cached input counts for that cap by its price, and not in full."""
     parent: str | None = None
@@ -129,7 +131,7 @@ class BudgetReached(Event):
 
 
 class BudgetRaised(Event):
-    """The caller allowed more: `max_usd` is the new cap, and the cap of tokens grew in proportion."""
+    """The caller allowed more: `max_usd` is the new cap, and those of tokens and calls grew in proportion."""
 
     type: Literal["budget_raised"] = "budget_raised"
     control: int
@@ -222,6 +224,8 @@ class NestedRunStarted(Event):
     """Its cap, out of the budget of this one."""
     max_tokens: int
     """Its cap, out of the budget of this one."""
+    max_calls: int = 0
+    """Its cap of calls without a price, out of the budget of this one."""
 
 
 class NestedRunEnded(Event):

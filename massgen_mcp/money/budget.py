@@ -6,8 +6,10 @@ and no clocks. A call without any price counts with its tokens only.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import reduce
+from typing import TYPE_CHECKING, NamedTuple
 
 from massgen_mcp.events.agent_work import LostTry, ModelCallStarted, ModelReplied
 from massgen_mcp.events.parts import Cost, PriceBound, Spent, Usage
@@ -30,6 +32,32 @@ MARKS = (50, 75, 90)
 """Percent of the budget at which a run says so."""
 LEAST_TOKENS = 1_000
 """With less than this no model can be asked."""
+MOST = 1 << 53
+"""The number that stands for no bound where a whole number is written down."""
+
+
+class Amounts(NamedTuple):
+    """US dollars, tokens, and calls without a price, in the order of the caps."""
+
+    usd: float = 0.0
+    tokens: float = 0
+    calls: float = 0
+
+    def plus(self, other: "Amounts") -> "Amounts":
+        return Amounts(self.usd + other.usd, self.tokens + other.tokens, self.calls + other.calls)
+
+    def minus(self, other: "Amounts") -> "Amounts":
+        return Amounts(self.usd - other.usd, self.tokens - other.tokens, self.calls - other.calls)
+
+    def scale(self, share: float) -> "Amounts":
+        return Amounts(self.usd * share, self.tokens * share, self.calls * share)
+
+    def is_within(self, room: "Amounts") -> bool:
+        return self.usd <= room.usd and self.tokens <= room.tokens and (not self.calls or self.calls <= room.calls)
+
+
+def add_amounts(amounts: Iterable[Amounts]) -> Amounts:
+    return reduce(Amounts.plus, amounts, Amounts())
 
 
 @dataclass
@@ -116,6 +144,8 @@ class Budget:
 
     max_usd: float = math.inf
     max_tokens: float = math.inf
+    max_calls: float = math.inf
+    """Of calls without a price."""
     weighs_cache: bool = False
     """Whether cached input counts for `max_tokens` by its price."""
     spending: Spending = field(default_factory=Spending)
@@ -123,8 +153,8 @@ class Budget:
     """The highest mark that has been told."""
     reached: BudgetCap = "max_usd"
     """The cap that was reached, if one was."""
-    set_aside: dict[str, tuple[float, int]] = field(default_factory=dict[str, tuple[float, int]])
-    """Money and tokens that nested runs may still spend, by their ids, as long as they go on."""
+    set_aside: dict[str, Amounts] = field(default_factory=dict[str, Amounts])
+    """The amounts that nested runs may still spend, by their ids, as long as they go on."""
 
     @property
     def spent(self) -> Spent:
@@ -139,26 +169,39 @@ class Budget:
         return spent.tokens - spent.discounted_tokens * self.weighs_cache
 
     @property
-    def free(self) -> tuple[float, float]:
-        """Money and tokens that are neither spent nor set aside for nested runs."""
-        aside = self.set_aside.values()
-        usd = self.max_usd - self.spent.usd - sum(usd for usd, _ in aside)
-        return usd, self.max_tokens - self.used_tokens - sum(tokens for _, tokens in aside)
+    def caps(self) -> Amounts:
+        return Amounts(self.max_usd, self.max_tokens, self.max_calls)
+
+    @property
+    def used(self) -> Amounts:
+        """Everything that is spent, as it counts for the caps."""
+        return self.count(self.spent)
+
+    def count(self, spent: Spent) -> Amounts:
+        return Amounts(spent.usd, self._count_tokens(spent), spent.unpriced_calls)
+
+    @property
+    def free(self) -> Amounts:
+        """The amounts that are neither spent nor set aside for nested runs."""
+        return self.caps.minus(self.used).minus(add_amounts(self.set_aside.values()))
 
     @property
     def share(self) -> float:
-        """How much of the budget is gone, of money or of tokens, whichever is more."""
-        return max(self._shares_with(0.0, 0))
+        """How much of the budget is gone, of money, tokens or calls, whichever is more."""
+        return max(self._get_shares(Amounts()).values())
 
-    def cap_with(self, usd: float, tokens: int) -> BudgetCap:
-        """The cap of which more is gone when so much is spent in addition."""
-        money, text = self._shares_with(usd, tokens)
-        return "max_usd" if money >= text else "max_tokens"
+    def choose_cap(self, further: Amounts) -> BudgetCap:
+        """Return the cap of which more is gone than of others when these amounts are spent in addition."""
+        shares = self._get_shares(further)
+        return max(shares, key=lambda cap: shares[cap])
 
-    def _shares_with(self, usd: float, tokens: int) -> tuple[float, float]:
-        """Of money and of tokens."""
-        spent, most = (self.spent.usd + usd, self.used_tokens + tokens), (self.max_usd, self.max_tokens)
-        return spent[0] / most[0] if most[0] else 1.0, spent[1] / most[1] if most[1] else 1.0
+    def _get_shares(self, further: Amounts) -> dict[BudgetCap, float]:
+        used, caps = self.used.plus(further), self.caps
+        return {
+            "max_usd": _get_share(used.usd, caps.usd, least=1.0),
+            "max_tokens": _get_share(used.tokens, caps.tokens, least=1.0),
+            "max_calls": _get_share(used.calls, caps.calls, least=used.calls),
+        }
 
     @property
     def due_marks(self) -> tuple[int, ...]:
@@ -171,6 +214,9 @@ class Budget:
             case RunStarted():
                 self.max_usd = self.max_usd if event.max_usd is None else event.max_usd
                 self.max_tokens = self.max_tokens if event.max_tokens is None else event.max_tokens
+                self.max_calls = math.inf
+                if event.max_calls is not None:
+                    self.max_calls = event.max_calls
                 self.weighs_cache = event.weighs_cache
             case BudgetMark():
                 self.announced = event.percent
@@ -179,51 +225,62 @@ class Budget:
             case BudgetRaised():
                 self._raise(event.max_usd)
             case NestedRunStarted():
-                self.set_aside[event.run_id] = (event.max_usd, event.max_tokens)
+                self.set_aside[event.run_id] = Amounts(event.max_usd, event.max_tokens, event.max_calls)
             case NestedRunEnded():
                 self.set_aside.pop(event.run_id, None)
                 self.spending.add_nested(event)
 
     def _raise(self, max_usd: float) -> None:
-        """A new bound of money; the bound of tokens grows in the same proportion."""
+        """Set a new bound of money; those of tokens and calls grow in the same proportion."""
         if math.isfinite(self.max_usd):
             self.max_tokens = self.max_tokens * max_usd / self.max_usd
+            self.max_calls = self.max_calls * max_usd / self.max_usd
         self.max_usd = max_usd
         self.announced = max((mark for mark in MARKS if mark <= self.share * 100), default=0)
 
 
+def _get_share(used: float, cap: float, *, least: float) -> float:
+    """Return how much of a cap is used; `least` of one that allows nothing."""
+    if not cap:
+        return least
+    return used / cap
+
+
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """US dollars and tokens, at most."""
+    """US dollars, tokens, and calls without a price, at most."""
 
     usd: float
     tokens: int
+    calls: int
+
+    @property
+    def amounts(self) -> Amounts:
+        return Amounts(self.usd, self.tokens, self.calls)
 
 
 def left_for_nested(budget: Budget, nested: "NestedConfig") -> Caps:
-    """What is left of the share of nested runs: what those that go on may still spend is gone for the others."""
-    aside = budget.set_aside.values()
-    spent = budget.spending.nested
-    usd = budget.max_usd * nested.share_of_budget - spent.usd - sum(usd for usd, _ in aside)
-    counted = spent.tokens - spent.discounted_tokens * budget.weighs_cache
-    tokens = budget.max_tokens * nested.share_of_budget - counted - sum(tokens for _, tokens in aside)
-    return Caps(max(0.0, usd), max(0, int(min(tokens, 1 << 53))))
+    """Return what is left of the share of nested runs: the caps of those that go on are gone for the others."""
+    share = budget.caps.scale(nested.share_of_budget)
+    left = share.minus(budget.count(budget.spending.nested)).minus(add_amounts(budget.set_aside.values()))
+    return Caps(max(0.0, left.usd), *(max(0, int(min(number, MOST))) for number in (left.tokens, left.calls)))
 
 
 def caps_of_next(
-    budget: Budget, nested: "NestedConfig", started: int, free: tuple[float, float], wanted_usd: float | None
+    budget: Budget, nested: "NestedConfig", started: int, free: Amounts, wanted_usd: float | None
 ) -> Caps | None:
     """The caps of the next nested run; None where too little is left.
 
     What is left of the share is divided evenly among the runs that may still be started, unless `wanted_usd` says how
-    much money it should be; for a larger part of the money there are as many more tokens. `started`: how many were;
-    `free`: money and tokens of the budget that nothing is set aside for.
+    much money it should be; for a larger part of the money there are as many more tokens and calls. `started`: how many
+    were; `free`: the amounts of the budget that nothing is set aside for.
     """
     left = left_for_nested(budget, nested)
     even = 1 / max(1, nested.max_runs - started)
     part = even if wanted_usd is None or left.usd <= 0 else min(1.0, wanted_usd / left.usd)
-    usd, tokens = min(left.usd * part, free[0]), int(min(left.tokens * max(part, even), free[1]))
-    return Caps(usd, tokens) if usd > 0 and tokens >= LEAST_TOKENS else None
+    usd, tokens = min(left.usd * part, free.usd), int(min(left.tokens * max(part, even), free.tokens))
+    calls = max(0, int(min(left.calls * max(part, even), free.calls)))
+    return Caps(usd, tokens, calls) if usd > 0 and tokens >= LEAST_TOKENS else None
 
 
 def format_bound_note(model: str, bound: PriceBound) -> str:

@@ -11,6 +11,7 @@ from massgen_mcp.config.access.fallbacks import get_fallback
 from massgen_mcp.config.models.config import AgentSettings, Config
 from massgen_mcp.events.parts import CHECK_WRITERS, CONFIRM, FIRST_ASKED, PriceBound, Usage, most_asked
 from massgen_mcp.money.budget import format_bound_note
+from massgen_mcp.money.reservations import CallEstimate
 from massgen_mcp.money.tariff import Tariff, tariff_of
 
 CHARACTERS_PER_TOKEN = 4
@@ -54,7 +55,10 @@ class TeamPrices:
     """Models whose prices are unknown, and whose calls count with their tokens only."""
     free: tuple[str, ...] = ()
     """Models in a private network."""
+    waiting: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Of these models, US dollars that a call reserves: so much that it has to wait for the calls of others."""
     max_tokens: int = 0
+    max_calls: int = 0
 
     @property
     def is_free(self) -> bool:
@@ -65,11 +69,15 @@ class TeamPrices:
     def notes(self) -> tuple[str, ...]:
         """Sentences that a person should know before the run."""
         counted = [format_bound_note(model, bound) for model, bound in self.bounded.items()]
+        counted += [
+            f"A call of {model} reserves up to ${usd:.2g}, so it may wait until the calls of other agents have ended."
+            for model, usd in self.waiting.items()
+        ]
         if self.by_tokens:
             models = ", ".join(self.by_tokens)
             counted.append(
-                f"The price of {models} is unknown: its calls are limited by `max_tokens` ({self.max_tokens:,}) and "
-                "the steps of a round, and not by `max_usd`."
+                f"The price of {models} is unknown: its calls are limited by `max_calls` ({self.max_calls:,}) and "
+                f"`max_tokens` ({self.max_tokens:,}), and not by `max_usd`."
             )
         return tuple(counted)
 
@@ -112,6 +120,7 @@ def _collect_prices(config: Config, tariffs: Sequence[Tariff], environ: Mapping[
     bounded: dict[str, PriceBound] = {}
     by_tokens: dict[str, None] = {}
     free: dict[str, None] = {}
+    waiting: dict[str, float] = {}
     for agent, tariff in zip(config.agents, tariffs, strict=True):
         if (fallback := get_fallback(agent.backend)) is not None:
             other = tariff_of(fallback, environ, bounded=config.budget.bounds_prices)
@@ -120,9 +129,12 @@ def _collect_prices(config: Config, tariffs: Sequence[Tariff], environ: Mapping[
         if bounds := tariff.bounds:
             several = len(bounds) > 1
             bounded.update({model if several else agent.asked: bound for model, bound in bounds.items()})
+            reserved = CallEstimate(tariff, 0).smallest.usd
+            if reserved * len(config.agents) > config.budget.max_usd:
+                waiting[agent.asked] = reserved
         elif not _is_priced(tariff) and agent.backend.type != "scripted":
             (free if tariff.cost(Usage()).source == "free" else by_tokens)[agent.asked] = None
-    return TeamPrices(bounded, (*by_tokens,), (*free,), config.budget.most_tokens)
+    return TeamPrices(bounded, (*by_tokens,), (*free,), waiting, config.budget.most_tokens, config.budget.max_calls)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import anyio
 
 from massgen_mcp.events.parts import Cost, Usage
 from massgen_mcp.events.run import BudgetMark, ReservationExceeded
-from massgen_mcp.money.budget import Budget
+from massgen_mcp.money.budget import Amounts, Budget, Caps, add_amounts
 from massgen_mcp.money.tariff import Tariff
 
 UNBOUNDED_OUTPUT = 128_000
@@ -29,8 +29,12 @@ class Reservation:
     usd: float
     tokens: int
     limit: int | None = None
-    priced: bool = True
-    """False: the price is unknown beforehand, and nothing is set aside but tokens."""
+    calls: int = 0
+    """Calls without a price: 1 where the price is unknown beforehand."""
+
+    @property
+    def amounts(self) -> Amounts:
+        return Amounts(self.usd, self.tokens, self.calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,24 +56,30 @@ class CallEstimate:
         return (usual, (THRIFTY_OUTPUT, True))
 
     @property
+    def smallest(self) -> Reservation:
+        """The smallest one that is tried beside other calls."""
+        output, sent = self.outputs[-1]
+        return self.reservation(output, sent=sent)
+
+    @property
     def least(self) -> Reservation:
         bound = self.outputs[-1][0]
         return self.reservation(min(bound, LEAST_OUTPUT) if self.tariff.limitable else bound, sent=True)
 
     def reservation(self, output: int, *, sent: bool) -> Reservation:
         usd = self._get_worst_usd(output)
-        return Reservation(usd or 0.0, self.input_tokens + output, output if sent else None, usd is not None)
+        return Reservation(usd or 0.0, self.input_tokens + output, output if sent else None, int(usd is None))
 
-    def affordable(self, usd: float, tokens: float) -> Reservation | None:
+    def affordable(self, room: Amounts) -> Reservation | None:
         """The most that can be had for this; None if that is too little for a reply."""
         bound = self.outputs[-1][0]
         if not self.tariff.limitable:
             return None
         fixed = self._get_worst_usd(0)
         each = (self._get_worst_usd(1_000_000) or 0.0) - (fixed or 0.0)
-        by_money = (usd - (fixed or 0.0)) / each * 1_000_000 if each > 0 else math.inf
+        by_money = (room.usd - (fixed or 0.0)) / each * 1_000_000 if each > 0 else math.inf
         # One token less, because adding floats rounds.
-        output = min(bound, by_money - 1, tokens - self.input_tokens)
+        output = min(bound, by_money - 1, room.tokens - self.input_tokens)
         if output < min(bound, LEAST_OUTPUT):
             return None
         return self.reservation(int(output), sent=True)
@@ -96,7 +106,7 @@ class Reservations:
                 return self._take(call_id, reservation)
         if (
             not self._reserved
-            and (reservation := estimate.affordable(*self.free(share)))
+            and (reservation := estimate.affordable(self.free(share)))
             and self._fits(reservation, share)
         ):
             return self._take(call_id, reservation)
@@ -107,9 +117,11 @@ class Reservations:
         others = bool(self._reserved or self.budget.set_aside)
         return others and self._fits(estimate.least, share, alone=True)
 
-    def holds(self, share: float) -> bool:
-        """Whether what is spent and set aside is still within that share; a failed try may have cost too much."""
-        return self._fits(Reservation(0.0, 0), share)
+    def has_room_for_retry(self, call_id: str, share: float) -> bool:
+        """Return whether everything spent and set aside is still within that share: a failed try costs, too."""
+        room = self.free(share)
+        has_calls = not self._reserved[call_id].calls or room.calls >= 0
+        return has_calls and min(room.usd, room.tokens) >= 0
 
     def release(self, call_id: str) -> None:
         self._reserved.pop(call_id, None)
@@ -120,7 +132,7 @@ class Reservations:
         reservation = self._reserved.get(call_id)
         if reservation is None or not math.isfinite(min(self.budget.max_usd, self.budget.max_tokens)):
             return None
-        usd = (cost.usd or 0.0) if reservation.priced else 0.0
+        usd = 0.0 if reservation.calls else (cost.usd or 0.0)
         if usage.tokens <= reservation.tokens and usd <= reservation.usd * (1 + 1e-9):
             return None
         return ReservationExceeded(
@@ -140,33 +152,27 @@ class Reservations:
         """Return when something set aside came back, or the budget was raised."""
         await self._changed.wait()
 
-    def hold(self, run_id: str, usd: float, tokens: int) -> None:
+    def hold(self, run_id: str, caps: Caps) -> None:
         """Set this aside for a nested run that is about to start. `release` it when that is in the journal."""
-        self._reserved[run_id] = Reservation(usd, tokens)
+        self._reserved[run_id] = Reservation(caps.usd, caps.tokens, calls=caps.calls)
 
     def _take(self, call_id: str, reservation: Reservation) -> Reservation:
         self._reserved[call_id] = reservation
         return reservation
 
-    def free(self, share: float = 1.0) -> tuple[float, float]:
-        """Money and tokens of that share that are neither spent nor set aside."""
+    def free(self, share: float = 1.0) -> Amounts:
+        """The amounts of that share that are neither spent nor set aside."""
         budget = self.budget
-        usd, tokens = self._set_aside
-        return budget.max_usd * share - budget.spent.usd - usd, budget.max_tokens * share - budget.used_tokens - tokens
+        return budget.caps.scale(share).minus(budget.used).minus(self._set_aside)
 
     @property
-    def _set_aside(self) -> tuple[float, int]:
-        """Money and tokens for calls in flight and for nested runs that go on."""
-        reserved, nested = self._reserved.values(), self.budget.set_aside.values()
-        usd = sum(one.usd for one in reserved) + sum(usd for usd, _ in nested)
-        return usd, sum(one.tokens for one in reserved) + sum(tokens for _, tokens in nested)
+    def _set_aside(self) -> Amounts:
+        """The amounts for calls in flight and for nested runs that go on."""
+        return add_amounts((*(one.amounts for one in self._reserved.values()), *self.budget.set_aside.values()))
 
     def _fits(self, reservation: Reservation, share: float, *, alone: bool = False) -> bool:
-        usd, tokens = self.free(share)
-        if alone:
-            others_usd, others_tokens = self._set_aside
-            usd, tokens = usd + others_usd, tokens + others_tokens
-        return reservation.usd <= usd and reservation.tokens <= tokens
+        room = self.free(share)
+        return reservation.amounts.is_within(room.plus(self._set_aside) if alone else room)
 
     def wake(self) -> None:
         """Have those who wait for a change look again."""

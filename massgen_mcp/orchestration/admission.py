@@ -7,7 +7,7 @@ not know what is asked or answered.
 import math
 
 from massgen_mcp.errors import BackendError
-from massgen_mcp.events.agent_work import CallPurpose
+from massgen_mcp.events.agent_work import CallPurpose, ModelCallWaiting
 from massgen_mcp.events.run import BudgetReached, InputRequired
 from massgen_mcp.money.budget import format_bound_note
 from massgen_mcp.money.reservations import CallEstimate, Reservation
@@ -29,7 +29,7 @@ async def admit(
     Raises `BackendError` with reason "budget" when it does not fit; then the run is at its cap, and knows it.
     """
     await member.tariff.ready()
-    reservations = live_run.reservations
+    reservations, waits = live_run.reservations, False
     while True:
         share = share_of(live_run, member, purpose)
         if live_run.awaits_caller:
@@ -37,6 +37,12 @@ async def admit(
         elif reservation := reservations.reserve(call_id, estimate, share):
             return reservation
         elif reservations.may_fit(estimate, share):
+            if not waits:
+                message = _explain_wait(live_run, member, estimate)
+                live_run.record(
+                    ModelCallWaiting(agent=member.name, call_id=call_id, obstacle="budget", message=message)
+                )
+            waits = True
             await reservations.change()
         elif (
             reservations.asks_first and not live_run.coordination.finish_requested and not live_run.state.budget_reached
@@ -49,7 +55,7 @@ async def admit(
                 reached = live_run.state.budget.reached
                 raise BackendError("budget", f"the budget ({reached}) had been reached", limit=reached)
             message = f"{_question(live_run, estimate)}{describe_bounds(member)}"
-            cap = live_run.state.budget.cap_with(estimate.least.usd, estimate.least.tokens)
+            cap = live_run.state.budget.choose_cap(estimate.least.amounts)
             live_run.record(BudgetReached(agent=member.name, message=message, cap=cap))
             raise BackendError("budget", message, limit=cap)
 
@@ -67,15 +73,29 @@ async def _ask(live_run: LiveRun, question: str, proposed: float | None) -> None
     await live_run.settle()
 
 
+def _explain_wait(live_run: LiveRun, member: Member, estimate: CallEstimate) -> str:
+    """Return why the call has to wait for others, and what makes it need less."""
+    usd, tokens, _ = estimate.smallest.amounts
+    return (
+        f"A call of {member.name} reserves up to ${usd:.4g} and {tokens:,} tokens, which does not fit into the budget "
+        f"(max_usd {live_run.state.budget.max_usd:g}) beside the calls under way: it waits until they end"
+        f"{describe_bounds(member)}"
+    )
+
+
 def _question(live_run: LiveRun, estimate: CallEstimate) -> str:
-    budget, (usd, tokens) = live_run.state.budget, _enough(live_run, estimate)
+    budget, (usd, tokens, calls) = live_run.state.budget, _enough(live_run, estimate)
     enough = [] if usd is None else [f"max_usd {usd:g}"]
     enough += [] if tokens is None else [f"max_tokens {tokens:,.0f}"]
+    enough += [] if calls is None else [f"max_calls {calls:,.0f}"]
     hint = f" ({' and '.join(enough)} would do for short replies)" if enough else ""
-    return (
-        f"the next call does not fit into the budget{hint}: ${budget.spent.usd:.4f} of ${budget.max_usd:g} (max_usd) "
-        f"and {budget.used_tokens:,} of {budget.max_tokens:,.0f} tokens (max_tokens) are spent"
-    )
+    spent = [
+        f"${budget.spent.usd:.4f} of ${budget.max_usd:g} (max_usd)",
+        f"{budget.used_tokens:,} of {budget.max_tokens:,.0f} tokens (max_tokens)",
+    ]
+    if estimate.least.calls:
+        spent.append(f"{budget.spent.unpriced_calls:,} of {budget.max_calls:,.0f} calls without a price (max_calls)")
+    return f"the next call does not fit into the budget{hint}: {' and '.join(spent)} are spent"
 
 
 def describe_bounds(member: Member) -> str:
@@ -83,17 +103,24 @@ def describe_bounds(member: Member) -> str:
     return "".join(f". {format_bound_note(model, bound)}" for model, bound in member.tariff.bounds.items())
 
 
-def _enough(live_run: LiveRun, estimate: CallEstimate) -> tuple[float | None, float | None]:
-    """Caps of money and tokens that would do for short replies: an answer and a vote of each agent, and the final
-    answer. None: the present one does.
+def _enough(live_run: LiveRun, estimate: CallEstimate) -> tuple[float | None, float | None, float | None]:
+    """Return caps of money, tokens and calls that would do for short replies: an answer and a vote of each agent, and
+    the final answer. None: the present one does.
     """
     budget, least = live_run.state.budget, estimate.least
-    calls = (2 * len(live_run.coordination.seats) + 1) / ANSWERS_SHARE
-    usd, tokens = budget.spent.usd + calls * least.usd, budget.used_tokens + calls * least.tokens
+    times = (2 * len(live_run.coordination.seats) + 1) / ANSWERS_SHARE
+    usd, tokens, calls = budget.used.plus(least.amounts.scale(times))
     return (
-        _rounded_up(usd) if usd > budget.max_usd else None,
-        _rounded_up(tokens) if tokens > budget.max_tokens else None,
+        _propose_cap(usd, budget.max_usd),
+        _propose_cap(tokens, budget.max_tokens),
+        _propose_cap(calls, budget.max_calls),
     )
+
+
+def _propose_cap(needed: float, present: float) -> float | None:
+    if needed <= present:
+        return None
+    return _rounded_up(needed)
 
 
 def _rounded_up(amount: float) -> float:

@@ -47,6 +47,7 @@ from massgen_mcp.orchestration.round_request import (
     get_own_task,
     list_standing_tools,
     make_task,
+    plain_question,
     shown_changes,
     shown_reasons,
     system_message,
@@ -67,6 +68,9 @@ from massgen_mcp.tools.workflow import (
     VoteArguments,
     parse_action,
 )
+
+MAX_UNKNOWN_NAMES = 20
+"""So many replies in a row that only call tools that there are not drop no agent."""
 
 
 class Round:
@@ -91,6 +95,8 @@ class Round:
         """In a row; a valid tool call sets it back."""
         self._violation: RuleViolated | None = None
         """The last one."""
+        self._unknown_names = 0
+        """Replies in a row that called only tools that there are not."""
         self._reminded = False
         """Told since the last valid tool call that its turn is not over, and how to act in plain text."""
         form = attempt.live_run.state.agents[member.name].acted_in
@@ -205,6 +211,10 @@ class Round:
         in_text = text_variant(self._member, self._attempt, self._opened.kind, tools, self._ballot)
         # The last try is made in another way: who failed to call tools may write what it means.
         calls_in_text = self._violations == self._run_spec.limits.enforcement_retries > 1
+        may_call = calls_in_text and abilities_of(self._member).takes_tools
+        if not (may_call or self._ballot.entries or self._talk.has_calls):
+            was_cut = self._violation is not None and self._violation.code == "cut_off"
+            in_text = plain_question(self._member, self._attempt, self._opened, brief=was_cut) or in_text
         async with anyio.create_task_group() as tasks:
             if not might_answer:
                 tasks.start_soon(self._when_outdated, tasks.cancel_scope)
@@ -249,6 +259,7 @@ class Round:
                 self._show_ballot(prompts.BALLOT_CHANGED, event)
             case RuleViolated():
                 self._violations += event.counts
+                self._unknown_names += event.code == "unknown_tool"
                 self._violation = event
                 self._reminded = self._reminded or event.code in ("no_action", "unclear_vote")
                 self._tell_violation(event)
@@ -348,7 +359,14 @@ class Round:
         elif not results:
             return await self._act_in_text(reply)
         elif not self._forgive():
-            self._violated("invalid_call", results[0].result)
+            offered = {tool.spec.name for tool in self._member.offered}
+            if offered.isdisjoint(call.name for call in ordinary):
+                # A model may need some steps to give up the names that it learned: it is asked in text, not dropped.
+                tries_on = self._violations == self._run_spec.limits.enforcement_retries
+                is_patient = self._unknown_names < MAX_UNKNOWN_NAMES
+                self._violated("unknown_tool", results[0].result, counts=not (tries_on and is_patient))
+            else:
+                self._violated("invalid_call", results[0].result)
         return False
 
     async def _act_in_text(self, reply: ModelReplied) -> bool:
@@ -386,7 +404,9 @@ class Round:
         choices = self._choices if self._form.votes else []
         is_empty = not (text or reply.reasoning)
         code = ("no_action", "empty_reply")[is_empty]
-        self._violated(code, prompts.enforcement(workflow, choices, may_answer=may_answer, own=own))
+        is_first_text = bool(self._unknown_names) and not self._reminded
+        reminder = prompts.enforcement(workflow, choices, may_answer=may_answer, own=own)
+        self._violated(code, reminder, counts=not is_first_text)
         return False
 
     @property
@@ -406,7 +426,7 @@ class Round:
             return False
         if not any(result.valid for result in self._talk.results):
             return False
-        self._violations, self._reminded = 0, False
+        self._violations, self._unknown_names, self._reminded = 0, 0, False
         return True
 
     async def _put(self, call: ToolCall, reply: ModelReplied) -> bool:
@@ -446,7 +466,7 @@ class Round:
         takes_none = reply.tools_as_text and not abilities_of(self._member).takes_tools
         constrained = takes_none and not works_on_files(self._member, self._attempt)
         if constrained and same_as is None:
-            same_as = find_agreeing(answers_by_name(state, self._ballot), chosen)
+            same_as = find_agreeing(answers_by_name(state, self._ballot), chosen, self._run_spec.question)
         vote = state.vote(name, chosen, reason, same_as)
         if isinstance(vote, Violation):
             return self._refuse(call, vote.code, prompts.refusal(vote), counts=vote.counts)
@@ -521,7 +541,7 @@ class Round:
         for call in calls:
             if call.name in WORKFLOW_TOOLS and call.id in event.calls:
                 self._talk.reply_to(call, event.message, is_error=True)
-        if not event.calls and event.code != "invalid_call":
+        if not event.calls and event.code not in ("invalid_call", "unknown_tool"):
             self._talk.tell(event.message)
 
     def _record(self, event: WorkEvent) -> None:

@@ -117,6 +117,11 @@ class Conversation:
         return self._transcript.messages
 
     @property
+    def has_calls(self) -> bool:
+        """True once a reply called a tool."""
+        return any(isinstance(one, AssistantMessage) and one.tool_calls for one in self.messages)
+
+    @property
     def fruitless(self) -> int:
         """Replies in a row, the last one included, that called tools and none of them validly."""
         return self._fruitless + 1 if self.results and not any(result.valid for result in self.results) else 0

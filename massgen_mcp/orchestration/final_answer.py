@@ -30,7 +30,13 @@ from massgen_mcp.orchestration.conversation import Conversation, calls_of
 from massgen_mcp.orchestration.evidence_text import evidence_of
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.model_calls import ask
-from massgen_mcp.orchestration.round_request import describe_checks, list_standing_tools, shown_changes, system_message
+from massgen_mcp.orchestration.round_request import (
+    describe_checks,
+    list_standing_tools,
+    shown_changes,
+    system_message,
+    works_on_files,
+)
 from massgen_mcp.orchestration.run_end import MAX_SAME_FAILURES, report_repeated_failure, report_step_limit
 from massgen_mcp.orchestration.team import Member, get_acting, make_replacement
 from massgen_mcp.orchestration.window import Texts, abilities_of, all_within, list_texts, within
@@ -97,7 +103,7 @@ def _may_reuse(attempt: Attempt, winner: WinnerChosen) -> bool:
     if tested or winner.outcome == "synthesised" or attempt.live_run.coordination.rules.decide == "checks":
         return True  # the files that were tested are the final ones, and what was written from all was written for it
     member = attempt.run_spec.member(winner.agent)
-    if not abilities_of(member).takes_tools:
+    if not (abilities_of(member).takes_tools or works_on_files(member, attempt)):
         return True  # who cannot call tools gains nothing by writing once more what it wrote with the same means
     agreed = winner.outcome == "consensus" or len(attempt.live_run.coordination.answered) == 1
     return policy.final_answer_strategy == "auto" and agreed

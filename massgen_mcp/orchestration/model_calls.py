@@ -175,7 +175,8 @@ class _ModelCall(CallHooks):
         )
         _record_bill(self._live_run, retried)
         self._meter.wait()
-        if not self._live_run.reservations.holds(share_of(self._live_run, self._member, self._purpose)):
+        share = share_of(self._live_run, self._member, self._purpose)
+        if not self._live_run.reservations.has_room_for_retry(self._call_id, share):
             raise BackendError("budget", "a further try does not fit into the budget")
 
     def fit(self, request: ModelRequest) -> ModelRequest:
@@ -351,15 +352,16 @@ def fitted(request: ModelRequest, abilities: Abilities) -> ModelRequest:
 
 
 def _in_text(request: ModelRequest) -> ModelRequest:
-    system, tools = request.system, request.tools
+    system, tools, messages = request.system, request.tools, request.messages
     if request.in_text is not None:
         system, tools = request.in_text.system, request.in_text.tools
+        messages = request.in_text.messages or messages
     votes = [prompts.shorten_vote_tool(tool, choice_only=request.must_call_tool) for tool in tools if tool.name == VOTE]
     tools = (*(tool for tool in tools if tool.name != VOTE), *votes)
     return replace(
         request,
         system="\n\n".join([system, *([prompts.tools_as_text(tools)] * bool(tools))]),
-        messages=tuple(_plain_turns(request.messages)),
+        messages=tuple(_plain_turns(messages)),
         tools=(),
         standing_tools=(),
         shared_ends=(),

@@ -154,14 +154,14 @@ class NestedRuns:
                 return earlier  # `attend` sees to it
             caps = self._caps(wanted.max_usd)
             reservations = self._live_run.reservations
-            reservations.hold(key, caps.usd, caps.tokens)
+            reservations.hold(key, caps)
             try:
                 prepared = await self._host.prepare(wanted, caps, self._seconds_left, key)
             except MassgenError as error:
                 raise ToolRefused(f"the run was not started: {error}") from None
             finally:
                 reservations.release(key)
-            if prepared.caps.usd > caps.usd or prepared.caps.tokens > caps.tokens:
+            if not prepared.caps.amounts.is_within(caps.amounts):
                 self._check_room(prepared.caps)  # an earlier process had prepared it, with more to spend then
             started = self._live_run.record(_started(agent, key, prepared))
             await self._begin(started)
@@ -250,7 +250,7 @@ class NestedRuns:
             return
         ended = None if state is None else state.as_nested()
         if ended is None:
-            spent = Spent(usd=started.max_usd, input_tokens=started.max_tokens)
+            spent = Spent(usd=started.max_usd, input_tokens=started.max_tokens, unpriced_calls=started.max_calls)
             ended = NestedRunEnded(run_id=started.run_id, state="cancelled", spent=spent)
         self._live_run.record(ended)
         self._live_run.reservations.wake()
@@ -272,8 +272,8 @@ class NestedRuns:
         """For a run that has its caps already."""
         self._check_open()
         left = left_for_nested(self._live_run.state.budget, self._nested)
-        usd, tokens = self._live_run.reservations.free()
-        if caps.usd > min(left.usd, usd) or caps.tokens > min(left.tokens, tokens):
+        free = self._live_run.reservations.free()
+        if not (caps.amounts.is_within(left.amounts) and caps.amounts.is_within(free)):
             raise ToolRefused(f"its budget does not fit into what is left for nested runs: {self._left()}")
 
     def _check_open(self) -> None:
@@ -305,4 +305,5 @@ def _started(agent: str | None, key: str, prepared: PreparedNestedRun) -> Nested
         source=prepared.source,
         max_usd=prepared.caps.usd,
         max_tokens=prepared.caps.tokens,
+        max_calls=prepared.caps.calls,
     )

@@ -156,6 +156,7 @@ ECHO = "This repeats the instructions and is no answer to the question. Write th
 CUT_OFF_TEXT = "Your reply was cut off at its output limit, so it was not counted. Say it again in fewer words."
 NO_REASON = "no reason was given"
 """Stands for the reason of a vote by a line of text without one."""
+IN_TWO_SENTENCES = "Answer in one or two sentences."
 CANNOT_CALL = "You cannot call tools here."
 ONLY_ANSWER = "The whole of your reply in plain text is taken as your complete answer."
 TOOLS_AS_TEXT = """\

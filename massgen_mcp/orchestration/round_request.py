@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from massgen_mcp.backends.base import VOTE, TextVariant, ToolSpec
+from massgen_mcp.backends.base import VOTE, TextVariant, ToolSpec, UserMessage
 from massgen_mcp.coordination.agreement import find_agreeing
 from massgen_mcp.coordination.guidance import Ballot
 from massgen_mcp.coordination.state import Coordination
@@ -81,13 +81,30 @@ def text_variant(
     state = attempt.live_run.coordination
     own = next((entry.name for entry in ballot.entries if state.author(entry.label) == member.name), None)
     texts = answers_by_name(state, ballot)
-    agreeing = find_agreeing(texts, own or "")
+    agreeing = find_agreeing(texts, own or "", attempt.run_spec.question)
     choices = tuple(entry for entry in ballot.entries if not agreeing or entry.name in (own, *agreeing))
     held = replace(ballot, entries=choices)
     given = [tool for tool in tools if tool.name not in (*FILE_TOOLS, VOTE)]
     given += [prompts.vote_tool(state.votable(held)) for tool in tools if tool.name == VOTE]
     bare = replace(member, tools=(), toolbox=None, workspace=None)
-    return TextVariant(system_message(bare, attempt, get_own_task(bare, kind)), tuple(given))
+    system = system_message(bare, attempt, get_own_task(bare, kind))
+    return TextVariant(system, tuple(given))
+
+
+def plain_question(member: Member, attempt: Attempt, opened: RoundStarted, *, brief: bool) -> TextVariant | None:
+    """Return what a model that takes no tools is asked for its first answer: the question alone, as small models lose
+    it among instructions. None where there is more to read. `brief`: its reply was cut off before.
+    """
+    spec = attempt.run_spec
+    further = (spec.history, spec.commented, attempt.briefing, attempt.live_run.caller.messages, opened.notes)
+    if opened.kind != "answer_or_vote" or opened.ballot or any(further) or works_on_files(member, attempt):
+        return None
+    if member.notes or spec.policy.answer_format != "text" or spec.policy.coordination.planning_instruction:
+        return None
+    today = attempt.today and prompts.TODAY.format(today=attempt.today)
+    asked = [spec.question, *([prompts.IN_TWO_SENTENCES] * brief)]
+    system = "\n\n".join(filter(None, [today, member.system_message]))
+    return TextVariant(system, (), messages=(UserMessage("\n\n".join(asked)),))
 
 
 def answers_by_name(state: Coordination, ballot: Ballot) -> dict[str, str]:

@@ -175,7 +175,8 @@ class RunSpec:
         """The state of a run like this before its first event, which tells more about the agents, or after `past`."""
         agents = (AgentInfo(name=each.name, id=each.name, backend="", model=each.backend.model) for each in self.team)
         caps = self.budget
-        state = RunState.begin(agents, self.rules, Budget(caps.max_usd, caps.most_tokens) if caps else Budget())
+        budget = Budget(caps.max_usd, caps.most_tokens, caps.max_calls) if caps else Budget()
+        state = RunState.begin(agents, self.rules, budget)
         for record in past:
             state.apply(record)
         return state

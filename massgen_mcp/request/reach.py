@@ -250,6 +250,8 @@ class NestedRunLimits:
 
     usd: float
     tokens: int
+    calls: int
+    """Without a price."""
     seconds: float
 
 
@@ -275,6 +277,7 @@ def nested_config(
                 update={
                     "max_usd": min(config.budget.max_usd, bounds.usd),
                     "max_tokens": min(config.budget.most_tokens, bounds.tokens),
+                    "max_calls": min(config.budget.max_calls, bounds.calls),
                 }
             ),
             "timeout_settings": config.timeout_settings.model_copy(

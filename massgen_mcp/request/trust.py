@@ -17,7 +17,7 @@ from typing import Literal, assert_never
 
 from massgen_mcp.config.access.acceptances import PAIRS_VARIABLE, Acceptance, accept, acceptance_of
 from massgen_mcp.config.access.earlier_words import EarlierYes, read_lines
-from massgen_mcp.config.access.permissions import Permission, ReadPath, SendKey, WritePath, describe
+from massgen_mcp.config.access.permissions import Amount, Permission, ReadPath, SendKey, WritePath, describe
 from massgen_mcp.config.diagnostics import on_one_line, show_name
 from massgen_mcp.config.loader import config_path, config_places, parse_text, read_config_at, refused_keys
 from massgen_mcp.config.models.config import Config
@@ -182,7 +182,9 @@ def require_trust(
         if not needed:
             return Trusted(environ, optional)
         raise _trust_error(file, origin, demands, known, f"It cannot be accepted as it is: {error}") from error
-    accepted = frozenset(_earlier_yes(file, known).accepted if known is not None and known.digest == digest else ())
+    accepted = frozenset[Permission]()
+    if known is not None and known.digest == digest:
+        accepted = _collect_accepted(file, known)
     if accepted.issuperset(demands):
         return Trusted(environ)
     enough = accepted.issuperset(needed)
@@ -202,6 +204,14 @@ def _earlier_yes(file: ConfigFile, known: Acceptance) -> EarlierYes:
     if known.permissions is None:
         return read_lines(known.demands, file.reach.permissions)
     return EarlierYes(known.permissions, ())
+
+
+def _collect_accepted(file: ConfigFile, known: Acceptance) -> frozenset[Permission]:
+    """Return the permissions that an acceptance of the same text gives. The text decides the amounts: another version
+    that counts them in another way is no reason to ask again.
+    """
+    amounts = (one for one in file.reach.permissions if isinstance(one, Amount))
+    return frozenset((*_earlier_yes(file, known).accepted, *amounts))
 
 
 def _consented(

@@ -50,6 +50,8 @@ class AgentState:
     """The same for its last vote."""
     last_activity: float | None = None
     dropped_at: float | None = None
+    budget_wait: str = ""
+    """Why its next call waits for room in the budget; empty while none does."""
     replaced: ModelReplaced | None = None
     """Why its fallback has taken the place of its own model."""
     own_model: str = ""

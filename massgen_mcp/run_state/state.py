@@ -15,6 +15,7 @@ from massgen_mcp.events.agent_work import (
     ModelCallFailed,
     ModelCallRetried,
     ModelCallStarted,
+    ModelCallWaiting,
     ModelReplied,
     RoundStarted,
     TextDelta,
@@ -149,6 +150,8 @@ class RunState(RunFacts):
                 self.agents[event.agent].act()
             case ModelCallStarted():
                 self._begin_call(event)
+            case ModelCallWaiting():
+                self.agents[event.agent].budget_wait = event.message
             case ModelReplied():
                 self.budget.spending.add_reply(event)
                 self.agents[event.agent].note(event)
@@ -234,7 +237,7 @@ class RunState(RunFacts):
     def _begin_call(self, event: ModelCallStarted) -> None:
         if event.purpose == "evaluate":
             self.phase = "evaluating"
-        self.agents[event.agent].status = "streaming"
+        self.agents[event.agent].status, self.agents[event.agent].budget_wait = "streaming", ""
         self.budget.spending.note_bound(event, self.agents[event.agent].info.model)
         self._lose(event)
 
@@ -243,6 +246,7 @@ class RunState(RunFacts):
 
     def _idle(self, name: str) -> None:
         agent = self.agents[name]
+        agent.budget_wait = ""
         if agent.dropped is not None:
             agent.status = "timeout" if agent.dropped.reason == "timeout" else "error"
         else:

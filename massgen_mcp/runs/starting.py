@@ -233,7 +233,7 @@ def frozen_request(request: RunRequest, outer: RunView | None, environ: Mapping[
         )
         raise MassgenError("nesting_refused", message)
     seconds = asked.config.timeout_settings.orchestrator_timeout_seconds - run.resume_point.seconds
-    bounds = NestedRunLimits(caps.usd, caps.tokens, max(1.0, seconds))
+    bounds = NestedRunLimits(caps.usd, caps.tokens, caps.calls, max(1.0, seconds))
     bounded = nested_config(asked.config, request.config, bounds, environ, (outer.directory.path,))
     return asked.inside(run_id, request.question, bounded)
 

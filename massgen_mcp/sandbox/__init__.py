@@ -25,6 +25,7 @@ from massgen_mcp.sandbox.policy import (
     Policy,
     ResourceLimits,
     VisiblePath,
+    find_package,
 )
 from massgen_mcp.sandbox.probe import LevelReport, SandboxChoice, Wanted, Wishes, choose, how_to_get_one, survey
 from massgen_mcp.sandbox.process import Ended, EndReason, SandboxedProcess, SandboxFailed, spawn
@@ -58,6 +59,7 @@ __all__ = [
     "bare",
     "build_shell_command",
     "choose",
+    "find_package",
     "how_to_get_one",
     "interpreter",
     "present",

@@ -13,7 +13,8 @@ from massgen_mcp.sandbox.network_layout import format_hosts
 from massgen_mcp.sandbox.policy import MIB, OF_THE_MACHINE, SCRATCH, WORKSPACE, Policy, readable
 from massgen_mcp.sandbox.specification import LaunchPlan, Layers, StatusPipes
 
-_ARGUMENTS, _FILTER, _REPORTS, _GATE, _HOSTS = 20, 21, 22, 23, 24
+_ARGUMENTS, _FILTER, _REPORTS, _GATE, _HOSTS, _TEXTS = 20, 21, 22, 23, 24, 25
+"""Descriptors; at `_TEXTS` and above those of texts."""
 _SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs")
 _COVERED = (
     *("/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list"),
@@ -61,6 +62,10 @@ def launch(argv: list[str], policy: Policy, environ: dict[str, str], *, joins: b
             _ARGUMENTS: arguments(layers=False),
             _FILTER: filters.without_escapes().decode("latin-1"),
             _HOSTS: format_hosts(policy.network),
+            **{
+                _TEXTS + number: os.fsencode(text).decode("latin-1")
+                for number, text in enumerate(policy.texts.values())
+            },
         },
         status=StatusPipes(_REPORTS, _GATE),
         layers=layers,
@@ -97,14 +102,13 @@ def _options(policy: Policy, *, layers: bool, joins: bool) -> Iterator[str]:
     for place in policy.empty:
         yield from ("--size", str(policy.bounds.disk_bytes), "--perms", "0700", "--tmpfs", place)
     yield from _readable(in_empty)
+    _check_mount_points(policy, scratch=not in_scratch)
     for shown in policy.shown:
         writable = shown.writable or (layers and shown.layered)
         yield from ("--bind" if writable else "--ro-bind", str(shown.host), shown.place)
     for path, place in _known_as(policy):
         yield from ("--symlink", place, path)
-    for place, is_directory in _masked(policy):
-        yield from (("--perms", "0000", "--size", "4096", "--tmpfs") if is_directory else ("--ro-bind", "/dev/null"))
-        yield place
+    yield from _mask_secrets(policy)
     yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORKSPACE)
 
 
@@ -143,10 +147,48 @@ def _known_as(policy: Policy) -> Iterator[tuple[str, str]]:
             yield path, place
 
 
-def _masked(policy: Policy) -> Iterator[tuple[str, bool]]:
+def _check_mount_points(policy: Policy, *, scratch: bool) -> None:
+    """Raise `ValueError` where something is shown below a link in what a command can write: bubblewrap makes the place
+    of it where the link leads, outside of the sandbox. `scratch`: the scratch directory is this machine's.
+    """
+    writable = [(WORKSPACE, policy.workspace), *((one.place, one.host) for one in policy.shown if one.writable)]
+    if scratch:
+        writable.append((SCRATCH, policy.scratch))
+    for place in (*(one.place for one in policy.shown), *policy.empty):
+        for above, host in writable:
+            if place != above and Path(place).is_relative_to(above):
+                parts = Path(place).relative_to(above).parts
+                if any(host.joinpath(*parts[: count + 1]).is_symlink() for count in range(len(parts))):
+                    raise ValueError(f"{place} lies below a link in a directory that a command can write")
+
+
+def _mask_secrets(policy: Policy) -> Iterator[str]:
+    seen = _Seen(policy)
+    for place, is_directory in _masked(policy, seen):
+        yield from (("--perms", "0000", "--size", "4096", "--tmpfs") if is_directory else ("--ro-bind", "/dev/null"))
+        yield place
+    for number, path in enumerate(policy.texts):
+        for place in list(seen.list_places(path))[:1]:
+            yield from ("--ro-bind-data", str(_TEXTS + number), place)
+
+
+def _masked(policy: Policy, seen: "_Seen") -> Iterator[tuple[str, bool]]:
     """The places inside at which something hidden would be seen, and whether it is a directory."""
-    seen = [*_programs(policy), *((shown.host, shown.place) for shown in policy.shown)]
     for hidden in (*policy.hidden, *OF_THE_MACHINE):
-        for host, place in seen:
-            if hidden.is_relative_to(host) and os.path.lexists(hidden):
-                yield str(Path(place, hidden.relative_to(host))), hidden.is_dir() and not hidden.is_symlink()
+        if os.path.lexists(hidden):
+            for place in seen.list_places(hidden):
+                yield place, hidden.is_dir() and not hidden.is_symlink()
+
+
+class _Seen:
+    """Where a command finds paths of the host."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._places: dict[Path, list[str]] = {}
+        for host, place in (*_programs(policy), *((shown.host, shown.place) for shown in policy.shown)):
+            self._places.setdefault(host, []).append(place)
+
+    def list_places(self, path: Path) -> Iterator[str]:
+        for host in (path, *path.parents):
+            for place in self._places.get(host, ()):
+                yield str(Path(place, path.relative_to(host)))

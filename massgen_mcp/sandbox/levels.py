@@ -12,8 +12,9 @@ from typing import assert_never
 
 from massgen_mcp.sandbox import bubblewrap, containers, seatbelt
 from massgen_mcp.sandbox.network_layout import list_proxy_variables
-from massgen_mcp.sandbox.policy import SCRATCH, LevelName, Policy, environment
+from massgen_mcp.sandbox.policy import SCRATCH, LevelName, Policy, environment, readable
 from massgen_mcp.sandbox.specification import Bounds, Specification
+from massgen_mcp.sandbox.tool_files import find_logins
 
 BY_ITSELF: tuple[LevelName, ...] = ("bubblewrap", "sandbox-exec")
 """Those that are chosen by themselves, in this order. Containers are used where the config asks for one."""
@@ -45,6 +46,8 @@ UNUSUAL = {
 }
 """What is said of a level in which one of these, which commands are used to, does not work."""
 
+MAX_TEXTS = 400
+"""Files of settings of which a command sees a part; further ones are hidden."""
 RESTRICTED = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 """Holds 1 where AppArmor lets only programs with a profile for it have namespaces, as on Ubuntu."""
 PROFILE = "bwrap-userns-restrict"
@@ -104,6 +107,8 @@ def start(level: LevelName, argv: list[str], policy: Policy, namespaces: tuple[i
     """Describe how to start `argv` under `policy` in this level, in bubblewrap also in these namespaces of a `Network`.
     Raises `FileNotFoundError` if its program is gone, `ValueError` for what the level does not have.
     """
+    if level in BY_ITSELF:
+        policy = _hide_logins(policy)
     proxy = list_proxy_variables() if policy.network and level == "bubblewrap" else {}
     variables = {**(policy.unpacked.environ if policy.unpacked else {}), **proxy, **policy.environ}
     shown = policy.shown
@@ -131,6 +136,18 @@ def start(level: LevelName, argv: list[str], policy: Policy, namespaces: tuple[i
         namespaces=namespaces,
     )
     return Start((interpreter(), "-I", "-S", str(_SUPERVISOR)), specification.encode())
+
+
+def _hide_logins(policy: Policy) -> Policy:
+    """The policy, with the logins hidden that lie in what it shows of programs and tools. Blocking."""
+    places = [*policy.toolchains, *([policy.unpacked.root] if policy.unpacked else readable())]
+    places = [place for place in places if not place.is_symlink()]  # only the link is there, and what it leads to apart
+    found = find_logins([*places, *(one.host for one in policy.shown if one.place == str(one.host))])
+    gone = frozenset(policy.hidden)
+    texts = [(path, text) for path, text in found.texts.items() if gone.isdisjoint(path.parents)]
+    kept = dict(texts[:MAX_TEXTS])
+    hidden = [*policy.hidden, *found.hidden, *(path for path, _ in texts[MAX_TEXTS:])]
+    return replace(policy, hidden=tuple(hidden), texts={**kept, **policy.texts})
 
 
 def interpreter() -> str:

@@ -7,11 +7,14 @@ Must not know how (`levels`), nor who asks.
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
+
+from massgen_mcp.sandbox.tool_settings import MAX_LAUNCHER, is_program
 
 WORKSPACE = "/workspace"
 """Where a command finds the workspace, and where it begins."""
@@ -88,6 +91,8 @@ class Policy:
     """Places at which a command finds a directory of its own, gone with it; what is shown may lie in it."""
     hidden: tuple[Path, ...] = ()
     """Host paths that stay absent although something shown holds them."""
+    texts: Mapping[Path, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Host paths of files in something shown, in which a command reads this in place of what they hold."""
     network: tuple[str, ...] = ()
     """`host:port` that may be connected to over TCP. Empty: none of these."""
     open_network: bool = False
@@ -114,13 +119,98 @@ _OF_ETC = (
     *("php.ini", "php.d", "php/*/cli", "php/*/mods-available"),
 )
 """Patterns below /etc. Settings of PHP's server beside these may hold passwords."""
-_OF_CONDA = ("bin", "condabin", "envs", "etc/profile.d", "include", "lib", "libexec", "share", "ssl")
-"""A `.condarc` beside these may hold a token."""
+
+
+def list_parts(above: str, parts: Iterable[str]) -> tuple[str, ...]:
+    """Return the patterns of these parts below a directory."""
+    return tuple(f"{above}/{part}" for part in parts)
+
+
+def list_shown(directory: Path, patterns: Iterable[str]) -> Iterator[Path]:
+    """The paths that fit the patterns. Of files that fit only `*` those that are programs, or tell a version."""
+    for pattern in patterns:
+        found = [directory] if pattern == "." else directory.glob(pattern)
+        for path in found:
+            if os.access(path, os.R_OK) and (not pattern.endswith("/*") or path.is_dir() or _is_of_tool(path)):
+                yield path
+
+
+def _is_of_tool(file: Path) -> bool:
+    if file.name in _OF_VERSION:
+        return True
+    with suppress(OSError), file.open("rb") as opened:
+        return is_program(opened.read(MAX_LAUNCHER))
+    return False
+
+
+_OF_VERSION = frozenset({"VERSION", "release", "go.env", "pyvenv.cfg", "version"})
+OF_PREFIX = ("bin", "include", "lib", "libexec", "share")
+"""What belongs to the tool of a directory into which it was installed. Settings beside these may hold logins."""
+OF_ENVIRONMENT = ("bin", "include", "lib", "lib64", "pyvenv.cfg", "share")
+_OF_CONDA = (*OF_PREFIX, "ssl", "conda-meta/history")
+OF_MANAGER = (
+    *("bin", "libexec", "completions", "shims", "version"),
+    *(f"versions/*/{part}" for part in OF_PREFIX),
+    *(f"versions/*/envs/*/{part}" for part in OF_ENVIRONMENT),
+    *(f"plugins/*/{part}" for part in (*OF_PREFIX, "shims")),
+)
+"""Of pyenv and rbenv."""
+OF_ASDF = (
+    *("asdf.sh", "bin", "completions", "lib", "libexec", "shims", "installs/*/*/*"),
+    *(f"plugins/*/{part}" for part in (*OF_PREFIX, "shims")),
+)
+OF_VOLTA = ("bin", "tools/image", "tools/inventory", "tools/user")
+OF_NODES = tuple(f"versions/*/*/{part}" for part in OF_PREFIX)
+"""Of nvm."""
+OF_FNM = ("aliases", *(f"node-versions/*/installation/{part}" for part in OF_PREFIX))
+OF_RUSTUP = (*list_parts("toolchains/*", ("bin", "lib", "libexec")), "settings.toml", "update-hashes")
+OF_JDK = (
+    *("bin", "include", "jmods", "jre", "legal", "lib", "release", "conf/logging.properties", "conf/net.properties"),
+    *("conf/security", "conf/sound.properties"),
+)
+
+
+def find_package(program: Path) -> tuple[Path, ...]:
+    """Return the files that a program consists of: the packages of Node that it is one of, what belongs to the virtual
+    environment that it is installed in, a version of it with a directory of its own, or the program alone.
+    """
+    for parent in reversed(program.parents):
+        if parent.name == "node_modules":
+            return (parent,)
+    prefix = program.parent.parent
+    if (prefix / "pyvenv.cfg").is_file():
+        return (program, *list_shown(prefix, OF_ENVIRONMENT))
+    for parent in program.parents:
+        if parent.parent.name == "versions" and parent.parent.parent.parent.name in ("share", "opt"):
+            return (parent,)
+    return (program,)
+
+
 _OF_HOME = (
-    *(".pyenv", ".rbenv", ".nvm/versions", ".nvm/alias", ".volta/bin", ".volta/tools", ".asdf", ".rustup"),
-    *(".cargo/bin", ".sdkman/candidates", ".bun/bin", ".deno/bin", ".ghcup/bin", ".local/share/uv/python"),
-    *(f"{conda}/{part}" for conda in ("miniconda3", "anaconda3", "miniforge3") for part in _OF_CONDA),
-    *(".local/share/uv/tools", ".local/share/mise/installs", ".fnm", ".local/share/fnm"),
+    *(
+        *list_parts(".pyenv", OF_MANAGER),
+        *list_parts(".rbenv", OF_MANAGER),
+        *list_parts(".nvm", OF_NODES),
+        ".nvm/alias",
+    ),
+    *(*list_parts(".volta", OF_VOLTA), *list_parts(".asdf", OF_ASDF), *list_parts(".rustup", OF_RUSTUP)),
+    *(
+        ".cargo/bin",
+        ".sdkman/candidates/*/*/*",
+        ".bun/bin",
+        ".deno/bin",
+        ".ghcup/bin",
+        ".local/share/mise/installs/*/*/*",
+    ),
+    *list_parts(".local/share/uv/python/*", OF_PREFIX),
+    *list_parts(".local/share/uv/tools/*", OF_ENVIRONMENT),
+    *(*list_parts(".fnm", OF_FNM), *list_parts(".local/share/fnm", OF_FNM)),
+    *(
+        part
+        for conda in ("miniconda3", "anaconda3", "miniforge3")
+        for prefix in (conda, f"{conda}/envs/*")
+        for part in (*list_parts(prefix, _OF_CONDA), f"{prefix}/condabin", f"{prefix}/etc/profile.d/*conda.*sh")
+    ),
 )
 USUAL_PATH = "/usr/local/bin:/usr/bin:/bin"
 
@@ -131,9 +221,10 @@ def readable() -> tuple[Path, ...]:
     home = Path(os.path.expanduser("~"))  # noqa: PTH111 - `Path.home` raises where there is none
     found = [Path(path) for path in SYSTEM]
     found += [path for pattern in _OF_ETC for path in Path("/etc").glob(pattern)]
-    found += [home / name for name in _OF_HOME]
-    found += [Path(sys.base_prefix), *_of_opt()]
-    return outermost(path for path in found if os.access(path, os.F_OK))  # also below a home that may not be entered
+    found += list_shown(home, _OF_HOME)
+    found += [*list_shown(Path(sys.base_prefix), OF_PREFIX), *_of_opt()]
+    there = [path for path in found if os.access(path, os.F_OK)]  # also below a home that may not be entered
+    return outermost(merge_parts(there))
 
 
 def _of_opt() -> Iterator[Path]:
@@ -142,6 +233,26 @@ def _of_opt() -> Iterator[Path]:
         parts = Path(entry).parts
         if parts[:2] == ("/", "opt") and len(parts) > 2 and ".." not in parts:
             yield Path(*parts[:3])
+
+
+def merge_parts(paths: Iterable[Path]) -> Iterator[Path]:
+    """Replace the parts of a directory with programs by the directory, where it holds nothing else: each path that is
+    shown costs every command a mount.
+    """
+    parts: dict[Path, set[Path]] = {}
+    for path in paths:
+        parts.setdefault(path.parent, set()).add(path)
+    for above, shown in parts.items():
+        if above / "bin" in shown and above / "lib" in shown and not above.is_symlink() and _holds_only(above, shown):
+            yield above
+        else:
+            yield from shown
+
+
+def _holds_only(directory: Path, shown: set[Path]) -> bool:
+    with suppress(OSError):
+        return {*directory.iterdir()} <= shown
+    return False
 
 
 def outermost(paths: Iterable[Path]) -> tuple[Path, ...]:

@@ -113,7 +113,7 @@ async def spawn(
         return
     joined = network.namespaces if network is not None and level == "bubblewrap" else None
     try:
-        start = levels.start(level, argv, policy, joined)
+        start = await anyio.to_thread.run_sync(levels.start, level, argv, policy, joined)
     except (OSError, ValueError) as error:
         raise SandboxFailed(f"{level}: {error}") from error
     ours, theirs = socket.socketpair()

@@ -1,15 +1,13 @@
 """What the tool chains of a project need inside the sandbox: the user's programs and caches of packages, read-only, and
 the variables by which the tools find them and stay off the network. Data: one row per tool chain.
 
-No file with a login of such a tool lies in what a row shows: `~/.cargo/credentials.toml`, `~/.npmrc`,
-`~/.m2/settings.xml`, `~/.gradle/gradle.properties`, `~/.netrc`, `~/.config/composer/auth.json`, `~/.dotnet/corefx`.
-Settings that may hold one are shown if none stands in them. Must not know any level.
+A row shows what belongs to the tool, and not whole directories. The logins that lie in that all the same are hidden,
+and of settings some keys are shown (see `tool_files`). Must not know any level.
 """
 
 import base64
 import hashlib
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,13 +15,26 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from types import MappingProxyType
 
-from massgen_mcp.sandbox.policy import VisiblePath, outermost
+from massgen_mcp.sandbox.policy import (
+    OF_ASDF,
+    OF_ENVIRONMENT,
+    OF_FNM,
+    OF_JDK,
+    OF_MANAGER,
+    OF_NODES,
+    OF_PREFIX,
+    OF_RUSTUP,
+    OF_VOLTA,
+    VisiblePath,
+    list_parts,
+    list_shown,
+    merge_parts,
+    outermost,
+)
 
 MAX_LOOKED_AT = 5_000
 """Entries of directories, in a search for the files by which tool chains are known."""
 MAX_DEPTH = 3
-_LOGIN = re.compile(r"token|password|passwd|secret|credential|auth|://[^/\s]*@|^\s*\[env", re.IGNORECASE | re.MULTILINE)
-"""What stands in settings that may hold a login."""
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -35,11 +46,9 @@ class ToolPlace:
     usual: str
     """Relative to the home; empty: nowhere but where the variable says."""
     shown: tuple[str, ...] = (".",)
-    """What of it is shown."""
+    """Patterns of what is shown of it."""
     written: bool = False
     """Its tool writes there: what a command writes is gone with it."""
-    settings: tuple[str, ...] = ()
-    """Patterns of files of it that are shown if no login stands in them."""
     empty: bool = False
     """What is not shown of it is not missed: its tool has an empty one to write to."""
     option: str = ""
@@ -59,14 +68,22 @@ class ToolChain:
 _OF_POETRY = ".cache/pypoetry/virtualenvs"
 _OF_DOTNET = ("dotnet", "host", "library-packs", "metadata", "packs", "sdk", "sdk-manifests", "shared", "templates")
 """Certificates with private keys lie beside them."""
-_USER_PROGRAMS = (ToolPlace(None, ".local/bin"), ToolPlace(None, ".local/share/pipx"), ToolPlace(None, ".local/lib"))
+_ENVIRONMENTS = list_parts("*", OF_ENVIRONMENT)
+_USER_PROGRAMS = (
+    ToolPlace(None, ".local/bin"),
+    ToolPlace(
+        None, ".local/share/pipx", (*list_parts("venvs/*", OF_ENVIRONMENT), *list_parts("shared", OF_ENVIRONMENT))
+    ),
+    ToolPlace(None, ".local/lib", ("python*/site-packages", "node_modules")),
+)
 """Shown with each tool chain."""
+_OF_GEMS = list_parts("*", ("bin", "cache", "extensions", "gems", "plugins", "specifications"))
 
 _JAVA = (
-    ToolPlace("JAVA_HOME", ""),
-    ToolPlace(None, ".jdks"),
-    ToolPlace("SDKMAN_DIR", ".sdkman", ("candidates",)),
-    ToolPlace(None, ".jenv", ("versions", "shims")),
+    ToolPlace("JAVA_HOME", "", OF_JDK),
+    ToolPlace(None, ".jdks", list_parts("*", OF_JDK)),
+    ToolPlace("SDKMAN_DIR", ".sdkman", ("candidates/*/*/*",)),
+    ToolPlace(None, ".jenv", (*list_parts("versions/*", OF_JDK), "shims", "bin", "libexec")),
 )
 
 TOOL_CHAINS = (
@@ -74,15 +91,26 @@ TOOL_CHAINS = (
         "Rust",
         ("Cargo.toml", "rust-toolchain*"),
         (
-            ToolPlace("RUSTUP_HOME", ".rustup"),
-            ToolPlace("CARGO_HOME", ".cargo", ("bin", "registry", "git"), settings=("config.toml", "config")),
+            ToolPlace("RUSTUP_HOME", ".rustup", OF_RUSTUP),
+            ToolPlace(
+                "CARGO_HOME",
+                ".cargo",
+                (
+                    *("bin", "config", "config.toml", "git/checkouts", "git/db"),
+                    *("registry/cache", "registry/index", "registry/src"),
+                ),
+            ),
         ),
         {"CARGO_NET_OFFLINE": "true"},
     ),
     ToolChain(
         "Go",
         ("go.mod", "go.work"),
-        (ToolPlace("GOMODCACHE", "go/pkg/mod"), ToolPlace(None, "go/bin"), ToolPlace(None, "sdk")),
+        (
+            ToolPlace("GOMODCACHE", "go/pkg/mod"),
+            ToolPlace(None, "go/bin"),
+            ToolPlace(None, "sdk", list_parts("*", ("VERSION", "bin", "go.env", "lib", "misc", "pkg", "src"))),
+        ),
         {"GOPROXY": "off", "GOTOOLCHAIN": "local"},
     ),
     ToolChain(
@@ -98,10 +126,12 @@ TOOL_CHAINS = (
             "tox.ini",
         ),
         (
-            ToolPlace(None, ".local/share/pypoetry"),
-            ToolPlace(None, _OF_POETRY),
-            ToolPlace(None, ".local/share/virtualenvs"),
-            ToolPlace("PYENV_ROOT", ".pyenv"),
+            ToolPlace(
+                None, ".local/share/pypoetry", (*list_parts("venv", OF_ENVIRONMENT), *list_parts("python/*", OF_PREFIX))
+            ),
+            ToolPlace(None, _OF_POETRY, _ENVIRONMENTS),
+            ToolPlace(None, ".local/share/virtualenvs", _ENVIRONMENTS),
+            ToolPlace("PYENV_ROOT", ".pyenv", OF_MANAGER),
         ),
         {
             "UV_OFFLINE": "1",
@@ -116,15 +146,28 @@ TOOL_CHAINS = (
         "Node.js",
         ("package.json", "deno.json*"),
         (
-            ToolPlace(None, ".npm-global", ("bin", "lib")),
-            ToolPlace("NVM_DIR", ".nvm", ("versions",)),
-            ToolPlace("VOLTA_HOME", ".volta", ("bin", "tools")),
-            ToolPlace(None, ".local/share/fnm"),
-            ToolPlace("PNPM_HOME", ".local/share/pnpm"),
-            ToolPlace("COREPACK_HOME", ".cache/node/corepack"),
+            ToolPlace(None, ".npm-global", ("bin", "lib/node_modules")),
+            ToolPlace("NVM_DIR", ".nvm", OF_NODES),
+            ToolPlace("VOLTA_HOME", ".volta", OF_VOLTA),
+            ToolPlace(None, ".local/share/fnm", OF_FNM),
+            ToolPlace(
+                "PNPM_HOME",
+                ".local/share/pnpm",
+                (
+                    *(".tools", "bin", "global/*/node_modules", "global/*/.pnpm", "pnpm", "pnpx", "store"),
+                    *list_parts("nodejs/*", OF_PREFIX),
+                ),
+            ),
+            ToolPlace("COREPACK_HOME", ".cache/node/corepack", ("lastKnownGood.json", "npm", "pnpm", "v1", "yarn")),
             ToolPlace("YARN_GLOBAL_FOLDER", ".yarn/berry", ("cache",)),
             ToolPlace("BUN_INSTALL", ".bun", ("bin", "install/cache")),
-            ToolPlace("DENO_DIR", ".cache/deno", written=True),
+            ToolPlace(
+                "DENO_DIR",
+                ".cache/deno",
+                ("*_cache_v*", "deps", "gen", "npm", "registries", "remote"),
+                written=True,
+                empty=True,
+            ),
             ToolPlace(None, ".deno", ("bin",)),
         ),
         {
@@ -143,7 +186,7 @@ TOOL_CHAINS = (
         ("pom.xml", "mvnw"),
         (
             ToolPlace("MAVEN_OPTS", ".m2/repository", written=True, option="-Dmaven.repo.local={}"),
-            ToolPlace(None, ".m2", ("wrapper",)),
+            ToolPlace(None, ".m2", ("wrapper/dists",)),
             *_JAVA,
         ),
         {"MAVEN_ARGS": "--offline --batch-mode"},
@@ -154,9 +197,8 @@ TOOL_CHAINS = (
         (
             ToolPlace("GRADLE_RO_DEP_CACHE", ".gradle/caches", ()),
             ToolPlace(
-                *("GRADLE_USER_HOME", ".gradle", ("caches", "wrapper")),
+                *("GRADLE_USER_HOME", ".gradle", ("caches", "wrapper/dists", "gradle.properties")),
                 written=True,
-                settings=("gradle.properties", "init.gradle", "init.gradle.kts", "init.d/*"),
                 empty=True,
             ),
             *_JAVA,
@@ -167,17 +209,20 @@ TOOL_CHAINS = (
         "Ruby",
         ("Gemfile", "*.gemspec", ".ruby-version"),
         (
-            ToolPlace(None, ".gem/ruby"),
-            ToolPlace("GEM_PATH", ".local/share/gem/ruby", option="{each}:"),
-            ToolPlace(None, ".bundle", ("cache", "plugin")),
-            ToolPlace("RBENV_ROOT", ".rbenv"),
+            ToolPlace(None, ".gem/ruby", _OF_GEMS),
+            ToolPlace("GEM_PATH", ".local/share/gem/ruby", _OF_GEMS, option="{each}:"),
+            ToolPlace(None, ".bundle", ("cache", "plugin/gems")),
+            ToolPlace("RBENV_ROOT", ".rbenv", OF_MANAGER),
         ),
         {"BUNDLE_DISABLE_VERSION_CHECK": "true", "BUNDLE_FROZEN": "true"},
     ),
     ToolChain(
         "PHP",
         ("composer.json",),
-        (ToolPlace(None, ".cache/composer"), ToolPlace(None, ".config/composer", ("vendor",))),
+        (
+            ToolPlace(None, ".cache/composer", ("files", "repo/https---repo.packagist.org", "vcs")),
+            ToolPlace(None, ".config/composer", ("vendor",)),
+        ),
         {"COMPOSER_DISABLE_NETWORK": "1", "COMPOSER_NO_INTERACTION": "1", "COMPOSER_ALLOW_SUPERUSER": "1"},
     ),
     ToolChain(
@@ -203,10 +248,14 @@ TOOL_CHAINS = (
             ".sdkmanrc",
         ),
         (
-            ToolPlace("MISE_DATA_DIR", ".local/share/mise", ("bin", "installs", "plugins", "shims")),
-            ToolPlace("MISE_CONFIG_DIR", ".config/mise", (), settings=("config.toml", "conf.d/*")),
-            ToolPlace("ASDF_DATA_DIR", ".asdf"),
-            ToolPlace("PYENV_ROOT", ".pyenv"),
+            ToolPlace(
+                "MISE_DATA_DIR",
+                ".local/share/mise",
+                ("bin", "installs/*/*/*", "shims", *list_parts("plugins/*", (*OF_PREFIX, "shims"))),
+            ),
+            ToolPlace("MISE_CONFIG_DIR", ".config/mise", ("config.toml", "conf.d/*.toml")),
+            ToolPlace("ASDF_DATA_DIR", ".asdf", OF_ASDF),
+            ToolPlace("PYENV_ROOT", ".pyenv", OF_MANAGER),
             *_JAVA,
         ),
         {"MISE_OFFLINE": "1", "MISE_TRUSTED_CONFIG_PATHS": "/"},
@@ -244,6 +293,7 @@ def project_tools(projects: Iterable[Path], environ: Mapping[str, str]) -> Proje
     projects = tuple(projects)
     names = frozenset(name for project in projects for name in _names_in(project))
     chains = [chain for chain in TOOL_CHAINS if any(fnmatchcase(name, mark) for name in names for mark in chain.marks)]
+    names_found = tuple(chain.name for chain in chains)
     home = Path(environ.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111 - `Path.home` raises where there is none
     readable: list[Path] = []
     layered: list[Path] = []
@@ -254,21 +304,19 @@ def project_tools(projects: Iterable[Path], environ: Mapping[str, str]) -> Proje
         for place in (*_USER_PROGRAMS, *chain.places):
             if (directory := _tool_directory(place, environ, home)) is None:
                 continue
-            found = [one for name in place.shown if os.access(one := directory / name, os.R_OK)]
-            (layered if place.written else readable).extend(found)
-            readable += [one for name in place.settings for one in directory.glob(name) if _holds_no_login(one)]
+            for found in list_shown(directory, place.shown):
+                (layered if place.written and found.is_dir() else readable).append(found)
             empty += [str(directory)] if place.empty else []
             if place.variable is not None:
                 variables[place.variable] = (place.option or "{}").format(
-                    directory, each=":".join(map(str, sorted(directory.iterdir())))
+                    directory, each=":".join(sorted(str(one) for one in directory.iterdir() if one.is_dir()))
                 )
-    if home / _OF_POETRY in readable and (own := _made_by_poetry(projects, home / _OF_POETRY)):
+    if "Python" in names_found and (own := _made_by_poetry(projects, home / _OF_POETRY)):
         variables["VIRTUAL_ENV"] = str(own)
     if chains:
         readable += _behind_links(home / ".local/bin")
-    names_found = tuple(chain.name for chain in chains)
     shown = tuple(VisiblePath(path, str(path), layered=True) for path in outermost(layered))
-    return ProjectTools(names_found, outermost(readable), shown, tuple(empty), variables)
+    return ProjectTools(names_found, outermost(merge_parts(readable)), shown, tuple(empty), variables)
 
 
 def _behind_links(programs: Path) -> Iterator[Path]:
@@ -277,7 +325,7 @@ def _behind_links(programs: Path) -> Iterator[Path]:
         for program in programs.iterdir():
             environment = Path(os.path.realpath(program)).parent.parent
             if program.is_symlink() and os.access(environment / "pyvenv.cfg", os.R_OK):
-                yield environment
+                yield from list_shown(environment, OF_ENVIRONMENT)
 
 
 def _made_by_poetry(projects: Iterable[Path], environments: Path) -> Path | None:
@@ -296,12 +344,6 @@ def _tool_directory(place: ToolPlace, environ: Mapping[str, str], home: Path) ->
     directory = Path(named) if named.startswith("/") and ".." not in Path(named).parts else home / place.usual
     readable = os.access(directory, os.R_OK | os.X_OK) and directory.is_dir()
     return directory if readable and not home.is_relative_to(directory) else None
-
-
-def _holds_no_login(file: Path) -> bool:
-    with suppress(OSError, UnicodeDecodeError):
-        return _LOGIN.search(file.read_text()) is None
-    return False
 
 
 def _names_in(project: Path) -> Iterator[str]:

@@ -51,8 +51,8 @@ def profile(policy: Policy) -> Iterator[str]:
     yield f"(allow file-write-data {_places('literal', map(Path, _DEVICES))})"
     yield f"(allow file-read* file-write* {_places('subpath', writable)})"
     yield f"(deny file-write* {_places('subpath', [shown.host for shown in policy.shown if not shown.writable])})"
-    if policy.hidden:
-        yield f"(deny file-read* file-write* {_places('subpath', policy.hidden)})"
+    if hidden := [*policy.hidden, *policy.texts]:  # no other text can stand in a file's place here
+        yield f"(deny file-read* file-write* {_places('subpath', hidden)})"
     for endpoint in policy.network:
         yield f"(allow network-outbound (remote tcp {json.dumps(endpoint)}))"
 

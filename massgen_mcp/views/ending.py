@@ -35,7 +35,7 @@ REMEDIES: Mapping[FailureReason | DropReason, str] = {
     "context_too_small": "Ask another model with --models, or start the server with a larger context.",
     "content_filter": "Word the question differently, or ask other models with --models.",
     "timeout": "Raise `timeout_settings` in the config.",
-    "budget": "Raise the limit that the message names: `budget: max_usd` (--max-usd) or `budget: max_tokens`.",
+    "budget": "Raise the limit that the message names: `budget: max_usd` (--max-usd), `max_tokens` or `max_calls`.",
     "bad_reply": "Correct `base_url` if it leads elsewhere than to the model's API, or ask other models with --models.",
     "cut_off": "`massgen-mcp result` shows what it had changed.",
     "no_quorum": "Ask other models with --models; `massgen-mcp result` shows what was written.",
@@ -67,6 +67,7 @@ class RemainingFiles:
 OF_LIMITS: Mapping[LimitKey, str] = {
     "max_usd": "Raise `budget: max_usd` in the config, or --max-usd.",
     "max_tokens": "Raise `budget: max_tokens` in the config.",
+    "max_calls": "Raise `budget: max_calls` in the config.",
     "max_steps_per_round": "Raise `orchestrator: max_steps_per_round` in the config.",
     "repeated_call": "Give the team what the failing call lacks, or ask other models with --models.",
 }

@@ -187,7 +187,10 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
         case ModelCallWaiting():
             where = "waits in our own queue" if event.obstacle in OWN_QUEUE else "waits"
             why = _spaced(event.obstacle)
-            return Sentence(f"model call {event.call_id} {where} ({why})", level="DEBUG", doing=f"{where}: {why}")
+            text, doing = f"model call {event.call_id} {where} ({why})", f"{where}: {why}"
+            if event.obstacle == "budget":
+                return Sentence(text, event.message, "WARNING", doing="waits for room in the budget", live="notice")
+            return Sentence(text, level="DEBUG", doing=doing)
         case ModelCallAdmitted():
             queued = f" after {event.queued_seconds:.1f} s in our own queue" if event.queued_seconds else ""
             return Sentence(f"model call {event.call_id} is sent{queued}", level="DEBUG", doing="thinking")

@@ -1,9 +1,11 @@
 """How time, tokens and money are told."""
 
+import math
 from decimal import Decimal
 from typing import Any
 
 from massgen_mcp.events.parts import Spent
+from massgen_mcp.events.run import BudgetCap
 from massgen_mcp.money.budget import format_bound_note
 from massgen_mcp.run_state.state import RunState
 
@@ -73,10 +75,17 @@ def money_notes(run: RunState) -> list[str]:
     notes: list[str] = []
     if run.budget_reached:
         money = f"{dollars(run.spent.usd)} of max_usd {run.budget.max_usd:g}"
-        tokens = f"{run.budget.used_tokens:,} tokens of max_tokens {run.budget.max_tokens:,.0f}"
-        notes.append(f"The budget was reached at {money if run.budget.reached == 'max_usd' else tokens}.")
+        amounts: dict[BudgetCap, str] = {
+            "max_usd": money,
+            "max_tokens": f"{run.budget.used_tokens:,} tokens of max_tokens {run.budget.max_tokens:,.0f}",
+            "max_calls": f"{run.spent.unpriced_calls:,} calls of max_calls {run.budget.max_calls:,.0f}",
+        }
+        notes.append(f"The budget was reached at {amounts[run.budget.reached]}.")
     if run.max_usd is not None and (unpriced := run.spent.unpriced_calls):
-        notes.append(f"{unpriced} calls have no known price: they count for max_tokens, not for max_usd.")
+        calls = "" if math.isinf(run.budget.max_calls) else f"max_calls ({run.budget.max_calls:,.0f}) and "
+        notes.append(f"{unpriced} calls have no known price: they count for {calls}max_tokens, not for max_usd.")
+    if run.end is None:
+        notes += [f"{agent.budget_wait}." for agent in run.agents.values() if agent.budget_wait]
     notes += [format_bound_note(model, bound) for model, bound in run.budget.spending.bounds.items()]
     if estimated := run.spent.estimated_calls:
         notes.append(

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, Self
 
+from massgen_mcp.secret_files import is_secret
 from massgen_mcp.workspace.gitignore import Deadline, Ignored
 from massgen_mcp.workspace.guard import DirectoryListing, Entry, PathHidden, PathRefused, Root, parts_of, safe_id, shown
-from massgen_mcp.workspace.hidden import is_secret
 
 SHELVES = ("context", "peers")
 """The top-level names that are not the agent's own."""

@@ -145,7 +145,9 @@ class Root:
                     raise self._refused_as_hidden(parts)
                 return file
             os.close(fd)
-        raise self._path_refused(rel, "is a directory" if stat.S_ISDIR(mode) else "is not a regular file")
+        if stat.S_ISDIR(mode):
+            raise self._path_refused(rel, "is a directory")
+        raise self._path_refused(rel, "is not a regular file")
 
     def read_bytes(self, rel: str, max_bytes: int) -> bytes:
         """The whole of a regular file, which is refused when it holds more than `max_bytes`."""

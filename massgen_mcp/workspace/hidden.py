@@ -8,19 +8,19 @@ guard, which hands in how it is opened.
 
 import io
 import os
-import re
 import stat
-import unicodedata
-from base64 import urlsafe_b64encode
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
-from fnmatch import fnmatchcase
-from functools import lru_cache
-from hashlib import sha256
-from itertools import pairwise
 from pathlib import Path
 
+from massgen_mcp.secret_files import (
+    EXAMINED_BYTES,
+    depends_on_content,
+    holds_credential,
+    is_from_package,
+    is_secret,
+)
 from massgen_mcp.workspace import openat
 from massgen_mcp.workspace.names import PathHidden, PathRefused
 
@@ -28,18 +28,10 @@ MAX_LOOKED_AT = 200_000
 """Entries of a directory, in a search for all that is hidden in it."""
 
 
-def came_with_a_package(file: Path) -> bool:
-    """Whether an installed package of Python brought this very file from an index: what everybody can have, such as the
-    keys of a test server, is no secret.
-    """
-    site = next((above for above in file.parents if above.name == "site-packages"), None)
-    with suppress(OSError):
-        if site is not None and file.is_file() and file.stat().st_size < EXAMINED_BYTES:
-            digest = urlsafe_b64encode(sha256(file.read_bytes()).digest()).rstrip(b"=")
-            line = b"%b,sha256=%b," % (os.fsencode(file.relative_to(site)), digest)
-            records = site.glob("*.dist-info/RECORD")
-            return any(line in one.read_bytes() for one in records if not one.with_name("direct_url.json").exists())
-    return False
+WHY = (
+    "is hidden, such files commonly hold secrets; continue without it (the caller can allow it by naming this "
+    "very file among the context paths)"
+)
 
 
 class Hidden:
@@ -116,7 +108,7 @@ class Hidden:
 
     def _conceals(self, parts: list[str], item: "os.DirEntry[str]") -> bool:
         if self.hides(parts, content=True):
-            return not came_with_a_package(Path(*(self._above or ()), *parts))
+            return not is_from_package(Path(*(self._above or ()), *parts))
         if item.is_dir(follow_symlinks=False) or item.is_symlink():
             return False
         found = item.stat(follow_symlinks=False)
@@ -159,112 +151,3 @@ class Hidden:
                 return holds_credential(whole, os.pread(fd, EXAMINED_BYTES, 0))
         except OSError:
             return True
-
-
-HIDDEN = (
-    *(".env*", ".ssh", ".aws", ".azure", ".gnupg", ".oci", ".password-store", ".vault-token", ".vault_pass*"),
-    *(".netrc", "_netrc", ".pgpass", "pgpass.conf", ".my.cnf", ".mylogin.cnf", ".pypirc", ".git-credentials"),
-    *(".htpasswd", ".dockercfg", ".s3cfg", ".boto", "client_secret*.json"),
-    *("*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.ppk", "*.kdbx"),
-    *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*"),
-    *(".*_history", "fish_history", ".histfile"),
-)
-"""Patterns of one component of a path: a file of that name, or everything below a directory of that name."""
-
-HIDDEN_WITHIN = (
-    *((".docker", "config.json"), (".kube", "config"), (".config", "gcloud"), (".config", "gh"), (".config", "hub")),
-    *((".config", "rclone"), (".config", "op"), (".config", "containers"), (".streamlit", "secrets.toml")),
-    *((".cargo", "credentials*"), (".gem", "credentials"), (".terraform.d", "credentials*"), (".claude", ".cred*")),
-    *((".codex", "auth.json"), (".gemini", "oauth_creds.json"), ("keyrings", "*")),
-)
-"""Patterns of two components, the second right below the first."""
-
-SHOWN = (".env*.example", ".env*.sample", ".env*.template")
-"""Patterns of names that are shown although one of `HIDDEN` fits."""
-
-PEM = "*.pem"
-"""A file of that name may hold a private key, or certificates alone; everything below a directory of it is hidden."""
-
-_URL_CREDENTIAL = re.compile(rb"https?://[^/\s\"'@]+@|^\s*extraheader\s*=", re.IGNORECASE | re.MULTILINE)
-_NPM_CREDENTIAL = re.compile(rb"_auth|_password|npmAuth|^\s*(?:cert)?key\s*=", re.IGNORECASE | re.MULTILINE)
-_NOT_PUBLIC = re.compile(
-    rb"PRIVATE KEY|\A(?![\s\S]*-----BEGIN (?:(?:TRUSTED |X509 )?CERTIFICATE|CERTIFICATE REQUEST|X509 CRL|"
-    rb"(?:RSA )?PUBLIC KEY|DH PARAMETERS)-----)",
-    re.IGNORECASE,
-)
-"""A private key, or none of what is made to be handed out."""
-_BY_CONTENT: tuple[tuple[str, re.Pattern[bytes]], ...] = (
-    (PEM, _NOT_PUBLIC),
-    (".npmrc", _NPM_CREDENTIAL),
-    (".yarnrc*", _NPM_CREDENTIAL),
-    ("pip.conf", _URL_CREDENTIAL),
-    (".gitmodules", _URL_CREDENTIAL),
-    (".gitconfig", _URL_CREDENTIAL),
-)
-_MAX_EXAMINED_BYTES = 1024 * 1024
-"""A file that is judged by its content is hidden when it is larger. The certificates of all authorities are 300 KB."""
-EXAMINED_BYTES = _MAX_EXAMINED_BYTES + 1
-"""So much of a file is to be looked at."""
-
-WHY = (
-    "is hidden, such files commonly hold secrets; continue without it (the caller can allow it by naming this "
-    "very file among the context paths)"
-)
-
-
-def is_secret(parts: Sequence[str]) -> bool:
-    """Whether a path of these components is hidden whatever stands in it."""
-    judged = [_judged(part) for part in parts]
-    if any(hidden for _, hidden in judged) or any(fnmatchcase(name, PEM) for name, _ in judged[:-1]):
-        return True
-    return any(
-        fnmatchcase(one, first) and fnmatchcase(two, second)
-        for (one, _), (two, _) in pairwise(judged)
-        if one in _FIRSTS
-        for first, second in HIDDEN_WITHIN
-    )
-
-
-def depends_on_content(parts: Sequence[str]) -> bool:
-    """Whether a path of these components is hidden or not by what stands in the file."""
-    return _credential_in(parts) is not None
-
-
-def holds_credential(parts: Sequence[str], content: bytes) -> bool:
-    """Whether the file at a path of these components is hidden for what stands in it, which is all of it or its first
-    `EXAMINED_BYTES`.
-    """
-    credential = _credential_in(parts)
-    return credential is not None and (len(content) > _MAX_EXAMINED_BYTES or credential.search(content) is not None)
-
-
-def _credential_in(parts: Sequence[str]) -> re.Pattern[bytes] | None:
-    """What hides a path of these components if it stands in the file; None where the content does not matter."""
-    if not parts:
-        return None
-    *above, name = (_judged(part)[0] for part in parts)
-    if name in ("config", "config.worktree") and any(part.endswith(".git") for part in above):
-        return _URL_CREDENTIAL
-    return next((credential for pattern, credential in _BY_CONTENT if fnmatchcase(name, pattern)), None)
-
-
-_FIRSTS = frozenset(first for first, _ in HIDDEN_WITHIN)
-
-
-@lru_cache(maxsize=8192)
-def _judged(name: str) -> tuple[str, bool]:
-    """A component as `folded`, and whether that alone is hidden."""
-    known = folded(name)
-    return known, _fits(known, HIDDEN) and not _fits(known, SHOWN)
-
-
-def folded(name: str) -> str:
-    """A component as the most forgiving file systems compare names, without case, invisible characters and dots at the
-    end.
-    """
-    visible = "".join(letter for letter in name if unicodedata.category(letter) != "Cf")
-    return unicodedata.normalize("NFKC", visible).casefold().rstrip(". ")
-
-
-def _fits(name: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)

@@ -87,6 +87,9 @@ def probe(what, aim):
             return tried(lambda: urllib.request.urlopen(aim, timeout=10).read().decode())
         case "processes":
             return tried(lambda: [open(f"/proc/{one}/cmdline").read() for one in os.listdir("/proc") if one.isdigit()])
+        case "run":
+            scope = {}
+            return tried(lambda: (exec(aim, scope), scope.get("found"))[1])  # noqa: S102 - it is to do anything
         case "leave":
             return tried(lambda: subprocess.Popen(["/bin/sleep", aim], start_new_session=True).pid)
 

@@ -112,19 +112,70 @@ async def test_what_it_started_ends_with_it(tmp_path: Path) -> None:
     await wait_until(lambda: not left())
 
 
-@needs("bwrap")
-async def test_the_users_login_is_the_file_itself_and_all_of_the_home_that_is_there(tmp_path: Path) -> None:
-    login = tmp_path / "home" / ".codex" / "auth.json"
+RENEWED = json.dumps({"tokens": {"access": "renewed"}})
+
+
+def with_login(directory: Path) -> Path:
+    login = directory / "home" / ".codex" / "auth.json"
     login.parent.mkdir(parents=True)
     login.write_text(json.dumps({"tokens": {"access": KEY}}))
     (login.parent / "config.toml").write_text("[mcp_servers.evil]")
-    turn = [{"probe": [["list", "~/.codex"], ["write", f"{SCRATCH}/.codex/auth.json"], ["variable", "OPENAI_API_KEY"]]}]
-    acting = enclosed(
-        tmp_path, turn, preset="codex", program="codex-acp", login="own", environ={"OPENAI_API_KEY": "sk-other-012345"}
-    )
-    assert found(await reply(acting.backend, question())) == ["open: ['auth.json']", "open: 1", "closed: KeyError"]
+    return login
+
+
+def codex(directory: Path, *turns: list[dict[str, Any]]) -> Acting:
+    key = {"OPENAI_API_KEY": "sk-other-012345"}
+    return enclosed(directory, *turns, preset="codex", program="codex-acp", login="own", environ=key)
+
+
+@needs("bwrap")
+async def test_a_login_that_the_cli_renewed_is_the_users_before_its_turn_is_over_and_all_of_the_home_that_is_there(
+    tmp_path: Path,
+) -> None:
+    login = with_login(tmp_path)
+    renew = f"import os\nopen(os.path.expanduser('~/.codex/auth.json'), 'w').write({RENEWED!r})"
+    turn = [{"probe": [["list", "~/.codex"], ["run", renew], ["variable", "OPENAI_API_KEY"]]}]
+    acting = codex(tmp_path, turn)
+    assert found(await reply(acting.backend, question())) == ["open: ['auth.json']", "open: None", "closed: KeyError"]
+    assert login.read_text() == RENEWED
+    assert login.stat().st_mode & 0o777 == 0o644
     await acting.backend.aclose()
-    assert login.read_text() == "x"
+
+
+@needs("bwrap")
+async def test_what_a_cli_leaves_in_its_home_makes_no_file_elsewhere_when_it_is_started_again(tmp_path: Path) -> None:
+    login, victim = with_login(tmp_path), tmp_path / "victim"
+    victim.mkdir()
+    link = f"""
+import os
+os.chdir(os.path.expanduser("~"))
+os.rename(".codex", "old")
+os.symlink({f"/oldroot{victim}"!r}, ".codex")
+os.symlink({str(victim)!r}, "/tmp/link")
+os.symlink({f"/oldroot{victim}/x"!r}, "/workspace/link")
+"""
+    acting = codex(tmp_path, [{"probe": [["run", link]]}, {"crash": "over"}])
+    try:
+        with pytest.raises(BackendError):
+            await reply(acting.backend, question())
+        assert (acting.private / "home/.codex").is_symlink()
+        acting.environ["FAKE_PLAN"] = json.dumps([[{"probe": [["list", "~/.codex"]]}]])
+        assert found(await reply(acting.backend, question())) == ["open: ['auth.json']"]
+    finally:
+        await acting.backend.aclose()
+    assert [*victim.iterdir()] == []
+    assert KEY in login.read_text()
+
+
+@needs("bwrap")
+async def test_of_the_directory_of_a_program_nothing_but_the_program_is_there(tmp_path: Path) -> None:
+    beside = tmp_path / "program"
+    for name in (".env", "notes.key", ".git/config", "plain.txt", "bin/tool", "lib/x.py"):
+        (beside / name).parent.mkdir(parents=True, exist_ok=True)
+        (beside / name).write_text("a secret")
+    acting = enclosed(tmp_path, [{"probe": [["list", str(beside)], ["read", f"{beside}/plain.txt"]]}])
+    assert found(await reply(acting.backend, question())) == ["open: ['fake_agent.py']", "closed: FileNotFoundError"]
+    await acting.backend.aclose()
 
 
 async def test_a_cli_that_does_not_ask_is_refused_where_there_is_no_enclosure(

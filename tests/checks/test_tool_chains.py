@@ -98,7 +98,7 @@ async def test_a_project_of_poetry_has_the_environment_that_was_made_for_it(
     mark = base64.urlsafe_b64encode(hashlib.sha256(bytes(project)).digest()).decode()[:8]
     environments = person / ".cache/pypoetry/virtualenvs"
     for name in (f"small-{mark}-py3.13", "small-AAAAAAAA-py3.13"):
-        (environments / name).mkdir()
+        (environments / name / "bin").mkdir(parents=True)
     ended = await play(
         tmp_path, project, {**environ, "HOME": str(person)},
         [write("value", "bad\n"), {"answer": "done"}],
@@ -112,7 +112,7 @@ async def test_a_variable_of_a_tool_says_where_its_things_are_but_never_shows_th
 ) -> None:
     put(project, "Cargo.toml", "go.mod")
     elsewhere = tmp_path / "elsewhere"
-    (elsewhere / "toolchains").mkdir(parents=True)
+    (elsewhere / "toolchains/x/lib").mkdir(parents=True)
     named = {"HOME": str(person), "RUSTUP_HOME": str(elsewhere), "GOMODCACHE": str(person)}
     ended = await play(
         tmp_path, project, {**environ, **named},

@@ -232,6 +232,7 @@ class OverHttp(BaseHTTPRequestHandler):
 
     heard: list[dict[str, str]]
     elsewhere: str = ""
+    forgotten: bytes = b""
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the library's
         """Nothing."""
@@ -275,7 +276,7 @@ class OverHttp(BaseHTTPRequestHandler):
             case "redirected":
                 self._send(307, b"", ("Location", self.elsewhere))
             case "expired":
-                self._send(404, b"")
+                self._send(404, self.forgotten)
             case "broken":
                 self._send(500, b"<html>")
             case _:
@@ -296,7 +297,7 @@ class OverHttp(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def over_http(**behaviour: str) -> Generator[tuple[str, list[dict[str, str]]]]:
+def over_http(**behaviour: object) -> Generator[tuple[str, list[dict[str, str]]]]:
     """The server's address, and the headers of the requests that came."""
     heard: list[dict[str, str]] = []
     handler = type("Handler", (OverHttp,), {"heard": heard, **behaviour})
@@ -329,12 +330,25 @@ async def test_a_server_over_http_is_sent_its_headers_and_nobody_else_is(
     assert leaked == []
 
 
-async def test_a_server_over_http_that_forgot_its_session_is_asked_for_another(tmp_path: Path) -> None:
-    with over_http() as (url, heard):
+FORGOTTEN = {
+    "nothing": b"",
+    "a page": b"<html><body>404 Not Found</body></html>",
+    "words": b"Session not found",
+    "an error of the call": b'{"jsonrpc": "2.0", "id": 2, "error": {"code": -32001, "message": "Session not found"}}',
+    "an error of no call": b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": "no such session"}}',
+    "an error of another name": b'{"jsonrpc": "2.0", "id": "server-error", "error": {"code": -32000, "message": "no"}}',
+    "an object of its own": b'{"detail": "Session has expired"}',
+}
+"""What stands in the body of the 404 that says so, by servers of several SDKs."""
+
+
+@pytest.mark.parametrize("form", FORGOTTEN)
+async def test_a_server_over_http_that_forgot_its_session_is_asked_for_another(tmp_path: Path, form: str) -> None:
+    with over_http(forgotten=FORGOTTEN[form]) as (url, heard):
         calls = [call("expired"), call("fine")]
         expired, fine = results(await run_team(tmp_path, config(agent({"web": {"url": url}}, *calls))))
 
-    assert expired.result == "The MCP server web was lost: Session terminated"
+    assert expired.result.startswith("The MCP server web was lost: ")
     assert fine.result == "fine"
     assert len({headers["mcp-session-id"] for headers in heard if "mcp-session-id" in headers}) == 2
 

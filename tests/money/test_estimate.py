@@ -36,3 +36,19 @@ def test_the_fewest_calls_are_those_of_the_agents_that_have_to_be_asked(
     told = estimate(config, "What is six times seven?", {})
     assert told.calls[0] == fewest
     assert told.calls[1] >= fewest
+
+
+@pytest.mark.parametrize(
+    ("backend", "environ"),
+    [
+        ({"type": "claude_code", "model": "haiku"}, {"CLAUDE_CODE_OAUTH_TOKEN": "t"}),
+        ({"type": "acp", "preset": "codex", "login": "own"}, {}),
+        ({"type": "acp", "command": ["agent"]}, {}),
+    ],
+)
+def test_the_plan_names_the_caps_of_agents_that_a_subscription_pays_for(
+    backend: dict[str, Any], environ: dict[str, str]
+) -> None:
+    config = config_from_data({"agents": [{"backend": backend}] * 3, "budget": {"max_calls": 40}}, "test", environ={})
+    told = str(estimate(config, "What is six times seven?", environ))
+    assert "its calls are limited by `max_calls` (40) and `max_tokens` (10,000,000), and not by `max_usd`." in told

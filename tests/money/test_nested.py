@@ -7,17 +7,20 @@ import pytest
 from massgen_mcp.config.models.orchestrator import NestedConfig
 from massgen_mcp.events.parts import Spent
 from massgen_mcp.events.run import NestedRunEnded, NestedRunStarted
-from massgen_mcp.money.budget import LEAST_TOKENS, Budget, caps_of_next, left_for_nested
+from massgen_mcp.money.budget import LEAST_TOKENS, Amounts, Budget, caps_of_next, left_for_nested
 
 NESTED = NestedConfig(max_runs=4, share_of_budget=0.5)
 
 
-def started(run_id: str, usd: float, tokens: int) -> NestedRunStarted:
-    return NestedRunStarted(key=run_id, run_id=run_id, question="q", source="s", max_usd=usd, max_tokens=tokens)
+def started(run_id: str, usd: float, tokens: int, calls: int = 0) -> NestedRunStarted:
+    return NestedRunStarted(
+        key=run_id, run_id=run_id, question="q", source="s", max_usd=usd, max_tokens=tokens, max_calls=calls
+    )
 
 
-def ended(run_id: str, usd: float, tokens: int) -> NestedRunEnded:
-    return NestedRunEnded(run_id=run_id, state="completed", spent=Spent(usd=usd, input_tokens=tokens))
+def ended(run_id: str, usd: float, tokens: int, calls: int = 0) -> NestedRunEnded:
+    spent = Spent(usd=usd, input_tokens=tokens, calls=calls, unpriced_calls=calls)
+    return NestedRunEnded(run_id=run_id, state="completed", spent=spent)
 
 
 def test_the_run_above_hears_of_every_sum_of_a_nested_run() -> None:
@@ -30,16 +33,17 @@ def test_the_run_above_hears_of_every_sum_of_a_nested_run() -> None:
 
 
 def test_what_is_left_is_divided_evenly_among_the_runs_that_may_still_be_started() -> None:
-    budget = Budget(10, 1_000_000)
+    budget = Budget(10, 1_000_000, 80)
     for place in range(4):
         caps = caps_of_next(budget, NESTED, place, budget.free, None)
         assert caps is not None
-        assert (caps.usd, caps.tokens) == (pytest.approx(1.25), 125_000)
-        budget.apply(started(f"run-{place}", caps.usd, caps.tokens))
+        assert caps.amounts == (pytest.approx(1.25), 125_000, 10)
+        budget.apply(started(f"run-{place}", caps.usd, caps.tokens, caps.calls))
     assert left_for_nested(budget, NESTED).usd == pytest.approx(0)
-    assert budget.free == (pytest.approx(5), 500_000)
-    budget.apply(ended("run-0", 0.25, 25_000))
+    assert budget.free == (pytest.approx(5), 500_000, 40)
+    budget.apply(ended("run-0", 0.25, 25_000, 3))
     assert left_for_nested(budget, NESTED).usd == pytest.approx(1)
+    assert left_for_nested(budget, NESTED).calls == 7
     assert (budget.spent.usd, budget.spending.nested.tokens) == (0.25, 25_000)
 
 
@@ -50,8 +54,8 @@ def test_a_run_of_which_little_money_is_wanted_has_its_tokens_all_the_same() -> 
     assert (caps.usd, caps.tokens) == (pytest.approx(0.01), 125_000)
 
 
-@pytest.mark.parametrize("free", [(0.0, 1e6), (5.0, LEAST_TOKENS - 1)])
-def test_where_too_little_is_left_there_is_no_run(free: tuple[float, float]) -> None:
+@pytest.mark.parametrize("free", [Amounts(0.0, 1e6, 9), Amounts(5.0, LEAST_TOKENS - 1, 9)])
+def test_where_too_little_is_left_there_is_no_run(free: Amounts) -> None:
     assert caps_of_next(Budget(10, 1_000_000), NESTED, 0, free, None) is None
 
 
@@ -59,18 +63,19 @@ def test_where_too_little_is_left_there_is_no_run(free: tuple[float, float]) -> 
 def test_runs_never_have_more_than_their_share_together(seed: int) -> None:
     chance = random.Random(seed)
     nested = NestedConfig(max_runs=100, share_of_budget=chance.uniform(0.1, 0.9))
-    budget, going = Budget(chance.uniform(0.1, 10), chance.randint(10_000, 1_000_000)), dict[str, tuple[float, int]]()
+    budget = Budget(chance.uniform(0.1, 10), chance.randint(10_000, 1_000_000), chance.randint(0, 100))
+    going = dict[str, Amounts]()
     for place in range(60):
         if going and chance.random() < 0.4:
             run_id = chance.choice([*going])
-            usd, tokens = going.pop(run_id)
-            budget.apply(ended(run_id, usd * chance.random(), int(tokens * chance.random())))
+            one = going.pop(run_id)
+            tokens, calls = int(one.tokens * chance.random()), int(one.calls * chance.random())
+            budget.apply(ended(run_id, one.usd * chance.random(), tokens, calls))
         elif caps := caps_of_next(budget, nested, place, budget.free, chance.choice([None, chance.uniform(0, 20)])):
-            going[f"run-{place}"] = (caps.usd, caps.tokens)
-            budget.apply(started(f"run-{place}", caps.usd, caps.tokens))
-        aside = [*budget.set_aside.values()]
-        usd = budget.spending.nested.usd + sum(one for one, _ in aside)
-        assert usd <= budget.max_usd * nested.share_of_budget * (1 + 1e-9)
-        assert (
-            budget.spending.nested.tokens + sum(one for _, one in aside) <= budget.max_tokens * nested.share_of_budget
-        )
+            going[f"run-{place}"] = caps.amounts
+            budget.apply(started(f"run-{place}", caps.usd, caps.tokens, caps.calls))
+        aside, share = [*budget.set_aside.values()], nested.share_of_budget
+        usd = budget.spending.nested.usd + sum(one.usd for one in aside)
+        assert usd <= budget.max_usd * share * (1 + 1e-9)
+        assert budget.spending.nested.tokens + sum(one.tokens for one in aside) <= budget.max_tokens * share
+        assert budget.spending.nested.unpriced_calls + sum(one.calls for one in aside) <= budget.max_calls * share

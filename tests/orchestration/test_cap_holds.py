@@ -1,5 +1,5 @@
-"""The cap holds whatever is known of prices: 300 random runs of teams with known, listed and unknown prices, with lost
-tries, fallbacks, nested runs and losses of their process, against what their models really take.
+"""The caps hold whatever is known of prices: 300 random runs of teams with known, listed and unknown prices and with
+subscriptions, with lost tries, fallbacks, nested runs and losses of their process, against what their models take.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -17,7 +17,7 @@ from massgen_mcp.coordination.state import Rules
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events.agent_work import ModelCallStarted, ModelReplied
 from massgen_mcp.events.coordination import ModelReplaced
-from massgen_mcp.events.parts import Event, public_agent_name
+from massgen_mcp.events.parts import Event, Spent, public_agent_name
 from massgen_mcp.events.run import BudgetReached, NestedRunEnded, NestedRunStarted
 from massgen_mcp.money import price_list
 from massgen_mcp.money.tariff import Tariff
@@ -28,6 +28,8 @@ from tests.orchestration.test_budget import Provider, caps, journaled
 
 RUNS = 300
 OPENAI = "https://api.openai.com/v1"
+SUBSCRIPTION = (0.0, 0.0)
+"""Its calls take no money, and count for `max_calls`."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ def models(random: Random) -> Model:
             Model(Tariff("gpt-6.2-sol", listed_at=OPENAI, unknown=UnknownPrice(OPENAI)), (2, 10)),
             Model(Tariff("gpt-9-sol", listed_at=OPENAI, unknown=UnknownPrice(OPENAI), output_limit=9_000), (4, 20)),
             Model(Tariff("our-own-model", unknown=UnknownPrice()), anything),
+            Model(Tariff("default", limitable=False, output_limit=64_000), SUBSCRIPTION),
+            Model(Tariff("sonnet", limitable=False), SUBSCRIPTION),
         ]
     )
 
@@ -82,6 +86,7 @@ class Stage:
 
     random: Random
     cap: float
+    calls: int
     billers: dict[str, Biller] = field(default_factory=dict[str, Biller])
     """Of each agent, and of its fallback as NAME+."""
 
@@ -107,7 +112,7 @@ class Stage:
 
     def conductor(self, team: tuple[Member, ...], journal: EventList, past: Sequence[Event] = ()) -> Conductor:
         limits = TeamLimits(retry=RetryPolicy(attempts=3, first_wait=0.0))
-        budget = BudgetConfig(max_usd=self.cap, max_tokens=10**9)
+        budget = BudgetConfig(max_usd=self.cap, max_tokens=10**9, max_calls=self.calls)
         spec = RunSpec("?", team, Rules(seed="s", early_decision="off"), limits, NullAnswerStore(), budget=budget)
         return Conductor(spec, journal, journaled([*past]))
 
@@ -126,7 +131,7 @@ class Stage:
 class Outcome:
     events: list[Event]
     billed: float
-    spent: float
+    spent: Spent
     """By the books."""
 
 
@@ -145,30 +150,31 @@ async def run(stage: Stage, past: Sequence[Event] = ()) -> Outcome:
         await conductor.resume()
         await conductor.conduct()
         events, state = [*events[:cut], *again.events], conductor.state
-    return Outcome(events, stage.billed(events), state.spent.usd)
+    return Outcome(events, stage.billed(events), state.spent)
 
 
 @pytest.mark.long
 async def test_no_run_costs_more_than_its_cap_whatever_is_known_of_its_prices() -> None:
     price_list.load(None)
-    reached = replaced = nested = bounded = 0
+    reached = replaced = nested = bounded = by_calls = 0
     for seed in range(RUNS):
         random = Random(f"holds {seed}")
-        stage, past, inner = Stage(random, caps(seed)), list[Event](), 0.0
+        stage, past, inner = Stage(random, caps(seed), random.randint(0, 9)), list[Event](), 0.0
         if random.random() < 0.3:
-            aside = stage.cap / 2
-            child = await run(Stage(random, aside))
-            state = Stage(random, aside).conductor((), EventList(), ()).state.spent
-            spent = state.model_copy(update={"usd": child.spent, "calls": 1})
-            past = [
-                NestedRunStarted(key="k", run_id="r", question="q", source="s", max_usd=aside, max_tokens=10**8),
-                NestedRunEnded(run_id="r", state="completed", spent=spent),
-            ]
+            aside, calls = stage.cap / 2, stage.calls // 2
+            child = await run(Stage(random, aside, calls))
+            assert child.spent.unpriced_calls <= calls, f"seed {seed}"
+            started = NestedRunStarted(
+                key="k", run_id="r", question="q", source="s", max_usd=aside, max_tokens=10**8, max_calls=calls
+            )
+            past = [started, NestedRunEnded(run_id="r", state="completed", spent=child.spent)]
             inner, nested = child.billed, nested + 1
             assert child.billed <= aside + 1e-9, f"seed {seed}"
         ended = await run(stage, past)
-        assert ended.billed + inner <= ended.spent + 1e-9, f"seed {seed}: the books tell less than is paid"
-        assert ended.spent <= stage.cap + 1e-9, f"seed {seed}"
+        assert ended.billed + inner <= ended.spent.usd + 1e-9, f"seed {seed}: the books tell less than is paid"
+        assert ended.spent.usd <= stage.cap + 1e-9, f"seed {seed}"
+        assert ended.spent.unpriced_calls <= stage.calls, f"seed {seed}"
+        by_calls += any(isinstance(event, BudgetReached) and event.cap == "max_calls" for event in ended.events)
         reached += any(isinstance(event, BudgetReached) for event in ended.events)
         replaced += any(isinstance(event, ModelReplaced) for event in ended.events)
         sources = {
@@ -177,4 +183,5 @@ async def test_no_run_costs_more_than_its_cap_whatever_is_known_of_its_prices() 
             if isinstance(event, ModelCallStarted) and event.cost_if_lost
         }
         bounded += "bound" in sources
-    assert min(reached, replaced, nested, bounded) > RUNS / 10, (reached, replaced, nested, bounded)
+    figures = reached, replaced, nested, bounded, by_calls
+    assert min(figures) > RUNS / 10, figures

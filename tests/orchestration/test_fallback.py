@@ -12,7 +12,7 @@ import pytest
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events.agent_work import ModelCallFailed, ModelCallStarted, ModelReplied
+from massgen_mcp.events.agent_work import ModelCallFailed, ModelCallRetried, ModelCallStarted, ModelReplied
 from massgen_mcp.events.coordination import AgentDropped, ModelReplaced, PresentationFailed
 from massgen_mcp.events.run import RunCompleted, RunFailed
 from massgen_mcp.money.estimate import estimate, get_team_prices
@@ -91,6 +91,116 @@ async def test_a_fault_of_the_config_is_no_reason_for_the_fallback(tmp_path: Pat
     run, double = await ended(tmp_path, config([{"fail": fault}]))
     assert [event.reason for event in run.of(AgentDropped)] == [fault]
     assert not double.requests
+
+
+def refusal(status: str, error: dict[str, Any], **headers: str) -> bytes:
+    body = json.dumps({"error": error}).encode()
+    return reply(body, status=status, media_type="application/json", headers=headers)
+
+
+REFUSED_FOR_TODAY: dict[str, tuple[bytes, str, str]] = {
+    "a quota per day": (
+        refusal("429 Too Many Requests", {"message": "Limit reached for requests per day (RPD): limit 1000"}),
+        "quota_exhausted",
+        "requests per day (RPD)",
+    ),
+    "a quota of a day by its name": (
+        refusal(
+            "429 Too Many Requests",
+            {
+                "message": "You exceeded your quota.",
+                "details": [{"violations": [{"quotaId": "RequestsPerDayPerModel"}]}],
+            },
+        ),
+        "quota_exhausted",
+        "You exceeded your quota.",
+    ),
+    "a wait longer than the round": (
+        refusal("429 Too Many Requests", {"message": "Slow down."}, **{"Retry-After": "3000"}),
+        "rate_limited",
+        "Slow down.",
+    ),
+    "a wait longer than any": (
+        refusal("503 Service Unavailable", {"message": "Maintenance."}, **{"Retry-After": "86400"}),
+        "provider_error",
+        "Maintenance.",
+    ),
+    "a credit balance": (
+        refusal("400 Bad Request", {"message": "Your credit balance is too low to access the API."}),
+        "quota_exhausted",
+        "credit balance is too low",
+    ),
+    "what OpenRouter quotes of a provider": (
+        refusal(
+            "429 Too Many Requests",
+            {
+                "message": "Provider returned error",
+                "code": 429,
+                "metadata": {
+                    "provider_name": "X",
+                    "raw": json.dumps({"error": {"message": "daily limit of 50 reached"}}),
+                },
+            },
+        ),
+        "quota_exhausted",
+        "Provider returned error: daily limit of 50 reached",
+    ),
+    "an error inside a choice": (
+        reply(
+            sse(
+                {"choices": [{"delta": {"content": "It is"}}]},
+                {"choices": [{"error": {"code": 402, "message": "Insufficient credits"}, "finish_reason": "error"}]},
+            )
+        ),
+        "quota_exhausted",
+        "Insufficient credits",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", REFUSED_FOR_TODAY)
+async def test_a_model_that_is_not_to_be_had_in_time_is_asked_once_and_its_cause_is_told(
+    tmp_path: Path, fault: str
+) -> None:
+    told, reason, words = REFUSED_FOR_TODAY[fault]
+    async with answering(lambda _seen, _number: told) as gone, other_model() as (double, environ):
+        backend = {"type": "chatcompletion", "model": "gone", "base_url": f"{gone.url}/v1", "fallback": OTHER}
+        own = config_from_data(
+            {"agents": [{"backend": backend}], "timeout_settings": {"round_timeout_seconds": 600}}, "test", environ={}
+        )
+        run = await run_team(tmp_path, own, environ=environ)
+    (replaced,) = run.of(ModelReplaced)
+    assert (replaced.reason, words in replaced.message) == (reason, True), replaced
+    assert len(gone.requests) == 1
+    assert len(double.requests) >= 1
+    assert run.snapshot.final_answer == "42, says the other model"
+
+
+async def test_a_resumed_run_knows_what_a_server_had_refused(tmp_path: Path) -> None:
+    """The server has a chat template without a system role, and takes no tools."""
+    asked: list[dict[str, Any]] = []
+
+    def choosy(seen: Seen, _: int) -> bytes:
+        asked.append(seen.body)
+        if "tools" in seen.body:
+            return refusal("400 Bad Request", {"message": "this model does not support tools"})
+        if any(message["role"] == "system" for message in seen.body["messages"]):
+            return refusal("400 Bad Request", {"message": "System role not supported"})
+        return reply(sse({"choices": [{"delta": {"content": "It is 42."}, "finish_reason": "stop"}]}, "[DONE]"))
+
+    async with answering(choosy) as server:
+        backend = {"type": "chatcompletion", "model": "choosy", "base_url": f"{server.url}/v1"}
+        own = config_from_data({"agents": [{"backend": backend}]}, "test", environ={})
+        whole = await run_team(tmp_path / "whole", own, environ={})
+        assert whole.snapshot.final_answer == "It is 42."
+        events = [record.event for record in whole.directory.event_log.read()]
+        cut = 1 + max(place for place, event in enumerate(events) if isinstance(event, ModelCallRetried))
+        asked.clear()
+        again = await resumed(tmp_path / "again", whole, cut, {})
+    assert again.snapshot.final_answer == "It is 42."
+    assert asked
+    assert not any("tools" in body for body in asked)
+    assert not any(message["role"] == "system" for body in asked for message in body["messages"])
 
 
 async def test_the_fallback_writes_the_final_answer_of_a_winner_whose_model_is_gone(tmp_path: Path) -> None:

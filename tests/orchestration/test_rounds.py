@@ -31,6 +31,7 @@ from massgen_mcp.events.parts import Event, EventT
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import FinishRequested, RunCancelled, RunCompleted, RunFailed, RunTimedOut
 from massgen_mcp.orchestration import model_calls
+from massgen_mcp.orchestration.agent_round import MAX_UNKNOWN_NAMES
 from tests.in_memory import EventList
 from tests.raw_double import Seen, answering, reply, sse
 from tests.stage import perform
@@ -190,12 +191,33 @@ async def test_an_agent_is_told_how_many_steps_are_left_before_the_last_one(tmp_
     assert len(read) == 8
 
 
-async def test_calling_a_tool_that_is_not_there_counts_as_a_violation_and_tells_all_names(tmp_path: Path) -> None:
-    lost = [{"call": "launch_rocket"}] * 9
-    ended = await run_team(tmp_path, team(lost, [{"answer": "42"}], orchestrator={"max_enforcement_retries": 1}))
-    assert [violation.code for violation in ended.of(RuleViolated)] == ["invalid_call", "invalid_call"]
+NAMES = (
+    "launch_rocket",
+    "SomeTool",
+    "web.search",
+    "mcp__other__read",
+    "TodoWrite",
+    "Task",
+    "ExitPlanMode",
+    "update_plan",
+)
+
+
+async def test_no_agent_is_dropped_for_names_of_tools_and_each_is_told_all_that_there_are(tmp_path: Path) -> None:
+    lost = [*({"call": name} for name in NAMES), {"say": "41"}, {"say": "41"}]
+    ended = await run_team(tmp_path, team(lost, [{"answer": "42"}]))
+    assert not ended.of(AgentDropped)
+    assert {violation.code for violation in ended.of(RuleViolated, "agent_a")} == {"unknown_tool", "no_action"}
+    assert ended.of(AnswerSubmitted, "agent_a")[0].content == "41"
     for name in ("launch_rocket", "read_file", "new_answer"):
         assert name in ended.of(ToolFinished)[0].result
+
+
+async def test_an_agent_that_calls_nothing_but_unknown_tools_is_dropped_in_the_end(tmp_path: Path) -> None:
+    lost = [{"call": f"tool_{number}"} for number in range(99)]
+    ended = await run_team(tmp_path, team(lost, [{"answer": "42"}]))
+    assert len(ended.of(ModelCallStarted, "agent_a")) == MAX_UNKNOWN_NAMES + 1
+    assert [drop.reason for drop in ended.of(AgentDropped)] == ["no_action"]
 
 
 async def test_a_refused_key_drops_the_agent_after_one_call_and_says_so(tmp_path: Path) -> None:

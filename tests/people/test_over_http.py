@@ -15,6 +15,8 @@ from mcp.client.streamable_http import streamable_http_client
 
 from massgen_mcp.certificates import trusted
 from massgen_mcp.home import STORE_VARIABLE
+from tests.busy_double import busy_server
+from tests.cli.test_unknown_prices import CALL_USD, CAP, MOST_CALLS, answering, team
 from tests.cluster.stage import STORES, Store, kept_in
 from tests.commands import run_command
 from tests.harness import SERVER_MODULE, TempHome, call, expect_error, spawned, wait_until
@@ -134,6 +136,19 @@ async def test_quotas_of_runs_and_money_hold_for_each_person(home: TempHome) -> 
             assert (code, "1.00 of 3.00 USD are left this month" in told) == ("quota_reached", True)
             await call(bob, "wait_run", run_id=run_id)
             await call(bob, "start_run", **given, max_usd=3)  # what has ended counts as what it has cost
+
+
+async def test_a_quota_of_money_counts_calls_of_unknown_price_at_their_bound(home: TempHome) -> None:
+    async with busy_server(answering()) as double, serving(home, bob={"usd_per_month": 3 * CAP}) as url:
+        Path(team(home, double)).rename(home.own_configs / "config.yaml")
+        async with client_of(url, TOKENS["bob"]) as bob:
+            for spent in (0.0, MOST_CALLS * CALL_USD, 2 * MOST_CALLS * CALL_USD):
+                left = 3 * CAP - spent
+                told = await expect_error(bob, "start_run", question="q", max_usd=left + 0.01)
+                assert (told[0], f"{left:.2f} of 0.30 USD are left this month" in told[1]) == ("quota_reached", True)
+                run_id = (await call(bob, "start_run", question="q"))["run_id"]
+                await call(bob, "wait_run", run_id=run_id)
+    assert len(double.heads) == 3 * MOST_CALLS
 
 
 async def test_runs_of_a_person_have_his_keys_and_nobody_elses(home: TempHome) -> None:

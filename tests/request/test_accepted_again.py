@@ -80,6 +80,20 @@ def test_after_a_change_every_question_says_what_is_new(place: Scene) -> None:
     assert "New since" not in place.verb("trust", str(place.repository))[1], "nothing changed"
 
 
+async def test_a_yes_to_a_text_holds_where_this_version_counts_its_amounts_in_another_way(place: Scene) -> None:
+    """An earlier version allowed ten million tokens beside any money, and stored that."""
+    shared(place, budget={"max_usd": 25})
+    await place.verb_beside("trust", str(place.found))
+    (stored,) = (place.state / "trust").glob("*.json")
+    stored.write_text(stored.read_text().replace("25000000", "10000000"))
+    async with tools() as client:
+        assert (await call(client, "start_run", question="q", dry_run=True))["status"] == "planned"
+        shared(place, budget={"max_usd": 26})
+        code, message = await expect_error(client, "start_run", question="q", dry_run=True)
+    assert code == "config_untrusted"
+    assert "  + spends: up to 26 US dollars\n" in message, "another text asks again"
+
+
 def _sparse(folder: Path) -> None:
     with (folder / "SKILL.md").open("ab") as file:
         file.truncate(6 * 1024**3)

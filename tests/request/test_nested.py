@@ -11,7 +11,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.reach import NestedRunLimits, nested_config
 
 ENVIRON = {"OPENAI_API_KEY": "k1", "ANTHROPIC_API_KEY": "k2"}
-BOUNDS = NestedRunLimits(usd=1.5, tokens=20_000, seconds=60)
+BOUNDS = NestedRunLimits(usd=1.5, tokens=20_000, calls=100, seconds=60)
 OPENAI: dict[str, Any] = {"type": "openai", "model": "gpt-6.2-sol"}
 
 

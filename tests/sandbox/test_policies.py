@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from massgen_mcp.sandbox import LevelName, Policy, ResourceLimits, VisiblePath, spawn
+from massgen_mcp.sandbox import SCRATCH, LevelName, Policy, ResourceLimits, SandboxFailed, VisiblePath, spawn
 from tests.sandbox.table import LEVELS
 
 pytestmark = pytest.mark.parametrize("level", LEVELS)
@@ -77,3 +77,19 @@ async def test_the_variables_of_a_command_reach_no_program_outside(tmp_path: Pat
     policy = Policy(*places(tmp_path), environ=traced)
     assert "of a command: schön 日本" in await told(level, policy, 'echo "of a command: $WORD"')
     assert not [*outside.iterdir()]
+
+
+@pytest.mark.parametrize("place", ["/workspace/a/b", "/workspace/link", "/workspace/real/link/b", f"{SCRATCH}/link/b"])
+async def test_nothing_is_shown_below_a_link_that_a_command_left(tmp_path: Path, level: LevelName, place: str) -> None:
+    if level != "bubblewrap":
+        pytest.skip("only there are places made")
+    workspace, scratch = places(tmp_path)
+    victim, shown = tmp_path / "victim", tmp_path / "shown"
+    for made in (victim, shown, workspace / "real"):
+        made.mkdir()
+    for link in (workspace / "a", workspace / "link", workspace / "real/link", scratch / "link"):
+        link.symlink_to(f"/oldroot{victim}")
+    policy = Policy(workspace, scratch, shown=(VisiblePath(shown, place),))
+    with pytest.raises(SandboxFailed, match="link"):
+        await told(level, policy, "true")
+    assert [*victim.iterdir()] == []

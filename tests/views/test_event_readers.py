@@ -50,7 +50,7 @@ READERS: Mapping[str, str] = {
     "RunTimedOut": "state spans",
     "RoundStarted": "state resume rules page spans",
     "ModelCallStarted": "state resume page spans",
-    "ModelCallWaiting": "resume",
+    "ModelCallWaiting": "state resume",
     "ModelCallAdmitted": "resume",
     "TextDelta": "",
     "ModelCallRetried": "state page spans",

@@ -15,7 +15,8 @@ from typing import Any, Literal
 import anyio.to_thread
 
 from massgen_mcp import __version__
-from massgen_mcp.backends.acp.enclosure import RELAY, SHARED, TEAM_SOCKET, AgentHome, started
+from massgen_mcp.backends.acp.enclosure import RELAY, SHARED, TEAM_SOCKET, AgentHome, make_login_copy, started
+from massgen_mcp.backends.acp.login import write_home_file
 from massgen_mcp.backends.acp.team_server import Permits, TeamServer
 from massgen_mcp.backends.base import (
     JsonObject,
@@ -133,7 +134,8 @@ class AcpAgent(CliAgent):
             params["mcpServers"] = [{"name": TEAM, **server, "env": []}]
             if self._preset.servers_file and self._place is not None:
                 known: JsonObject = {"mcpServers": {TEAM: {"type": "local", **server, "tools": ["*"]}}}
-                await anyio.to_thread.run_sync(self._place.servers.write_text, json.dumps(known))
+                written = json.dumps(known).encode()
+                await anyio.to_thread.run_sync(write_home_file, self._place.home, self._preset.servers_file, written)
                 params["mcpServers"] = []
         if self._preset.system:
             params["systemPrompt"] = {"mode": "append", "content": [{"type": "text", "text": system}]}
@@ -162,6 +164,7 @@ class AcpAgent(CliAgent):
         session.in_turn, session.answered = True, 0
         done = await connection.ask("session/prompt", prompt)
         session.in_turn = False
+        await self._exchange_login()
         if (usage := self._usage(session, done)) is not None:
             session.desk.say(usage)
         word = str(done.get("stopReason"))[:80]
@@ -232,6 +235,7 @@ class AcpAgent(CliAgent):
         self._enclosed = await self._find_enclosure()
         place = self._place = self._place or await anyio.to_thread.run_sync(self._new_place)
         cli = started(self._config, self._environ, self._program, place, enclosed=self._enclosed)
+        self._process.push_async_callback(self._exchange_login)
         connection = await self._run(
             cli, lambda running: JsonRpcConnection(running.stdin, running.stdout, self._answer, self._heard)
         )
@@ -249,6 +253,13 @@ class AcpAgent(CliAgent):
             await connection.ask("authenticate", {"methodId": self._preset.auth_method})
         self._connection = connection
         return connection
+
+    async def _exchange_login(self) -> None:
+        """Keep the user's own login and the CLI's copy of it the same."""
+        if self._enclosed and self._place is not None:
+            copy = make_login_copy(self._config, self._environ, self._place)
+            if copy is not None:
+                await anyio.to_thread.run_sync(copy.exchange)
 
     async def _find_enclosure(self) -> bool:
         """Raises `BackendError` for a CLI that may not run without one, where there is none."""

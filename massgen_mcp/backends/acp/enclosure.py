@@ -5,21 +5,24 @@ Its network is that of every command in bubblewrap (`sandbox/network.py`): relay
 
 import os
 import shutil
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import anyio.to_thread
 
+from massgen_mcp.backends.acp.login import LoginCopy, write_home_file
 from massgen_mcp.backends.frameworks.agent_process import PASSED_ON
 from massgen_mcp.config.access.acp_agents import hosts_of, own_login, preset_of, variables_of
 from massgen_mcp.config.models.backends import AcpBackendConfig
-from massgen_mcp.sandbox import SCRATCH, PipedProgram, Policy, ResourceLimits, VisiblePath, bare, sandboxed
+from massgen_mcp.sandbox import PipedProgram, Policy, ResourceLimits, VisiblePath, bare, find_package, sandboxed
 from massgen_mcp.sandbox.policy import GIB
 
-SHARED = "/agent"
-"""Where the socket and the relay are, inside."""
+SHARED, HOME = "/agent", "/agent-home"
+"""Where the socket and the relay are, inside, and its home. Nothing is shown below what the CLI can write: it could put
+a link there, and the place of what is shown would be made where that leads.
+"""
 RELAY, TEAM_SOCKET = "relay.py", "team"
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS")
 _BOUNDS = ResourceLimits(
@@ -33,11 +36,11 @@ class AgentHome:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.work, self.home, self.shared = root / "work", root / "home", root / "shared"
-        self.servers = self.shared / "servers.json"
-        """What a CLI that takes no MCP servers over the protocol finds as its own settings. It can only read it."""
+        self.temporary = root / "temporary"
+        self.known_login = root / "known-login"
 
     def make(self) -> None:
-        for directory in (self.root, self.work, self.home, self.shared):
+        for directory in (self.root, self.work, self.home, self.shared, self.temporary):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         (self.shared / TEAM_SOCKET).unlink(missing_ok=True)
         shutil.copyfile(Path(__file__).with_name("relay.py"), self.shared / RELAY)
@@ -83,56 +86,43 @@ def _plan(
         variables[variable] = os.path.realpath(found)
         programs.append(variables[variable])
     command = [programs[0], *preset.arguments]
-    settings = list(_list_settings(config, environ, place))
+    if preset.servers_file:
+        write_home_file(place.home, preset.servers_file, b"{}")
     if not enclosed:
-        for name, file, _ in settings:
-            link = place.home / name
-            link.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            link.unlink(missing_ok=True)
-            link.symlink_to(file)
+        _link_login(config, environ, place)
         passed = {name: environ[name] for name in PASSED_ON if name in environ}
         return _Plan(command, {**passed, **variables, "HOME": str(place.home), "TMPDIR": str(place.home)}, None)
-    shown = [VisiblePath(place.shared, SHARED)]
-    shown += [VisiblePath(file, f"{SCRATCH}/{name}", writable=writable) for name, file, writable in settings]
+    if (copy := make_login_copy(config, environ, place)) is not None:
+        copy.begin()
+    certificates: list[Path] = []
     for name in _CERTIFICATES:
         if (value := environ.get(name)) and Path(value).exists():
             variables[name] = value
-            shown.append(VisiblePath(Path(value), value))
-    directories = tuple(dict.fromkeys(_find_program_directory(Path(one), environ) for one in programs))
+            certificates.append(Path(value))
+    packages = [part for one in programs for part in find_package(Path(one))]
     policy = Policy(
         place.work,
-        place.home,
-        tuple(shown),
+        place.temporary,
+        (VisiblePath(place.shared, SHARED), VisiblePath(place.home, HOME, writable=True)),
         network=hosts_of(config),
-        environ=variables,
-        toolchains=directories,
+        environ={**variables, "HOME": HOME},
+        toolchains=tuple(dict.fromkeys((*packages, *certificates))),
         bounds=_BOUNDS,
     )
     return _Plan(command, variables, policy)
 
 
-def _list_settings(
-    config: AcpBackendConfig, environ: Mapping[str, str], place: AgentHome
-) -> Iterator[tuple[str, Path, bool]]:
-    """By names below its home: files that it finds there, and whether it may write them."""
-    preset = preset_of(config)
-    if (
-        config.login == "own" and (login := own_login(config, environ)) is not None
-    ):  # the file itself: a token that the CLI renews is no other one for its user
-        yield preset.login_file, login, True
-    if preset.servers_file:
-        place.servers.write_text("{}")
-        yield preset.servers_file, place.servers, False
+def make_login_copy(config: AcpBackendConfig, environ: Mapping[str, str], place: AgentHome) -> LoginCopy | None:
+    """The copy of the user's own login that an enclosed CLI has, if the config wants that."""
+    own = own_login(config, environ) if config.login == "own" else None
+    return LoginCopy(own, place.home, preset_of(config).login_file, place.known_login) if own is not None else None
 
 
-def _find_program_directory(program: Path, environ: Mapping[str, str]) -> Path:
-    """Find the files that a program needs: the packages of Node that it is one of, or the directory that it lies in.
-    The program alone, where that would be the user's home.
-    """
-    parts = program.parts
-    if "node_modules" in parts:
-        return Path(*parts[: parts.index("node_modules") + 1])
-    home = Path(os.path.realpath(environ.get("HOME") or "/"))
-    if home.is_relative_to(program.parent):
-        return program
-    return program.parent
+def _link_login(config: AcpBackendConfig, environ: Mapping[str, str], place: AgentHome) -> None:
+    """Have a CLI that has all rights of the user use the file itself."""
+    own = own_login(config, environ) if config.login == "own" else None
+    if own is not None:
+        link = place.home / preset_of(config).login_file
+        link.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        link.unlink(missing_ok=True)
+        link.symlink_to(own)

@@ -9,8 +9,8 @@ import os
 import secrets
 import socket
 import uuid
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -19,9 +19,19 @@ from massgen_mcp.backends.base import JsonObject, ToolCall, ToolResultMessage, T
 from massgen_mcp.backends.frameworks.agent_process import PREFIX, of_server, tool_result
 from massgen_mcp.backends.wire_values import clean, clean_object
 from massgen_mcp.config.access.acp_agents import TEAM, Sign
-from massgen_mcp.json_rpc import fields
+from massgen_mcp.json_rpc import fields, read_message
 
-MAX_LINE_BYTES = 16 * 1024 * 1024
+MAX_LINE_BYTES = 4 * 1024 * 1024
+"""Of one message, and of all together that are not yet whole."""
+MAX_CONNECTIONS = 128
+"""At once; a CLI has one for each session. The next ones are closed."""
+MAX_CALLS_AT_ONCE = 32
+"""Of one connection."""
+MAX_WORD_BYTES = 256
+WORD_SECONDS = 30.0
+"""Until a connection has said its word."""
+_READ_BYTES = 64 * 1024
+_BUSY = -32000
 MAX_CALLS = 10_000
 _SERVER_KEYS = ("server", "server_name")
 
@@ -39,16 +49,20 @@ class _Offer:
 
 
 class TeamServer:
-    """Each session has a word of its own, which its connection begins with."""
+    """Each session has a word of its own, which its connection begins with. All that a CLI can send, or not read, is
+    bounded: it may be led by what its model was made to do, and every run of this process would end with its memory.
+    """
 
     def __init__(self) -> None:
         self._offers: dict[str, _Offer] = {}
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
+        self._pending = 0
+        """Bytes of messages that are not yet whole, of all connections."""
 
     async def open(self, place: Path) -> None:
         listener = open_listener(place)
-        self._server = await asyncio.start_unix_server(self._serve, sock=listener, limit=MAX_LINE_BYTES)
+        self._server = await asyncio.start_unix_server(self._serve, sock=listener, limit=_READ_BYTES)
 
     def let_in(self, tools: Sequence[ToolSpec], use: Use) -> str:
         """The word by which a session finds these tools."""
@@ -66,46 +80,95 @@ class TeamServer:
             writer.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._writers) >= MAX_CONNECTIONS:
+            writer.transport.abort()
+            return
         self._writers.add(writer)
-        held: dict[object, asyncio.Task[None]] = {}
         try:
-            word = (await reader.readline()).decode(errors="replace").strip()
-            while (offer := self._offers.get(word)) is not None and (line := await reader.readline()):
-                _hear(fields(json.loads(line)), offer, writer, held)
+            async with asyncio.timeout(WORD_SECONDS):
+                word = await reader.readline()
+            if len(word) <= MAX_WORD_BYTES:
+                await self._serve_session(word.decode(errors="replace").strip(), reader, writer)
         except (OSError, ValueError, RecursionError):
             pass  # what it says cannot be used; its calls are gone with its connection
         finally:
             self._writers.discard(writer)
-            for one in held.values():
-                one.cancel()
-            writer.close()
+            writer.transport.abort()
+
+    async def _serve_session(self, word: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        session: _Session | None = None
+        try:
+            async with aclosing(self._read_lines(reader)) as lines:
+                if word not in self._offers:
+                    return
+                async for line in lines:
+                    if (offer := self._offers.get(word)) is None:
+                        return
+                    session = session or _Session(offer, writer)
+                    await session.hear(fields(read_message(line)))
+        finally:
+            if session is not None:
+                session.end()
+
+    async def _read_lines(self, reader: asyncio.StreamReader) -> AsyncGenerator[bytes]:
+        """Raises `ValueError` for what is too large."""
+        pending = bytearray()
+        try:
+            while chunk := await reader.read(_READ_BYTES):
+                *lines, rest = chunk.split(b"\n")
+                for line in lines:
+                    whole = bytes(pending + line)
+                    self._pending -= len(pending)
+                    pending.clear()
+                    yield whole
+                pending += rest
+                self._pending += len(rest)
+                if self._pending > MAX_LINE_BYTES:
+                    raise ValueError(f"messages of more than {MAX_LINE_BYTES} bytes")
+        finally:
+            self._pending -= len(pending)
 
 
-def _hear(
-    message: Mapping[str, Any], offer: _Offer, writer: asyncio.StreamWriter, held: dict[object, asyncio.Task[None]]
-) -> None:
-    match message:
-        case {"id": int() | str() as number, "method": "tools/call", "params": {"name": str(name)} as params}:
-            written = json.dumps(clean_object(dict(fields(params.get("arguments")))), ensure_ascii=False)
-            call = ToolCall(f"acp_{uuid.uuid4().hex}", clean(name), written)
-            held[number] = asyncio.create_task(_use(call, number, offer, writer))
-        case {"method": "notifications/cancelled", "params": {"requestId": int() | str() as number}}:
-            if number in held:
-                held[number].cancel()
-        case {"id": _}:
-            _send(writer, of_server(message, offer.tools))
-        case _:
-            pass
+class _Session:
+    """What one connection asks. Nothing further is read of it before it has taken what it is answered."""
 
+    def __init__(self, offer: _Offer, writer: asyncio.StreamWriter) -> None:
+        self._offer, self._writer = offer, writer
+        self._calls: dict[int | str, asyncio.Task[None]] = {}
+        self._sending = asyncio.Lock()
 
-async def _use(call: ToolCall, number: int | str, offer: _Offer, writer: asyncio.StreamWriter) -> None:
-    result = await offer.use(call)
-    _send(writer, {"jsonrpc": "2.0", "id": number, "result": tool_result(result)})
+    async def hear(self, message: Mapping[str, Any]) -> None:
+        match message:
+            case {"id": int() | str() as number, "method": "tools/call", "params": {"name": str(name)} as params}:
+                if len(self._calls) >= MAX_CALLS_AT_ONCE or number in self._calls:
+                    busy: JsonObject = {"code": _BUSY, "message": f"at most {MAX_CALLS_AT_ONCE} calls at once"}
+                    await self._send({"jsonrpc": "2.0", "id": number, "error": busy})
+                    return
+                written = json.dumps(clean_object(dict(fields(params.get("arguments")))), ensure_ascii=False)
+                call = ToolCall(f"acp_{uuid.uuid4().hex}", clean(name), written)
+                task = self._calls[number] = asyncio.create_task(self._use(call, number))
+                task.add_done_callback(lambda _: self._calls.pop(number, None))
+            case {"method": "notifications/cancelled", "params": {"requestId": int() | str() as number}}:
+                if number in self._calls:
+                    self._calls[number].cancel()
+            case {"id": _}:
+                await self._send(of_server(message, self._offer.tools))
+            case _:
+                pass
 
+    def end(self) -> None:
+        for call in self._calls.values():
+            call.cancel()
 
-def _send(writer: asyncio.StreamWriter, message: JsonObject) -> None:
-    with suppress(OSError, RuntimeError):
-        writer.write(f"{json.dumps(message)}\n".encode())
+    async def _use(self, call: ToolCall, number: int | str) -> None:
+        result = await self._offer.use(call)
+        await self._send({"jsonrpc": "2.0", "id": number, "result": tool_result(result)})
+
+    async def _send(self, message: JsonObject) -> None:
+        with suppress(OSError, RuntimeError):
+            async with self._sending:
+                self._writer.write(f"{json.dumps(message)}\n".encode())
+                await self._writer.drain()
 
 
 def open_listener(place: Path) -> socket.socket:

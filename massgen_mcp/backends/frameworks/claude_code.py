@@ -51,6 +51,7 @@ _TOOLS_NOTE = (
 )
 
 
+MAX_CALLS_AT_ONCE = 256
 _BY_STATUS: dict[int, tuple[DropReason, bool]] = {
     401: ("auth", False),
     402: ("quota_exhausted", False),
@@ -205,7 +206,10 @@ class ClaudeCodeLines(JsonLines):
             case {"subtype": "hook_callback", "input": {} as tool}:
                 await self._answer(number, self._before_tool(tool))
             case {"subtype": "mcp_message", "message": {"method": "tools/call", "id": _} as message}:
-                self._held[number] = asyncio.create_task(self._hold(number, message))
+                if len(self._held) >= MAX_CALLS_AT_ONCE:
+                    raise ConnectionBroken(f"it has more than {MAX_CALLS_AT_ONCE} calls at once")
+                task = self._held[number] = asyncio.create_task(self._hold(number, message))
+                task.add_done_callback(lambda _: self._held.pop(number, None))
             case {"subtype": "mcp_message", "message": {} as message}:
                 await self._answer(number, {"mcp_response": of_server(message, self._desk.tools)})
             case _:

@@ -131,7 +131,7 @@ class OrchestratorConfig(Settings, frozen=True):
     """Whether to stop before everybody has voted: when nothing can change the winner, or at a majority."""
     final_answer_strategy: Literal["winner_present", "winner_reuse", "auto"] = "winner_present"
     """The winner writes the final answer anew, its answer is reused, or (auto) anew only if that can add something. The
-    answer of a model that takes no tools is always reused.
+    answer of a model that takes no tools and has no files to work on is always reused.
     """
     answer_format: Literal["text", "findings"] = "text"
     """`findings`: every answer is a JSON document of findings, each with its file and line (see docs/review.md)."""
@@ -221,6 +221,7 @@ class TimeoutSettings(Settings, frozen=True):
 
 MAX_USD = 100_000.0
 USUAL_MAX_TOKENS = 10_000_000
+USUAL_MAX_CALLS = 1_000
 TOKENS_PER_USD = 1_000_000
 
 
@@ -234,6 +235,10 @@ class BudgetConfig(Settings, frozen=True):
     of the default, input from a provider's cache uses up only as much as it costs. Where `max_tokens` is set, all input
     counts in full, and calls of models without a known price count for it alone; else they also count for `max_usd`, at
     the highest known price of similar models.
+    """
+    max_calls: int = Field(default=USUAL_MAX_CALLS, ge=0, le=1_000_000)
+    """Calls without a price, which `max_usd` cannot limit: those of agent CLIs by your subscription, and others that
+    count for `max_tokens` alone.
     """
     at_cap: Literal["finish", "ask"] = "finish"
     """Vote on the answers that are there, or wait for `raise_budget`, `finish_now` or the run's time limit."""

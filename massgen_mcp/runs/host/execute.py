@@ -398,6 +398,7 @@ def started_event(
         agents=agent_infos(config),
         max_usd=config.budget.max_usd,
         max_tokens=config.budget.most_tokens,
+        max_calls=config.budget.max_calls,
         weighs_cache=config.budget.weighs_cache,
         sandbox=sandbox_names(choices.values()),
         servers=servers,

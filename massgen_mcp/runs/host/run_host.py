@@ -368,7 +368,7 @@ class NestedRunHost:
         """Its row is there from now on, not admitted: it is found again by its key, and pruning leaves it alone."""
         check_question(wanted.question)
         own, source = self._nested_config(wanted)
-        bounds = NestedRunLimits(caps.usd, caps.tokens, min(seconds, wanted.max_seconds or seconds))
+        bounds = NestedRunLimits(caps.usd, caps.tokens, caps.calls, min(seconds, wanted.max_seconds or seconds))
         config = nested_config(self._request.config, own, bounds, self._environ)
         require_keys(config, self._environ)
         redactor = redactor_for(self._environ, [agent.backend for agent in config.agents])
@@ -414,7 +414,9 @@ class NestedRunHost:
     def _prepared(self, row: RunRow) -> PreparedNestedRun:
         request = self._engine.files.of(row).read_request()
         budget = request.config.budget
-        return PreparedNestedRun(row.run_id, request.question, row.config, Caps(budget.max_usd, budget.most_tokens))
+        return PreparedNestedRun(
+            row.run_id, request.question, row.config, Caps(budget.max_usd, budget.most_tokens, budget.max_calls)
+        )
 
     async def begin(self, run_id: str) -> None:
         view = await self._service.look(run_id)

@@ -19,6 +19,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from pydantic import TypeAdapter, ValidationError
 
+from massgen_mcp.json_rpc import MAX_PARTS, has_too_many_parts
 from massgen_mcp.mcp_streams import TransportStreams
 
 MAX_MESSAGE_BYTES = 8 * 1024 * 1024
@@ -136,6 +137,8 @@ def _message_of(line: bytes) -> mcp_types.JSONRPCMessage | None:
     """
     if not line.strip():
         return None
+    if has_too_many_parts(line):
+        return _failure(line[:_HEAD_BYTES], f"the reply has more than {MAX_PARTS} parts; ask for less")
     try:
         message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:

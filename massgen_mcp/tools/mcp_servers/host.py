@@ -16,7 +16,7 @@ from massgen_mcp.config.environment import filled
 from massgen_mcp.config.models.config import HttpMcpServer, McpServer, StdioServer
 from massgen_mcp.home import PARENT_VARIABLE, enclosing_run
 from massgen_mcp.request.runnable import unusable
-from massgen_mcp.sandbox import Policy, ResourceLimits, SandboxChoice
+from massgen_mcp.sandbox import Policy, ResourceLimits, SandboxChoice, find_package
 from massgen_mcp.threads import imported
 
 if TYPE_CHECKING:
@@ -303,10 +303,10 @@ _MAX_LINKS = 40
 
 
 def own_files(server: StdioServer) -> tuple[Path, ...]:
-    """The command and the scripts that its arguments name; of one in a virtual environment or in `node_modules` the
-    whole of that.
+    """The command and the scripts that its arguments name; of one in a virtual environment what belongs to that, of one
+    in `node_modules` the packages there.
     """
-    return tuple(dict.fromkeys(_around(path) for path in _script_paths(server)))
+    return tuple(dict.fromkeys(part for path in _script_paths(server) for part in find_package(path)))
 
 
 def _script_paths(server: StdioServer) -> Iterator[Path]:
@@ -325,11 +325,3 @@ def _led_to(path: Path) -> Iterator[Path]:
         if not path.is_symlink():
             return
         path = Path(os.path.normpath(path.parent / path.readlink()))
-
-
-def _around(path: Path) -> Path:
-    for parent in reversed(path.parents):
-        if parent.name == "node_modules":
-            return parent
-    prefix = path.parent.parent
-    return prefix if (prefix / "pyvenv.cfg").is_file() else path

@@ -21,8 +21,8 @@ from massgen_mcp.config.access.held_keys import without_keys
 from massgen_mcp.config.diagnostics import show_name
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.nearest import did_you_mean
+from massgen_mcp.secret_files import EXAMINED_BYTES, holds_credential, is_secret
 from massgen_mcp.views.plain_text import counted
-from massgen_mcp.workspace.hidden import EXAMINED_BYTES, holds_credential, is_secret
 
 _DIFF = (
     *("-c", "core.quotePath=false", "diff", "--no-ext-diff", "--no-textconv", "--no-color"),
