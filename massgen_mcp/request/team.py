@@ -108,7 +108,9 @@ def _name_unread(cwd: Path, project: Path) -> str | None:
     if not found:
         return None
     first = on_one_line(shlex.quote(found[0]))
-    verb = "looks like a team but is not read" if len(found) == 1 else "look like a team but are not read"
+    verb = "looks like a team but is not read"
+    if len(found) > 1:
+        verb = "look like a team but are not read"
     to = on_one_line(shlex.quote(os.path.relpath(project, cwd)))
     return f"{on_one_line(', '.join(found))} {verb}; to use it: `--config {first}`, or move it to {to}."
 
@@ -169,7 +171,9 @@ def describe_payer(config: Config) -> str:
     types = {agent.backend.type for agent in config.agents}
     if types <= {name for name, row in rows.items() if row.is_local}:
         return "local models, free"
-    return "your API keys pay" if types <= {*rows} else "your own logins pay"
+    if types <= {*rows}:
+        return "your API keys pay"
+    return "your own logins pay"
 
 
 def _from_file(
