@@ -138,7 +138,7 @@ LEFT_OVER = {
     "verb in quotation marks": ("'watch run-7f3a'", "is a verb in quotation marks: massgen watch run-7f3a"),
     "run": ("run", 'run is no verb; leave the word out: massgen "your question"'),
     "several words": ("what is x", "a question of several words has to be quoted: massgen 'what is x'"),
-    "batch without a file": ("batch", "batch takes a FILE"),
+    "batch without a file": ("batch", "batch needs a FILE"),
     "beginning": ("--out x q", "there is no option --out; did you mean '--output'?"),
     "dash": ("-x", "a question that begins with - goes after --: massgen -- "),
     "nothing": ("--model= q", "--model: the value is empty"),

@@ -73,7 +73,7 @@ async def test_a_run_that_a_client_started_is_followed_to_its_result_in_a_shell(
         run_id = (await call(client, "start_run", question="What is it?", config="scripted"))["run_id"]
     waited = verb(home, "wait", run_id)
     assert waited.returncode == DONE, waited.stderr
-    assert waited.stdout.splitlines()[0].startswith(f"{run_id}: completed, presenting, 100 %")
+    assert waited.stdout.splitlines()[0].startswith(f"{run_id}: completed, ")
     result = verb(home, "result", run_id)
     assert result.returncode == DONE
     assert result.stdout.startswith("Neither: replace it piece by piece.\n")

@@ -110,7 +110,7 @@ class _Parser(Parser):
         return super().fault(given, rest)
 
 
-NEAR_VERB = 0.75
+NEAR_VERB = 0.8
 """So much alike is a word that was meant as a verb."""
 _LOOKS_LIKE_A_FILE = re.compile(r"(?!\w+://)(?:\S*/\S*|[\w.~-]*\w\.[A-Za-z][A-Za-z0-9]{0,6})")
 _ID = re.compile(r"run-[a-z2-7]+")

@@ -93,7 +93,9 @@ def agreed_to_place(options: Options, cwd: Path, environ: Mapping[str, str]) -> 
     """Ask a person who is in `/` or at home whether that is meant. Elsewhere, and without a terminal, it is."""
     home = environ.get("HOME")
     at_home = cwd == Path("/") or (home is not None and cwd == Path(home).resolve())
-    if not at_home or options.yes or options.dry_run or options.automation or not on_terminal():
+    only_sets_up = options.init and options.question is None
+    unasked = options.yes or options.dry_run or options.automation or only_sets_up
+    if not at_home or unasked or not on_terminal():
         return True
     print_line(f"{cwd} is not the directory of a project; runs would be kept here, in .massgen/.")
     return confirm("Go on here", default=False)
