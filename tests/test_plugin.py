@@ -9,7 +9,7 @@ import pytest
 
 from bundle.facts import CODEX_SKILL, codex_plugin, codex_skill
 from massgen_mcp import __version__
-from massgen_mcp.cli.massgen_mcp.options import parse
+from massgen_mcp.cli import program
 from tests.commands import ROOT
 from tests.harness import TempHome, home
 
@@ -82,10 +82,10 @@ def test_every_hook_and_the_server_are_commands_that_we_have() -> None:
     assert len(hooks) == 3
     for hook in hooks:
         assert hook["command"] == "massgen-mcp"
-        assert parse(hook["args"]).verb == "hook"
+        assert program.read("massgen-mcp", hook["args"])[0].name == "hook"
     (server,) = read(".mcp.json")["mcpServers"].values()
     assert server["command"] == "massgen-mcp"
-    assert parse(server.get("args", [])).verb == "serve"
+    assert program.read("massgen-mcp", server.get("args", []))[0].name == "serve"
 
 
 def test_what_waits_for_days_waits_in_the_background() -> None:

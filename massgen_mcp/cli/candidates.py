@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from argcomplete.completers import BaseCompleter, FilesCompleter
 
+from massgen_mcp.cli.commands import NAMES
 from massgen_mcp.config.examples import list_examples
 from massgen_mcp.config.loader import EXAMPLE_PREFIX
 from massgen_mcp.config.providers.catalog import PROVIDERS, provider_names
@@ -20,7 +21,11 @@ class Candidates(BaseCompleter):
 
     def __call__(self, *, prefix: str, action: argparse.Action, **_: object) -> Iterable[str]:
         match action.dest:
-            case "config" | "validate":
+            case "question":
+                return NAMES
+            case "topic":
+                return ["all", *NAMES]
+            case "config" | "path":
                 return [*_quietly(_examples), *FilesCompleter(("yaml", "yml", "json"))(prefix)]
             case "name":
                 return [name.removeprefix(EXAMPLE_PREFIX) for name in _quietly(_examples)]
@@ -29,11 +34,11 @@ class Candidates(BaseCompleter):
                 return [f"{head}{comma}{name}" for name in _model_candidates() if name.startswith(last)]
             case "backend":
                 return provider_names()
-            case "run_id" | "run_ids" | "resume":
+            case "run_id" | "run_ids" | "run":
                 return _quietly(_run_ids)
-            case "session_id":
+            case "session_id" | "session":
                 return _quietly(_sessions)
-            case "output_file":
+            case "output_file" | "output" | "to" | "html" | "results" | "output_files" | "file" | "tasks":
                 return FilesCompleter()(prefix)
             case _:
                 return []

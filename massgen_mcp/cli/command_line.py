@@ -9,44 +9,66 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from textwrap import fill
 from types import MappingProxyType
-from typing import Any, ClassVar, NoReturn, cast
+from typing import Any, ClassVar, NoReturn
 
 from massgen_mcp import __version__
 from massgen_mcp.nearest import did_you_mean, nearest
 
 _PLAINER = (
+    (r"(--[\w-]+)/-\w\b", r"\1"),
     (r"argument (\S+): expected (?:at least )?one argument", r"\1 needs a value"),
     (r"argument (\S+): ignored explicit argument .*", r"\1 takes no value"),
     (r"argument (\S+): not allowed with argument (\S+)", r"\1 does not go with \2"),
-    (r"the following arguments are required: (ID.*)", r"needs \1; `massgen-mcp runs` lists the ids of runs"),
+    (r"the following arguments are required: (ID.*)", r"needs \1; `massgen runs` lists the ids of runs"),
     (r"the following arguments are required: (.*)", r"\1 is missing"),
     (r"argument (\S+: .*)", r"\1"),
 )
 """What argparse says, and what we say."""
 _OF_OTHERS: Mapping[str, str] = MappingProxyType(
     {
-        "-c": "--config",
-        "-m": "--model",
         "-n": "--num-agents",
-        "-o": "--output-file",
-        "-q": "--quiet",
-        "-s": "--session-id",
-        "-v": "--debug",
-        "--verbose": "--debug",
-        "--base": "--branch",
+        "-s": "--session",
         "--agents": "--num-agents",
+        "--base": "--branch",
+        "--budget": "--max-usd",
+        "--cost": "--max-usd",
+        "--file": "--output",
+        "--force": "--yes",
+        "--id": "--session",
+        "--limit": "--max-usd",
+        "--max-cost": "--max-usd",
+        "--no-input": "--yes",
+        "--out": "--output",
+        "--results": "--output",
+        "--silent": "--quiet",
+        "--team": "--config",
+        "--test": "--check",
+        "--verbose": "--debug",
     }
 )
 """Options that people know from other programs, and ours."""
+_IN_CONFIG = "a config has it, under backend of an agent: `massgen init` sets one up"
+_PATHS = "name @path in the question, or in a config `context_paths: [{{path: ., permission: {}}}]`"
 _NO_OPTION: Mapping[str, str] = MappingProxyType(
     {
-        "--timeout": "a config has the time limit, as timeout_settings: {orchestrator_timeout_seconds: 600}",
-        "--web": "`massgen-mcp web` shows runs in a browser",
         "--api-key": "keys come from the environment: export OPENAI_API_KEY=...",
+        "--dir": _PATHS.format("read"),
         "--file": "`@path` in a question lets agents read that file",
+        "--format": "--json prints JSON, --quiet the answer alone",
+        "--host": "`massgen serve --transport http` has it",
+        "--key": "keys come from the environment: export OPENAI_API_KEY=...",
+        "--max-tokens": _IN_CONFIG,
+        "--path": _PATHS.format("read"),
+        "--port": "`massgen web` and `massgen serve` have it",
+        "--stream": "a terminal shows agents while they write; in a pipe `massgen watch` does",
+        "--temperature": _IN_CONFIG,
+        "--timeout": "a config has the time limit, as timeout_settings: {orchestrator_timeout_seconds: 600}",
+        "--transport": "`massgen serve` has it",
+        "--web": "`massgen web` shows runs in a browser",
+        "--write": _PATHS.format("write"),
     }
 )
-"""What people look for among the options, and where it is."""
+"""Options that people look for, and what does it here."""
 _DASHES = ("\N{EM DASH}", "\N{EN DASH}", "\N{MINUS SIGN}")
 """What an editor makes of two hyphens."""
 
@@ -72,8 +94,21 @@ def argument(*names: str, **how: Any) -> CommandArgument:  # noqa: ANN401 - as a
     return names, how
 
 
+class UsageError(Exception):
+    """A wrong command line, in words, and the exit code that it has."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+    @property
+    def names_remedy(self) -> bool:
+        """What was meant is plain: no question."""
+        return any(part in str(self) for part in ("did you mean", "needs ID"))
+
+
 class Parser(argparse.ArgumentParser):
-    exit_code: ClassVar[int]
+    exit_code: int
     """Of a wrong command line."""
     quoted: ClassVar[str | None] = None
     """The argument that is a text of several words."""
@@ -91,31 +126,29 @@ class Parser(argparse.ArgumentParser):
         for action in self._actions:
             if message == f"{action.metavar} is missing" and action.choices:
                 message += f"; there are: {', '.join(map(str, action.choices))}"
-            elif message == f"{'/'.join(action.option_strings)} needs a value":
-                which = "; `massgen-mcp runs` lists them" if action.dest == "resume" else ""
-                message = f"{action.option_strings[0]} needs {action.metavar or 'a value'}{which}"
-        self.exit(self.exit_code, f"ERROR invalid_arguments: {message}\n`{self.prog} --help` shows what there is.\n")
+            elif message.partition(" ")[0] in action.option_strings and message.endswith(" needs a value"):
+                message = f"{action.option_strings[0]} needs {action.metavar or 'a value'}"
+        if message.endswith(" is missing"):
+            message += f": {self._needed()}"
+        raise UsageError(message, self.exit_code)
 
-    def parse(self, arguments: Sequence[str] | None) -> argparse.Namespace:
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """As `parse_args`, with other words for what is left over."""
+        known = {*_options(self)}
+        end = arguments.index("--") if "--" in arguments else len(arguments)
+        for word in arguments[:end]:
+            if re.match("-[^-].", word) and (long := f"-{word.partition('=')[0]}") in known:
+                self.error(f"there is no option {long[1:]}; did you mean {long!r}?")
         given, rest = self.parse_known_args(arguments)
         if fault := self.fault(given, rest):
-            self.of_verb(given).error(fault)
+            self.error(fault)
         return given
-
-    def of_verb(self, given: argparse.Namespace) -> "Parser":
-        """The parser of the verb that was given; this one where there is none."""
-        verbs = next((action for action in self._actions if isinstance(action.choices, dict)), None)
-        return cast("dict[str, Parser]", verbs.choices).get(getattr(given, verbs.dest), self) if verbs else self
 
     def fault(self, given: argparse.Namespace, rest: Sequence[str]) -> str | None:
         """What is wrong with the words that are left over; None: nothing."""
-        parser = self.of_verb(given)
         unknown = [word.partition("=")[0] for word in rest if word.startswith("-") and word != "-"]
-        if unknown and parser is not self and unknown[0] in _options(parser):
-            return f"{unknown[0]} goes after the verb: {parser.prog} {unknown[0]}"
         if unknown:
-            return f"there is no option {unknown[0]}{self._instead(unknown[0], list(_options(parser)))}"
+            return f"there is no option {unknown[0]}{self._instead(unknown[0], list(_options(self)))}"
         if rest and self.quoted is not None:
             import shlex  # a right command line needs none of it
 
@@ -128,13 +161,23 @@ class Parser(argparse.ArgumentParser):
 
     def _instead(self, unknown: str, known: Sequence[str]) -> str:
         """What was meant by an option that there is not, as far as can be said."""
-        if unknown in _NO_OPTION:
+        if unknown in _NO_OPTION and self.quoted:
             return f"; {_NO_OPTION[unknown]}"
         meant = [option for option in known if option.startswith(unknown) or option == _OF_OTHERS.get(unknown)]
         near = nearest(unknown.lstrip("-"), [option.lstrip("-") for option in known])
         if meant or near:
             return f"; did you mean {meant[-1] if meant else f'--{near}'!r}?"
-        return f"; a question that begins with - goes after --: {self.prog} -- '-...'" if self.quoted else ""
+        if self.quoted:
+            return f"; a question that begins with - goes after --: {self.prog} -- '-...'"
+        return f"; `massgen help {self.prog.partition(' ')[2]}` lists those that there are"
+
+    def _needed(self) -> str:
+        """Return the command with what it cannot do without."""
+        words = [self.prog]
+        for action in self._actions:
+            if action.required:
+                words += [*action.option_strings[:1], str(action.metavar)]
+        return " ".join(words)
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> object:
         """argparse's own, without an empty value of an option, as of a variable of the shell that is not set."""
@@ -161,6 +204,12 @@ def counting_number(text: str) -> int:
     if not 1 <= number <= 1000:
         raise argparse.ArgumentTypeError("expected a number from 1 to 1000")
     return number
+
+
+def describe_arguments(parser: argparse.ArgumentParser) -> str:
+    """Return the names of all arguments that the help shows, on one line."""
+    shown = [action for action in parser._actions if action.help != argparse.SUPPRESS and action.dest != "help"]  # noqa: SLF001 - as below
+    return " ".join("|".join(action.option_strings) or str(action.metavar) for action in shown)
 
 
 def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
@@ -196,6 +245,7 @@ def _filled(text: str, width: int, indent: str) -> str:
     return fill(text, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
 
 
+PROGRAMS = ["massgen", "massgen-mcp"]
 ASKED = "_ARGCOMPLETE"
 """Set by the shell's part of argcomplete when it wants candidates instead of a run."""
 WORD_BREAKS = "_ARGCOMPLETE_COMP_WORDBREAKS"
@@ -214,7 +264,7 @@ class PrintCompletion(argparse.Action):
     ) -> None:
         from argcomplete.shell_integration import shellcode
 
-        sys.stdout.write(shellcode([parser.prog], shell=str(values)))
+        sys.stdout.write(shellcode(PROGRAMS, shell=str(values)))
         parser.exit(0)
 
 
@@ -229,13 +279,20 @@ OF_EVERY_PROGRAM = (
 )
 
 
-def answer_shell(parser: argparse.ArgumentParser) -> None:
+def answer_shell(program: str) -> None:
     """If a shell asks for candidates, give them and end the process; otherwise do nothing."""
     if ASKED not in os.environ:
         return
     import argcomplete
 
     from massgen_mcp.cli.candidates import Candidates
+    from massgen_mcp.cli.commands import NAMES, load_verb
 
     os.environ[WORD_BREAKS] = os.environ.get(WORD_BREAKS, "").replace("@", "")
+    words = os.environ.get("COMP_LINE", "").split(" ")
+    parser: argparse.ArgumentParser = load_verb("ask").make_parser()
+    if len(words) > 2 and words[1] in NAMES:  # the verb is complete: another word begins
+        parser = argparse.ArgumentParser(prog=program)
+        verbs = parser.add_subparsers()
+        verbs.add_parser(words[1], parents=[load_verb(words[1]).make_parser()], add_help=False)
     argcomplete.autocomplete(parser, default_completer=Candidates(), always_complete_options=False)

@@ -3,6 +3,7 @@ user's own, else the default team.
 """
 
 import os
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from massgen_mcp.config.default_team import config_from_models
 from massgen_mcp.config.diagnostics import on_one_line, show_name
 from massgen_mcp.config.loader import config_places, is_config, is_team, parse_data
 from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.providers.catalog import PROVIDERS
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.harm import Granted
 from massgen_mcp.request.reach import reach_of
@@ -81,7 +83,7 @@ async def choose_team(
         return _from_file(named.config, origin, named.shown or named.config, cwd, environ, consent, granted)
     if named.searches_directory and is_config(project):
         return _from_file(str(project), "found", f"the project's config {project}", cwd, environ, consent, granted)
-    unused = unused_config(cwd, _door(named, consent))
+    unused = " ".join(filter(None, (_name_unread(cwd, project), unused_config(cwd, _door(named, consent))))) or None
     if is_team(own):
         team = _from_file(str(own), "person", f"your own config {own}", cwd, environ, consent, granted)
         return replace(team, note=" ".join(filter(None, (team.note, unused))) or None)
@@ -92,6 +94,33 @@ async def choose_team(
     except MassgenError as error:
         raise MassgenError(error.code, " ".join(filter(None, (str(error), unused)))) from error
     return Team(team.config, team.description, environ, is_default=True, note=unused)
+
+
+UNREAD = (".massgen/config.yml", ".massgen/config.json", "massgen.yaml", "massgen.yml", "config.yaml", "config.yml")
+"""Files that people take for the config of a directory."""
+_TEAM = re.compile(r"^(agents?\s*:|\s*[{,]?\s*\"agents?\"\s*:)", re.MULTILINE)
+MOST_READ = 65_536
+
+
+def _name_unread(cwd: Path, project: Path) -> str | None:
+    """Name the files of the directory that look like a team but are not read, where there is no config."""
+    found = [name for name in UNREAD if _is_like_team(cwd / name)]
+    if not found:
+        return None
+    first = on_one_line(shlex.quote(found[0]))
+    verb = "looks like a team but is not read"
+    if len(found) > 1:
+        verb = "look like a team but are not read"
+    to = on_one_line(shlex.quote(os.path.relpath(project, cwd)))
+    return f"{on_one_line(', '.join(found))} {verb}; to use it: `--config {first}`, or move it to {to}."
+
+
+def _is_like_team(place: Path) -> bool:
+    try:
+        with place.open(encoding="utf-8", errors="replace") as file:
+            return _TEAM.search(file.read(MOST_READ)) is not None
+    except OSError:
+        return False
 
 
 def _door(named: NamedTeam, consent: Consent) -> Door:
@@ -134,6 +163,17 @@ def unused_config(cwd: Path, door: Door) -> str | None:
 def describe_start(config: Config, source: str, environ: Mapping[str, str], cwd: Path) -> str:
     """Before the first call of a model, on one line: which team, from where, and what it reaches."""
     return f"{source}; {reach_of(config, environ, cwd.resolve())}"
+
+
+def describe_payer(config: Config) -> str:
+    """Say who pays for a team that no one named: keys, logins, or no one, as the models are local."""
+    rows = {row.type: row for row in PROVIDERS}
+    types = {agent.backend.type for agent in config.agents}
+    if types <= {name for name, row in rows.items() if row.is_local}:
+        return "local models, free"
+    if types <= {*rows}:
+        return "your API keys pay"
+    return "your own logins pay"
 
 
 def _from_file(

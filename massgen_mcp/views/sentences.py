@@ -384,9 +384,16 @@ def _checks_sentence(event: FilesChecked) -> Sentence:
         more,
         "WARNING" if failed else "INFO",
         record="files_checked",
-        live="busy" if len(failed) == len(before) else "bad",
+        live=_tone_of_checks(failed, before),
         mark="✗" if failed else "✓",
     )
+
+
+def _tone_of_checks(failed: Sequence[CheckOutcome], before: Sequence[str]) -> Tone:
+    """Return the colour: that a check fails as it did before is no news."""
+    if not failed:
+        return "good"
+    return "busy" if len(failed) == len(before) else "bad"
 
 
 def _came_out(outcome: CheckOutcome) -> str:

@@ -201,9 +201,9 @@ def test_two_processes_never_work_on_one_batch(home: TempHome) -> None:
         assert "the same command goes on from here" in window.everything
 
 
-@pytest.mark.parametrize("option", ["--json", "--automation", "--no-logs", "--background"])
+@pytest.mark.parametrize("option", ["--json", "--automation", "--no-logs", "--dry-run"])
 def test_options_of_one_answer_do_not_go_with_many_questions(home: TempHome, option: str) -> None:
     written(home, {"question": "One?"})
     assert "batch takes a FILE" in batch(home, "questions.jsonl", option, code=1)
     refused = run_command(home, COMMAND_MODULE, "--max-usd-each", "1", "q")
-    assert (refused.returncode, "go with: batch FILE" in refused.stderr) == (1, True)
+    assert (refused.returncode, "go with: massgen batch FILE" in refused.stderr) == (1, True)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from massgen_mcp.cli.massgen.options import MANUAL
-from massgen_mcp.cli.massgen_mcp.options import MANUAL as VERBS_MANUAL
+from massgen_mcp.cli.commands import GROUPS, NAMES
+from massgen_mcp.cli.manual import EXIT_CODES
 from massgen_mcp.config.providers.catalog import named_provider
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.engine import NewRun
@@ -24,17 +24,37 @@ COMMANDS = {"massgen": COMMAND_MODULE, "massgen-mcp": SERVER_MODULE}
 HEAVY = ("anyio", "mcp", "pydantic", "yaml", "openai", "anthropic", "httpx2", "argcomplete", "prompt_toolkit", "rich")
 
 
-@pytest.mark.parametrize("module", COMMANDS.values(), ids=COMMANDS)
+LINES = 25
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["help"], ["-h"]], ids=" ".join)
+def test_the_first_help_fits_one_screen(home: TempHome, arguments: list[str]) -> None:
+    done = [run_command(home, module, *arguments) for module in COMMANDS.values()]
+    assert [(one.returncode, one.stderr) for one in done] == [(0, "")] * 2
+    assert done[0].stdout == done[1].stdout
+    lines = done[0].stdout.splitlines()
+    assert len(lines) <= LINES
+    assert max(map(len, lines)) <= 80, max(lines, key=len)
+
+
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_help_fits_the_terminal(home: TempHome, module: str, width: int) -> None:
-    done = run_command(home.with_variables(COLUMNS=str(width)), module, "--help")
+def test_the_whole_help_fits_the_terminal(home: TempHome, width: int) -> None:
+    done = run_command(home.with_variables(COLUMNS=str(width)), COMMAND_MODULE, "help", "all")
     assert done.returncode == 0
     assert done.stderr == ""
     assert without_escapes(done.stdout)
     prose = [line for line in done.stdout.splitlines() if not line.lstrip().startswith(("massgen", "git diff", "["))]
     assert max(map(len, prose)) <= width, max(prose, key=len)
-    for section in ("examples:", "exit codes:", "environment:", "files:"):
-        assert f"\n{section}\n" in done.stdout
+    for section in (
+        "examples:",
+        "exit codes of a question",
+        "environment:",
+        "files:",
+        *(f"{group}:" for group in GROUPS),
+    ):
+        assert f"\n{section}" in done.stdout
+    for name in NAMES:
+        assert re.search(rf"^  {name} ", done.stdout, re.MULTILINE), name
 
 
 @pytest.mark.parametrize("module", COMMANDS.values(), ids=COMMANDS)
@@ -48,12 +68,12 @@ def test_help_and_version_import_nothing_heavy(home: TempHome, module: str) -> N
 
 
 def test_help_names_the_exit_codes_that_there_are() -> None:
-    def listed(manual: str) -> set[int]:
-        section = manual.partition("exit codes:\n")[2].partition("\n\n")[0]
+    def listed(title: str) -> set[int]:
+        section = EXIT_CODES.partition(f"exit codes of {title}")[2].partition("\n\n")[0]
         return {int(number) for number in re.findall(r"^  (\d+) ", section, re.MULTILINE)}
 
-    assert listed(MANUAL) == CODES_OF_MASSGEN
-    assert listed(VERBS_MANUAL) == CODES_OF_VERBS
+    assert listed("a question") == CODES_OF_MASSGEN
+    assert listed("the other verbs") == CODES_OF_VERBS
 
 
 # -- completion -------------------------------------------------------------------------------------------------------
@@ -81,11 +101,13 @@ def test_bash_completes_what_a_person_begins_to_type(shell_home: TempHome) -> No
             ("massgen --config @examples/two_p\t", "massgen --config @examples/two_providers "),
             ("massgen --config my-\t", "massgen --config my-team.yaml "),
             (
-                "massgen --models openai/gpt-5,claude/claude-op\t",
-                f"massgen --models openai/gpt-5,claude/{named_provider('claude').strong_model} ",
+                "massgen --model openai/gpt-5,claude/claude-op\t",
+                f"massgen --model openai/gpt-5,claude/{named_provider('claude').strong_model} ",
             ),
             ("massgen --completion zs\t", "massgen --completion zsh "),
             ("massgen-mcp canc\t", "massgen-mcp cancel "),
+            ("massgen revie\t", "massgen review "),
+            ("massgen result --vi\t", "massgen result --view "),
             ("massgen-mcp configs scr\t", "massgen-mcp configs scripted "),
         ):
             person.type(f"{typed}\x01echo :\x05.\n")

@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 import pytest
 
-from massgen_mcp.cli.massgen.options import MANUAL
+from massgen_mcp.cli.manual import OF_ASK
 from tests.commands import run_command
 from tests.harness import (
     COMMAND_MODULE,
@@ -93,7 +93,7 @@ def test_automation_prints_the_lines_of_the_contract_in_their_order(home: TempHo
     assert len(lines) == len(expected), done.stdout
     for line, pattern in zip(lines, expected, strict=True):
         assert re.fullmatch(pattern, line), line
-        assert f"\n  {line.split()[0]} " in MANUAL, "the help names every line"
+        assert f"\n  {line.split()[0]} " in OF_ASK, "the help names every line"
 
 
 @pytest.mark.parametrize("automation", [["--automation"], []], ids=["automation", "for people"])
@@ -150,7 +150,7 @@ USAGE: dict[str, tuple[Sequence[str], str]] = {
     "unknown flag": (["--configg", "x", "q"], "--configg"),
     "empty question": (["--config", "@examples/scripted", "  "], "empty"),
     "question that is no text": (["--config", "@examples/scripted", "a\udcff"], "Unicode"),
-    "output file nowhere": (["--config", "@examples/scripted", "--output-file", "no/where.txt", "q"], "--output-file"),
+    "output file nowhere": (["--config", "@examples/scripted", "--output-file", "no/where.txt", "q"], "--output"),
 }
 
 

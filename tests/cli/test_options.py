@@ -6,16 +6,16 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from massgen_mcp.cli.massgen.options import Options, parse
+from massgen_mcp.cli.massgen.main import main
+from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.massgen.team import find_team
-from massgen_mcp.cli.massgen_mcp.options import parse as parse_verb
 from massgen_mcp.config.providers.catalog import PROVIDERS, provider_names
 from massgen_mcp.errors import MassgenError
 from tests.commands import run_command
@@ -127,7 +127,7 @@ def test_options_that_contradict_each_other_are_refused(
     arguments: Sequence[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as left:
-        parse(arguments)
+        main(arguments)
     assert left.value.code == 1
     printed = capsys.readouterr()
     assert "ERROR invalid_arguments: " in printed.err
@@ -135,44 +135,36 @@ def test_options_that_contradict_each_other_are_refused(
 
 
 LEFT_OVER = {
-    "verb": (parse, "watch run-7f3a", "watch is a verb of massgen-mcp: massgen-mcp watch run-7f3a"),
-    "verb with options": (
-        parse,
-        "runs --state running",
-        "runs is a verb of massgen-mcp: massgen-mcp runs --state running",
+    "verb in quotation marks": ("'watch run-7f3a'", "is a verb in quotation marks: massgen watch run-7f3a"),
+    "run": ("run", 'run is no verb; leave the word out: massgen "your question"'),
+    "several words": ("what is x", "a question of several words has to be quoted: massgen 'what is x'"),
+    "batch without a file": ("batch", "batch needs a FILE"),
+    "beginning": ("--out x q", "there is no option --out; did you mean '--output'?"),
+    "dash": ("-x", "a question that begins with - goes after --: massgen -- "),
+    "nothing": ("--model= q", "--model: the value is empty"),
+    "no value": ("--models", "--model needs MODEL,..."),
+    "value": ("--quiet=yes q", "--quiet takes no value"),
+    "number": ("--model a --num-agents x q", "--num-agents: expected a whole number"),
+    "place": ("--json runs", "runs is a verb, and verbs come first: massgen runs"),
+    "missing": ("cancel", "needs ID; `massgen runs` lists the ids of runs\n"),
+    "rest": (
+        "runs all",
+        "there is no place for all\nas a question: massgen -- 'runs all'; as the verb: massgen help runs",
     ),
-    "help": (parse, "help", "help is an option: massgen --help"),
-    "verb of others": (parse, "ask", 'ask is not needed: massgen "your question"'),
-    "verb of others with a question": (parse, "run what is x", "run is not needed: massgen 'what is x'"),
-    "batch without a file": (parse, "batch", "massgen batch QUESTIONS.jsonl asks all"),
-    "beginning": (parse, "--out x q", "there is no option --out; did you mean '--output-file'?"),
-    "dash": (parse, "-x", "a question that begins with - goes after --: massgen -- "),
-    "nothing": (parse, "--model= q", "--model: the value is empty"),
-    "no value": (parse, "--models", "--models needs MODEL,..."),
-    "value": (parse, "--quiet=yes q", "--quiet takes no value"),
-    "number": (parse, "--model a --num-agents x q", "--num-agents: expected a whole number"),
-    "server": (parse_verb, "serve", "`massgen-mcp` alone serves over stdio, --transport http over HTTP"),
-    "question": (parse_verb, "'what is x'", "massgen 'what is x' asks a team"),
-    "place": (parse_verb, "--json runs", "--json goes after the verb: massgen-mcp runs --json"),
-    "missing": (parse_verb, "status", "needs ID; `massgen-mcp runs` lists the ids of runs\n"),
-    "rest": (parse_verb, "runs all", "there is no place for all\n`massgen-mcp runs --help` shows what there is."),
     "config": (
-        parse,
         "--trust nothing.yaml 'Is it sound?'",
         "nothing.yaml is a config and no question: massgen --config nothing.yaml --trust 'Is it sound?'",
     ),
-    "config alone": (parse, "@examples/scripted", 'massgen --config @examples/scripted "your question"'),
-    "digest": (parse, "--trust sha256:abc q", "--trust: expected sha256: and 64 hexadecimal digits, or no value"),
-    "both": (parse_verb, "result x --view votes --agent a", "--agent shows the answer of one agent"),
+    "config alone": ("@examples/scripted", 'massgen --config @examples/scripted "your question"'),
+    "digest": ("--trust sha256:abc q", "--trust: expected sha256: and 64 hexadecimal digits, or no value"),
+    "both": ("result x --view votes --agent a", "--agent shows the answer of one agent"),
 }
 
 
-@pytest.mark.parametrize(("parser", "line", "told"), LEFT_OVER.values(), ids=LEFT_OVER)
-def test_a_wrong_command_line_is_told_in_plain_words(
-    parser: Callable[[Sequence[str]], object], line: str, told: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize(("line", "told"), LEFT_OVER.values(), ids=LEFT_OVER)
+def test_a_wrong_command_line_is_told_in_plain_words(line: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        parser(shlex.split(line))
+        main(shlex.split(line))
     printed = capsys.readouterr()
     assert told in printed.err
     assert "argument " not in printed.err

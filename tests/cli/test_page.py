@@ -4,16 +4,12 @@ import argparse
 import doctest
 import re
 import shlex
-from importlib import import_module
-from inspect import iscoroutinefunction
 
 import pytest
 
-from massgen_mcp.cli.massgen.options import make_parser
-from massgen_mcp.cli.massgen_mcp import main
-from massgen_mcp.cli.massgen_mcp.options import make_parser as make_verb_parser
-from massgen_mcp.cli.massgen_mcp.options import parse as parse_verb
-from massgen_mcp.cli.verbs import VERBS
+from massgen_mcp.cli.commands import NAMES, load_verb
+from massgen_mcp.cli.massgen.options import AskKind, make_parser
+from massgen_mcp.cli.program import read
 from tests.cli.codes import CODES_OF_MASSGEN, CODES_OF_VERBS
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, ROOT, TempHome
@@ -21,6 +17,8 @@ from tests.harness import COMMAND_MODULE, ROOT, TempHome
 PAGE = (ROOT / "docs" / "cli.md").read_text()
 
 
+KINDS: tuple[AskKind, ...] = ("ask", "batch")
+CHANGING = [name for name in NAMES if load_verb(name).changes_run or name == "resume"]
 VALUES = {
     "STATE": "running",
     "N": "3",
@@ -52,34 +50,37 @@ def test_the_example_prints_what_the_page_shows(home: TempHome) -> None:
     assert doctest.OutputChecker().check_output(example[1], done.stdout, doctest.ELLIPSIS), done.stdout
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_has_a_module_that_runs_it(verb: str) -> None:
-    module = import_module(f"{main.VERBS}.{main.MODULES.get(verb, verb)}")
-    assert iscoroutinefunction(module.run), "a verb's module has `async def run(options)`"
+@pytest.mark.parametrize("name", NAMES)
+def test_every_verb_is_found_by_its_name_and_has_a_line_in_the_help(name: str) -> None:
+    verb = load_verb(name)
+    assert verb.name == name
+    assert verb.help
 
 
 def test_the_page_has_every_option_and_no_other() -> None:
-    shown = [action for action in make_parser()._actions if action.help != argparse.SUPPRESS]
-    known = {name for action in shown for name in action.option_strings if name != "-h"}
+    shown = [action for kind in KINDS for action in make_parser(kind)._actions if action.help != argparse.SUPPRESS]
+    known = {name for action in shown for name in action.option_strings if name.startswith("--")}
     cells = re.findall(r"^\| (`--.*?) \| ", section("massgen") + section("Many questions"), re.MULTILINE)
     assert set(re.findall(r"`(--[a-z-]+)", "".join(cells))) == known
 
 
 def test_the_page_has_every_verb_as_it_is_parsed() -> None:
-    written = [cell.split()[0] for cell in first_cells(section("massgen-mcp"))]
-    (verbs,) = (action.choices for action in make_verb_parser()._actions if action.dest == "verb")
-    assert verbs is not None
-    assert written == list(verbs)
-    for cell in first_cells(section("massgen-mcp")):
+    written = [cell.split()[0] for cell in first_cells(section("Verbs"))]
+    assert written == list(NAMES)
+    for cell in first_cells(section("Verbs")):
+        if cell.startswith("help"):
+            continue
         needed = re.sub(r"\[.*?\]", "", cell)
-        for further in ["", *re.findall(r"\[(.*?)\]", cell)]:
+        for further in {"", *re.findall(r"\[(.*?)\]", cell)} - {"ID"}:
             given = [VALUES.get(word, word.split("|")[0]) for word in f"{needed} {further}".split()]
-            assert parse_verb(given).verb == given[0]
+            if given[0] in CHANGING and "ID" not in given:
+                given[1:1] = ["ID"]
+            assert read("massgen", given)[0].name == given[0]
 
 
 @pytest.mark.parametrize(
     ("title", "codes"),
-    [("Exit codes of massgen", CODES_OF_MASSGEN), ("Exit codes of massgen-mcp", CODES_OF_VERBS)],
+    [("Exit codes of a question", CODES_OF_MASSGEN), ("Exit codes of verbs", CODES_OF_VERBS)],
 )
 def test_the_page_has_the_exit_codes_that_there_are(title: str, codes: frozenset[int]) -> None:
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", section(title), re.MULTILINE)} == codes

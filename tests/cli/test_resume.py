@@ -179,7 +179,7 @@ def test_a_turn_that_a_runner_brought_to_its_end_counts_when_its_session_is_open
     run_id = str(the_only_run(home)["run_id"])
     resumed = run_command(home, SERVER_MODULE, "resume", run_id)
     assert resumed.returncode == 0, resumed.stderr
-    assert resumed.stdout in (f"{run_id}: a runner goes on with it now\n", f"{run_id}: running\n")
+    assert resumed.stdout in (f"{run_id}: it continues in the background now\n", f"{run_id}: running\n")
     assert run_command(home, SERVER_MODULE, "wait", run_id, "--timeout", "60").returncode == 0
     assert not [*session.iterdir()], "a turn is written down when it has ended"
     assert massgen(home, "--list-sessions").stdout.endswith(f"  1 turn   {QUESTION}\n")
@@ -243,7 +243,7 @@ def test_a_single_question_on_a_terminal_names_the_command_that_continues_a_kill
     with terminal(home, "--config", "@examples/scripted", "What else?", size=(120, 24)) as window:
         assert window.leave() == 0
         told = " ".join(window.everything.split())
-        assert f"{OFFER}massgen --resume {run_id} continues it. Team: " in told
+        assert f"{OFFER}massgen resume --here {run_id} continues it. Team: " in told
     done = massgen(home, "--config", "@examples/scripted", "What else?")
     assert done.stdout.startswith("Neither: "), "a program that reads the output was told of it"
     assert "interrupted" not in done.stdout + done.stderr
@@ -284,7 +284,7 @@ def test_a_run_that_cannot_be_continued_here_is_refused_with_the_command_that_he
     for more in (["What?"], ["--config", "@examples/scripted"], ["--no-logs"], ["--session-id", "session_1"]):
         wrong = massgen(home, "--resume", run_id, *more)
         assert wrong.returncode == CONFIG_ERROR
-        assert "--resume continues a run as it was started" in wrong.stderr
+        assert "ERROR invalid_arguments: there is no " in wrong.stderr
 
 
 def test_a_run_is_continued_only_with_its_keys(home: TempHome) -> None:

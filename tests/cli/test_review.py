@@ -519,8 +519,8 @@ async def test_sarif_has_the_shape_that_its_schema_wants(home: TempHome) -> None
         (["--diff", "-", "--pr", "3"], "--diff is the change itself"),
         (["--output-file", "report.txt"], "its name ends with none of .md, .json, .sarif"),
         (["--branch", "--all"], "--branch needs BASE"),
-        (["--branch", "gone"], "there is no commit gone"),
-        ([], "there is no commit master"),
+        (["--branch", "gone"], "this repository has no commit"),
+        ([], "this repository has no commit"),
     ],
 )
 def test_a_wrong_command_line_says_what_is_wrong_and_is_no_pass(

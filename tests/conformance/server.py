@@ -2,9 +2,11 @@
 of `massgen-mcp`, and is that program but for the fixtures.
 """
 
+import sys
+
 import anyio
 
-from massgen_mcp.cli.massgen_mcp.options import parse
+from massgen_mcp.cli.commands.operate import ServeVerb
 from massgen_mcp.cli.massgen_mcp.verbs import serve
 from massgen_mcp.server.app import MassgenServer
 from tests.conformance.fixtures import add_fixtures
@@ -17,8 +19,7 @@ def add(server: MassgenServer) -> None:
 
 
 async def main() -> None:
-    options = parse(None)
-    options.front = None
+    options = ServeVerb().parse(sys.argv[1:])
     await serve.run(options, add)
 
 

@@ -70,4 +70,4 @@ def test_the_page_lies_in_the_state_directory_where_no_file_is_named_and_is_open
     assert opened.read_text() == target.as_uri()
     refused = run_command(copied, SERVER_MODULE, "stats", "--html", "no/such/directory/x.html")
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert "--html" in refused.stderr
+    assert "--output" in refused.stderr

@@ -2,10 +2,9 @@
 
 import anyio
 
-from massgen_mcp.cli.massgen_mcp.options import parse
+from massgen_mcp.cli.commands.operate import ServeVerb
 from massgen_mcp.cli.massgen_mcp.verbs import serve
 
 if __name__ == "__main__":
-    options = parse([])
-    options.front = None
+    options = ServeVerb().parse([])
     anyio.run(serve.run, options)

@@ -81,6 +81,10 @@ KEYS = (
 MEANINGS = {name: command.meaning for command in COMMANDS for name in command.names}
 
 
+BARE = ("help", "quit", "exit")
+"""Commands also without their stroke: as questions they would only cost money."""
+
+
 def order_of(text: str) -> tuple[ChatAction, str] | None:
     """What a line asks for, and the word after it; None if it is a question.
 
@@ -88,6 +92,8 @@ def order_of(text: str) -> tuple[ChatAction, str] | None:
     """
     if text == "r":
         return "history", ""
+    if text.lower() in BARE:
+        text = f"/{text}"
     name, _, argument = text.partition(" ")
     for command in COMMANDS:
         if name.lower() in command.names and (not argument or (command.argument and len(argument.split()) == 1)):
@@ -151,7 +157,7 @@ class _Conversation:
                     break
             except MassgenError as error:
                 self._show([(Span(plain(part), "bad"),) for part in str(error).splitlines()])
-        self._show([(Span("Exiting MassGen. Goodbye!", "dim"),)])
+        self._show([(Span("Left the conversation.", "dim"),)])
         return EXIT_OK if self.terminal is not None else self.exit_code
 
     def _reader(self) -> Reader:
@@ -321,8 +327,7 @@ class _Conversation:
         if self.terminal is None:
             print_line(f"massgen · {mode_of(config)}: {', '.join(map(_member, config.agents))}")
         else:
-            size = self.terminal.width, self.terminal.height
-            self.terminal.print([*banner(config, width=size[0], height=size[1], unicode=self.terminal.unicode), ()])
+            self.terminal.print([*banner(config, width=self.terminal.width), ()])
         self._show(await self._start(notes))
         if self.session is not None:
             self._show([self._going_on(self.session)])

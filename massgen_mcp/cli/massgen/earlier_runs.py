@@ -4,6 +4,7 @@ those that were left to themselves, in the background or when their terminal was
 Only runs of the run store are found, never a directory alone.
 """
 
+import json
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -15,7 +16,14 @@ from massgen_mcp.cli.output import print_line
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.nearest import did_you_mean
-from massgen_mcp.runs.sessions.project import LEFT_RUNS, PROJECT_FILES, SESSIONS, keep_out_of_git, own_place
+from massgen_mcp.runs.sessions.project import (
+    BACKGROUND_RUNS,
+    LEFT_RUNS,
+    PROJECT_FILES,
+    SESSIONS,
+    keep_out_of_git,
+    own_place,
+)
 from massgen_mcp.runs.sessions.session_records import SessionRecords, is_session_id, sessions_in
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.views.plain_text import preview
@@ -119,6 +127,23 @@ async def run_to_continue(beginning: str, cwd: Path) -> RunView:
     return view
 
 
+def note_background(cwd: Path, run_id: str) -> None:
+    """Keep the id of a run that was started from this directory, for `background_runs`."""
+    with suppress(OSError, MassgenError):
+        place = own_place(cwd, BACKGROUND_RUNS)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        keep_out_of_git(cwd)
+        with place.open("a", encoding="utf-8") as file:
+            file.write(f"{run_id}\n")
+
+
+def background_runs(cwd: Path) -> frozenset[str]:
+    """Return the ids of the runs that were started in the background from this directory."""
+    with suppress(OSError, MassgenError):
+        return frozenset(own_place(cwd, BACKGROUND_RUNS).read_text(encoding="utf-8", errors="replace").split())
+    return frozenset()
+
+
 LISTED_CHARACTERS = 80
 
 
@@ -133,7 +158,7 @@ def open_session(cwd: Path, session_id: str) -> SessionRecords:
     if not known and not (usable and session.exist):
         near = did_you_mean(session_id, (one.session_id for one in sessions_in(parent)))
         message = (
-            f"there is no session {preview(session_id, 80)!r} in {parent}{near}; `massgen --list-sessions` shows them"
+            f"there is no session {preview(session_id, 80)!r} in {parent}{near}; `massgen runs --sessions` shows them"
         )
         raise MassgenError("invalid_arguments", message)
     if busy:
@@ -141,9 +166,13 @@ def open_session(cwd: Path, session_id: str) -> SessionRecords:
     return session
 
 
-def show_sessions(cwd: Path) -> int:
-    """`--list-sessions`: a line each, the one that was changed last first."""
+def show_sessions(cwd: Path, *, as_json: bool = False) -> int:
+    """Print a line for each session, the one that was changed last first."""
     found = sessions_in(cwd / SESSIONS)
+    if as_json:
+        ids = [{"session_id": one.session_id, "turns": len(one.turns)} for one in found]
+        print_line(json.dumps({"sessions": ids}))
+        return EXIT_OK
     if not found:
         print_line(f"No sessions in {cwd / SESSIONS}.")
     busy = {session.session_id for session in found if _brought_up_to_date(session)[1]}

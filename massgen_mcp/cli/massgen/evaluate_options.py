@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from massgen_mcp.cli.command_line import ArgumentGroups, Parser, answer_shell, argument, counting_number
+from massgen_mcp.cli.command_line import ArgumentGroups, Parser, argument, counting_number
 from massgen_mcp.cli.exits import EXIT_CONFIG
 from massgen_mcp.cli.massgen.options import CONCURRENCY, dollars, model_names
 from massgen_mcp.evaluation.comparing import MOST_SAMPLES
@@ -17,9 +17,9 @@ the next run, or when every comparison with the one model is settled. The same c
 pays for nothing twice.
 
 examples:
-  massgen eval @questions --teams team.yaml --against gpt-5 --budget 20
-  massgen eval --from runs --teams team.yaml --against gpt-5 --budget 5
-  massgen eval mine.jsonl --teams a.yaml,@examples/two_providers --against one.yaml --budget 5 --html page.html
+  massgen eval @questions --configs team.yaml --against gpt-5 --max-usd 20
+  massgen eval --from runs --configs team.yaml --against gpt-5 --max-usd 5
+  massgen eval mine.jsonl --configs a.yaml,@examples/two_providers --against one.yaml --max-usd 5 --page page.html
 
 exit codes:
   0  all items were asked, or every comparison is settled
@@ -53,11 +53,10 @@ class _Parser(Parser):
 def parse(arguments: Sequence[str]) -> EvalOptions:
     """Exits for --help and whatever is wrong."""
     parser = make_parser()
-    answer_shell(parser)
     given = parser.parse(arguments)
     names = [team_name(team) for team in given.teams]
     if len({*names, "one"}) <= len(names):
-        parser.error("--teams: two have the same name, or one is called `one`; a team is called as its file is")
+        parser.error("--configs: two have the same name, or one is called `one`; a team is called as its file is")
     given.from_runs = given.__dict__.pop("from") is not None
     if given.from_runs is (given.tasks is not None):
         parser.error("TASKS are missing, or --from runs in their place" if not given.tasks else "TASKS or --from runs")
@@ -77,7 +76,9 @@ ARGUMENTS: ArgumentGroups = {
             "tasks", metavar="TASKS", nargs="?", help="@questions, @reviews, @coding, or a file with input and target"
         ),
         argument(
-            "--teams",
+            "--configs",
+            "-c",
+            dest="teams",
             metavar="CONFIG,...",
             type=model_names,
             required=True,
@@ -85,7 +86,9 @@ ARGUMENTS: ArgumentGroups = {
         ),
         argument("--against", metavar="MODEL|CONFIG", required=True, help="the one model, or a config with one agent"),
         argument("--from", choices=("runs",), help="in place of TASKS: your own runs that proved right"),
-        argument("--budget", metavar="USD", type=dollars, help="for all: no run begins that could pass it"),
+        argument(
+            "--max-usd", dest="budget", metavar="USD", type=dollars, help="for all: no run begins that could pass it"
+        ),
         argument("--max-usd-each", metavar="USD", type=dollars, help="for each run, instead of its config's"),
         argument("--items", metavar="N", type=counting_number, help="so many of them, drawn always alike"),
         argument(
@@ -102,10 +105,17 @@ ARGUMENTS: ArgumentGroups = {
             default=CONCURRENCY,
             help="so many runs at once (%(default)s)",
         ),
-        argument("--results", metavar="FILE", type=Path, help="every run as a line; default: TASKS.eval.jsonl"),
-        argument("--html", metavar="FILE", type=Path, help="also write a page, and its drawing as .svg"),
+        argument(
+            "--output",
+            "-o",
+            dest="results",
+            metavar="FILE",
+            type=Path,
+            help="every run as a line; default: TASKS.eval.jsonl",
+        ),
+        argument("--page", dest="html", metavar="FILE", type=Path, help="also write a page, and its drawing as .svg"),
         argument("--json", action="store_true", help="print one JSON document"),
-        argument("--debug", action="store_true", help=argparse.SUPPRESS),
+        argument("--debug", "-v", action="store_true", help=argparse.SUPPRESS),
     ),
 }
 """What may be given, by the headings of the help."""

@@ -1,5 +1,6 @@
 """One run in this process, from the command line to the exit code."""
 
+import json
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -18,17 +19,19 @@ from massgen_mcp.cli.massgen.display import DebugLog, OwnTerminal, choose_displa
 from massgen_mcp.cli.massgen.earlier_runs import (
     describe_interrupted,
     interrupted_here,
+    note_background,
     note_left,
     open_session,
     run_to_continue,
 )
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.massgen.questions import STANDARD_INPUT, mentioned_paths, unread_mentions, whole_question
-from massgen_mcp.cli.massgen.reporting import Account, Lines
+from massgen_mcp.cli.massgen.reporting import Account, Lines, at_most
 from massgen_mcp.cli.massgen.team import agreed_to_checks, given_of, look_before, output_file
 from massgen_mcp.cli.output import print_error, print_line
 from massgen_mcp.cli.process import leave_on_interrupt
 from massgen_mcp.cli.run_service import run_service
+from massgen_mcp.config.adjusted import given_path
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import LogRecord
@@ -44,11 +47,6 @@ from massgen_mcp.runs.host.foreground import continue_here, run_here
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
 from massgen_mcp.views.plain_text import plain
 
-NOT_HERE = (
-    f"massgen works on this machine alone, and massgen-mcp would look for the run in {STORE_VARIABLE}: unset that, or "
-    "start the run through a server of that store"
-)
-
 Reporter = Lines | Account
 """What prints before and after a run: for programs, or for people."""
 
@@ -59,23 +57,38 @@ async def run_once(options: Options) -> int:
     reporter = _reporter(options)
     looks_back = on_terminal() and not (options.automation or options.no_logs)
     if looks_back and (runs := await interrupted_here(Path.cwd())):
-        reporter.aside(describe_interrupted(runs, f"massgen --resume {runs[0].row.run_id}"))
+        reporter.aside(describe_interrupted(runs, f"massgen resume --here {runs[0].row.run_id}"))
+    if options.background and os.environ.get(STORE_VARIABLE):
+        from massgen_mcp.cli.massgen_mcp.verbs.several_machines import start_elsewhere
+
+        return await start_elsewhere(replace(options, question=question))
     session = open_session(Path.cwd(), options.session_id) if options.session_id is not None else None
     session_id = session.session_id if session else None
-    given = given_of(options, question, cwd=Path.cwd(), environ=os.environ, session_id=session_id)
+    given = given_of(
+        options,
+        question,
+        cwd=Path.cwd(),
+        environ=os.environ,
+        context_paths=[given_path(str(directory.resolve()), "write") for directory in options.context],
+        session_id=session_id,
+    )
     reads = on_terminal() and not options.automation
     if "@" in question and reads:
         team = await adjusted_team(given)
-        given = replace(given, team=team, context_paths=mentioned_paths(question, team.config, Path.cwd()))
+        given = replace(
+            given, team=team, context_paths=[*given.context_paths, *mentioned_paths(question, team.config, Path.cwd())]
+        )
     request = await build_request(given)
     notes = await look_before(options, request.team)
     if options.question != STANDARD_INPUT:
         notes += unread_mentions(question, Path.cwd(), read=reads)
-    if can_ask(options, os.environ) and not await agreed_to_checks(request.team, reporter.aside):
+    if options.dry_run:
+        return await _show_plan(request, notes, as_json=options.json)
+    if can_ask(options, os.environ) and not await agreed_to_checks(request.team, reporter.aside, yes=options.yes):
         reporter.aside("Nothing was started.")
         return EXIT_INTERRUPTED
     if options.background:
-        return await _begun_in_background(request, notes, reporter)
+        return await _start_in_background(request, notes, reporter, as_json=options.json)
     with run_here(request) as run:
         notes += filter(None, [run.begins_with])
         reporter.begin(run, request.question, request.config, request.describe_start(Path.cwd()), notes)
@@ -89,30 +102,50 @@ async def run_once(options: Options) -> int:
     return code
 
 
+async def _show_plan(request: RunRequest, notes: list[str], *, as_json: bool) -> int:
+    """Print the team, what it may do and what it may cost. Whatever would stop the run was raised before."""
+    config = request.config
+    expected = await anyio.to_thread.run_sync(estimate, config, request.question, os.environ)
+    agents = {agent.id: agent.models for agent in config.agents}
+    start, cost = request.describe_start(Path.cwd()), str(expected)
+    if as_json:
+        plan = {"agents": agents, "team": start, "estimate": cost, "limits": at_most(config), "notes": notes}
+        print_line(json.dumps(plan))
+        return EXIT_OK
+    print_line(f"Team: {', '.join(f'{name} ({models})' for name, models in agents.items())}; {start}")
+    for note in notes:
+        print_line(f"Note: {note}")
+    if commands := await sandbox_note(config, os.environ):
+        print_line(commands)
+    print_line(f"Estimate: {cost}")
+    print_line(f"Limits: {at_most(config)}")
+    print_line("Nothing was asked. Without --dry-run the run begins.")
+    return EXIT_OK
+
+
 def _tell_report_faults(run: ForegroundRun) -> None:
     for fault in run.report_faults:
         again = f"; `massgen-mcp report {run.run_id}` tries again" if run.listed else ""
         print_error(f"{run.directory.report} could not be written: {fault}{again}")
 
 
-async def _begun_in_background(request: RunRequest, notes: list[str], reporter: Reporter) -> int:
+async def _start_in_background(request: RunRequest, notes: list[str], reporter: Reporter, *, as_json: bool) -> int:
     """Start the run in a runner, and print its id. Returns the exit code."""
-    if os.environ.get(STORE_VARIABLE):
-        raise MassgenError("invalid_arguments", NOT_HERE)
     prices = await anyio.to_thread.run_sync(get_team_prices, request.config, os.environ)
     for note in (*notes, *prices.notes):
         reporter.aside(f"Note: {note}")
     with run_service(here=True) as service:
-        view, _ = await service.start(request)
+        view, reused = await service.start(request)
     run_id = view.row.run_id
     note_left(Path.cwd(), run_id)
-    print_line(run_id)
+    note_background(Path.cwd(), run_id)
+    print_line(json.dumps({"run_id": run_id, "reused": reused}) if as_json else run_id)
     reporter.aside(f"It goes on in the background: massgen-mcp watch {run_id}, then massgen-mcp result {run_id}")
     return EXIT_OK
 
 
-async def resume_run(options: Options) -> int:
-    """Go on with the interrupted run that `--resume` names, and tell it as a new one. Returns the exit code.
+async def continue_run(options: Options) -> int:
+    """Continue the interrupted run that `options.resume` names in this process. Returns the exit code.
 
     Raises `MassgenError` for whatever keeps it from going on.
     """
@@ -169,7 +202,7 @@ def write_answer(run: RunState, options: Options) -> MassgenError | None:
     try:
         output.write(run.best_answer.encode("utf-8", "replace"))
     except OSError as error:
-        return MassgenError("invalid_arguments", f"--output-file: the answer cannot be written: {error.strerror}")
+        return MassgenError("invalid_arguments", f"--output: the answer cannot be written: {error.strerror}")
     return None
 
 

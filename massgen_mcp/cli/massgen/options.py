@@ -4,96 +4,37 @@ import argparse
 import math
 import re
 import shlex
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
+from massgen_mcp.cli.arguments import STORE
 from massgen_mcp.cli.command_line import (
     AS_IT_IS,
     OF_EVERY_PROGRAM,
     ArgumentGroups,
+    CommandArgument,
     Parser,
-    answer_shell,
     argument,
     counting_number,
     trust_argument,
     whole_number,
 )
+from massgen_mcp.cli.commands import NAMES
 from massgen_mcp.cli.exits import EXIT_CONFIG
-from massgen_mcp.cli.verbs import VERBS, WORDS_FROM_ELSEWHERE
+from massgen_mcp.cli.old_spellings import VERBS as OLD_VERBS
+from massgen_mcp.cli.old_spellings import WORDS_FROM_ELSEWHERE
 from massgen_mcp.config.given import GivenDecide
+from massgen_mcp.nearest import nearest
 
 CONCURRENCY = 4
 _NAMES_CONFIG = re.compile(r"@examples/\S+|\S+\.(ya?ml|json)")
 
-MANUAL = """
-Without --config or a model the team is that of .massgen/config.yaml, else that of your own config.yaml (see files), \
-else the default team: of the keys that are set, or of a local model server. Where there is none, a short dialogue on \
-a terminal sets one up. When standard output is no terminal, it has the answer and nothing else. A config that \
-came with the directory and could do harm waits for your consent (see --trust). Without a QUESTION \
-the interactive mode begins: a conversation of several turns, kept as a session.
-
-Another command, massgen-mcp, has the rest: `massgen-mcp doctor` says what is here and what is missing, \
-`runs`, `watch`, `result`, `report` and `apply` are for runs that were begun, and `install` puts the team into a \
-coding agent.
-
-examples:
-  massgen "Is our retry policy sound?"
-  massgen --config @examples/two_providers "Postgres or SQLite?"
-  massgen --models openai/gpt-5,claude/claude-sonnet-4-5 "Review this plan"
-  massgen --backend gemini --num-agents 3 "Name a better name"
-  git diff | massgen --automation --output-file review.md -
-  massgen batch questions.jsonl --max-usd 20
-  massgen review --help
-  massgen eval --help
-  massgen --resume run-4t6d
-  massgen --validate team.yaml
-
-output of --automation:
-Ten to twenty lines, which begin with these words; nothing else is on standard output.
-  LOG_DIR:         directory of this run, absolute; always the first line
-  STATUS:          its status.json, rewritten at least every two seconds
-  AGENTS:          the team, as agent_a (backend/model), ...
-  QUESTION:        the question, shortened
-  [Coordination    in progress: now the agents work
-  TEAM:            where the team comes from; its hosts, keys by name, writable paths
-  NOTE:            what of the config was ignored; a model that a gateway does not list
-  WARNING:         something went wrong, the run went on
-  WINNER:          the agent whose answer won
-  OUTCOME:         how the winner was found, and how many voted
-  DURATION:        seconds, such as 12.3s
-  COST:            US dollars and tokens; what has no known price is said
-  ANSWER_FILE:     the final answer, whole; not with --no-logs
-  REPORT:          the run as a page to look at; not with --no-logs
-  ANSWER_PREVIEW:  the answer, shortened
-  OUTPUT_FILE:     where the whole answer was written as well, with --output-file
-  APPLIED:         your files that were changed; or NOT_APPLIED with the number or reason, and the command
-  COMPLETED:       N agents, seconds in total; or FAILED, TIMED_OUT, CANCELLED with the cause
-
-exit codes:
-  0  success
-  1  the command line or the config is wrong, or a key or your consent is missing; no model was asked
-  2  the run failed
-  3  the run reached its time limit; the best answer so far is shown
-  4  interrupted; Ctrl-C once ends the run in good order, twice at once
-
-environment:
-  *_API_KEY            keys of the providers; `massgen-mcp configs` names those that each team needs
-  MASSGEN_CONFIG_HOME  directory of your own config.yaml and keys.yaml
-  MASSGEN_ALLOWED_KEYS  KEY@HOST ...: keys that may go to hosts that are not their own
-  NO_COLOR             no colours
-  COLUMNS              width of this text
-
-files:
-  .massgen/config.yaml    team of this directory
-  ~/.config/massgen/config.yaml  your own team (on Linux; elsewhere where the system keeps configs)
-  .massgen/massgen_logs/  one directory per run: events, status, log, every answer, final/<agent>/answer.txt
-  .massgen/sessions/      the conversations of the interactive mode
-"""
+AskKind = Literal["ask", "start", "batch", "init"]
+"""The verbs that take a question, or a file of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,16 +64,21 @@ class Options:
     notify: tuple[str, ...] = ()
     session_id: str | None = None
     changes_of: str | None = None
-    list_sessions: bool = False
     background: bool = False
+    """`massgen start`."""
+    context: tuple[Path, ...] = ()
+    idempotency_key: str | None = None
+    store: str | None = None
     batch: bool = False
     """`question` is a file of questions."""
     concurrency: int = CONCURRENCY
     max_usd: float | None = None
     max_usd_each: float | None = None
     resume: str | None = None
-    """The beginning of the id of an interrupted run."""
-    validate: str | None = None
+    """The beginning of the id of an interrupted run; empty: the newest one here."""
+    yes: bool = False
+    """Whatever is asked is answered with yes, except for trust."""
+    dry_run: bool = False
     select: bool = False
     init: bool = False
     trust: str | None = None
@@ -144,83 +90,110 @@ class _Parser(Parser):
 
     exit_code = EXIT_CONFIG
     quoted = "question"
+    on_purpose = False
+    """`--` stands before the question: it is one, whatever it looks like."""
 
     def fault(self, given: argparse.Namespace, rest: Sequence[str]) -> str | None:
-        """Also a verb of the other program, or a config, in place of a question: nobody is to pay for that."""
+        """Also find a verb, a config or a file in place of a question: no one is to pay for that."""
         only_words = not any(word.startswith("-") for word in rest)
         asked = shlex.quote(" ".join(rest)) if rest else '"your question"'
-        if only_words and not (given.config or given.batch) and names_config(given.question or ""):
-            option = " --trust" if given.trust else ""
-            return (
-                f"{given.question} is a config and no question: "
-                f"{self.prog} --config {shlex.quote(given.question)}{option} {asked}"
-            )
         first: str = given.question or ""
+        is_question = self.on_purpose or given.batch or not only_words
+        if not is_question and not given.config and names_config(first):
+            option = " --trust" if given.trust else ""
+            return f"{first} is a config and no question: massgen --config {shlex.quote(first)}{option} {asked}"
         if given.question is not None and not first.strip():
-            return f"the question is empty: {self.prog} {asked}"
-        if first in VERBS:
-            return f"{first} is a verb of massgen-mcp: {' '.join(['massgen-mcp', first, *rest])}"
-        if first in ("help", "version"):
-            return f"{first} is an option: {self.prog} --{first}"
-        if first in WORDS_FROM_ELSEWHERE and len(rest) < 2:
-            return f"{first} alone is no question; {WORDS_FROM_ELSEWHERE[first]}"
-        if rest and given.models and _is_model(first):
-            return f"the models go together, with commas: --models {','.join([*given.models, first])}"
-        if first in ("ask", "run", "start"):
-            return f"{first} is not needed: {self.prog} {asked}"
+            return f"the question is empty: massgen {asked}"
+        if rest and only_words and given.models and _is_model(first):
+            return f"the models go together, with commas: --model {','.join([*given.models, first])}"
+        if not is_question and (hint := find_misspelling(first, rest)):
+            return f"{first[:80]} {hint}; to ask it all the same: massgen -- {shlex.quote(' '.join([first, *rest]))}"
         return super().fault(given, rest)
+
+
+NEAR_VERB = 0.8
+"""So much alike is a word that was meant as a verb."""
+_LOOKS_LIKE_A_FILE = re.compile(r"(?!\w+://)(?:\S*/\S*|[\w.~-]*\w\.[A-Za-z][A-Za-z0-9]{0,6})")
+_ID = re.compile(r"run-[a-z2-7]+")
+
+
+def find_misspelling(first: str, rest: Sequence[str] = ()) -> str | None:
+    """Say what was meant by a single word, or by a word before an id or an option, that is no question; None: nothing
+    else.
+    """
+    words = first.split()
+    if first.startswith("@"):
+        question = shlex.quote(" ".join(rest) or "your question")
+        return f"is no question; `massgen configs` lists ready-made teams: massgen --config @examples/NAME {question}"
+    if not rest and _ID.fullmatch(first):
+        return f"is the id of a run: massgen result {first}"
+    if not rest and len(words) > 1 and words[0] in NAMES and all(map(_ID.fullmatch, words[1:])):
+        return f"is a verb in quotation marks: massgen {first}"
+    if len(words) != 1 or (rest and not _ID.match(rest[0]) and len(rest) > 1):
+        return None
+    typed = " ".join([first, *rest])
+    if first in NAMES:
+        return f"is a verb, and verbs come first: massgen {typed}"
+    if meant := WORDS_FROM_ELSEWHERE.get(first.lower()):
+        return f"is no verb; {meant}"
+    known = (*NAMES, *OLD_VERBS)
+    swapped = next((name for name in known if sorted(name) == sorted(first.lower())), None)
+    if near := swapped or nearest(first, known, cutoff=NEAR_VERB):
+        return f"is no verb; did you mean: massgen {' '.join([near, *rest])}"
+    if not rest and _LOOKS_LIKE_A_FILE.fullmatch(first):
+        return (
+            f"looks like a file, and there is none of this name; massgen - < {shlex.quote(first)} asks what is in one"
+        )
+    return None
 
 
 def names_config(text: str) -> bool:
     return _NAMES_CONFIG.fullmatch(text) is not None
 
 
-def parse(arguments: Sequence[str] | None) -> Options:
-    """Options from a command line (default: this process's own). Exits for --help, --version and whatever is wrong."""
-    parser = make_parser()
-    answer_shell(parser)
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
-    if arguments[:1] == ["batch"] and len(arguments) > 1:
-        arguments[0] = "--batch"
+def parse(arguments: Sequence[str], kind: AskKind = "ask") -> Options:
+    """Return the options. Raises `UsageError`; exits for --help and --version."""
+    parser = make_parser(kind)
+    parser.on_purpose = "--" in arguments or kind != "ask"
     given = parser.parse(_with_whole_trust(arguments))
-    _check_together(parser, given, named_team=bool(given.model or given.models or given.backend))
-    given.models = (*filter(None, [given.model]), *given.models)
-    given.checks = tuple(given.checks)
+    given.background = kind == "start"
+    given.init = kind == "init"
+    _check_together(parser, given, named_team=bool(given.models or given.backend))
+    given.models, given.checks, given.context = tuple(given.models), tuple(given.checks), tuple(given.context)
     given.concurrency = given.concurrency or CONCURRENCY
-    return Options(**{one.name: getattr(given, one.name) for one in fields(Options)})
+    return Options(**{one.name: getattr(given, one.name) for one in fields(Options) if one.name in given})
 
 
 def _check_together(parser: Parser, given: argparse.Namespace, *, named_team: bool) -> None:
     """Refuses options that contradict each other, in words that say what to leave out."""
     team = given.config or named_team
-    one_answer = given.json or given.quiet or given.background
-    resumed_otherwise = given.resume is not None and (given.question is not None or _changes_the_run(given))
-    left_alone_and = given.apply or given.automation or given.json or given.output_file or given.no_logs or given.notify
-    kept_alone = given.automation or given.json or given.no_logs or given.notify or given.quiet
-    batch_and = kept_alone or given.background or given.apply or given.session_id or given.resume
+    one_answer = given.json or given.quiet or given.background or given.dry_run
+    of_one_run = given.automation or given.no_logs or given.notify or given.dry_run
+    left_alone_and = of_one_run or given.apply or given.output_file
+    kept_alone = given.json or given.quiet or given.apply
+    batch_and = of_one_run or kept_alone or given.session_id
     of_batch = given.concurrency is not None or given.max_usd_each
+    shared = given.context or given.idempotency_key
     faults = (
+        (given.batch and given.question is None, "batch needs a FILE: massgen batch QUESTIONS.jsonl"),
         (
-            given.batch and (given.question is None or batch_and),
-            "batch takes a FILE, options of the team, --output-file, --concurrency, --max-usd, --max-usd-each",
+            given.batch and batch_and,
+            "batch takes a FILE, options of the team, --output, --concurrency, --max-usd, --max-usd-each",
         ),
-        (of_batch and not given.batch, "--concurrency and --max-usd-each go with: batch FILE"),
+        (of_batch and not given.batch, "--concurrency and --max-usd-each go with: massgen batch FILE"),
+        (shared and not given.background, "--context and --idempotency-key go with: massgen start QUESTION"),
         (
             given.config and named_team,
-            "--config names a team of its own; it does not go with --model, --models or --backend",
+            "--config names a team of its own; it does not go with --model or --backend",
         ),
         (given.select and team, "--select chooses the config; it does not go with another choice of a team"),
         (
             given.num_agents is not None and not named_team,
-            "--num-agents goes with --model, --models or --backend; a config names its own agents",
+            "--num-agents goes with --model or --backend; a config names its own agents",
         ),
         (
             given.no_logs and given.session_id,
-            "--no-logs keeps nothing, but a session is kept; leave one of --no-logs and --session-id out",
-        ),
-        (
-            resumed_otherwise,
-            "--resume continues a run as it was started; only --automation, --apply, --output-file, --debug go with it",
+            "--no-logs keeps nothing, but a session is kept; leave one of --no-logs and --session out",
         ),
         (
             given.automation and (given.json or given.quiet or given.plain),
@@ -232,26 +205,19 @@ def _check_together(parser: Parser, given: argparse.Namespace, *, named_team: bo
         ),
         (
             given.question is None and one_answer,
-            "--json, --quiet and --background are about one answer; they need a QUESTION",
+            "--json, --quiet, --dry-run and `massgen start` are about one question; write it in quotation marks",
         ),
         (
             given.background and left_alone_and,
-            "--background prints an id; leave --apply, --automation, --json, --output-file, --no-logs, --notify out",
+            "start prints an id and no more; leave --apply, --automation, --output, --no-logs, --notify and --dry-run out",
         ),
         (
             given.automation and (given.select or given.init),
-            "--select and --init ask a person; --automation is for programs",
+            "--select and init ask a person; --automation is for programs",
         ),
     )
     if fault := next((message for holds, message in faults if holds), None):
         parser.error(fault)
-
-
-def _changes_the_run(given: argparse.Namespace) -> bool:
-    """Whether anything is said about the team, the session or the files of a run."""
-    team = (given.config, given.trust, given.select, given.init, given.model, given.models, given.backend)
-    how = (given.num_agents, given.system_message, given.checks, given.decide)
-    return any((*team, *how, given.max_usd, given.no_logs, given.session_id, given.changes_of, given.background))
 
 
 def _with_whole_trust(arguments: Sequence[str]) -> list[str]:
@@ -282,12 +248,6 @@ def _split_words(text: str) -> tuple[str, ...]:
     return words
 
 
-def _model_name(text: str) -> str:
-    if "," in text:
-        raise argparse.ArgumentTypeError(f"this is one model; several are --models {text}")
-    return text
-
-
 def _is_model(text: str) -> bool:
     from massgen_mcp.config.providers.model_names import detect_backend  # a right command line needs none of it
     from massgen_mcp.errors import MassgenError
@@ -311,7 +271,7 @@ ARGUMENTS: ArgumentGroups = {
         ),
     ),
     "the team": (
-        argument("--config", metavar="PATH|@examples/NAME", help="the team; default: .massgen/config.yaml, ..."),
+        argument("--config", "-c", metavar="PATH|@examples/NAME", help="the team; default: .massgen/config.yaml, ..."),
         argument(
             "--trust",
             metavar="=sha256:DIGEST",
@@ -323,17 +283,13 @@ ARGUMENTS: ArgumentGroups = {
         argument("--select", action="store_true", help="choose the config from a list"),
         argument(
             "--model",
-            metavar="MODEL",
-            type=_model_name,
-            help="one agent with this model, such as gpt-5 or openrouter/NAME",
-        ),
-        argument(
-            "--models",
+            "-m",
+            dest="models",
             metavar="MODEL,...",
             type=model_names,
             action="extend",
             default=[],
-            help="one agent per model, comma-separated",
+            help="one agent per model, such as gpt-5 or openrouter/NAME; comma-separated, may be repeated",
         ),
         argument("--backend", metavar="TYPE", help="provider of --model; alone: its strongest model"),
         argument(
@@ -357,61 +313,79 @@ ARGUMENTS: ArgumentGroups = {
             "--max-usd",
             metavar="USD",
             type=dollars,
-            help="what a run may cost; of batch: all together, and no run begins that could pass it",
+            help="the most that a run may cost; of batch: all together",
         ),
     ),
     "output": (
         argument("--automation", action="store_true", help="few, stable lines for programs that read them"),
         argument("--apply", action="store_true", help="apply the changes of the run without asking"),
-        argument("--output-file", metavar="FILE", type=Path, help="also write the final answer here"),
-        argument("--quiet", action="store_true", help="print the answer, and errors, and nothing else"),
+        argument(
+            "--output", "-o", dest="output_file", metavar="FILE", type=Path, help="also write the final answer to FILE"
+        ),
+        argument("--quiet", "-q", action="store_true", help="print the answer, and errors, and nothing else"),
         argument("--json", action="store_true", help="print the result as one JSON document, as get_result gives it"),
         argument("--plain", action="store_true", help="sentences instead of the live view, as for screen readers"),
-        argument("--no-display", action="store_true", help="show nothing until the result"),
+        argument("--no-display", action="store_true", help=argparse.SUPPRESS),
         argument("--no-logs", action="store_true", help="leave nothing on disk but the output file"),
+        argument(
+            "--dry-run", action="store_true", help="show the team, its permissions and the estimate; ask no model"
+        ),
+        argument("--yes", "-y", action="store_true", help="answer yes to questions, except about trust and applying"),
         argument(
             "--notify",
             metavar="COMMAND",
             type=_split_words,
             default=(),
-            help="start this when the run has ended, without a shell; MASSGEN_RUN_ID, _STATE, _OUTCOME, _COST tell of "
-            "it",
+            help="start this when the run has ended, without a shell; it gets MASSGEN_RUN_ID, _STATE, _OUTCOME, _COST",
         ),
-        argument("--debug", action="store_true", help="show every log line, with tracebacks"),
+        argument("--debug", "-v", action="store_true", help="show every log line, with tracebacks"),
     ),
     "sessions": (
-        argument("--session-id", metavar="ID", help="go on with this session"),
+        argument("--session", "-s", dest="session_id", metavar="ID", help="continue this conversation"),
         argument(
-            "--changes-of", metavar="winner|AGENT", help="begin with what it changed in the session and is not applied"
+            "--changes-of", metavar="winner|AGENT", help="start from its changes in the session that are not applied"
         ),
-        argument("--list-sessions", action="store_true", help="list the sessions of this directory"),
-        argument(
-            "--background",
-            action="store_true",
-            help="start the run, print its id, and leave it to a process of its own",
-        ),
-        argument("--resume", metavar="ID", help="go on with a run whose process was killed"),
     ),
-    "many questions: massgen batch FILE": (
-        argument("--batch", action="store_true", help=argparse.SUPPRESS),
+    "massgen start": (
         argument(
-            "--concurrency", metavar="N", type=counting_number, help=f"so many runs at once; default: {CONCURRENCY}"
+            "--context",
+            metavar="DIR",
+            type=Path,
+            action="append",
+            default=[],
+            help="agents change copies of this directory, and `massgen apply` applies the changes; may be repeated",
+        ),
+        argument("--idempotency-key", metavar="KEY", help="same key and request: same run"),
+        STORE,
+    ),
+    "massgen batch": (
+        argument(
+            "--concurrency",
+            metavar="N",
+            type=counting_number,
+            help=f"maximum number of parallel runs; default: {CONCURRENCY}",
         ),
         argument("--max-usd-each", metavar="USD", type=dollars, help="for each run, instead of its config's"),
     ),
-    "set-up": (
-        argument("--init", action="store_true", help="set up a config in a short dialogue"),
-        argument("--validate", metavar="FILE", help="check a config: show every error, run nothing"),
-        *OF_EVERY_PROGRAM,
-    ),
+    "the program": OF_EVERY_PROGRAM,
 }
-"""What may be given, by the headings of the help."""
+"""The arguments, by the headings of the help."""
 
 
-def make_parser() -> Parser:
-    return _Parser(
-        ARGUMENTS,
-        prog="massgen",
-        description="Ask a team of LLM agents; they answer, read each other and vote.",
-        epilog=MANUAL,
-    )
+def hide(one: CommandArgument) -> CommandArgument:
+    names, settings = one
+    return names, {**settings, "help": argparse.SUPPRESS}
+
+
+def make_parser(kind: AskKind = "ask") -> "_Parser":
+    """Every kind takes all of them, so that a mistake is told in words; the help has those that it uses."""
+    from massgen_mcp.cli.manual import OF_ASK, OF_KIND
+
+    prog = "massgen" if kind == "ask" else f"massgen {kind}"
+    groups: dict[str, Sequence[CommandArgument]] = {}
+    for title, arguments in ARGUMENTS.items():
+        is_shown = not title.startswith("massgen ") or title == prog
+        groups[title] = arguments if is_shown else [hide(one) for one in arguments]
+    parser = _Parser(groups, prog=prog, description=OF_KIND[kind], epilog=OF_ASK if kind == "ask" else None)
+    parser.set_defaults(batch=kind == "batch")
+    return parser

@@ -53,7 +53,7 @@ def given_of(
     Raises `MassgenError` config_invalid.
     """
     models = tuple(_models(options)) if options.models or options.backend else ()
-    ask = _consents if on_terminal() and not options.automation else None
+    ask = _consents if on_terminal() and not (options.automation or options.dry_run) else None
     as_it_is = options.trust == AS_IT_IS
     return CallerRequest(
         question,
@@ -70,6 +70,7 @@ def given_of(
         replaces_system_messages=True,
         caller_answers=options.background or shown_live(options, environ),
         output_file=output_file(options),
+        idempotency_key=options.idempotency_key,
         session_id=session_id,
         changes_of=options.changes_of if question else None,
         begins_session=begins_session,
@@ -88,13 +89,25 @@ async def look_before(options: Options, team: Team) -> list[str]:
     return [note for note in (team.note, await require_models(team.config, team.environ, kept)) if note]
 
 
+def agreed_to_place(options: Options, cwd: Path, environ: Mapping[str, str]) -> bool:
+    """Ask a person who is in `/` or at home whether that is meant. Elsewhere, and without a terminal, it is."""
+    home = environ.get("HOME")
+    at_home = cwd == Path("/") or (home is not None and cwd == Path(home).resolve())
+    only_sets_up = options.init and options.question is None
+    unasked = options.yes or options.dry_run or options.automation or only_sets_up
+    if not at_home or unasked or not on_terminal():
+        return True
+    print_line(f"{cwd} is not the directory of a project; runs would be kept here, in .massgen/.")
+    return confirm("Go on here", default=False)
+
+
 async def find_team(options: Options, *, cwd: Path, environ: Mapping[str, str]) -> Team:
     """The team of a conversation that has no question yet. Raises as `build_request`."""
     return await adjusted_team(given_of(options, "", cwd=cwd, environ=environ))
 
 
 def output_file(options: Options) -> OutputFile | None:
-    return None if options.output_file is None else OutputFile(options.output_file.absolute(), "--output-file")
+    return None if options.output_file is None else OutputFile(options.output_file.absolute(), "--output")
 
 
 def _consents(text: str) -> bool:
@@ -123,8 +136,8 @@ CHECKS_SECONDS = 600.0
 """For all checks together; what has not run then runs in the run."""
 
 
-async def agreed_to_checks(team: Team, say: Callable[[str], None]) -> bool:
-    """Whether the run may begin. `say` is for what a person should read."""
+async def agreed_to_checks(team: Team, say: Callable[[str], None], *, yes: bool = False) -> bool:
+    """Whether the run may begin. `say` is for what a person should read; `yes`: it may, whatever the checks say."""
     config = team.config
     if not config.orchestrator.checks:
         return True
@@ -138,6 +151,8 @@ async def agreed_to_checks(team: Team, say: Callable[[str], None]) -> bool:
     if not void:
         return True
     say(f"{len(void)} of {len(tried)} checks would say nothing of the answers' files in this environment.")
+    if yes:
+        return True
     try:
         return confirm("Begin all the same", default=False)
     except KeyboardInterrupt:

@@ -99,7 +99,19 @@ PrintableName = Annotated[str, AfterValidator(_printable)]
 
 MAX_MODEL_NAME = 200
 
-ModelName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_MODEL_NAME), AfterValidator(_printable)]
+
+def _refuse_variables(text: str) -> str:
+    if "${" in text:
+        raise ValueError("variables are not replaced here; write the name itself, or give the model with --model")
+    return text
+
+
+ModelName = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=MAX_MODEL_NAME),
+    AfterValidator(_printable),
+    AfterValidator(_refuse_variables),
+]
 """It stands in requests, in one line of logs and on terminals."""
 
 

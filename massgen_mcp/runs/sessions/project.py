@@ -14,6 +14,7 @@ LOGS = PROJECT_FILES / "massgen_logs"
 SESSIONS = PROJECT_FILES / "sessions"
 CHAT_HISTORY = PROJECT_FILES / "chat_history"
 LEFT_RUNS = PROJECT_FILES / "left_runs"
+BACKGROUND_RUNS = PROJECT_FILES / "background_runs"
 IGNORES = PROJECT_FILES / ".gitignore"
 IGNORED = """\
 # Written by massgen with its first run here: these hold your questions, the answers, and copies of files, which are

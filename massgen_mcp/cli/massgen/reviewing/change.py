@@ -205,18 +205,28 @@ def _commit(git: Git, names: Sequence[str]) -> str:
         given = () if name.startswith("-") else ("rev-parse", "-q", "--verify", f"{name}^{{commit}}")
         if given and not (done := git.outcome(*given, accepted=(0, 1, 128)))[0]:
             return done[1].decode().strip()
+    if git.outcome("rev-parse", "-q", "--verify", "HEAD", accepted=(0, 1, 128))[0]:
+        raise MassgenError(
+            "invalid_arguments",
+            "this repository has no commit, so there is nothing to compare with; commit something, or review a diff: "
+            "git diff --no-index OLD NEW | massgen review --diff -",
+        )
     branches = git.run("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes").decode().split()
     near = did_you_mean(names[-1], branches) or f"; branches here: {', '.join(branches[:10]) or 'none'}"
-    raise MassgenError(
-        "invalid_arguments", f"there is no commit {show_name(names[-1])} to compare with, as --branch says{near}"
-    )
+    wanted = f"there is no commit {show_name(names[-1])} to compare with, as --branch says"
+    if len(names) > 1:
+        wanted = f"there is no main branch ({', '.join(_MAIN[1:])}) to compare with; name one with --branch BASE"
+    raise MassgenError("invalid_arguments", f"{wanted}{near}")
 
 
 def _fetch_head(view: Git, user: UserRepository, pr: int) -> str:
     """Return the last commit of a pull request, as it is at `origin` now."""
     address = read_origin(user, view)
     if address is None:
-        raise GitFailed(f"pull request {pr} cannot be fetched: the repository has no remote `origin`")
+        raise GitFailed(
+            f"pull request {pr} cannot be fetched: the repository has no remote `origin`; "
+            "`git remote add origin URL` adds one"
+        )
     if (user.top / address).exists():
         address = str(user.top / address)
     shown = _WITH_LOGIN.sub(r"\1", address)

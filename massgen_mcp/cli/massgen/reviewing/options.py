@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal, get_args
 
-from massgen_mcp.cli.command_line import ArgumentGroups, Parser, answer_shell, argument, whole_number
+from massgen_mcp.cli.command_line import ArgumentGroups, Parser, argument, whole_number
 from massgen_mcp.cli.exits import EXIT_EXECUTION
 from massgen_mcp.cli.massgen.options import Options, dollars, model_names
 
@@ -23,7 +23,7 @@ change.
 examples:
   massgen review
   massgen review --branch origin/main --fail-on proven
-  massgen review --pr 7 --output-file review.md --output-file review.sarif
+  massgen review --pr 7 --output review.md --output review.sarif
   git diff HEAD~3 | massgen review --diff - --format json
 
 exit codes:
@@ -67,17 +67,16 @@ class _Parser(Parser):
 def parse(arguments: Sequence[str]) -> ReviewOptions:
     """Exits for --help and whatever is wrong."""
     parser = make_parser()
-    answer_shell(parser)
     given = parser.parse(arguments)
     if given.config and given.models:
-        parser.error("--config names a team of its own; it does not go with --models")
+        parser.error("--config names a team of its own; it does not go with --model")
     if given.num_agents is not None and not given.models:
-        parser.error("--num-agents goes with --models")
+        parser.error("--num-agents goes with --model")
     if given.diff is not None and (given.branch is not None or given.pr is not None):
         parser.error("--diff is the change itself; it does not go with --branch or --pr")
     for file in given.output_files:
         if file.suffix not in SUFFIXES:
-            parser.error(f"--output-file {file}: its name ends with none of {', '.join(SUFFIXES)}")
+            parser.error(f"--output {file}: its name ends with none of {', '.join(SUFFIXES)}")
     team = Options(
         config=given.config, models=tuple(given.models), num_agents=given.num_agents, automation=True,
         no_logs=given.no_logs, debug=given.debug,
@@ -104,17 +103,26 @@ ARGUMENTS: ArgumentGroups = {
         ),
     ),
     "the team": (
-        argument("--config", metavar="PATH|@examples/NAME", help="the team"),
+        argument("--config", "-c", metavar="PATH|@examples/NAME", help="the team"),
         argument(
-            "--models", metavar="MODEL,...", type=model_names, action="extend", default=[], help="one agent per model"
+            "--model",
+            "-m",
+            dest="models",
+            metavar="MODEL,...",
+            type=model_names,
+            action="extend",
+            default=[],
+            help="one agent per model",
         ),
         argument("--num-agents", metavar="N", type=whole_number, help="this many, which take the models in turn"),
         argument("--max-usd", metavar="USD", type=dollars, help="for all; default: budget.max_usd of the config"),
     ),
     "output": (
         argument("--format", choices=get_args(Format), default="markdown", help="of standard output"),
+        argument("--json", dest="format", action="store_const", const="json", help="the same as --format json"),
         argument(
-            "--output-file",
+            "--output",
+            "-o",
             metavar="FILE",
             dest="output_files",
             type=Path,
@@ -136,7 +144,7 @@ ARGUMENTS: ArgumentGroups = {
         ),
         argument("--dry-run", action="store_true", help="say what would be reviewed, and ask nobody"),
         argument("--no-logs", action="store_true", help="leave nothing on disk but the output files"),
-        argument("--debug", action="store_true", help=argparse.SUPPRESS),
+        argument("--debug", "-v", action="store_true", help=argparse.SUPPRESS),
     ),
 }
 """What may be given, by the headings of the help."""

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Iterator
 
 from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
+from massgen_mcp.cli.named_runs import find_run_to_change
 from massgen_mcp.cli.output import print_error, print_line
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.run_state.state import RunState
@@ -20,7 +21,7 @@ UNDO = Ways("Leave --dry-run out to do it.", "Remove what is in the way of these
 
 async def run(options: argparse.Namespace) -> int:
     with run_service() as service:
-        run_id = await service.find(options.run_id, to_change=True)
+        run_id = await find_run_to_change(service, options, "undo" if options.undo else "apply")
 
         async def done(agent: str | None, branch: str | None, *, dry_run: bool) -> Applied:
             application = await service.apply(

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 
 from massgen_mcp.cli.exits import EXIT_OK
+from massgen_mcp.cli.named_runs import find_run_to_read
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.server.results.reply import as_json
@@ -12,7 +13,7 @@ from massgen_mcp.server.results.reply import as_json
 
 async def run(options: argparse.Namespace) -> int:
     with run_service() as service:
-        run_id = options.run and await service.find(options.run)
+        run_id = options.run and await find_run_to_read(service, options.run)
         entries = await service.audit(person=options.person, run_id=run_id, limit=options.limit)
     if options.json:
         print_line(as_json({"entries": [asdict(entry) for entry in entries]}))

@@ -6,6 +6,7 @@ from typing import Literal
 from massgen_mcp.cli.asking import confirm, on_terminal
 from massgen_mcp.cli.command_line import AS_IT_IS
 from massgen_mcp.cli.exits import EXIT_NOT_ENDED, EXIT_OK
+from massgen_mcp.cli.named_runs import find_run_to_change
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.errors import MassgenError
@@ -19,41 +20,39 @@ CANCEL_SECONDS = 10.0
 """How long a run is given to stop before `cancel` says that it has not."""
 
 
-async def run(options: argparse.Namespace) -> int:
-    with run_service() as service:
-        run_id = await service.find(options.run_id, to_change=True)
-        match options.verb:
-            case "mark":
-                return await _mark(service, run_id, options)
-            case "answer":
-                return await _control(service, run_id, options, "answer", message=options.text)
-            case "raise-budget":
-                return await _control(service, run_id, options, "raise_budget", value=options.usd)
-            case _:
-                return await _control(service, run_id, options, options.verb)
+async def answer_run(options: argparse.Namespace) -> int:
+    return await _control(options, "answer", message=options.text)
+
+
+async def raise_budget(options: argparse.Namespace) -> int:
+    return await _control(options, "raise_budget", value=options.usd)
+
+
+async def cancel_run(options: argparse.Namespace) -> int:
+    return await _control(options, "cancel")
+
+
+async def resume_run(options: argparse.Namespace) -> int:
+    return await _control(options, "resume")
 
 
 async def _control(
-    service: RunService,
-    run_id: str,
-    options: argparse.Namespace,
-    action: Action | Literal["resume"],
-    *,
-    message: str = "",
-    value: float | None = None,
+    options: argparse.Namespace, action: Action | Literal["resume"], *, message: str = "", value: float | None = None
 ) -> int:
-    """Ask for it, and tell the state of the run afterwards."""
-    if action == "resume":
-        view = await service.resume(run_id, await accept_demands(service, run_id, options.trust))
-    else:
-        view = await service.control(run_id, action, message, value)
-    if action == "cancel":
-        view = await service.wait(run_id, until="terminal", seconds=CANCEL_SECONDS, cursor=None)
+    """Request it, and print the state of the run afterwards."""
+    with run_service() as service:
+        run_id = await find_run_to_change(service, options, action.replace("_", " "))
+        if action == "resume":
+            view = await service.resume(run_id, await accept_demands(service, run_id, options.trust))
+        else:
+            view = await service.control(run_id, action, message, value)
+        if action == "cancel":
+            view = await service.wait(run_id, until="terminal", seconds=CANCEL_SECONDS, cursor=None)
     if options.json:
         print_line(controlled(view, action).as_json())
     else:
         taken_up = action == "resume" and view.state == "interrupted"
-        print_line(f"{run_id}: {'a runner goes on with it now' if taken_up else view.state}")
+        print_line(f"{run_id}: {'it continues in the background now' if taken_up else view.state}")
     return EXIT_NOT_ENDED if action == "cancel" and not view.ended else EXIT_OK
 
 
@@ -83,10 +82,12 @@ async def accept_demands(service: RunService, run_id: str, trust: str | None) ->
     return demands.digest
 
 
-async def _mark(service: RunService, run_id: str, options: argparse.Namespace) -> int:
-    """What a person says of a run's answer afterwards, for the statistics."""
+async def mark_run(options: argparse.Namespace) -> int:
+    """Record what a person says of a run's answer afterwards, for the statistics."""
     verdict = None if options.undo else options.verdict
-    await service.mark(run_id, verdict, agent=options.agent, note=options.note or "")
+    with run_service() as service:
+        run_id = await find_run_to_change(service, options, "mark")
+        await service.mark(run_id, verdict, agent=options.agent, note=options.note or "")
     if options.json:
         marked = {"run_id": run_id, "agent": options.agent, "verdict": verdict, "note": options.note}
         print_line(as_json({name: value for name, value in marked.items() if value is not None}))

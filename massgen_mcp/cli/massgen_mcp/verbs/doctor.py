@@ -39,17 +39,28 @@ PLAYED = {"ok": "pass", "warn": "skip", "fail": "FAIL"}
 """How `check-adapter` says how it went."""
 
 
-async def run(options: argparse.Namespace) -> int:
-    plays = options.verb == "check-adapter"
-    checks = await (_played(options.name) if plays else _looked_at(options))
+async def check_setup(options: argparse.Namespace) -> int:
+    return _show(await _check_all(options), as_json=options.json)
+
+
+async def check_one_adapter(options: argparse.Namespace) -> int:
+    checks = await _played(options.name)
     if options.json:
+        return _show(checks, as_json=True)
+    for check in checks:
+        print_line(f"{PLAYED[check.level]}  {check.name}: {check.message}")
+    return _exit_code(checks)
+
+
+def _show(checks: Sequence[DoctorCheck], *, as_json: bool) -> int:
+    if as_json:
         print_line(json.dumps({"checks": [asdict(check) for check in checks]}))
-    elif plays:
-        for check in checks:
-            print_line(f"{PLAYED[check.level]}  {check.name}: {check.message}")
-    else:
-        for check in checks:
-            _say(check)
+    for check in () if as_json else checks:
+        say_check(check)
+    return _exit_code(checks)
+
+
+def _exit_code(checks: Sequence[DoctorCheck]) -> int:
     return EXIT_FAILED if any(check.level == "fail" for check in checks) else EXIT_OK
 
 
@@ -74,7 +85,7 @@ async def _whole_run(name: str, settings: dict[str, object]) -> DoctorCheck:
     return DoctorCheck("run", "ok", "a team of two comes to a final answer")
 
 
-async def _looked_at(options: argparse.Namespace) -> Sequence[DoctorCheck]:
+async def _check_all(options: argparse.Namespace) -> Sequence[DoctorCheck]:
     engine = local_engine(find_home(os.environ))
     rebuilt = [_check_of(await anyio.to_thread.run_sync(rebuild, engine))] if options.rebuild else []
     return [
@@ -84,7 +95,7 @@ async def _looked_at(options: argparse.Namespace) -> Sequence[DoctorCheck]:
         *await check_members(Path.cwd(), os.environ),
         *await sandbox_checks(),
         *await server_checks(Path.cwd(), os.environ),
-        *await _tried(options.config, Path.cwd()),
+        *await try_config_checks(options.config, Path.cwd()),
         *check_clients(Path.cwd(), os.environ),
     ]
 
@@ -100,7 +111,7 @@ async def _shared() -> list[DoctorCheck]:
         return [DoctorCheck("shared store", "fail", str(error), f"see {STORE_VARIABLE}")]
 
 
-async def _tried(named: str | None, cwd: Path) -> list[DoctorCheck]:
+async def try_config_checks(named: str | None, cwd: Path) -> list[DoctorCheck]:
     """How the checks of the config stand on the files as they are: of the one that is named, else of the one that is
     found. That one may run commands only if a person accepted it.
     """
@@ -128,7 +139,7 @@ def _check_of(rebuilt: Rebuilt) -> DoctorCheck:
     return DoctorCheck("rebuild", "ok", message, f"{advice}{LOST}")
 
 
-def _say(check: DoctorCheck) -> None:
+def say_check(check: DoctorCheck) -> None:
     print_line(f"{check.level:<4}  {check.name}: {check.message}")
     for line in check.advice.splitlines():
         print_line(f"      {line}")

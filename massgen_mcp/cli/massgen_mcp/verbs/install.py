@@ -27,11 +27,9 @@ class _Entry:
         return shown(self.file, self.client.section, self.name, self.content)
 
 
-async def run(options: argparse.Namespace) -> int:
+async def install(options: argparse.Namespace) -> int:
     client = CLIENTS[options.client]
     file = _file(client, options)
-    if options.verb == "uninstall":
-        return _uninstall(client, file, options)
     if options.hook and (client.name != "codex" or options.scope != "user"):
         raise MassgenError("invalid_arguments", "--hook is for Codex, with --scope user; no other client needs it")
     command = own_command(os.environ, options.key, shared=options.scope == "project")
@@ -132,7 +130,9 @@ def _document(entry: _Entry, change: Change) -> dict[str, object]:
     }
 
 
-def _uninstall(client: Client, file: Path, options: argparse.Namespace) -> int:
+async def uninstall(options: argparse.Namespace) -> int:
+    client = CLIENTS[options.client]
+    file = _file(client, options)
     change = take_entry(file, client.section, options.name, within=_project(options))
     if client.name == "codex" and options.scope == "user":
         hooks = take_hooks(file)

@@ -9,41 +9,47 @@ from types import FrameType
 
 from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.massgen_mcp.verbs.controls import accept_demands, is_trusted
+from massgen_mcp.cli.named_runs import find_run_to_change
 from massgen_mcp.cli.output import print_error, print_line
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.request.output_file import OutputFile
-from massgen_mcp.runs.moving import MovedIn
-from massgen_mcp.server.results.reply import as_json
+from massgen_mcp.runs.moving import MovedIn, MovedOut
+from massgen_mcp.server.results.reply import as_json as format_json
 
 
-async def run(options: argparse.Namespace) -> int:
+async def export_run(options: argparse.Namespace) -> int:
     with run_service() as service:
-        if options.verb == "export":
-            run_id = await service.find(options.run_id, to_change=True)
-            target = OutputFile((options.to or Path(f"{run_id}.tar.gz")).absolute(), "--to")
-            target.check()
-            signal.signal(signal.SIGTERM, _interrupt)
-            moved = await service.move_out(run_id, target.path)
-            done = f"{'moved' if moved.moved else 'copied'} to {moved.file}"
-        else:
-            accepts = partial(is_trusted, options.trust)
-            moved = await service.move_in(
-                options.file.absolute(), options.owner, accepts, back=options.back, is_only_import=options.yes
-            )
-            if moved.asks_for and not options.json and (accepted := await accept_demands(service, moved.run_id, None)):
-                await service.resume(moved.run_id, accepted)
-                moved = replace(moved, asks_for=())
-            done = f"{'here already' if moved.known else 'imported'}, {moved.state}"
-    if options.json:
+        run_id = await find_run_to_change(service, options, "export")
+        target = OutputFile((options.to or Path(f"{run_id}.tar.gz")).absolute(), "--output")
+        target.check()
+        signal.signal(signal.SIGTERM, _interrupt)
+        moved = await service.move_out(run_id, target.path)
+    return _say(moved, f"{'moved' if moved.moved else 'copied'} to {moved.file}", as_json=options.json)
+
+
+async def import_run(options: argparse.Namespace) -> int:
+    with run_service() as service:
+        accepts = partial(is_trusted, options.trust)
+        moved = await service.move_in(
+            options.file.absolute(), options.owner, accepts, back=options.back, is_only_import=options.yes
+        )
+        if moved.asks_for and not options.json and (accepted := await accept_demands(service, moved.run_id, None)):
+            await service.resume(moved.run_id, accepted)
+            moved = replace(moved, asks_for=())
+    return _say(moved, f"{'here already' if moved.known else 'imported'}, {moved.state}", as_json=options.json)
+
+
+def _say(moved: MovedOut | MovedIn, done: str, *, as_json: bool) -> int:
+    if as_json:
         told = asdict(moved)
-        print_line(as_json({name: value for name, value in told.items() if name != "asks_for" or value}))
-    else:
-        print_line(f"{moved.run_id}: {done}")
-        for note in moved.notes:
-            print_error(note)
-        if isinstance(moved, MovedIn) and moved.asks_for:
-            lines = ["It asks for what needs your consent (!), so it waits:", *moved.asks_for]
-            print_error("\n".join([*lines, f"To let it go on: massgen-mcp resume {moved.run_id} --trust"]))
+        print_line(format_json({name: value for name, value in told.items() if name != "asks_for" or value}))
+        return EXIT_OK
+    print_line(f"{moved.run_id}: {done}")
+    for note in moved.notes:
+        print_error(note)
+    if isinstance(moved, MovedIn) and moved.asks_for:
+        lines = ["It asks for what needs your consent (!), so it waits:", *moved.asks_for]
+        print_error("\n".join([*lines, f"To let it go on: massgen resume {moved.run_id} --trust"]))
     return EXIT_OK
 
 

@@ -1,5 +1,5 @@
-"""What can be kept and looked at as one file. `massgen-mcp report ID`: the page of a run, drawn from its record as it
-is now. `massgen-mcp stats`: what all runs that have ended come to, as text, as JSON or as a page.
+"""Pages, and the figures of one. `massgen result --page`: the page of a run, drawn from its record as it
+is now. `massgen stats`: what all runs that have ended come to, as text, as JSON or as a page.
 """
 
 import argparse
@@ -12,6 +12,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from massgen_mcp.cli.exits import EXIT_OK
+from massgen_mcp.cli.named_runs import find_run_to_read
 from massgen_mcp.cli.output import print_error, print_line
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.errors import storage_error
@@ -24,20 +25,12 @@ from massgen_mcp.statistics.sums import StatisticsFilter
 from massgen_mcp.statistics.words import statistics_lines
 
 
-async def run(options: argparse.Namespace) -> int:
-    page = await (_statistics if options.verb == "stats" else _report)(options)
-    if options.open and page is not None and not await anyio.to_thread.run_sync(webbrowser.open, page.as_uri()):
-        print_error("no browser could be started")
-    return EXIT_OK
-
-
-async def _report(options: argparse.Namespace) -> Path:
-    """The file that was written."""
+async def write_report(options: argparse.Namespace) -> int:
     output = None if options.output is None else OutputFile(options.output.absolute(), "--output")
     if output is not None:
         output.check()
     with run_service() as service:
-        view = await service.look(await service.find(options.run_id))
+        view = await service.look(await find_run_to_read(service, options.run_id))
         html = report(await service.page(view, redacted=options.redact))
     own = view.directory.report
     place = own.with_stem(f"{own.stem}-redacted") if options.redact else own
@@ -45,11 +38,16 @@ async def _report(options: argparse.Namespace) -> Path:
     await _write(target, partial(write, html))
     document = {"run_id": view.row.run_id, "report": str(target), "bytes": len(html)}
     print_line(as_json(document) if options.json else str(target))
-    return target
+    return await _open(options, target)
 
 
-async def _statistics(options: argparse.Namespace) -> Path | None:
-    """The file that was written, if one is wanted."""
+async def _open(options: argparse.Namespace, page: Path | None) -> int:
+    if options.open and page is not None and not await anyio.to_thread.run_sync(webbrowser.open, page.as_uri()):
+        print_error("no browser could be started")
+    return EXIT_OK
+
+
+async def show_statistics(options: argparse.Namespace) -> int:
     output = _statistics_file(options)
     with run_service() as service:
         statistics = await service.statistics(
@@ -64,7 +62,7 @@ async def _statistics(options: argparse.Namespace) -> Path | None:
     else:
         for line in statistics_lines(statistics):
             print_line(line)
-    return output.path if output else None
+    return await _open(options, output.path if output else None)
 
 
 def _statistics_file(options: argparse.Namespace) -> OutputFile | None:
@@ -73,7 +71,7 @@ def _statistics_file(options: argparse.Namespace) -> OutputFile | None:
         return None
     if options.html in (None, Path()):
         return OutputFile(find_home(os.environ).path / "stats.html", "--open")
-    output = OutputFile(options.html.absolute(), "--html")
+    output = OutputFile(options.html.absolute(), "--output")
     output.check()
     return output
 

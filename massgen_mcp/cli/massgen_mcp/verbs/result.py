@@ -1,4 +1,4 @@
-"""`massgen-mcp result ID`: the answer first, then who won and why, in the words that `massgen` ends with."""
+"""`massgen result ID`: the answer first, then who won and why, in the words that `massgen` ends with."""
 
 import argparse
 import os
@@ -7,6 +7,7 @@ from pathlib import Path
 from massgen_mcp.cli.asking import person_at_terminal
 from massgen_mcp.cli.exits import exit_of_run
 from massgen_mcp.cli.live.telling import Telling
+from massgen_mcp.cli.named_runs import find_run_to_read
 from massgen_mcp.cli.output import print_line, print_text
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.runs.view.run_view import RunView
@@ -16,10 +17,10 @@ from massgen_mcp.server.results.words import bringing_in, note_on
 from massgen_mcp.views.ending import RemainingFiles
 
 
-async def run(options: argparse.Namespace) -> int:
+async def show_result(options: argparse.Namespace) -> int:
     what = "agent" if options.agent and options.view is None else options.view or "summary"
     with run_service() as service:
-        view = await service.look(await service.find(options.run_id))
+        view = await service.look(await find_run_to_read(service, options.run_id))
         found = results.whole_result(view, what, options.agent)
         if options.json:
             print_line(results.render_result(view, found))
@@ -34,7 +35,8 @@ def _say(found: Result, view: RunView, options: argparse.Namespace) -> None:
         print_text(found.answer)
         print_line()
     if not view.ended or view.damage is not None:
-        print_line(f"{found.run_id}: {found.status}")
+        follows = "" if view.ended else f"; `massgen watch {found.run_id}` follows it"
+        print_line(f"{found.run_id}: {found.status}{follows}")
         return
     terminal = None
     if person_at_terminal(os.environ):

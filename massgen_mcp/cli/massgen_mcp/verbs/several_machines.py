@@ -12,12 +12,11 @@ from pathlib import Path
 import anyio.to_thread
 
 from massgen_mcp.cli.exits import EXIT_OK
-from massgen_mcp.cli.massgen_mcp.options import how_to_ask
+from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.adjusted import RequestedLimits, given_path
-from massgen_mcp.errors import MassgenError
-from massgen_mcp.home import STORE_VARIABLE, find_home
+from massgen_mcp.home import find_home
 from massgen_mcp.open_files import allow_open_files
 from massgen_mcp.redaction import redacted_output
 from massgen_mcp.request.build import CallerRequest, build_request
@@ -29,20 +28,13 @@ from massgen_mcp.server.log import JsonLog
 from massgen_mcp.server.results.reply import as_json
 
 
-async def run(options: argparse.Namespace) -> int:
-    """Raises `MassgenError` where it cannot begin."""
-    match options.verb:
-        case "start":
-            await _start(options)
-        case "worker":
-            await _work(options)
-        case _:
-            taken = await anyio.to_thread.run_sync(open_cluster(find_home(os.environ), os.environ).upgrade)
-            print_line(f"upgraded: {len(taken)} steps" if taken else "up to date")
+async def upgrade_store(options: argparse.Namespace) -> int:  # noqa: ARG001 - every verb takes its options
+    taken = await anyio.to_thread.run_sync(open_cluster(find_home(os.environ), os.environ).upgrade)
+    print_line(f"upgraded: {len(taken)} steps" if taken else "up to date")
     return EXIT_OK
 
 
-async def _work(options: argparse.Namespace) -> None:
+async def work_on_runs(options: argparse.Namespace) -> int:
     engine = open_cluster(find_home(os.environ).ensure(), os.environ)
     from massgen_mcp.runs.host.worker import work  # needs procrastinate, of the same extra
 
@@ -52,23 +44,21 @@ async def _work(options: argparse.Namespace) -> None:
         if options.log_format == "json":
             logging.getLogger().handlers[0].setFormatter(JsonLog())
         await work(engine, os.environ, options.pools, options.concurrency)
+    return EXIT_OK
 
 
-async def _start(options: argparse.Namespace) -> None:
-    if not os.environ.get(STORE_VARIABLE):
-        raise MassgenError(
-            "invalid_arguments", how_to_ask('"QUESTION"') + "; start is for a --store of several machines"
-        )
+async def start_elsewhere(options: Options) -> int:
+    """Start a run for the workers of such a store, and print its id."""
     service = RunService(open_cluster(find_home(os.environ), os.environ), os.environ)
     paths = [given_path(str(directory.resolve()), "write") for directory in options.context]
     given = CallerRequest(
-        options.question,
-        NamedTeam(config=options.config, models=tuple(options.model)),
+        options.question or "",
+        NamedTeam(config=options.config, models=options.models),
         cwd=Path.cwd(),
         environ=os.environ,
         consent=Consent(grants_paths=True, options=True),
         context_paths=paths,
-        checks=tuple(options.check),
+        checks=options.checks,
         limits=RequestedLimits(max_usd=options.max_usd),
         caller_answers=True,
         elsewhere=True,
@@ -80,3 +70,4 @@ async def _start(options: argparse.Namespace) -> None:
     finally:
         service.close()
     print_line(as_json({"run_id": view.row.run_id, "reused": reused}) if options.json else view.row.run_id)
+    return EXIT_OK

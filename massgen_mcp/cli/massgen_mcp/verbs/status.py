@@ -1,15 +1,13 @@
-"""`massgen-mcp runs`: the runs of this user, newest first. `massgen-mcp status ID`: what one is doing now, and
-`massgen-mcp wait ID`: the same when it has ended or needs an answer. The exit code of `wait` says which.
-"""
+"""`massgen runs`: the runs of this user, newest first; and how one stands, in a few lines."""
 
 import argparse
-import math
 import time
+from pathlib import Path
 
-from massgen_mcp.cli.exits import EXIT_OK, exit_of_run
+from massgen_mcp.cli.exits import EXIT_OK
+from massgen_mcp.cli.massgen.earlier_runs import show_sessions
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.cli.run_service import run_service
-from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server import results
 from massgen_mcp.views.firmness import shortly
@@ -17,32 +15,11 @@ from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.spent import spent_text
 
 
-async def run(options: argparse.Namespace) -> int:
-    with run_service() as service:
-        return await (_list if options.verb == "runs" else _stand)(service, options)
-
-
-async def _stand(service: RunService, options: argparse.Namespace) -> int:
-    """How one run stands: now, or when it has ended."""
-    run_id, waits = await service.find(options.run_id), options.verb == "wait"
-    if waits:
-        seconds = math.inf if options.timeout is None else options.timeout
-        view = await service.wait(run_id, until="terminal", seconds=seconds, cursor=None)
-    else:
-        view = await service.look(run_id)
-    if options.json:
-        print_line(results.status(view).as_json())
-    else:
-        _say(view)
-    return exit_of_run(view) if waits else EXIT_OK
-
-
-def _say(view: RunView) -> None:
-    """A run in a few lines for people."""
+def say_status(view: RunView) -> None:
+    """Print how a run stands, in a few lines for people."""
     status = results.status(view)
-    print_line(
-        f"{status.run_id}: {status.status}, {status.phase}, {view.snapshot.progress} %, {status.elapsed_seconds} s"
-    )
+    how_far = "" if view.ended else f", {status.phase}, {view.snapshot.progress} %"
+    print_line(f"{status.run_id}: {status.status}{how_far}, {status.elapsed_seconds} s")
     for agent in status.agents:
         print_line(f"  {agent}")
     print_line(f"  {status.model_calls} model calls, {spent_text(view.snapshot.spent)}")
@@ -52,10 +29,13 @@ def _say(view: RunView) -> None:
         print_line(f"  note: {status.note}")
 
 
-async def _list(service: RunService, options: argparse.Namespace) -> int:
-    views = await service.recent(
-        state=options.state, session_id=options.session, since=options.since, limit=options.limit
-    )
+async def list_runs(options: argparse.Namespace) -> int:
+    if options.sessions:
+        return show_sessions(Path.cwd(), as_json=options.json)
+    with run_service() as service:
+        views = await service.recent(
+            state=options.state, session_id=options.session, since=options.since, limit=options.limit
+        )
     if options.json:
         print_line(results.run_list(views, options.limit, None).as_json())
         return EXIT_OK

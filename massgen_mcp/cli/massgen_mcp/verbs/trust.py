@@ -1,42 +1,117 @@
-"""`massgen-mcp trust PATH`: what a config asks for, and the person's yes to it."""
+"""`massgen validate`: one look at a config: what is wrong with it, its team, what it asks for, and the person's yes."""
 
 import argparse
 import json
 import os
+import shlex
+from contextlib import suppress
 from pathlib import Path
 
 from massgen_mcp.cli.asking import confirm, on_terminal
 from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
 from massgen_mcp.cli.output import print_error, print_line
 from massgen_mcp.config.access.acceptances import acceptance_of, acceptances, forget
-from massgen_mcp.config.loader import EXAMPLE_PREFIX, config_path, config_places
+from massgen_mcp.config.loader import (
+    EXAMPLE_PREFIX,
+    check_credentials,
+    config_path,
+    config_places,
+    is_config,
+    is_team,
+    load_notify,
+    load_parsed,
+    missing_keys,
+)
+from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.harm import outside
+from massgen_mcp.request.runnable import hindrances, require_apart
 from massgen_mcp.request.trust import ConfigFile, new_since, project_of, read_file, remember
 
 
-async def run(options: argparse.Namespace) -> int:
+async def validate_config(options: argparse.Namespace) -> int:
+    """Returns the exit code. Raises `MassgenError` with every problem of the config and its line."""
     if options.list:
         return _list(as_json=options.json)
     if options.forget is not None:
         return _forget(options.forget, as_json=options.json)
     source = _source(options.path)
-    file = read_file(source, os.environ, project_of(config_path(source), Path.cwd()))
+    if options.trust:
+        return _accept(source, as_json=options.json)
+    code = _say_valid(source, as_json=options.json)
+    if options.tries and not options.json:
+        from massgen_mcp.cli.massgen_mcp.verbs.doctor import say_check, try_config_checks
+
+        for check in await try_config_checks(source, Path.cwd()):
+            say_check(check)
+            code = EXIT_FAILED if check.level == "fail" else code
+    return code
+
+
+def _accept(source: str, *, as_json: bool) -> int:
+    file = _read_asking(source)
     digest = file.digest()
-    if not options.json:
+    if not as_json:
         _show(file, digest)
         if on_terminal() and not confirm("Accept", default=False):
             print_line("Nothing was accepted.")
             return EXIT_FAILED
     accepted = remember(file, digest, os.environ)
-    print_line(accepted.model_dump_json() if options.json else f"Accepted as it is now: {accepted.digest}")
+    print_line(accepted.model_dump_json() if as_json else f"Accepted as it is now: {accepted.digest}")
     return EXIT_OK
 
 
-def _source(path: str) -> str:
-    """The config that a file, a directory or `@examples/NAME` means."""
-    if path.startswith(EXAMPLE_PREFIX) or not Path(path).is_dir():
-        return path
-    return str(config_places(Path(path).absolute(), os.environ)[0])
+def _say_valid(source: str, *, as_json: bool) -> int:
+    """Say that the config can be run, and what a person should know of it."""
+    if is_config(path := config_path(source)) and not is_team(path):
+        notify = shlex.join(load_notify(path, os.environ))
+        document = json.dumps({"config": source, "agents": {}, "notify": notify})
+        print_line(document if as_json else f"OK: {source}: notify ({notify}), and no team")
+        return EXIT_OK
+    parsed = load_parsed(source, environ=os.environ)
+    config = parsed.config
+    check_credentials(config, os.environ)
+    require_apart(config)
+    agents = {agent.id: agent.models for agent in config.agents}
+    notes = [*filter(None, [parsed.note]), *hindrances(config, os.environ)]
+    missing = missing_keys(config, os.environ)
+    file = _read_asking(source)
+    known = acceptance_of(file.path, os.environ)
+    is_accepted = known is not None and known.digest == file.digest()
+    asks = () if source.startswith(EXAMPLE_PREFIX) else file.reach.lines()
+    if as_json:
+        document = {"config": source, "agents": agents, "notes": notes, "missing_keys": missing}
+        print_line(json.dumps({**document, "asks_for": asks, "accepted": is_accepted}))
+        return EXIT_OK
+    print_line(f"OK: {source}: {', '.join(f'{name} ({models})' for name, models in agents.items())}")
+    for note in notes:
+        print_line(f"Note: {note}")
+    if missing:
+        print_line(f"Not set here: {', '.join(missing)}")
+    for line in asks:
+        print_line(f"Asks for: {line}")
+    if asks:
+        once = f"not accepted so far; `massgen validate {shlex.quote(source)} --trust` does it"
+        print_line(f"Accepted: {'as it is now' if is_accepted else once}")
+    return EXIT_OK
+
+
+def _read_asking(source: str) -> ConfigFile:
+    return read_file(source, os.environ, project_of(config_path(source), Path.cwd()))
+
+
+def _source(path: str | None) -> str:
+    """The config that a file, a directory or `@examples/NAME` means; of nothing the one that is used here."""
+    if path is None:
+        used = next((place for place in config_places(Path.cwd(), os.environ) if is_config(place)), None)
+        if used is None:
+            places = " or ".join(map(str, config_places(Path.cwd(), os.environ)))
+            message = f"no config is used here, so the team is the default one; a config would be {places}"
+            raise MassgenError("config_not_found", f"{message}; `massgen init` makes one")
+        return str(used)
+    with suppress(OSError):  # no name of a file is so long
+        if not path.startswith(EXAMPLE_PREFIX) and Path(path).is_dir():
+            return str(config_places(Path(path).absolute(), os.environ)[0])
+    return path
 
 
 def _show(file: ConfigFile, digest: str) -> None:

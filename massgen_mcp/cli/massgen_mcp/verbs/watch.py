@@ -1,8 +1,9 @@
-"""`massgen-mcp watch ID`: what happens in a run until it has ended or needs an answer. On a terminal it is the live
-view of `massgen`, also of a run that another process executes; elsewhere text or JSON lines.
+"""`massgen status`, `massgen wait` and `massgen watch`: how a run stands, now or until it has ended or needs an answer.
+`watch` shows what happens meanwhile: on a terminal in the live view, elsewhere as text or JSON lines.
 """
 
 import argparse
+import math
 import os
 import signal
 from contextlib import aclosing
@@ -14,6 +15,8 @@ from massgen_mcp.cli.asking import person_at_terminal
 from massgen_mcp.cli.exits import EXIT_OK, exit_of_run
 from massgen_mcp.cli.live.display import Display, Sentences
 from massgen_mcp.cli.live.telling import Telling, draw_attention, kept_of
+from massgen_mcp.cli.massgen_mcp.verbs.status import say_status
+from massgen_mcp.cli.named_runs import find_run_to_read
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.errors import MassgenError
@@ -22,6 +25,7 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import Action
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
+from massgen_mcp.server import results
 from massgen_mcp.views.event_lines import log_line
 from massgen_mcp.views.plain_text import preview
 
@@ -99,11 +103,15 @@ class _Watched:
             self._display.note(str(error))
 
 
-async def run(options: argparse.Namespace) -> int:
+async def follow_run(options: argparse.Namespace) -> int:
+    """Show how a run stands now (`status`), when it has ended or needs an answer (`wait`), or all the time until then
+    (`watch`). Returns the exit code, which is 0 for how it stands now.
+    """
     code = EXIT_OK
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_leave_in_order)
-        code = await _watch(options)
+        with run_service() as service:
+            code = await _show(service, await find_run_to_read(service, options.run_id), options)
         tasks.cancel_scope.cancel()
     return code
 
@@ -115,12 +123,21 @@ async def _leave_in_order() -> None:
             signal.raise_signal(signal.SIGINT)
 
 
-async def _watch(options: argparse.Namespace) -> int:
-    with run_service() as service:
-        run_id = await service.find(options.run_id)
+async def _show(service: RunService, run_id: str, options: argparse.Namespace) -> int:
+    if options.verb == "watch":
         if options.plain or (not options.json and person_at_terminal(os.environ)):
             return await watch_as_person(service, run_id, plain=options.plain)
         return await _show_lines(service, run_id, as_json=options.json)
+    if options.verb == "wait":
+        seconds = math.inf if options.timeout is None else options.timeout
+        view = await service.wait(run_id, until="terminal", seconds=seconds, cursor=None)
+    else:
+        view = await service.look(run_id)
+    if options.json:
+        print_line(results.status(view).as_json())
+    else:
+        say_status(view)
+    return exit_of_run(view) if options.verb == "wait" else EXIT_OK
 
 
 async def _show_lines(service: RunService, run_id: str, *, as_json: bool) -> int:

@@ -1,0 +1,93 @@
+"""Arguments that several verbs share, so that one thing has one name everywhere."""
+
+import argparse
+import re
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+from massgen_mcp.cli.command_line import AS_IT_IS, CommandArgument, argument, trust_argument
+from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS, SCOPES
+
+
+def _make_pattern_type(pattern: str, expected: str) -> Callable[[str], str]:
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise argparse.ArgumentTypeError(f"expected {expected}")
+        return text
+
+    return check
+
+
+variable_name = _make_pattern_type(r"[A-Za-z_][A-Za-z0-9_]*", "the name of a variable, never its value")
+_entry_name = _make_pattern_type(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", "letters, digits, - and _")
+
+
+def set_of_names(text: str) -> frozenset[str]:
+    return frozenset(filter(None, (name.strip() for name in text.split(","))))
+
+
+def pool_names(text: str) -> tuple[str, ...]:
+    names = tuple(filter(None, text.split(",")))
+    if not names or not all(re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name) for name in names):
+        raise argparse.ArgumentTypeError("expected names of small letters, digits, - and _, with commas between them")
+    return names
+
+
+def _moment(text: str) -> float:
+    """Convert a day or time in ISO form (local unless it says otherwise), or a time ago, to seconds since the epoch."""
+    if ago := re.fullmatch(r"(\d{1,6})([mhd])", text):
+        return time.time() - int(ago[1]) * {"m": 60, "h": 3600, "d": 86_400}[ago[2]]
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise argparse.ArgumentTypeError("expected a day such as 2026-11-21, or a time ago such as 36h or 7d") from None
+
+
+def amount(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError("expected a number, 0 or more")
+    return number
+
+
+def output(text: str, *, dest: str = "output") -> CommandArgument:
+    return argument("--output", "-o", dest=dest, metavar="FILE", type=Path, help=text)
+
+
+VIEWS = ("summary", "full", "votes", "diff")
+VERDICTS = ("right", "wrong")
+JSON = argument("--json", action="store_true", help="one JSON document on standard output")
+YES = argument("--yes", "-y", action="store_true", help="do not ask")
+OPEN = argument("--open", action="store_true", help="write the page, and open it in the browser")
+TRUST = argument(
+    "--trust",
+    metavar="DIGEST",
+    nargs="?",
+    type=trust_argument,
+    const=AS_IT_IS,
+    help="accept what an imported run asks for, as it is now or if it has this digest",
+)
+SINCE = argument("--since", type=_moment, metavar="WHEN", help="only runs started since: 2026-11-21, 36h, 7d")
+TIMEOUT = argument("--timeout", type=amount, metavar="SECONDS", help="wait no longer than this; default: no limit")
+STORE = argument(
+    "--store",
+    metavar="URL",
+    default=argparse.SUPPRESS,
+    help="where runs are kept: postgresql://...; write no password here, as everyone can see it (unset)",
+)
+LOG_FORMAT = argument("--log-format", choices=["text", "json"], default="text", help="format of the log (text)")
+RUN = argument(
+    "run_id", metavar="ID", nargs="?", help="a run's id or its beginning; else the newest run of this directory"
+)
+OF_RUN = (JSON, RUN, STORE)
+OF_CLIENT = (
+    JSON,
+    argument("client", metavar="CLIENT", choices=CLIENTS, help=", ".join(CLIENTS)),
+    argument("--scope", choices=SCOPES, default="user", help="for all your projects, or this one (user)"),
+    argument("--name", metavar="ENTRY", type=_entry_name, default="massgen", help="name of the entry (massgen)"),
+)

@@ -1,0 +1,27 @@
+"""The verbs, by the groups of the help, in its order. A group is a module, and a verb is a class of its name there."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from massgen_mcp.cli.verb import Verb
+
+GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "ask": ("ask", "start", "batch", "review", "eval", "init"),
+        "look": ("runs", "status", "watch", "wait", "result", "stats"),
+        "decide": ("apply", "answer", "raise-budget", "mark", "resume", "cancel"),
+        "set up": ("doctor", "validate", "configs", "install", "uninstall", "demo"),
+        "operate": ("serve", "web", "acp", "export", "import", "prune", "prices", "audit"),
+        "rarely": ("worker", "store", "check-adapter", "hook", "help"),
+    }
+)
+NAMES = tuple(name for names in GROUPS.values() for name in names)
+
+
+def load_verb(name: str) -> "Verb":
+    group = next(group for group, names in GROUPS.items() if name in names)
+    module = import_module(f"{__name__}.{group.replace(' ', '_')}")
+    return getattr(module, f"{name.title().replace('-', '')}Verb")()

@@ -1,0 +1,107 @@
+"""Verbs that ask a team. `massgen QUESTION` is `massgen ask`, and so is `massgen` alone, a conversation."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from massgen_mcp.cli.command_line import Parser
+from massgen_mcp.cli.exits import EXIT_CONFIG, EXIT_EXECUTION, EXIT_INTERRUPTED
+from massgen_mcp.cli.massgen.options import AskKind, Options, make_parser, parse
+from massgen_mcp.cli.verb import Verb, run_async
+
+if TYPE_CHECKING:
+    from massgen_mcp.cli.massgen.evaluate_options import EvalOptions
+    from massgen_mcp.cli.massgen.reviewing.options import ReviewOptions
+    from massgen_mcp.errors import MassgenError
+
+
+def exit_code_of_question(error: "MassgenError") -> int:
+    from massgen_mcp.errors import FAULTS_OF_THE_MACHINE
+
+    return EXIT_EXECUTION if error.code in FAULTS_OF_THE_MACHINE else EXIT_CONFIG
+
+
+class _Asking(Verb):
+    interrupted = EXIT_INTERRUPTED
+    is_private = False
+
+    def exit_code(self, error: "MassgenError") -> int:
+        return exit_code_of_question(error)
+
+
+class AskVerb(_Asking):
+    name = "ask"
+    help = "ask a team; without a question a conversation begins"
+    kind: ClassVar[AskKind] = "ask"
+
+    def make_parser(self) -> Parser:
+        return make_parser(self.kind)
+
+    def parse(self, words: Sequence[str]) -> Options:
+        return parse(words, self.kind)
+
+    def run(self, options: Options) -> int:
+        from massgen_mcp.cli.massgen.main import ask
+
+        return ask(options)
+
+
+class StartVerb(AskVerb):
+    name = "start"
+    help = "ask in the background, and print the run's id"
+    kind = "start"
+
+
+class BatchVerb(AskVerb):
+    name = "batch"
+    help = "ask every question of a file"
+    kind = "batch"
+
+
+class InitVerb(AskVerb):
+    name = "init"
+    help = "set up a config in a short dialogue"
+    kind = "init"
+
+
+class ReviewVerb(_Asking):
+    name = "review"
+    help = "have a change reviewed by several models"
+
+    def make_parser(self) -> Parser:
+        from massgen_mcp.cli.massgen.reviewing.options import make_parser
+
+        return make_parser()
+
+    def parse(self, words: Sequence[str]) -> "ReviewOptions":
+        from massgen_mcp.cli.massgen.reviewing.options import parse
+
+        return parse(words)
+
+    def run(self, options: "ReviewOptions") -> int:
+        from massgen_mcp.cli.massgen.reviewing.review import review
+
+        return run_async(review, options)
+
+    def exit_code(self, error: "MassgenError") -> int:  # noqa: ARG002 - any error leaves the review unclear
+        return EXIT_EXECUTION
+
+
+class EvalVerb(_Asking):
+    name = "eval"
+    help = "compare teams with one model on tasks with known answers"
+
+    def make_parser(self) -> Parser:
+        from massgen_mcp.cli.massgen.evaluate_options import make_parser
+
+        return make_parser()
+
+    def parse(self, words: Sequence[str]) -> "EvalOptions":
+        from massgen_mcp.cli.massgen.evaluate_options import parse
+
+        return parse(words)
+
+    def run(self, options: "EvalOptions") -> int:
+        from massgen_mcp.cli.massgen.evaluate import evaluate
+        from massgen_mcp.cli.massgen.main import run_many
+
+        return run_many(evaluate, options)

@@ -1,0 +1,143 @@
+"""Verbs that decide about a run."""
+
+import argparse
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from massgen_mcp.cli.arguments import OF_RUN, TRUST, VERDICTS, YES, amount, output
+from massgen_mcp.cli.command_line import argument
+from massgen_mcp.cli.exits import EXIT_INTERRUPTED
+from massgen_mcp.cli.verb import NEWEST, Verb, run_async
+
+if TYPE_CHECKING:
+    from massgen_mcp.errors import MassgenError
+
+
+class ApplyVerb(Verb):
+    name = "apply"
+    help = "apply a run's changes to your files: all of them, or nothing"
+    work = "apply:run"
+    changes_run = True
+    arguments = (
+        *OF_RUN,
+        YES,
+        argument("--dry-run", action="store_true", help="only show what would change"),
+        argument("--agent", metavar="NAME", help="this agent's changes, instead of the winner's"),
+        argument(
+            "--paths",
+            metavar="PATH",
+            nargs="+",
+            default=[],
+            help="only changes at these paths; PATH#2 is the second hunk of a file in the shown diff",
+        ),
+        argument("--branch", metavar="NAME", help="commit to this new branch, and leave the files alone"),
+        argument("--all", action="store_true", help="with --branch: a branch NAME/AGENT for each agent's changes"),
+        argument(
+            "--directory",
+            metavar="DIR",
+            type=Path,
+            help="where the run's directory is on this machine, if it was another machine's or a clone",
+        ),
+        argument("--undo", action="store_true", help="undo the last apply"),
+    )
+
+    def find_contradiction(self, options: argparse.Namespace) -> str | None:
+        if options.undo and (options.branch is not None or options.paths or options.agent is not None):
+            return "--undo takes back all that was applied last; not with --agent, --branch, --paths"
+        if options.all and (options.branch is None or options.paths or options.agent is not None):
+            return "--all puts each agent's changes on --branch NAME/AGENT; not with --agent, --paths, --undo"
+        return None
+
+
+class AnswerVerb(Verb):
+    name = "answer"
+    help = "answer the question that a run has asked"
+    work = "controls:answer_run"
+    changes_run = True
+    arguments = (*OF_RUN, YES, argument("text", metavar="TEXT", help="the answer"))
+
+
+class RaiseBudgetVerb(Verb):
+    name = "raise-budget"
+    help = "set a new budget for a run, also for one that waits for it"
+    work = "controls:raise_budget"
+    changes_run = True
+    arguments = (*OF_RUN, YES, argument("usd", metavar="USD", type=amount, help="the new max_usd, in US dollars"))
+
+
+class MarkVerb(Verb):
+    name = "mark"
+    help = "record that a run's answer proved right or wrong, for the statistics"
+    work = "controls:mark_run"
+    changes_run = True
+    arguments = (
+        *OF_RUN,
+        YES,
+        argument("verdict", metavar="VERDICT", nargs="?", choices=VERDICTS, help="right or wrong"),
+        argument("--agent", metavar="NAME", help="judge what this agent said"),
+        argument("--note", metavar="TEXT", help="why"),
+        argument("--undo", action="store_true", help="remove the mark"),
+    )
+
+    def find_contradiction(self, options: argparse.Namespace) -> str | None:
+        if options.verdict is None and options.run_id in VERDICTS:
+            options.run_id, options.verdict = None, options.run_id
+        if options.verdict is None and not options.undo:
+            return "VERDICT is missing: right or wrong; or give --undo"
+        return None
+
+
+class CancelVerb(Verb):
+    name = "cancel"
+    help = "stop a run and keep its best answer"
+    work = "controls:cancel_run"
+    changes_run = True
+    arguments = (*OF_RUN, YES)
+
+
+class ResumeVerb(Verb):
+    name = "resume"
+    work = "controls:resume_run"
+    help = "continue an interrupted run, with the keys of this environment"
+    arguments = (
+        *OF_RUN,
+        YES,
+        TRUST,
+        argument("--here", action="store_true", help="continue it in this process, and show it"),
+        argument("--automation", action="store_true", help="with --here: the lines of `massgen --automation`"),
+        argument("--apply", action="store_true", help="with --here: apply the changes of the run without asking"),
+        output("with --here: also write the final answer to FILE", dest="output_file"),
+        argument("--debug", "-v", action="store_true", help="with --here: show every log line"),
+        argument("--no-display", action="store_true", help=argparse.SUPPRESS),
+    )
+    _here = False
+
+    def find_contradiction(self, options: argparse.Namespace) -> str | None:
+        self._here = options.here
+        if options.here:
+            self.interrupted, self.is_private = EXIT_INTERRUPTED, False
+        if not options.here and options.run_id in (None, *NEWEST) and not self.can_ask():
+            return "resume needs ID; `massgen runs` lists the ids of runs"
+        if options.here and (options.trust is not None or options.json):
+            return "--here goes on with a run as it was started; not with --trust or --json"
+        if not options.here and (options.automation or options.apply or options.output_file or options.debug):
+            return "--automation, --apply, --output and --debug go with --here"
+        return None
+
+    def run(self, options: argparse.Namespace) -> int:
+        if not options.here:
+            return super().run(options)
+        from massgen_mcp.cli.massgen.one_run import continue_run
+        from massgen_mcp.cli.massgen.options import Options
+
+        known = {one.name for one in fields(Options)}
+        given = {name: value for name, value in vars(options).items() if name in known}
+        return run_async(continue_run, Options(**given, resume=options.run_id or ""))
+
+    def exit_code(self, error: "MassgenError") -> int:
+        if not self._here:
+            return super().exit_code(error)
+        from massgen_mcp.cli.commands.ask import exit_code_of_question
+
+        return exit_code_of_question(error)

@@ -1,0 +1,99 @@
+"""Verbs that show runs."""
+
+import argparse
+from pathlib import Path
+from typing import get_args
+
+from massgen_mcp.cli.arguments import JSON, OF_RUN, OPEN, SINCE, STORE, TIMEOUT, VIEWS, output, set_of_names
+from massgen_mcp.cli.command_line import argument, counting_number
+from massgen_mcp.cli.verb import Verb
+from massgen_mcp.run_state.status import RunStatus
+
+
+class RunsVerb(Verb):
+    name = "runs"
+    help = "list runs, newest first"
+    work = "status:list_runs"
+    arguments = (
+        JSON,
+        argument("--state", choices=get_args(RunStatus), help="only runs in this state"),
+        argument("--session", "-s", metavar="NAME", help="only turns of this session"),
+        argument("--sessions", action="store_true", help="list the sessions of this directory instead"),
+        SINCE,
+        argument("--limit", type=counting_number, default=20, metavar="N", help="list at most N runs (20)"),
+        STORE,
+    )
+
+
+class StatusVerb(Verb):
+    name = "status"
+    help = "show what a run is doing now"
+    work = "watch:follow_run"
+    arguments = OF_RUN
+
+
+class WatchVerb(Verb):
+    name = "watch"
+    help = "follow a run live; leaving does not stop it"
+    work = "watch:follow_run"
+    arguments = (
+        *OF_RUN,
+        argument("--plain", action="store_true", help="sentences instead of the live view, for screen readers"),
+    )
+
+    def find_contradiction(self, options: argparse.Namespace) -> str | None:
+        if options.json and options.plain:
+            return "--json prints events, --plain sentences; use one of them"
+        return None
+
+
+class WaitVerb(Verb):
+    name = "wait"
+    help = "block until a run has ended or needs an answer"
+    work = "watch:follow_run"
+    arguments = (*OF_RUN, TIMEOUT)
+
+
+class ResultVerb(Verb):
+    name = "result"
+    help = "show a run's answer, winner and votes, or write its page"
+    work = "result:show_result"
+    arguments = (
+        *OF_RUN,
+        argument("--view", choices=VIEWS, help="full: every answer; votes: no answer; diff: the patch (summary)"),
+        argument("--agent", metavar="NAME", help="the latest answer of one agent; with --view diff its patch"),
+        argument("--page", action="store_true", help="write the run's report.html, and print its path"),
+        output("write the page to FILE"),
+        argument("--redact", action="store_true", help="with --page: leave out what people, models and tools wrote"),
+        OPEN,
+    )
+
+    def find_contradiction(self, options: argparse.Namespace) -> str | None:
+        options.page = options.page or options.open or options.redact or options.output is not None
+        if options.page and (options.view or options.agent):
+            return "--page shows the whole run; it does not go with --view or --agent"
+        if options.agent is not None and options.view not in (None, "diff"):
+            return "--agent shows the answer of one agent, or with --view diff its patch"
+        return None
+
+    def run(self, options: argparse.Namespace) -> int:
+        self.work = "pages:write_report" if options.page else self.work
+        return super().run(options)
+
+
+class StatsVerb(Verb):
+    name = "stats"
+    help = "show figures over all ended runs: outcomes, money, wins and agreement of models"
+    work = "pages:show_statistics"
+    arguments = (
+        JSON,
+        SINCE,
+        argument("--models", dest="team", type=set_of_names, metavar="MODELS", help="only runs of exactly these: a,b"),
+        argument("--config", "-c", metavar="NAME", help="only runs of this config, in the words of `runs --json`"),
+        argument("--model", "-m", metavar="MODEL", help="only runs in which this model took part"),
+        argument("--page", dest="html", action="store_const", const=Path(), help="write a page, and print its path"),
+        output("write the page to FILE", dest="html"),
+        argument("--html", dest="html", metavar="FILE", type=Path, nargs="?", const=Path(), help=argparse.SUPPRESS),
+        OPEN,
+        STORE,
+    )

@@ -1,0 +1,163 @@
+"""Verbs that operate runs and servers."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from massgen_mcp.cli.arguments import JSON, LOG_FORMAT, OF_RUN, STORE, TRUST, YES, amount, output
+from massgen_mcp.cli.command_line import ArgumentGroups, Parser, argument, counting_number, whole_number
+from massgen_mcp.cli.verb import Verb, VerbParser
+
+OVER_HTTP = "with --transport http, one server for many clients"
+OF_SERVER: ArgumentGroups = {
+    "": (
+        argument("--transport", choices=["stdio", "http"], default="stdio", help="how clients reach the server"),
+        STORE,
+        LOG_FORMAT,
+    ),
+    OVER_HTTP: (
+        argument("--host", metavar="ADDRESS", help="address to listen on (127.0.0.1); any other needs a token"),
+        argument("--port", metavar="N", type=whole_number, help="port to listen on; without it, or 0, a free one"),
+        argument("--token-file", type=Path, metavar="FILE", help="the bearer token; else MASSGEN_MCP_HTTP_TOKEN"),
+        argument("--people", metavar="FILE", help="users of the server, each with their own runs (docs/serving.md)"),
+        argument("--pages", action="store_true", help="also show runs in browsers, to everyone who has a token"),
+        argument("--allowed-host", metavar="NAME", action="append", default=[], help="a name that clients call it by"),
+        argument("--public-url", metavar="URL", help="the address that clients use, behind a proxy: https://HOST/mcp"),
+        argument("--oauth-issuer", metavar="URL", help="accept tokens of this authorization server for --public-url"),
+        argument("--oauth-subject", metavar="SUB", action="append", default=[], help="a subject that may act as you"),
+        argument("--oauth-scope", metavar="SCOPE", action="append", default=[], help="required OAuth scope"),
+        argument("--oauth-jwks-url", metavar="URL", help="the issuer's keys, if it does not publish their address"),
+        argument("--oauth-introspection-url", metavar="URL", help="where to check tokens that are not signed"),
+    ),
+}
+
+
+class ServeVerb(Verb):
+    name = "serve"
+    help = "serve MCP clients, over standard input and output or HTTP"
+    work = "serve:run"
+
+    def make_parser(self) -> Parser:
+        return VerbParser(OF_SERVER, prog=f"massgen {self.name}", description=self.help)
+
+    def find_contradiction(self, options: argparse.Namespace) -> str | None:
+        for (option, *_), _ in OF_SERVER[OVER_HTTP] if options.transport == "stdio" else ():
+            if getattr(options, option.removeprefix("--").replace("-", "_")) not in (None, [], False):
+                return f"{option} goes with --transport http"
+        options.host, options.port = options.host or "127.0.0.1", options.port or 0
+        options.front = None
+        return None
+
+    def run(self, options: argparse.Namespace) -> int:
+        """Raises `MassgenError` when it cannot begin; a client that already talks to us is told, too."""
+        from massgen_mcp.cli.output import print_error
+        from massgen_mcp.errors import MassgenError
+
+        if options.transport == "stdio":
+            if sys.stdin.isatty():
+                print_error("Waiting for an MCP client to speak; Ctrl-C ends it. Verbs: `massgen --help`")
+            from massgen_mcp.cli.massgen_mcp.early_start import answer_early
+
+            options.front = answer_early()
+        try:
+            return super().run(options)
+        except MassgenError as error:
+            if options.front is not None:
+                if not options.front.exit_code:
+                    print_error(f"ERROR {error.code}: {error}")
+                options.front.refuse(error.code, str(error), self.exit_code(error))
+            raise
+
+
+class WebVerb(Verb):
+    name = "web"
+    help = "show runs in your browser: look at them, start, steer and apply them"
+    work = "web:run"
+    arguments = (
+        JSON,
+        argument(
+            "--port",
+            metavar="N",
+            dest="web_port",
+            type=whole_number,
+            default=0,
+            help="port to listen on; else a free one",
+        ),
+        argument("--open", action="store_true", help="open it in the browser"),
+        STORE,
+    )
+
+
+class AcpVerb(Verb):
+    name = "acp"
+    help = "run as an agent inside an editor, which starts it (Agent Client Protocol)"
+    work = "acp:run"
+
+
+class ExportVerb(Verb):
+    name = "export"
+    help = "write a run to one file, for import into another store"
+    work = "moving:export_run"
+    changes_run = True
+    arguments = (*OF_RUN, YES, output("a new file (ID.tar.gz, here)", dest="to"))
+
+
+class ImportVerb(Verb):
+    name = "import"
+    help = "import a run from such a file; one that had not ended continues here"
+    work = "moving:import_run"
+    arguments = (
+        JSON,
+        argument("file", metavar="FILE", type=Path, help="a file that export wrote"),
+        argument(
+            "--back",
+            action="store_true",
+            help="also import a run that left this store in this file; needs --yes",
+        ),
+        argument("--yes", "-y", action="store_true", help="import it although another store may continue the run"),
+        argument("--owner", metavar="NAME", help="who owns it here, of the people on a server; '' for no one"),
+        TRUST,
+        STORE,
+    )
+
+
+class PruneVerb(Verb):
+    name = "prune"
+    help = "delete old workspaces and results, or the named runs"
+    work = "prune:run"
+    arguments = (
+        JSON,
+        argument("run_ids", metavar="ID", nargs="*", help="delete these runs, wherever they are"),
+        argument("--dry-run", action="store_true", help="only show what would be deleted"),
+        argument("--older-than", type=amount, metavar="DAYS", help="in place of both limits; not with ID"),
+        STORE,
+    )
+
+    def find_contradiction(self, options: argparse.Namespace) -> str | None:
+        if options.run_ids and options.older_than is not None:
+            return "--older-than is for runs that are not named; it does not go with ID"
+        return None
+
+
+class PricesVerb(Verb):
+    name = "prices"
+    help = "show which price list is used, or load a newer one"
+    work = "prices:run"
+    arguments = (
+        JSON,
+        argument("--from", dest="source", metavar="FILE|URL", help="load the list there, and use it from now on"),
+        argument("--installed", action="store_true", help="return to the installed list"),
+    )
+
+
+class AuditVerb(Verb):
+    name = "audit"
+    help = "show who of the people on a server started, steered or applied what, newest first"
+    work = "audit:run"
+    arguments = (
+        JSON,
+        argument("--person", metavar="NAME", help="only this person's actions"),
+        argument("--run", metavar="ID", help="only actions on this run"),
+        argument("--limit", type=counting_number, default=100, metavar="N", help="list at most N actions (100)"),
+        STORE,
+    )

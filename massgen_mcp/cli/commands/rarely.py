@@ -1,0 +1,64 @@
+"""Verbs that few people type."""
+
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from massgen_mcp.cli.arguments import JSON, LOG_FORMAT, STORE, pool_names
+from massgen_mcp.cli.command_line import argument, counting_number
+from massgen_mcp.cli.commands import NAMES, load_verb
+from massgen_mcp.cli.exits import EXIT_OK
+from massgen_mcp.cli.manual import FIRST_HELP, format_manual
+from massgen_mcp.cli.verb import Verb
+
+
+class WorkerVerb(Verb):
+    name = "worker"
+    help = "execute runs of a store of several machines (--store), with the keys of this environment"
+    work = "several_machines:work_on_runs"
+    arguments = (
+        argument("--pools", metavar="NAMES", type=pool_names, default=("default",), help="serve these: a,b (default)"),
+        argument(
+            "--concurrency", metavar="N", type=counting_number, default=50, help="maximum number of parallel runs (50)"
+        ),
+        STORE,
+        LOG_FORMAT,
+    )
+
+
+class StoreVerb(Verb):
+    name = "store"
+    help = "upgrade: bring the store of several machines to this version"
+    work = "several_machines:upgrade_store"
+    arguments = (argument("action", metavar="ACTION", choices=["upgrade"], help="upgrade"), STORE)
+
+
+class CheckAdapterVerb(Verb):
+    name = "check-adapter"
+    help = "test an installed agent adapter in the situations of a run"
+    work = "doctor:check_one_adapter"
+    arguments = (JSON, argument("name", metavar="NAME", help="the adapter, as `type` names it"))
+
+
+class HookVerb(Verb):
+    name = "hook"
+    help = "for hooks of Claude Code and Codex"
+    work = "hook:run"
+    arguments = (argument("directory", metavar="DIRECTORY", help="where the plugin keeps its data"),)
+
+
+class HelpVerb(Verb):
+    name = "help"
+    help = "show help: of everything (all), or of a verb"
+    arguments = (argument("topic", metavar="all|VERB", nargs="?", choices=("all", *NAMES), help="what to show"),)
+
+    def parse(self, words: Sequence[str]) -> NoReturn:
+        """Show it at once and exit, as --help does: nothing else is needed for that."""
+        topic = super().parse(words).topic
+        if topic is None:
+            sys.stdout.write(FIRST_HELP)
+        elif topic == "all":
+            sys.stdout.write(format_manual())
+        else:
+            load_verb(topic).make_parser().print_help()
+        sys.exit(EXIT_OK)

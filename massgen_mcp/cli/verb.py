@@ -1,0 +1,82 @@
+"""A verb: its name, its line in the help, its arguments, and `run`. Imports next to nothing, so that help and mistakes
+are quick; a verb imports what it needs when it runs.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from massgen_mcp.cli.command_line import CommandArgument, Parser
+from massgen_mcp.cli.exits import EXIT_STOPPED, EXIT_USAGE, exit_of_error
+
+if TYPE_CHECKING:
+    from massgen_mcp.errors import MassgenError
+
+T = TypeVar("T")
+WORK = "massgen_mcp.cli.massgen_mcp.verbs"
+NEWEST = ("latest", "last")
+"""Words for the newest run of this directory, in place of an id."""
+
+
+class Verb:
+    """A verb of the command line; `massgen_mcp.cli.commands` has them."""
+
+    name: ClassVar[str]
+    help: ClassVar[str]
+    arguments: ClassVar[Sequence[CommandArgument]] = ()
+    work: str = ""
+    """MODULE:FUNCTION of an `async def` that takes the options and returns the exit code; imported to run it alone."""
+    interrupted: int = EXIT_STOPPED
+    """The exit code of Ctrl-C."""
+    changes_run: ClassVar[bool] = False
+    """It changes the run that is named, and asks about one that is not, where someone can be asked."""
+    is_private: bool = True
+    """Files that it writes are for this user alone, whatever the umask."""
+
+    def make_parser(self) -> Parser:
+        return VerbParser({"": self.arguments}, prog=f"massgen {self.name}", description=self.help)
+
+    def parse(self, words: Sequence[str]) -> Any:  # noqa: ANN401 - each verb has options of its own
+        """Return the options. Raises `UsageError`, and exits for --help."""
+        parser = self.make_parser()
+        options = parser.parse(words)
+        options.verb = self.name
+        if fault := self.find_contradiction(options):
+            parser.error(fault)
+        if self.changes_run and options.run_id in (None, *NEWEST) and not self.can_ask():
+            parser.error(f"{self.name} needs ID; `massgen runs` lists the ids of runs")
+        return options
+
+    @staticmethod
+    def can_ask() -> bool:
+        from massgen_mcp.cli.asking import on_terminal
+
+        return on_terminal()
+
+    def find_contradiction(self, options: Any) -> str | None:  # noqa: ANN401, ARG002 - as above
+        """Say which options do not go together, and change what they mean for each other."""
+        return None
+
+    def run(self, options: Any) -> int:  # noqa: ANN401 - as above
+        """Do it, and return the exit code. Raises `MassgenError`."""
+        module, _, function = self.work.partition(":")
+        return run_async(getattr(import_module(f"{WORK}.{module}"), function), options)
+
+    def exit_code(self, error: "MassgenError") -> int:
+        return exit_of_error(error.code)
+
+
+class VerbParser(Parser):
+    """A wrong command line has an exit code of its own, because 2 is what `wait` says of a run that continues."""
+
+    exit_code = EXIT_USAGE
+
+
+def run_async(work: Callable[[T], Awaitable[int]], options: T) -> int:
+    """Run it in an event loop, once everything is imported."""
+    import anyio
+
+    from massgen_mcp.cli.process import loaded
+
+    loaded()
+    return anyio.run(work, options)
