@@ -1,4 +1,4 @@
-# Two commands for a fresh machine: `make demo` (no key needed) and `make check` (everything that CI checks).
+# For a fresh machine: `make demo` (no key needed), `make test` (all tests), `make check` (everything that CI checks).
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

@@ -20,6 +20,7 @@ from docs import (
     store_figures,
     tables,
     tools_page,
+    transcript,
     troubleshooting,
     wires,
 )
@@ -39,6 +40,7 @@ PAGES: Mapping[str, Callable[[], str | Awaitable[str]]] = {
     "replies.schema": tools_page.schema,
     "serving": store_figures.page,
     "tools": tools_page.page,
+    "transcript": transcript.page,
     "troubleshooting": troubleshooting.page,
     "wires": wires.page,
     "README": index.page,
@@ -53,6 +55,8 @@ def place_of(name: str) -> Path:
     match name:
         case "first-answers":
             return front.ANSWERS
+        case "transcript":
+            return transcript.PAGE
         case "config.schema" | "events.schema" | "replies.schema":
             return DOCS / f"{name}.json"
         case _:

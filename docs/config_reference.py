@@ -113,7 +113,7 @@ The tables below list all keys. In the type column, `≤200` is the maximum numb
 
 ## In an editor
 
-`massgen-mcp configs --schema > massgen.schema.json` writes the [JSON Schema](config.schema.json). Editors with Red
+`massgen configs --schema > massgen.schema.json` writes the [JSON Schema](config.schema.json). Editors with Red
 Hat's YAML extension, such as VS Code, use it if the config starts with this line:
 
 ```yaml
@@ -606,7 +606,7 @@ def page() -> str:
 
 
 def schema() -> str:
-    """The JSON Schema of a config, as `massgen-mcp configs --schema` prints it."""
+    """The JSON Schema of a config, as `massgen configs --schema` prints it."""
     return json.dumps(config_schema(), indent=1) + "\n"
 
 

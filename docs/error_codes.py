@@ -43,8 +43,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
     ),
     "config_untrusted": Meaning(
         "The config, or an imported run, needs a person's consent.",
-        "Ask a person to run `massgen-mcp trust PATH`, or `massgen-mcp resume ID` for a run "
-        "([trust](security.md#configs)).",
+        "Ask a person to run `massgen trust PATH`, or `massgen resume ID` for a run ([trust](security.md#configs)).",
         _START | {"control_run"},
     ),
     "missing_key": Meaning(
@@ -109,7 +108,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
     ),
     "sandbox_denied": Meaning(
         "The run has commands or checks, and no sandbox works on this machine.",
-        "Run `massgen-mcp doctor` to see what is missing ([sandbox](commands.md)).",
+        "Run `massgen doctor` to see what is missing ([sandbox](commands.md)).",
         _START,
     ),
     "run_damaged": Meaning(
@@ -124,12 +123,12 @@ CODES: Mapping[ErrorCode, Meaning] = {
     ),
     "disk_full": Meaning(
         "The disk or a quota is full.",
-        "Free some space, for example with `massgen-mcp prune`. Waiting runs then continue without a restart.",
+        "Free some space, for example with `massgen prune`. Waiting runs then continue without a restart.",
         ALL,
     ),
     "store_unavailable": Meaning(
         "massgen can't use the state directory; the message gives the reason.",
-        "Run `massgen-mcp doctor` for details.",
+        "Run `massgen doctor` for details.",
         ALL,
     ),
     "unsafe_path": Meaning(

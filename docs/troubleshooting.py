@@ -24,7 +24,7 @@ HEAD = f"""\
 This page lists messages that don't explain their own fix; `…` marks varying text. Errors begin with a code: look it up
 [below](#codes-of-errors) first.
 
-`massgen-mcp doctor` checks keys, model servers, agent programs, the sandbox, clients and the state directory, and
+`massgen doctor` checks keys, model servers, agent programs, the sandbox, clients and the state directory, and
 suggests fixes. `massgen --debug` shows more about a run, and `massgen.log` in the run's directory has everything.
 """
 
@@ -58,12 +58,12 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         Entry(
             "came with this directory",
             "The directory's own config requests something that could do harm.",
-            "Read the requests, then run `massgen-mcp trust PATH` or add `--trust` ([trust](security.md#configs)).",
+            "Read the requests, then run `massgen trust PATH` or add `--trust` ([trust](security.md#configs)).",
         ),
         Entry(
             "was named by an agent",
             "An agent named this config over MCP, and it requests something harmful or more than the call allows.",
-            "Read the requests, then run `massgen-mcp trust PATH`. To allow only paths, list them in the call's "
+            "Read the requests, then run `massgen trust PATH`. To allow only paths, list them in the call's "
             "`context_paths`.",
         ),
         Entry(
@@ -128,7 +128,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         Entry(
             "the run store cannot be opened: …",
             "`runs.sqlite3` is damaged or unreadable.",
-            "Run `massgen-mcp doctor --rebuild` to recreate the list of runs ([runs](runs.md#when-the-machine-fails)).",
+            "Run `massgen doctor --rebuild` to recreate the list of runs ([runs](runs.md#when-the-machine-fails)).",
         ),
     ),
 }
@@ -144,22 +144,22 @@ IN_CLIENTS = (
     Entry(
         "the server failed to start, `ENOENT`, command not found",
         "`massgen-mcp` isn't on the client's PATH, which is usual for clients started from a desktop.",
-        "Run `massgen-mcp install CLIENT`, which writes the full path into the entry.",
+        "Run `massgen install CLIENT`, which writes the full path into the entry.",
     ),
     Entry(
         "the server is not in the list",
         "The entry is in another scope's file, or the client wasn't restarted.",
-        "Run `massgen-mcp doctor` to list the files with an entry, or run `massgen-mcp install CLIENT` again.",
+        "Run `massgen doctor` to list the files with an entry, or run `massgen install CLIENT` again.",
     ),
     Entry(
         "`missing_key`, though the key is set in your shell",
         "The client was started without the key, or its entry doesn't pass the key.",
-        "Start the client from that shell, or run `massgen-mcp install CLIENT` there.",
+        "Start the client from that shell, or run `massgen install CLIENT` there.",
     ),
     Entry(
         "a call is cut off after a minute",
         "The client limits the time of a call.",
-        "Run `massgen-mcp install CLIENT`, which raises the limit if it can. `wait_run` waits at most 50 s.",
+        "Run `massgen install CLIENT`, which raises the limit if it can. `wait_run` waits at most 50 s.",
     ),
     Entry(
         "`massgen-mcp: command not found` in a shell",
@@ -210,11 +210,11 @@ ENDS: Mapping[str, tuple[str, str]] = {
     "cancelled": ("A user or client cancelled the run.", "Start a new run."),
     "interrupted": (
         "The process of the run was lost.",
-        "Continue it with `massgen --resume ID` or `massgen-mcp resume ID`.",
+        "Continue it with `massgen resume ID`.",
     ),
     "input_required": (
         "The run waits for a decision.",
-        "Run `massgen-mcp answer`, or make the call that `next_step` names.",
+        "Run `massgen answer`, or make the call that `next_step` names.",
     ),
 }
 """States that aren't failures."""

@@ -193,7 +193,7 @@ def the_workflows_are_sound() -> str:
 
 def workflows_to_copy() -> list[str]:
     """As somebody has them who pins our action to a commit."""
-    found = re.findall(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text().partition("## In CI")[2], re.DOTALL)
+    found = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "review.md").read_text(), re.DOTALL)
     return [re.sub(r"@v([\d.]+) # pin it to a commit", rf"@{'0' * 40} # v\1", text) for text in found]
 
 

@@ -10,6 +10,7 @@ import pytest
 from bundle.facts import CODEX_SKILL, codex_plugin, codex_skill
 from massgen_mcp import __version__
 from massgen_mcp.cli import program
+from massgen_mcp.cli.commands import load_verb
 from tests.commands import ROOT
 from tests.harness import TempHome, home
 
@@ -64,8 +65,9 @@ def test_every_hook_of_codex_is_a_command_that_we_have() -> None:
     groups = read("codex/hooks.json")["hooks"]
     assert [*groups] == ["PostToolUse", "Stop"]
     for hook in (groups[event][0]["hooks"][0] for event in groups):
-        program, *arguments = shlex.split(hook["command"])
-        assert (program, parse(arguments).verb) == ("massgen-mcp", "hook")
+        command, *arguments = shlex.split(hook["command"])
+        assert (command, arguments[0]) == ("massgen-mcp", "hook")
+        load_verb("hook").parse(arguments[1:])
     assert groups["PostToolUse"][0]["matcher"] == read("hooks/hooks.json")["hooks"]["PostToolUse"][0]["matcher"]
 
 

@@ -43,14 +43,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def first_page(readme: str) -> str:
-    """What, for whom, why and what it costs on one screen, then the picture; links as they are seen from docs/."""
-    picture = re.search(r"<picture>.*</picture>\n", readme, re.DOTALL)
-    if picture is None:
-        raise ValueError("README.md has no picture")
-    parts = re.split(r"^## ", readme.replace(picture.group(), ""), flags=re.MULTILINE)
-    sections = {part.partition("\n")[0]: f"## {part}" for part in parts[1:]}
-    shown = [parts[0], sections["What it costs"], picture.group(), sections["Start"], sections["What holds"]]
-    text = re.sub(r"\]\((?![a-z]+:|docs/)", "](../", "\n".join(shown))
+    """Return the README with its links as they are seen from docs/."""
+    text = re.sub(r"\]\((?![a-z]+:|docs/)", "](../", readme)
     text = text.replace("](docs/README.md)", "](tutorial.md)").replace("](docs/", "](")
     return text.replace('srcset="docs/', 'srcset="').replace('src="docs/', 'src="')
 

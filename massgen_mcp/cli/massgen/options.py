@@ -209,7 +209,7 @@ def _check_together(parser: Parser, given: argparse.Namespace, *, named_team: bo
         ),
         (
             given.background and left_alone_and,
-            "start prints an id and no more; leave --apply, --automation, --output, --no-logs, --notify and --dry-run out",
+            "start only prints an id; leave --apply, --automation, --output, --no-logs, --notify and --dry-run out",
         ),
         (
             given.automation and (given.select or given.init),
