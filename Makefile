@@ -14,7 +14,7 @@ IN_PARALLEL := --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 .PHONY: demo check test coverage bench soak clients docs bundle release-check site clean
 
 demo: $(VENV)/installed
-	$(BIN)/massgen-mcp demo
+	$(BIN)/massgen demo
 	@echo 'To have both commands on PATH: uv tool install .   or   pipx install .'
 
 # TESTS="tests/cli -k help" runs some of the tests.
@@ -24,7 +24,7 @@ check: prepared
 	$(BIN)/lint-imports
 	$(MAKE) --no-print-directory --jobs=2 types test
 	@$(PYTHON) tests/needs.py end
-	@echo "make check is done. Where things are: CONTRIBUTING.md. Go on with $(BIN)/massgen-mcp doctor"
+	@echo "make check is done. Where things are: CONTRIBUTING.md. Go on with $(BIN)/massgen doctor"
 
 .PHONY: prepared needs types
 prepared:

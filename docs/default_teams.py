@@ -14,7 +14,7 @@ HEAD = f"""\
 # Default teams
 
 {WRITTEN}
-Who is asked when nobody names a team and there is no config. `massgen-mcp doctor` shows the default team of your
+Who is asked when nobody names a team and there is no config. `massgen doctor` shows the default team of your
 machine; `massgen --init` can save it as a config. The first of these rules that applies decides:
 
 1. **Agent CLIs** that are installed and logged in ([acp.md](acp.md), [claude-code.md](claude-code.md)), one agent for

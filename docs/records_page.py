@@ -133,7 +133,7 @@ EVENTS_HEAD = """
 ## events.jsonl
 
 One JSON object a line, only ever appended to. The last line may be cut off by a crash: a line without its end has not
-happened. A reader can follow the file while the run goes on; `massgen-mcp watch ID --json` prints the same lines'
+happened. A reader can follow the file while the run goes on; `massgen watch ID --json` prints the same lines'
 events, `massgen://runs/ID/events` serves them in pages. After `run_completed`, `run_failed`, `run_cancelled` or
 `run_timed_out` nothing more happens.
 

@@ -134,15 +134,13 @@ def storage_error(what: str, error: OSError) -> MassgenError:
     message = f"{what}: {error.strerror or error}"
     match error.errno:
         case code if code in FULL:
-            return MassgenError("disk_full", f"{message}; free some space (`massgen-mcp prune` removes old runs)")
+            return MassgenError("disk_full", f"{message}; free some space (`massgen prune` removes old runs)")
         case errno.EMFILE | errno.ENFILE:
             return MassgenError("store_unavailable", f"{message}; close other programs, or raise the limit (ulimit -n)")
         case errno.EACCES | errno.EPERM | errno.EROFS:
-            return MassgenError(
-                "store_unavailable", f"{message}; `massgen-mcp doctor` says which permission is missing"
-            )
+            return MassgenError("store_unavailable", f"{message}; `massgen doctor` says which permission is missing")
         case _:
-            return MassgenError("store_unavailable", f"{message}; `massgen-mcp doctor` says more")
+            return MassgenError("store_unavailable", f"{message}; `massgen doctor` says more")
 
 
 def root_causes(error: BaseException) -> tuple[BaseException, ...]:

@@ -1,6 +1,6 @@
 """Members of your own: what a package brings along to be a `type` of backend, by an entry point `massgen_mcp.members`.
 
-docs/acp.md has an example. `massgen-mcp check-adapter` plays it.
+docs/acp.md has an example. `massgen check-adapter` plays it.
 """
 
 from collections.abc import Callable, Mapping

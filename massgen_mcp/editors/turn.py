@@ -42,9 +42,7 @@ OFFERS = {
     GO_ON: ("Not yet: the next prompt goes on with it", "reject_once"),
     LEAVE: ("Leave my files as they are", "reject_once"),
 }
-WAYS = Ways(
-    "Allow it in the editor.", "Prompt again, or bring it in by hand: `massgen-mcp result --view diff` shows it."
-)
+WAYS = Ways("Allow it in the editor.", "Prompt again, or bring it in by hand: `massgen result --view diff` shows it.")
 
 
 class Turn:
@@ -90,7 +88,7 @@ class Turn:
             who = name_of(view.snapshot, asked.agent) if asked.agent else "The team"
             await self.say(f"{who} asks: {asked.text}\n\nYour next message answers.")
         else:
-            advice = "" if view.row.moved else f" `massgen-mcp resume {run_id}` continues it."
+            advice = "" if view.row.moved else f" `massgen resume {run_id}` continues it."
             await self.say(f"The run stands still: {reason_of(view)}.{advice}")
 
     async def ended(self, view: RunView) -> None:
@@ -184,7 +182,7 @@ class Turn:
     async def _decided(self, run_id: str, chosen: str | None) -> tuple[str, str]:
         self.goes_on = chosen == GO_ON
         if chosen != APPLY:
-            return "failed", f"Not applied. `massgen-mcp apply {run_id}` does it later."
+            return "failed", f"Not applied. `massgen apply {run_id}` does it later."
         try:
             done = await self._service.apply(run_id, dry_run=False)
         except MassgenError as error:

@@ -1,5 +1,5 @@
 """The public price list: the one that is installed with genai-prices, or a newer one that the user took in with
-`massgen-mcp prices`. Nothing here asks the network.
+`massgen prices`. Nothing here asks the network.
 
 The list is loaded when a price is first needed; where it was installed without bytecode that once takes 70 MB.
 """

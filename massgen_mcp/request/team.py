@@ -22,7 +22,7 @@ from massgen_mcp.request.reach import reach_of
 from massgen_mcp.request.trust import Consent, Origin, read_file, require_trust
 
 NO_SCRIPTS = (
-    "scripts that agents write do not run, since nobody agreed to them: `massgen-mcp trust {path}` does, and so does "
+    "scripts that agents write do not run, since nobody agreed to them: `massgen trust {path}` does, and so does "
     "`decide` of the call."
 )
 """Of a config that goes on without them."""

@@ -280,7 +280,7 @@ def _reaches_out(file: ConfigFile, demands: Sequence[Permission], consent: Conse
     if consent.options:
         way = f"--config {path}"
     elif consent.grants_paths:
-        way = f"as `team`, after `massgen-mcp trust {path}`"
+        way = f"as `team`, after `massgen trust {path}`"
     else:
         way = "as `config`, with LiteLLM as the model `massgen/path:FILE`"
     listed = "\n".join(_demand_lines(file, demands))
@@ -299,7 +299,7 @@ def _demand_lines(file: ConfigFile, demands: Sequence[Permission]) -> list[str]:
 
 def _ways(file: ConfigFile, digest: str, demands: Sequence[Permission], consent: Consent) -> str:
     by_option = f", with --trust, or in CI with --trust={digest}" if consent.options else ""
-    ways = f"Accept it as it is now with `massgen-mcp trust {_quoted(file.path)}`{by_option}."
+    ways = f"Accept it as it is now with `massgen trust {_quoted(file.path)}`{by_option}."
     if consent.grants_paths and all(isinstance(one, ReadPath | WritePath) for one in demands):
         ways += " Or name these paths in `context_paths` of the call, with permission write where they are written."
     return ways

@@ -87,7 +87,7 @@ def require_consent(run_id: str, demands: RunDemands, accepted: str | None) -> N
     """Raises `MassgenError` config_untrusted unless `accepted` is the digest of what the run asks for."""
     if accepted == demands.digest:
         return
-    ways = f"`massgen-mcp resume {run_id} --trust` accepts it as it is now, in CI --trust={demands.digest}"
+    ways = f"`massgen resume {run_id} --trust` accepts it as it is now, in CI --trust={demands.digest}"
     if accepted is not None:
         ways = f"its digest is {demands.digest}, not the one that --trust names"
     listed = "\n".join(demands.describe_lines())

@@ -103,8 +103,8 @@ def _take_back(engine: Engine, run_id: str) -> None:
 
 
 def _where(target: Path) -> str:
-    advice = "there it goes on; `massgen-mcp import --back --yes` of that file takes it back; export writes it anew"
-    return f"moved to {target} with `massgen-mcp export`; {advice}"
+    advice = "there it goes on; `massgen import --back --yes` of that file takes it back; export writes it anew"
+    return f"moved to {target} with `massgen export`; {advice}"
 
 
 def _left(engine: Engine, watch: Watch, run_id: str, where: str, is_stopped: Callable[[], bool]) -> RunView:
@@ -453,5 +453,5 @@ def _without_keys(engine: Engine, config: Config, environ: Mapping[str, str], ru
         if engine.pool is None:
             require_keys(config, environ)
     except MassgenError as error:
-        return [f"It does not go on yet: {error} Then: massgen-mcp resume {run_id}"]
+        return [f"It does not go on yet: {error} Then: massgen resume {run_id}"]
     return []

@@ -71,7 +71,7 @@ SEARCHED_AT_ONCE = 500
 """So many rows are read at once where most of them may not be wanted."""
 ELSEWHERE = (
     "context_paths and checks are about directories of this machine, and a worker on another one executes the run: "
-    "give https://HOST/PATH of a git repository, or let `massgen-mcp start --context DIR` upload them"
+    "give https://HOST/PATH of a git repository, or let `massgen start --context DIR` upload them"
 )
 CLONED_ELSEWHERE = "addresses of git repositories are for workers of a store of several machines; name a directory here"
 NO_PROGRAMS = (

@@ -24,7 +24,7 @@ from massgen_mcp.runs.sessions.turns import SessionHistory, SessionTurns
 from massgen_mcp.runs.store.credentials import identity
 from massgen_mcp.runs.view.run_view import NO_WORKER, RunView, RunWatch
 
-_RESUME = "control_run resume (`massgen-mcp resume`)"
+_RESUME = "control_run resume (`massgen resume`)"
 
 
 def enqueue(
@@ -170,9 +170,7 @@ class Dispatch:
         if row.moved:
             return row.moved
         if row.fingerprint == WAITING:
-            return (
-                f"it was imported, and nobody accepted what it asks for: `massgen-mcp resume {row.run_id}` shows that"
-            )
+            return f"it was imported, and nobody accepted what it asks for: `massgen resume {row.run_id}` shows that"
         if self._engine.pool is not None:
             alive = self._liveness.runner_alive(row.fingerprint)
             return None if alive else f"{NO_WORKER} in the pool {row.fingerprint}; start one: massgen-mcp worker"

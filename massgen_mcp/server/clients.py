@@ -30,8 +30,8 @@ ANY_CLIENT = KnownClient(
 KNOWN_CLIENTS = (
     KnownClient(
         "claude-code",
-        "Keys go into the environment that Claude Code starts in; then restart Claude Code. If `massgen-mcp install` "
-        "wrote the server's entry, run `massgen-mcp install claude-code` again where the key is set.",
+        "Keys go into the environment that Claude Code starts in; then restart Claude Code. If `massgen install` "
+        "wrote the server's entry, run `massgen install claude-code` again where the key is set.",
         is_woken_by_tasks=True,
     ),
     KnownClient(
@@ -41,12 +41,10 @@ KNOWN_CLIENTS = (
     KnownClient(
         "codex",
         "Keys go into the environment that Codex starts in, and their names into `env_vars` of this server's entry in "
-        "~/.codex/config.toml (`massgen-mcp install codex` writes them, the plugin has them); then restart Codex.",
+        "~/.codex/config.toml (`massgen install codex` writes them, the plugin has them); then restart Codex.",
     ),
     KnownClient("copilot", ANY_CLIENT.where_keys_go, reads_both_forms=True),
-    KnownClient(
-        "massgen-mcp web", "Keys go into the environment that `massgen-mcp web` is started in; then start it again."
-    ),
+    KnownClient("massgen web", "Keys go into the environment that `massgen web` is started in; then start it again."),
 )
 OVER_HTTP = "Keys go into the environment that `massgen-mcp --transport http` is started in; then restart that server."
 

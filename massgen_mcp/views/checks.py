@@ -36,7 +36,7 @@ def tests_notes(run: RunState) -> list[tuple[str, bool]]:
     tests = run.judged_tests
     if not tests:
         return []
-    whole = f"{MISUNDERSTANDING}; `massgen-mcp result {run.run_id} --view votes` has the scripts"
+    whole = f"{MISUNDERSTANDING}; `massgen result {run.run_id} --view votes` has the scripts"
     standing = [(one, False) for one in filter(None, [standing_in_tests(run)])]
     return [*standing, *((_test(one), one.void is not None) for one in tests), (whole, True)]
 

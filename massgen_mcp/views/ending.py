@@ -27,27 +27,27 @@ RUN_LIMIT = "Raise `timeout_settings: orchestrator_timeout_seconds` in the confi
 """Against the time limit of a run."""
 
 REMEDIES: Mapping[FailureReason | DropReason, str] = {
-    "auth": "Set the right key; `massgen-mcp doctor` shows which variables are set.",
+    "auth": "Set the right key; `massgen doctor` shows which variables are set.",
     "quota_exhausted": "Add credit at the provider, or ask other models with --models.",
     "rate_limited": "Wait, or ask fewer agents at once: `limits` in the config, or --num-agents.",
-    "model_not_found": "Correct `model` in the config or --models; `massgen-mcp doctor` lists what local servers have.",
-    "unreachable": "Fix the network or `base_url`, or start the server; `massgen-mcp doctor` tries the local ones.",
+    "model_not_found": "Correct `model` in the config or --models; `massgen doctor` lists what local servers have.",
+    "unreachable": "Fix the network or `base_url`, or start the server; `massgen doctor` tries the local ones.",
     "tools_unsupported": "Ask another model with --models, or start the server with tool calls.",
     "context_too_small": "Ask another model with --models, or start the server with a larger context.",
     "content_filter": "Word the question differently, or ask other models with --models.",
     "timeout": "Raise `timeout_settings` in the config.",
     "budget": "Raise the limit that the message names: `budget: max_usd` (--max-usd), `max_tokens` or `max_calls`.",
     "bad_reply": "Correct `base_url` if it leads elsewhere than to the model's API, or ask other models with --models.",
-    "cut_off": "`massgen-mcp result` shows what it had changed.",
-    "no_quorum": "Ask other models with --models; `massgen-mcp result` shows what was written.",
-    "no_answer": "Ask other models with --models; `massgen-mcp result` shows what was written.",
-    "no_action": "Ask other models with --models; `massgen-mcp result` shows what was written.",
-    "sandbox_denied": "`massgen-mcp doctor` says what this machine lacks for commands of agents.",
+    "cut_off": "`massgen result` shows what it had changed.",
+    "no_quorum": "Ask other models with --models; `massgen result` shows what was written.",
+    "no_answer": "Ask other models with --models; `massgen result` shows what was written.",
+    "no_action": "Ask other models with --models; `massgen result` shows what was written.",
+    "sandbox_denied": "`massgen doctor` says what this machine lacks for commands of agents.",
     "config_invalid": "Correct the config; `massgen --validate FILE` shows every error of it.",
     "bad_request": "Correct the config; `massgen --validate FILE` shows every error of it.",
-    "runner_lost": "Start a new run; `massgen-mcp doctor` looks for a cause on this machine.",
+    "runner_lost": "Start a new run; `massgen doctor` looks for a cause on this machine.",
     "provider_error": "Ask again later, or ask other models with --models.",
-    "internal": "`massgen-mcp doctor` looks for a cause on this machine; --debug tells more.",
+    "internal": "`massgen doctor` looks for a cause on this machine; --debug tells more.",
 }
 """What a person can do about an agent or a run that failed: the setting or the command that changes it."""
 
@@ -141,8 +141,8 @@ def choose_remedy(reason: DropReason, limit: LimitKey | None) -> str:
 def _next_step(run: RunState) -> str:
     run_id = run.run_id[:_SHORT_ID]
     if run.answers:
-        return f"`massgen-mcp result {run_id} --view full` shows every answer and vote"
-    return f"`massgen-mcp status {run_id}` shows what became of each agent"
+        return f"`massgen result {run_id} --view full` shows every answer and vote"
+    return f"`massgen status {run_id}` shows what became of each agent"
 
 
 def _row(label: str, text: str, width: int) -> list[Line]:

@@ -285,7 +285,7 @@ async def api(built: BuiltServer, redactor: Redactor, *, encrypted: bool = False
     """What the pages ask for, without the keys that `redactor` knows; runs are followed until the end of the block.
     `encrypted`: browsers come by https.
     """
-    us = Implementation(name="massgen-mcp web", version=__version__)
+    us = Implementation(name="massgen web", version=__version__)
     async with (
         anyio.create_task_group() as tasks,
         Client(built.server, client_info=us, elicitation_callback=accept_raise) as client,

@@ -358,7 +358,7 @@ async def test_files_that_fail_required_checks_are_not_applied_unasked(
     config = config_of(home, repository, write("project/code", WANTED), checks_policy="required")
     check = f"test $(wc -c < code) = {len(CODE)}"
     done = run_command(home, COMMAND_MODULE, "--config", config, "--check", check, "--automation", "q")
-    assert f"NOT_APPLIED: the final files fail {check}; apply them with `massgen-mcp apply run-" in done.stdout
+    assert f"NOT_APPLIED: the final files fail {check}; apply them with `massgen apply run-" in done.stdout
     assert done.returncode == 2
     applied = (await massgen.run("q", config=config, checks=[check]))["applied"]
     assert (applied["status"], applied["files"]) == ("clean", ["project/code"])
@@ -382,13 +382,13 @@ def test_a_person_sees_the_diff_in_colours_and_decides(home: TempHome, repositor
         assert colour_of(window, "-line 10") == "red"
         assert repository.fingerprint() == before, "nobody has said yes yet"
         window.type("n\r")
-        window.wait_for("NOT_APPLIED: you said no; apply them with `massgen-mcp apply run-")
+        window.wait_for("NOT_APPLIED: you said no; apply them with `massgen apply run-")
         assert window.leave() == 0
     assert repository.fingerprint() == before
     with terminal(home, "--config", config, "Count in words", size=(100, 60)) as window:
         window.wait_for("Apply 1 changed file (y/n) [y]:")
         window.type("\r")
-        window.wait_for("APPLIED: 1 file; `massgen-mcp apply --undo run-")
+        window.wait_for("APPLIED: 1 file; `massgen apply --undo run-")
         assert window.leave() == 0
     assert (repository.path / "code").read_text() == WANTED
 
@@ -421,8 +421,8 @@ def test_whose_terminal_is_closed_at_the_question_is_told_later_how_to_apply(
         window.wait_for("Apply 1 changed file (y/n) [y]:")
     with terminal(home, "--config", config, size=(200, 60)) as window:
         told = window.wait_for("You: ")
-    left = re.search(r"has ended meanwhile \(completed; .*\): massgen-mcp result (run-\w+)", told)
+    left = re.search(r"has ended meanwhile \(completed; .*\): massgen result (run-\w+)", told)
     assert left, told
-    for bringing in ("To bring it in: `massgen-mcp apply run-", "Applied at "):
+    for bringing in ("To bring it in: `massgen apply run-", "Applied at "):
         assert f"\n{bringing}" in run_command(home, SERVER_MODULE, "result", left[1]).stdout
         assert run_command(home, SERVER_MODULE, "apply", left[1]).returncode == 0

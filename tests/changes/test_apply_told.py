@@ -183,7 +183,7 @@ async def test_the_verb_speaks_of_its_own_options(home: TempHome, repository: Re
     repository.put(code=CONFLICT)
     told = run_command(home, SERVER_MODULE, "apply", run_id)
     assert told.stdout.splitlines()[-1] == (
-        "conflicts: Nothing was changed. Merge by hand what `massgen-mcp result --view diff` shows, remove what is in "
+        "conflicts: Nothing was changed. Merge by hand what `massgen result --view diff` shows, remove what is in "
         "the way, or name only other files with --paths."
     )
     repository.put(code=CODE)
@@ -238,5 +238,5 @@ def test_at_a_terminal_where_nobody_can_be_asked_nothing_is_applied(home: TempHo
     os.close(theirs)
     os.close(ours)
     assert done.returncode == 0
-    assert b"NOT_APPLIED: 1 file; apply them with `massgen-mcp apply run-" in done.stderr
+    assert b"NOT_APPLIED: 1 file; apply them with `massgen apply run-" in done.stderr
     assert repository.fingerprint() == before

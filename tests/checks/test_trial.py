@@ -105,7 +105,7 @@ def test_a_run_whose_every_check_is_void_says_so_in_its_result(home: TempHome, p
     result = json.loads(done.stdout)
     assert result["checked"] == "nothing_checked"
     assert result["note"].startswith("Nothing was checked")
-    assert "NOT_APPLIED: 1 file; nothing was checked; apply them with `massgen-mcp apply run-" in done.stderr
+    assert "NOT_APPLIED: 1 file; nothing was checked; apply them with `massgen apply run-" in done.stderr
     planned = run_command(home, SERVER_MODULE, "apply", result["run_id"], "--dry-run")
     assert "clean: Nothing was checked of the final files. Nothing was changed yet." in planned.stdout
 

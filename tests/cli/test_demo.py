@@ -1,4 +1,4 @@
-"""`massgen-mcp demo`: a stranger sees a whole run without a key."""
+"""`massgen demo`: a stranger sees a whole run without a key."""
 
 import subprocess
 from shutil import which

@@ -105,10 +105,10 @@ def test_bash_completes_what_a_person_begins_to_type(shell_home: TempHome) -> No
                 f"massgen --model openai/gpt-5,claude/{named_provider('claude').strong_model} ",
             ),
             ("massgen --completion zs\t", "massgen --completion zsh "),
-            ("massgen-mcp canc\t", "massgen-mcp cancel "),
+            ("massgen-mcp canc\t", "massgen cancel "),
             ("massgen revie\t", "massgen review "),
             ("massgen result --vi\t", "massgen result --view "),
-            ("massgen-mcp configs scr\t", "massgen-mcp configs scripted "),
+            ("massgen configs scr\t", "massgen configs scripted "),
         ):
             person.type(f"{typed}\x01echo :\x05.\n")
             person.expect("\n:")
@@ -126,7 +126,7 @@ def test_completion_code_is_printed_for_each_shell(home: TempHome, name: str, sh
 
 def test_run_ids_are_completed_and_an_empty_store_is_no_error(shell_home: TempHome) -> None:
     def candidates() -> list[str]:
-        line = "massgen-mcp status run-"
+        line = "massgen status run-"
         environ = {
             **shell_home.environ, "_ARGCOMPLETE": "1", "COMP_LINE": line, "COMP_POINT": str(len(line)),
             "_ARGCOMPLETE_STDOUT_FILENAME": str(shell_home.work / "candidates"),

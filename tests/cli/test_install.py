@@ -1,4 +1,4 @@
-"""`massgen-mcp install` and `uninstall`: our entry in the settings of MCP clients, and nothing else changed there."""
+"""`massgen install` and `uninstall`: our entry in the settings of MCP clients, and nothing else changed there."""
 
 import json
 import os
@@ -385,7 +385,7 @@ def test_the_doctor_starts_what_a_client_would_start_and_nothing_that_a_project_
     assert not started.exists(), "whoever wrote the project is not the person who asks"
     cannot = "cannot start massgen-mcp; person/"
     assert f"warn  client: Codex {cannot}.codex/config.toml: there is no program {moved}\n" in told
-    assert "      massgen-mcp install codex\n" in told
+    assert "      massgen install codex\n" in told
     assert f"warn  client: Gemini CLI {cannot}.gemini/settings.json: {silent} ends with code 3 and" in told
 
 

@@ -55,7 +55,7 @@ def test_who_comes_back_is_told_of_a_run_that_goes_on_and_once_of_its_end(home: 
         poll_until(lambda: happened(directory, "answer_submitted"))
         massgen.send_signal(signal.SIGHUP)
         with terminal(home, "--config", "@examples/scripted", "Another?", size=(120, 40)) as window:
-            window.wait_for(f'The run "{QUESTION}" goes on in the background', "massgen-mcp watch run-")
+            window.wait_for(f'The run "{QUESTION}" goes on in the background', "massgen watch run-")
             window.leave()
         run_id = next(file.name for file in (home.work / ".massgen" / "left_runs").iterdir())
         assert run_command(home, SERVER_MODULE, "cancel", run_id).returncode == 0
@@ -71,7 +71,7 @@ def test_a_conversation_tells_of_a_turn_that_was_left_and_says_before_how_to_com
     team = held_team(home, "run_started")
     window = Terminal([sys.executable, "-m", COMMAND_MODULE, "--config", team], home, 100, 40)
     window.say(QUESTION)
-    window.wait_for("It goes on if you close this terminal, or press d: massgen-mcp watch run-", "Generating")
+    window.wait_for("It goes on if you close this terminal, or press d: massgen watch run-", "Generating")
     closed(window)
     poll_until((home.work / ".massgen" / "left_runs").exists)
     with terminal(home, "--config", team, size=(120, 40)) as another:
@@ -88,7 +88,7 @@ def test_a_run_that_was_left_with_a_question_open_waits_for_its_answer(home: Tem
     closed(window)
     poll_until((home.work / ".massgen" / "left_runs").exists)
     with terminal(home, "--config", "@examples/scripted", size=(120, 40)) as another:
-        assert f'The run "{QUESTION}" waits for your answer: massgen-mcp watch run-' in another.wait_for("You: ")
+        assert f'The run "{QUESTION}" waits for your answer: massgen watch run-' in another.wait_for("You: ")
     run_id = str(the_only_run(home)["run_id"])
     assert run_command(home, SERVER_MODULE, "answer", run_id, "Chad").returncode == 0
     ended_whole(home)
@@ -115,10 +115,10 @@ input("prompt> ")
 def test_the_key_d_gives_the_terminal_back_and_the_run_goes_on(home: TempHome) -> None:
     arguments = ["-c", SHELL, COMMAND_MODULE, "--config", held_team(home, "run_started"), QUESTION]
     window = Terminal([sys.executable, *arguments], home, 100, 40)
-    window.wait_for("or press d: massgen-mcp watch run-", "Generating")
+    window.wait_for("or press d: massgen watch run-", "Generating")
     window.type("d")
     text = window.wait_for("shell: stopped", "prompt>")
-    assert re.search(r"It goes on in the background: massgen-mcp watch run-\w+", text), text
+    assert re.search(r"It goes on in the background: massgen watch run-\w+", text), text
     gate(home).touch()
     window.type("\r")
     ended_whole(home)
@@ -130,7 +130,7 @@ def test_a_run_may_begin_in_the_background_and_is_applied_and_looked_at_by_its_i
     assert begun.returncode == 0, begun.stderr
     run_id = begun.stdout.strip()
     assert re.fullmatch(r"run-\w+", run_id), begun.stdout
-    assert f"massgen-mcp watch {run_id}" in begun.stderr
+    assert f"massgen watch {run_id}" in begun.stderr
     waited = run_command(home, SERVER_MODULE, "wait", run_id, "--json")
     assert json.loads(waited.stdout)["status"] == "completed"
 

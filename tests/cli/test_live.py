@@ -193,7 +193,7 @@ def test_watch_shows_a_run_of_another_process_and_leaves_it_alone(home: TempHome
     with terminal(home, "watch", run_id, python=WATCH, size=(100, 24)) as other:
         assert other.leave() == 0
         assert "☆ ada · weak: nobody voted · " in other.everything
-        assert "Next   `massgen-mcp result run-" in other.everything
+        assert "Next   `massgen result run-" in other.everything
 
 
 def test_in_plain_sentences_there_are_no_signs_and_no_escapes(home: TempHome) -> None:

@@ -63,9 +63,9 @@ MISTAKES = {
     "logs": Mistake("massgen-mcp logs run-x", 64, "massgen result ID --view full"),
     "stop": Mistake("massgen-mcp stop run-x", 64, "`massgen cancel ID` stops a run"),
     "undo": Mistake("massgen-mcp undo run-x", 64, "massgen apply ID --undo"),
-    "no client": Mistake("massgen-mcp install", 64, "CLIENT is missing; there are: claude-code, codex"),
-    "half a client": Mistake("massgen-mcp install claude", 64, "did you mean 'claude-code'?"),
-    "a state of others": Mistake("massgen-mcp runs --state done", 64, "there are: queued, running"),
+    "no client": Mistake("massgen install", 64, "CLIENT is missing; there are: claude-code, codex"),
+    "half a client": Mistake("massgen install claude", 64, "did you mean 'claude-code'?"),
+    "a state of others": Mistake("massgen runs --state done", 64, "there are: queued, running"),
     # one word near a verb, or a file that is not there: no one is to pay for that
     "docter": Mistake("massgen docter", 1, "did you mean: massgen doctor; to ask it all the same: massgen -- docter"),
     "statu": Mistake("massgen statu", 1, "did you mean: massgen status"),
@@ -180,7 +180,7 @@ MISTAKES = {
     ),
     # places
     "no directory": Mistake("massgen --model scripted/x q", 2, "directory .*/.massgen/massgen_logs/", {".massgen": ""}),
-    "a port that is none": Mistake("massgen-mcp web --port 99999", 1, "without --port a free one is taken"),
+    "a port that is none": Mistake("massgen web --port 99999", 1, "without --port a free one is taken"),
     # review and batch
     "--base": Mistake("massgen review --base main", 2, "did you mean '--branch'?"),
     "a branch of another name": Mistake("massgen review --branch mian", 2, "did you mean 'main'?", {".git": ""}),

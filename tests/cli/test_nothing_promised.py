@@ -187,7 +187,7 @@ def test_status_json_says_what_was_applied_and_what_was_taken_back(
 def test_an_undo_of_what_was_never_applied_is_refused(home: TempHome, project: Path, massgen: Massgen) -> None:
     config = writing(home, project, checks=["test -e there"], checks_policy="goal")
     said = massgen("--automation", "--config", config, "Change it.")
-    run_id = said.out.split("massgen-mcp apply ")[1].split("`")[0]
+    run_id = said.out.split("massgen apply ")[1].split("`")[0]
     assert massgen("--undo", run_id, verb="apply").code == 1
 
 
@@ -244,7 +244,7 @@ def test_a_run_whose_directory_was_deleted_says_so_and_how_to_forget_it(home: Te
     for verb in ("status", "result"):
         told = massgen(row["run_id"], verb=verb)
         assert "is gone" in told.all, verb
-        assert f"massgen-mcp prune {row['run_id']}" in told.all, verb
+        assert f"massgen prune {row['run_id']}" in told.all, verb
 
 
 def test_a_report_that_cannot_be_written_is_told(home: TempHome, massgen: Massgen, monkeypatch: Any) -> None:

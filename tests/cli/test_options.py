@@ -380,7 +380,7 @@ def test_a_run_that_failed_says_on_standard_error_why_and_what_helps(home: TempH
     refused = massgen(home, "--config", home.config("bad", agent("a", {"fail": "auth"})), "q")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "Failed (auth)" in refused.stderr
-    assert "`massgen-mcp doctor` shows which variables are set" in refused.stderr
+    assert "`massgen doctor` shows which variables are set" in refused.stderr
     done = massgen(home, "--quiet", "--config", config, "q")
     assert done.stdout == "the best so far\n"
 

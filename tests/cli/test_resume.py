@@ -271,10 +271,7 @@ def test_a_run_that_cannot_be_continued_here_is_refused_with_the_command_that_he
         run_id = str(the_only_run(home)["run_id"])
         refused = massgen(home, "--automation", "--resume", run_id)
         assert (refused.returncode, refused.stdout) == (CONFIG_ERROR, "")
-        assert (
-            refused.stderr
-            == f"ERROR invalid_action: run {run_id} is running; `massgen-mcp watch {run_id}` follows it\n"
-        )
+        assert refused.stderr == f"ERROR invalid_action: run {run_id} is running; `massgen watch {run_id}` follows it\n"
         running.terminate()
         assert running.wait(timeout=60) == INTERRUPTED
     ended = massgen(home, "--resume", run_id)

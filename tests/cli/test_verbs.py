@@ -140,7 +140,7 @@ async def test_an_id_may_be_cut_short_as_long_as_it_is_one_runs(home: TempHome) 
     for pattern in ("run-%", "run-*", "_un-"):
         assert verb(home, "status", pattern).returncode == UNKNOWN
     mistyped = verb(home, "status", f"{first[4:10]}!")
-    assert f"did you mean {first}? `massgen-mcp runs` lists them" in mistyped.stderr
+    assert f"did you mean {first}? `massgen runs` lists them" in mistyped.stderr
     await start(home, home.config("other", STUCK))
     both = verb(home, "status", "run-")
     assert both.returncode == UNKNOWN
@@ -339,7 +339,7 @@ def test_the_doctor_says_whether_a_client_knows_the_server(home: TempHome, tmp_p
         assert "ok    client: Claude Code: massgen-mcp is in ~/.claude.json" in told
     else:
         assert "warn  client: Claude Code is installed and does not know massgen-mcp\n" in told
-        assert "      massgen-mcp install claude-code\n" in told
+        assert "      massgen install claude-code\n" in told
 
 
 async def test_old_runs_are_pruned_and_only_shown_when_asked_to(home: TempHome) -> None:

@@ -1,4 +1,4 @@
-"""Codex, whose turn has ended, is given the result of its run by the hook of `massgen-mcp install codex --hook` or of
+"""Codex, whose turn has ended, is given the result of its run by the hook of `massgen install codex --hook` or of
 the plugin, once a person has trusted it in Codex's own window: on a terminal, where waiting can be interrupted, and
 headless after that.
 """
@@ -54,7 +54,7 @@ class Model:
 
 
 def show() -> None:
-    _show("massgen-mcp install codex --hook", lambda codex: codex.place.run(str(OURS), "install", "codex", "--hook"))
+    _show("massgen install codex --hook", lambda codex: codex.place.run(str(OURS), "install", "codex", "--hook"))
     _show("the plugin", _add_plugin)
 
 

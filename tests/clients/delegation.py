@@ -1,4 +1,4 @@
-"""Gemini CLI, opencode, Copilot CLI and Goose, each by its own settings after `massgen-mcp install`: their models start
+"""Gemini CLI, opencode, Copilot CLI and Goose, each by its own settings after `massgen install`: their models start
 runs and get the results.
 """
 

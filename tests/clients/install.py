@@ -1,4 +1,4 @@
-"""After `massgen-mcp install`, every client that can list its servers shows ours: in a fresh home, without a network or
+"""After `massgen install`, every client that can list its servers shows ours: in a fresh home, without a network or
 an account. No value of a key is shown.
 """
 

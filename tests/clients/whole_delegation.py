@@ -1,4 +1,4 @@
-"""Claude Code and Codex, by their own settings after `massgen-mcp install`: list, start a named team, wait, read the
+"""Claude Code and Codex, by their own settings after `massgen install`: list, start a named team, wait, read the
 result and its difference, and apply it.
 """
 

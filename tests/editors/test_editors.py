@@ -89,7 +89,7 @@ async def test_what_is_not_allowed_is_left_and_can_be_applied_elsewhere(home: Te
         update = person.told("tool_call_update")[-1]
     assert update["status"] == "failed"
     run_id = only_run(home).name
-    assert f"`massgen-mcp apply {run_id}` does it later" in json.dumps(update)
+    assert f"`massgen apply {run_id}` does it later" in json.dumps(update)
     assert (repository.path / "code").read_text() == "old\n"
     assert verb(home, "apply", run_id)["status"] == "applied"
     assert (repository.path / "code").read_text() == "new\n"
@@ -210,7 +210,7 @@ async def test_of_a_run_that_moved_away_the_editor_says_where_it_is_and_not_to_r
             run_id = only_run(home).name
             assert run_command(home, SERVER_MODULE, "export", run_id, "--to", str(file)).returncode == 0
         assert f"The run stands still: moved to {file}" in person.said()
-        assert "massgen-mcp resume" not in person.said(), "that would be refused"
+        assert "massgen resume" not in person.said(), "that would be refused"
         await person.valid()
 
 
@@ -323,7 +323,7 @@ async def test_a_config_that_came_with_the_project_waits_for_consent(home: TempH
     async with editor(home) as person:
         with pytest.raises(RequestError, match="config_untrusted") as refused:
             await person.ask(await person.session(), "q")
-    assert "massgen-mcp trust" in str(refused.value)
+    assert "massgen trust" in str(refused.value)
     assert not home.runs
 
 

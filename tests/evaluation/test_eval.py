@@ -174,7 +174,7 @@ async def test_ones_own_questions_are_asked_again_of_which_it_is_marked_what_is_
         ask = partial(run_command, home, COMMAND_MODULE, "--config", able, "--json")
         arguments = ["--from", "runs", "--teams", poor, "--against", able, "--json"]
         nothing = partial(run_command, home, COMMAND_MODULE, "eval", *arguments)
-        assert "`massgen-mcp mark ID right` marks one" in (await anyio.to_thread.run_sync(nothing)).stderr
+        assert "`massgen mark ID right` marks one" in (await anyio.to_thread.run_sync(nothing)).stderr
         for item in items:
             done = await anyio.to_thread.run_sync(partial(ask, item.question))
             run_id = json.loads(done.stdout)["run_id"]

@@ -130,7 +130,7 @@ async def test_a_run_that_goes_on_moves_and_no_reply_that_was_paid_is_paid_again
             assert f"moved to {file}" in here.verb(verb, run_id, code=1)
         watched = here.verb("watch", run_id, "--plain", code=4)
         assert f"The run was moved to {file}" in watched
-        assert "massgen-mcp resume" not in watched, "that would be refused"
+        assert "massgen resume" not in watched, "that would be refused"
         there.work()
         assert f"{run_id}: imported, interrupted" in there.verb("import", file, "--trust")
         assert there.told("import", file)["known"], "there is one run, however often it is imported"

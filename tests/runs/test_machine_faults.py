@@ -165,12 +165,12 @@ def half(database: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "advice"),
     [
-        (garbage_header, "massgen-mcp doctor --rebuild"),
-        (garbage_middle, "massgen-mcp doctor --rebuild"),
-        (missing_table, "massgen-mcp doctor --rebuild"),
+        (garbage_header, "massgen doctor --rebuild"),
+        (garbage_middle, "massgen doctor --rebuild"),
+        (missing_table, "massgen doctor --rebuild"),
         (newer, "upgrade massgen-mcp"),
         (a_directory, "doctor"),
-        (half, "massgen-mcp doctor --rebuild"),
+        (half, "massgen doctor --rebuild"),
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
 )

@@ -28,7 +28,7 @@ async def test_a_run_that_asks_at_its_cap_goes_on_when_the_budget_is_raised(home
         code, _ = await expect_error(client, "control_run", run_id=run_id, action="raise_budget", value=0.4)
         assert code == "invalid_arguments"
         kept = await call(client, "control_run", run_id=run_id, action="raise_budget", value=500)
-        assert f"`massgen-mcp raise-budget {run_id} 500`" in kept["next_step"]
+        assert f"`massgen raise-budget {run_id} 500`" in kept["next_step"]
         assert (await call(client, "get_status", run_id=run_id))["max_usd"] == 0.5, "a model alone spends no more"
         assert run_command(home, SERVER_MODULE, "raise-budget", run_id, "500").returncode == 0
         done = await call(client, "wait_run", run_id=run_id, timeout_seconds=45)

@@ -1,4 +1,4 @@
-"""`massgen-mcp stats` and `mark`: what many runs come to, from real runs, through the command line."""
+"""`massgen stats` and `mark`: what many runs come to, from real runs, through the command line."""
 
 import json
 import shutil

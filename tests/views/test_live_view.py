@@ -159,7 +159,7 @@ async def test_the_votes_are_told_in_sentences_with_dissent_first(tmp_path: Path
         "Cost   ",
         f"Answer {tmp_path / 'answer.txt'}",
         f"Files  {tmp_path}",
-        "Next   `massgen-mcp result run-",
+        "Next   `massgen result run-",
     ):
         assert part in ending
 

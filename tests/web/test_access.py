@@ -1,4 +1,4 @@
-"""Who is let into the pages of `massgen-mcp web`, and what of it: asked without a browser, as an attacker would."""
+"""Who is let into the pages of `massgen web`, and what of it: asked without a browser, as an attacker would."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""`massgen-mcp web` as a person meets it: in a real browser."""
+"""`massgen web` as a person meets it: in a real browser."""
 
 from typing import Any
 
@@ -169,7 +169,7 @@ def test_nobody_is_let_in_by_the_address_alone(browser: Browser, home: TempHome)
             with browser.tab(address) as tab:
                 tab.js("localStorage.clear()")
                 tab.open(address.partition("#")[0])
-                tab.settled("document.body.innerText.includes('massgen-mcp web') || document.querySelector('form')")
+                tab.settled("document.body.innerText.includes('massgen web') || document.querySelector('form')")
                 assert tab.js("fetch('/api/runs').then(answer => answer.status)") == 401
         assert httpx2.get(served.base.replace("127.0.0.1", "localhost"), trust_env=False).status_code == 421
 

@@ -135,7 +135,7 @@ def _outcome_line(run: ForegroundRun, application: Application) -> ApplyLine:
         case "clean":  # it was there to be looked at, and has gone
             return _not_applied(_later(run))
         case "applied" | "undone":
-            undo = f"; `massgen-mcp apply --undo {run.run_id}` takes them back" if run.listed else ""
+            undo = f"; `massgen apply --undo {run.run_id}` takes them back" if run.listed else ""
             return ApplyLine(f"APPLIED: {_files(len(application.changes))}{undo}{beside}", matters=False)
 
 
@@ -152,7 +152,7 @@ def _files(count: int, what: str = "") -> str:
 def _later(run: ForegroundRun) -> str:
     """Say how the changes are applied after the run."""
     if run.listed:
-        return f"apply them with `massgen-mcp apply {run.run_id}`"
+        return f"apply them with `massgen apply {run.run_id}`"
     return "--no-logs keeps no changes: leave it out, or pass --apply"
 
 

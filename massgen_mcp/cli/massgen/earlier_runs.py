@@ -36,7 +36,7 @@ QUESTION_CHARACTERS = 40
 
 
 def note_left(cwd: Path, run_id: str) -> None:
-    """From now on `left_here` tells of this run. Without that `massgen-mcp runs` lists it all the same."""
+    """From now on `left_here` tells of this run. Without that `massgen runs` lists it all the same."""
     with suppress(OSError, MassgenError):
         place = own_place(cwd, LEFT_RUNS)
         place.mkdir(parents=True, exist_ok=True)
@@ -78,11 +78,11 @@ def _run_sentence(view: RunView) -> str | None:
     question, run_id = f'"{preview(view.snapshot.question, QUESTION_CHARACTERS)}"', view.row.run_id
     if view.ended:
         how = f"{view.state}; {spent_text(view.snapshot.spent)}"
-        return f"The run {question} has ended meanwhile ({how}): massgen-mcp result {run_id}"
+        return f"The run {question} has ended meanwhile ({how}): massgen result {run_id}"
     if view.state == "interrupted":
         return None  # told with all others that were
     how = "waits for your answer" if view.state == "input_required" else "goes on in the background"
-    return f"The run {question} {how}: massgen-mcp watch {run_id}"
+    return f"The run {question} {how}: massgen watch {run_id}"
 
 
 async def interrupted_here(cwd: Path) -> list[RunView]:
@@ -120,10 +120,10 @@ async def run_to_continue(beginning: str, cwd: Path) -> RunView:
     if view.row.moved:
         raise MassgenError("invalid_action", f"run {run_id} was {view.row.moved}")
     if view.row.directory is None:
-        advice = f"`massgen-mcp resume {run_id}` lets it go on"
+        advice = f"`massgen resume {run_id}` lets it go on"
         raise MassgenError("invalid_action", f"run {run_id} was started in the background; {advice}")
     if view.state != "interrupted":
-        raise MassgenError("invalid_action", f"run {run_id} is {view.state}; `massgen-mcp watch {run_id}` follows it")
+        raise MassgenError("invalid_action", f"run {run_id} is {view.state}; `massgen watch {run_id}` follows it")
     return view
 
 

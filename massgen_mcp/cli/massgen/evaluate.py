@@ -106,7 +106,7 @@ async def _own_items(place: Path) -> list[Item]:
     )
     known_runs += ", or with checks that pass on what was changed"
     if not items:
-        how = "`massgen-mcp mark ID right` marks one, `massgen-mcp apply ID` applies its changes"
+        how = "`massgen mark ID right` marks one, `massgen apply ID` applies its changes"
         raise MassgenError("invalid_arguments", f"--from runs: {known_runs}; {how}")
     print_error(f"{known_runs}. These are your questions: nothing is shown of others.")
     return items

@@ -125,7 +125,7 @@ async def _show_plan(request: RunRequest, notes: list[str], *, as_json: bool) ->
 
 def _tell_report_faults(run: ForegroundRun) -> None:
     for fault in run.report_faults:
-        again = f"; `massgen-mcp report {run.run_id}` tries again" if run.listed else ""
+        again = f"; `massgen report {run.run_id}` tries again" if run.listed else ""
         print_error(f"{run.directory.report} could not be written: {fault}{again}")
 
 
@@ -140,7 +140,7 @@ async def _start_in_background(request: RunRequest, notes: list[str], reporter: 
     note_left(Path.cwd(), run_id)
     note_background(Path.cwd(), run_id)
     print_line(json.dumps({"run_id": run_id, "reused": reused}) if as_json else run_id)
-    reporter.aside(f"It goes on in the background: massgen-mcp watch {run_id}, then massgen-mcp result {run_id}")
+    reporter.aside(f"It goes on in the background: massgen watch {run_id}, then massgen result {run_id}")
     return EXIT_OK
 
 
@@ -214,7 +214,7 @@ async def execute_shown(run: ForegroundRun, options: Options, terminal: OwnTermi
     debug_log = DebugLog(run.directory.path) if options.debug else None
     handles: list[RunHandle] = []
     snapshot = RunState()
-    stopped = f"Stopped. {run.run_id}: `massgen-mcp status {run.run_id}` shows how far it came"
+    stopped = f"Stopped. {run.run_id}: `massgen status {run.run_id}` shows how far it came"
 
     def started(handle: RunHandle) -> None:
         handles.append(handle)
@@ -270,7 +270,7 @@ def _go_on_without(run: ForegroundRun, display: Display, terminal: OwnTerminal, 
         return
     note_left(Path.cwd(), run.run_id)
     if give_back:
-        display.note(f"It goes on in the background: massgen-mcp watch {run.run_id}")
+        display.note(f"It goes on in the background: massgen watch {run.run_id}")
         display.close()
     terminal.leave()
     if give_back:

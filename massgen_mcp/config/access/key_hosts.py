@@ -132,7 +132,7 @@ def describe_refusal(pairs: Sequence[Pair]) -> str:
     listed = "; ".join(f"{pair.key} to {pair.host}" for pair in pairs)
     return (
         f"these keys may not go there: {listed}. A key goes to its own provider, to an address that the environment "
-        "sets, or to this machine, unless you accept the pair: `massgen-mcp trust CONFIG`, or a line in "
+        "sets, or to this machine, unless you accept the pair: `massgen trust CONFIG`, or a line in "
         f"{PAIRS_FILE} of your config directory."
     )
 

@@ -225,7 +225,7 @@ NEEDLESS = (
         {"coordination": "plan_depth plan_target_steps plan_target_chunks plan_thoroughness"},
     ),
     Needless(
-        "runs are looked at afterwards with massgen-mcp watch and result",
+        "runs are looked at afterwards with massgen watch and result",
         {"coordination": "enable_execution_trace_analyzer auto_trace_analysis web_review"},
     ),
     Needless(

@@ -1,4 +1,4 @@
-// How a page of `massgen-mcp web` asks its server: with the token of its address. What is done is a call of the MCP tools.
+// How a page of `massgen web` asks its server: with the token of its address. What is done is a call of the MCP tools.
 const KEY = 'massgen-token', known = JSON.parse(document.getElementById('data').textContent);
 const place = document.getElementById('run');
 const bearer = token => token ? {Authorization: `Bearer ${token}`} : {};
@@ -44,7 +44,7 @@ function signIn() {
     at ? [go, h('p', {class: 'dim'}, 'You enter your password there, never on this page.'), h('details', {}, h('summary', {}, 'I have a token'), by)] : by);
 }
 if (known.problem) history.replaceState(null, '', '/');  // the code in the address is of no more use
-const out = known.login ? signIn() : h('section', {role: 'alert'}, h('h1', {}, 'Not let in'), h('p', {}, 'Open the address that ', h('code', {}, 'massgen-mcp web'), ' printed; each start of it has a new one.'));
+const out = known.login ? signIn() : h('section', {role: 'alert'}, h('h1', {}, 'Not let in'), h('p', {}, 'Open the address that ', h('code', {}, 'massgen web'), ' printed; each start of it has a new one.'));
 async function ask(path, options = {}) {
   await brought;
   const held = () => localStorage.getItem(KEY) || '', token = held();

@@ -25,7 +25,7 @@ function pageIn(into) {
       long ? drawer('The whole question', plain(run.question)) : null,
       h('div', {class: 'facts'}, h('span', {class: `pill ${tone}`}, (tone === 'good' ? '✓ ' : tone === 'bad' ? '✗ ' : run.state === 'completed' ? '! ' : '') + run.headline),
         run.facts.map(fact => h('span', {}, bdi(fact))),
-        run.applied_at ? h('span', {}, `applied at ${new Date(run.applied_at * 1000).toLocaleString()}; undo: `, h('code', {}, `massgen-mcp apply ${run.run_id} --undo`)) : null),
+        run.applied_at ? h('span', {}, `applied at ${new Date(run.applied_at * 1000).toLocaleString()}; undo: `, h('code', {}, `massgen apply ${run.run_id} --undo`)) : null),
       run.cautions.length ? h('p', {class: `caution ${tone}`, key: 'cautions'}, visible(run.cautions.join(' '))) : null,
       run.story ? h('p', {class: 'story', key: 'story'}, visible(run.story)) : null,
       run.notes.map(note => h('p', {class: 'note'}, note)));

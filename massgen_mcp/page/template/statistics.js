@@ -87,7 +87,7 @@ function draw(all, into) {
     const rows = [['Answers that proved right', shareOf(marked.answers)], ...Object.entries(marked.by_outcome).map(([name, share]) => [`after ${spoken(name)}`, shareOf(share)]),
       ['Dissent that proved right', shareOf(marked.dissent_right)], ...all.models.filter(one => one.dissent_right.of).map(one => [`dissent of ${one.model}`, shareOf(one.dissent_right)])];
     return section('What proved right', marked.answers.of || marked.dissent_right.of ? table('What proved right', ['Of what is marked', {wide: 'How often'}], rows)
-      : h('p', {class: 'dim'}, 'Nothing is marked yet: ', h('code', {}, 'massgen-mcp mark RUN right'), ' or ', h('code', {}, 'wrong'), ' does it.'));
+      : h('p', {class: 'dim'}, 'Nothing is marked yet: ', h('code', {}, 'massgen mark RUN right'), ' or ', h('code', {}, 'wrong'), ' does it.'));
   }
   into.replaceChildren(...[header(), ...figures.runs ? [overall(), days(), teams(), models(), agreement(), marks()] : []].filter(Boolean));
 }

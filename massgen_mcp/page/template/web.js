@@ -1,4 +1,4 @@
-// `massgen-mcp web`: the list of runs, the form that starts one, and one run while it goes on. What is done is a call of
+// `massgen web`: the list of runs, the form that starts one, and one run while it goes on. What is done is a call of
 // the MCP tools.
 const field = (label, element, kind) => h('label', {class: kind}, label, element);
 const toned = run => {

@@ -29,7 +29,7 @@ LOW_BYTES = 1 << 30
 LOW_INODES = 10_000
 LOW_OPEN_FILES = 1_024
 LONG_RUN_SECONDS = 24 * 3600
-AGAIN = "`massgen-mcp doctor --rebuild` makes the list of runs again from their directories"
+AGAIN = "`massgen doctor --rebuild` makes the list of runs again from their directories"
 
 
 def check_all(engine: LocalEngine, environ: Mapping[str, str]) -> list[DoctorCheck]:
@@ -103,7 +103,7 @@ def _check_price_list(home: Home) -> list[DoctorCheck]:
     message = f"{origin} is {found.days:.0f} days old"
     if not found.is_old:
         return [DoctorCheck("price list", "ok", message)]
-    advice = f"massgen-mcp prices --from {NEWEST_LIST}, or upgrade the package genai-prices"
+    advice = f"massgen prices --from {NEWEST_LIST}, or upgrade the package genai-prices"
     return [DoctorCheck("price list", "warn", f"{message}: newer models have no known price", advice)]
 
 
@@ -155,7 +155,7 @@ def _free_space(home: Home) -> list[DoctorCheck]:
     free = shutil.disk_usage(nearest).free
     inodes = os.statvfs(nearest)
     message = f"{free / 1e9:.1f} GB free at {nearest}"
-    advice = "free some space; `massgen-mcp prune` removes old runs"
+    advice = "free some space; `massgen prune` removes old runs"
     if inodes.f_files and inodes.f_favail < LOW_INODES:
         return [
             DoctorCheck("free space", "warn", f"{message}, but only {inodes.f_favail} files more can be made", advice)
@@ -200,7 +200,7 @@ def _runs(engine: Engine) -> list[DoctorCheck]:
     rows = engine.store.overview()
     checks: list[DoctorCheck] = []
     if interrupted := [row.run_id for row in rows if row.state == "interrupted" and row.kept != "moved"]:
-        advice = "with the keys it was started with `massgen-mcp resume ID` goes on; `massgen-mcp cancel ID` ends it"
+        advice = "with the keys it was started with `massgen resume ID` goes on; `massgen cancel ID` ends it"
         checks.append(DoctorCheck("runs", "warn", f"interrupted: {_run_list(interrupted)}", advice))
     now = time.time()
     long = [row.run_id for row in rows if row.state == "running" and row.started < now - LONG_RUN_SECONDS]
@@ -210,7 +210,7 @@ def _runs(engine: Engine) -> list[DoctorCheck]:
                 "runs",
                 "warn",
                 f"running for more than a day: {_run_list(long)}",
-                "look at `massgen-mcp status ID`, or cancel it",
+                "look at `massgen status ID`, or cancel it",
             )
         )
     missing = [row.run_id for row in rows if row.kept in ("all", "results") and not engine.files.of(row).path.is_dir()]
@@ -237,7 +237,7 @@ def _runners(engine: LocalEngine) -> list[DoctorCheck]:
             if alive:
                 checks.append(DoctorCheck(name, "ok", message))
             continue
-        advice = "`massgen-mcp wait ID` on one of them, with the keys they were started with, starts a runner"
+        advice = "`massgen wait ID` on one of them, with the keys they were started with, starts a runner"
         checks.append(DoctorCheck(name, "warn", message, advice))
     return checks or [DoctorCheck("runner", "ok", "none is needed now")]
 

@@ -65,7 +65,7 @@ def require_room(place: Path) -> None:
     free = shutil.disk_usage(there).free
     if free < LEAST_FREE_BYTES:
         message = f"only {free >> 20} MB are free at {there}, and a run needs {LEAST_FREE_BYTES >> 20}"
-        raise MassgenError("invalid_arguments", f"{message}; free some space (`massgen-mcp prune` removes old runs)")
+        raise MassgenError("invalid_arguments", f"{message}; free some space (`massgen prune` removes old runs)")
 
 
 async def require_models(

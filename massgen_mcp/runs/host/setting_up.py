@@ -213,7 +213,7 @@ def _installed(
 # says nothing, and what helps. What comes of it is kept, and a run that begins soon after does not run it again.
 
 
-NO_SANDBOX_CURE = "`massgen-mcp doctor` tells how to get a sandbox"
+NO_SANDBOX_CURE = "`massgen doctor` tells how to get a sandbox"
 UNFINISHED_CURE = "it goes on in the run, before a model is asked"
 STALE_SECONDS = 86_400.0
 """What a trial that was killed left behind is removed after so long."""

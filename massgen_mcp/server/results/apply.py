@@ -116,7 +116,7 @@ class Ways:
     out: str = (
         "Merge by hand what get_result view=diff shows, remove what is in the way, or name only other files in `paths`."
     )
-    undo: str = "`massgen-mcp apply --undo {run_id}` takes them back."
+    undo: str = "`massgen apply --undo {run_id}` takes them back."
 
 
 TOOL = Ways(undo="To take them back, call apply_result with undo=true and dry_run=false.")

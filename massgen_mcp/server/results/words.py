@@ -131,7 +131,7 @@ def salvage(view: RunView) -> str:
     if not view.directory.path.exists():
         return "Start a new run if its answer is wanted."
     answered = ids(agent for agent in view.snapshot.agents.values() if agent.answers)
-    where = "get_result with view=agent (`massgen-mcp result --agent`)"
+    where = "get_result with view=agent (`massgen result --agent`)"
     whole = f"{where} has earlier answers of {answered}; " if answered else ""
     return f"{whole}undamaged files are in {view.directory.path}. Start a new run for the rest."
 

@@ -34,7 +34,7 @@ _INITIALIZE = {
     "params": {
         "protocolVersion": "2025-06-18",
         "capabilities": {},
-        "clientInfo": {"name": "massgen-mcp doctor", "version": "1"},
+        "clientInfo": {"name": "massgen doctor", "version": "1"},
     },
 }
 

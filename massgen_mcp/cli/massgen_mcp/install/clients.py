@@ -184,7 +184,7 @@ CLIENTS: Mapping[str, Client] = {
             ".gemini/settings.json",
             _referring("${NAME:-}", timeout=CALL_SECONDS * 1000),
             "Start Gemini CLI anew, in a folder that it trusts; /mcp shows the server. Google ended it for private "
-            "accounts in June 2026; agy has taken its place: massgen-mcp install agy.",
+            "accounts in June 2026; agy has taken its place: massgen install agy.",
             Known(False, False, False, "5 minutes by `install`; unknown", "tried, 0.61"),
         ),
         Client(

@@ -1,4 +1,4 @@
-"""`massgen-mcp apply ID`: what a run changed, in the person's own files, on branches of theirs, or taken back."""
+"""`massgen apply ID`: what a run changed, in the person's own files, on branches of theirs, or taken back."""
 
 import argparse
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from massgen_mcp.server.results.reply import as_json
 
 VERB = Ways(
     "Leave --dry-run out to do it.",
-    "Merge by hand what `massgen-mcp result --view diff` shows, remove what is in the way, or name only other files "
+    "Merge by hand what `massgen result --view diff` shows, remove what is in the way, or name only other files "
     "with --paths.",
 )
 UNDO = Ways("Leave --dry-run out to do it.", "Remove what is in the way of these files, or take them back by hand.")

@@ -1,4 +1,4 @@
-"""`massgen-mcp audit`: which of the people who share a server started, steered or applied what."""
+"""`massgen audit`: which of the people who share a server started, steered or applied what."""
 
 import argparse
 from dataclasses import asdict

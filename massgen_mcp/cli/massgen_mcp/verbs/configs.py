@@ -1,4 +1,4 @@
-"""`massgen-mcp configs [NAME]`: the ready-made teams and whether their keys are set, or the JSON schema of a config."""
+"""`massgen configs [NAME]`: the ready-made teams and whether their keys are set, or the JSON schema of a config."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""`massgen-mcp demo`: the whole way of a run as a parent agent goes it, with a real server, a real runner and scripted
+"""`massgen demo`: the whole way of a run as a parent agent goes it, with a real server, a real runner and scripted
 agents. It is a client and nothing else: it knows only the tools.
 """
 
@@ -24,8 +24,8 @@ QUESTION = "Our billing service is ten years old and every change hurts. Rewrite
 CONFIG = "scripted"
 RUNNER_IDLE_SECONDS = "5"
 NEXT = {
-    "massgen-mcp doctor": "what is here, and how to fix the rest",
-    "massgen-mcp install claude-code": f"or another client: {', '.join(sorted(set(CLIENTS) - {'claude-code'}))}",
+    "massgen doctor": "what is here, and how to fix the rest",
+    "massgen install claude-code": f"or another client: {', '.join(sorted(set(CLIENTS) - {'claude-code'}))}",
     'massgen "Your question"': "the first real run",
 }
 
@@ -33,7 +33,7 @@ NEXT = {
 async def run(options: argparse.Namespace) -> int:  # noqa: ARG001 - every verb takes its options; this one has none
     """Start the server as a client would and delegate one question."""
     print_line(
-        "massgen-mcp demo: three scripted agents, no key needed. NO MODEL IS CALLED; every word is fixed in advance."
+        "massgen demo: three scripted agents, no key needed. NO MODEL IS CALLED; every word is fixed in advance."
     )
     server = StdioServerParameters(
         command=sys.executable,

@@ -1,5 +1,5 @@
-"""`massgen-mcp doctor`: is everything there that runs and clients need, and what to do where it is not.
-`massgen-mcp check-adapter NAME`: does an adapter behave as a run needs it?
+"""`massgen doctor`: is everything there that runs and clients need, and what to do where it is not.
+`massgen check-adapter NAME`: does an adapter behave as a run needs it?
 """
 
 import argparse
@@ -135,7 +135,7 @@ def _check_of(rebuilt: Rebuilt) -> DoctorCheck:
     if not rebuilt.entered:
         return DoctorCheck("rebuild", "ok", message)
     waiting = ", ".join(row.run_id for row in rebuilt.waiting)
-    advice = f"nobody goes on with these before `massgen-mcp resume ID`: {waiting}\n" if waiting else ""
+    advice = f"nobody goes on with these before `massgen resume ID`: {waiting}\n" if waiting else ""
     return DoctorCheck("rebuild", "ok", message, f"{advice}{LOST}")
 
 

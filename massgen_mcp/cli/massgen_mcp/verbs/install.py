@@ -1,4 +1,4 @@
-"""`massgen-mcp install CLIENT`: our entry in the settings of a client. `massgen-mcp uninstall CLIENT` takes it out."""
+"""`massgen install CLIENT`: our entry in the settings of a client. `massgen uninstall CLIENT` takes it out."""
 
 import argparse
 import json
@@ -79,7 +79,7 @@ def _print_hooks(hooks: Change) -> None:
 def _print_how_to_wait(client: Client) -> None:
     print_line(f"Nothing wakes {client.title} when a run has ended: it has to call wait_run, and replies tell it so.")
     if client.name == "codex":
-        print_line("`massgen-mcp install codex --hook` adds a hook that wakes it; you trust that once in Codex.")
+        print_line("`massgen install codex --hook` adds a hook that wakes it; you trust that once in Codex.")
 
 
 def _file(client: Client, options: argparse.Namespace) -> Path:

@@ -1,4 +1,4 @@
-"""`massgen-mcp export ID` and `massgen-mcp import FILE`: a run goes from one store to another."""
+"""`massgen export ID` and `massgen import FILE`: a run goes from one store to another."""
 
 import argparse
 import signal

@@ -1,4 +1,4 @@
-"""`massgen-mcp prices`: show which price list is in use, and take in a newer one from a file or an address."""
+"""`massgen prices`: show which price list is in use, and take in a newer one from a file or an address."""
 
 import argparse
 import json
@@ -39,7 +39,7 @@ async def run(options: argparse.Namespace) -> int:
         print_line(f"took in the prices of {models} models")
     if found is not None:
         print_line(describe(found))
-    print_line(f"the newest list: massgen-mcp prices --from {NEWEST_LIST}")
+    print_line(f"the newest list: massgen prices --from {NEWEST_LIST}")
     return EXIT_OK
 
 

@@ -1,4 +1,4 @@
-"""`massgen-mcp prune`: delete what is older than the limits, or the named runs, or say what that would be."""
+"""`massgen prune`: delete what is older than the limits, or the named runs, or say what that would be."""
 
 import argparse
 import json

@@ -48,7 +48,7 @@ def _say(found: Result, view: RunView, options: argparse.Namespace) -> None:
     if options.agent is not None or options.view == "diff":
         return
     if found.files is not None:
-        apply = f"`massgen-mcp apply {found.run_id}`"
+        apply = f"`massgen apply {found.run_id}`"
         for line in filter(None, [*found.files.lines(), bringing_in(view, view.snapshot.best_changes, None, apply)]):
             telling.aside(line)
     for fallen in found.degraded or ():

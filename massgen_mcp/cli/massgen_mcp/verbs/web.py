@@ -1,4 +1,4 @@
-"""`massgen-mcp web`: runs in a browser of this machine, to look at, start, steer and apply."""
+"""`massgen web`: runs in a browser of this machine, to look at, start, steer and apply."""
 
 import argparse
 import os

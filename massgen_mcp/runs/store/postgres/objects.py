@@ -113,7 +113,7 @@ class RunObjects:
 
     def probe(self) -> None:
         """Whether something can be written, read and deleted there."""
-        name, written = f"probe-{secrets.token_hex(8)}", b"massgen-mcp doctor"
+        name, written = f"probe-{secrets.token_hex(8)}", b"massgen doctor"
         with _translated():
             obstore.put(self._store, name, written)
             read = bytes(obstore.get(self._store, name).bytes())

@@ -334,7 +334,7 @@ def _missing_tables(db: sqlite3.Connection) -> list[str]:
 
 # -- what goes wrong --------------------------------------------------------------------------------------------------
 
-REBUILD = "`massgen-mcp doctor --rebuild` makes the list of runs again from their directories"
+REBUILD = "`massgen doctor --rebuild` makes the list of runs again from their directories"
 
 
 def newer_schema(version: int) -> str:
@@ -352,10 +352,10 @@ def _translation(error: sqlite3.Error) -> MassgenError:
     message = f"the run store failed: {error}"
     match _error_name(error):
         case "SQLITE_FULL":
-            return MassgenError("disk_full", f"{message}; free some space (`massgen-mcp prune` removes old runs)")
+            return MassgenError("disk_full", f"{message}; free some space (`massgen prune` removes old runs)")
         case "SQLITE_BUSY" | "SQLITE_LOCKED":
             return MassgenError("store_unavailable", f"{message}; other processes use it; try again")
         case name if name.startswith(_BROKEN):
             return MassgenError("store_unavailable", f"{message}; {REBUILD}")
         case _:
-            return MassgenError("store_unavailable", f"{message}; `massgen-mcp doctor` says more")
+            return MassgenError("store_unavailable", f"{message}; `massgen doctor` says more")
