@@ -395,9 +395,9 @@ OF_VERBS: Mapping[str, Sequence[CommandArgument]] = {
         argument(
             "--back",
             action="store_true",
-            help="also a run that left this store as this file; needs --yes",
+            help="also import a run that left this store in this file; needs --yes",
         ),
-        argument("--yes", action="store_true", help="you know that its run goes on in no other store"),
+        argument("--yes", action="store_true", help="import it although another store may continue the run"),
         argument("--owner", metavar="NAME", help="whose it is here, of the people on a server; '' for nobody's"),
         TRUST,
         STORE,
