@@ -39,8 +39,8 @@ anywhere in it. Other systems' commands need control characters.
 """
 CI_VARIABLES = ("CI", "GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION")
 COMMANDS_BROKEN = (
-    "Note: a line of this output is a command of the CI; it is printed with a space in it, so that the CI does not"
-    " execute it. In a file (`> FILE`) it stands unchanged."
+    "Note: the CI would execute a line of this output. To prevent that, massgen prints a space in that line; a file"
+    " (`> FILE`) gets it unchanged."
 )
 
 

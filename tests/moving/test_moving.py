@@ -136,7 +136,7 @@ async def test_a_run_that_goes_on_moves_and_no_reply_that_was_paid_is_paid_again
         assert there.told("import", file)["known"], "there is one run, however often it is imported"
         gate.touch()
         there.verb("wait", run_id)
-        done = there.told("result", run_id, "--view", "votes")
+        done = there.told("result", run_id)
         assert (done["status"], done["resumed"]) == ("completed", 1)
         home_again = here.home.work / "ended.tar.gz"
         there.verb("export", run_id, "--to", home_again)

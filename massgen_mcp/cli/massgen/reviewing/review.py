@@ -287,7 +287,7 @@ def _unclear(ended: RunState) -> tuple[str, ...]:
     if "cut_short" in work.weak and ended.budget_reached:
         reasons.append("the budget was gone before the review was done; --max-usd raises it")
     elif "cut_short" in work.weak:
-        reasons.append("the run was told to finish before the review was done")
+        reasons.append("a user ended the run before the review was done")
     if "shown_in_part" in work.weak:
         reasons.append(describe_partly_read(ended, work.partly_read).rstrip("."))
     return tuple(reasons)
