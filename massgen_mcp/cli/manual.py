@@ -12,7 +12,7 @@ massgen: a team of AI models answers a hard question, compares and votes.
   massgen review                  have your changes reviewed by several models
 
 look (without an ID: the newest run of this directory)
-  runs  status  watch  wait       what runs there are, and what one is doing
+  runs  status  watch  wait       list runs, or see what one is doing
   result [--page]                 the answer, winner and votes, or a page
 apply and steer
   apply [--dry-run | --undo]      apply a run's changes to your files, or undo

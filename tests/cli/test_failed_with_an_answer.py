@@ -81,7 +81,7 @@ async def test_an_answer_that_nobody_could_vote_on_is_no_success_at_any_door(
         rest = await call(client, "get_result", run_id=row["run_id"], offset=500)
     assert (result["answer"], result["outcome"]) == ("ada says so.", "best_so_far")
     assert result["note"].startswith("Nobody voted: this is ada's answer alone, reviewed by nobody.")
-    assert result["next_step"].startswith("The answer is whole, and no vote stands for it;")
+    assert result["next_step"].startswith("The answer is complete, and no agent voted for it;")
     assert "no vote stands for" in standing["next_step"]
     assert rest["next_step"].startswith("There is nothing at this offset: ")
     kept = Path(result["paths"]["final_answer"])

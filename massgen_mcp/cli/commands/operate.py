@@ -115,7 +115,7 @@ class ImportVerb(Verb):
             help="also import a run that left this store in this file; needs --yes",
         ),
         argument("--yes", "-y", action="store_true", help="import it although another store may continue the run"),
-        argument("--owner", metavar="NAME", help="who owns it here, of the people on a server; '' for no one"),
+        argument("--owner", metavar="NAME", help="its owner here, one of the server's people; '' for no one"),
         TRUST,
         STORE,
     )

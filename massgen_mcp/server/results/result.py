@@ -410,7 +410,9 @@ class _Pages:
         if self.what != "agent" and self.view.snapshot.outcome == "unfinished":
             return f"Nobody answered; this is unfinished. {led}"
         alone = self.what != "agent" and self.view.snapshot.work_done.unreviewed
-        return f"The answer is whole, and no vote stands for it; {led}" if alone else f"The answer is complete; {led}"
+        return (
+            f"The answer is complete, and no agent voted for it; {led}" if alone else f"The answer is complete; {led}"
+        )
 
     def _longer(self) -> ResultView:
         """Where everything that was shortened on this page is whole."""

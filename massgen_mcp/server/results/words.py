@@ -50,7 +50,7 @@ def next_step(view: RunView, going_on: str = NOT_WOKEN) -> str:
                 return "Nothing more to do."
             if weak and not view.snapshot.work_done.unreviewed:
                 return f"Weak: {weak}; see get_result."
-            alone = "No vote stands for its answer. " if view.snapshot.work_done.unreviewed else ""
+            alone = "No agent voted for its answer. " if view.snapshot.work_done.unreviewed else ""
             return f"{alone}Call get_result for the answer."
         case "failed" | "cancelled" | "timed_out" if view.snapshot.best_answer is not None:
             best = (
@@ -88,7 +88,7 @@ def meanwhile(view: RunView, going_on: str = NOT_WOKEN) -> str:
         case "input_required":
             return _decide(view)
         case "interrupted" if view.held_up_by is None:
-            return "Its runner was lost and another one continues it; call wait_run."
+            return "Its process was lost and another one continues it; call wait_run."
         case "interrupted" if view.row.moved:
             return "Ask the user where it goes on."
         case "interrupted" if view.newer is None:
