@@ -139,7 +139,7 @@ def test_a_container_is_started_with_what_the_program_takes(home: TempHome, name
     container = containers()[name]
     program, *arguments = container["command"]
     assert program == "massgen-mcp"
-    known = run_command(home, SERVER_MODULE, "--help").stdout
+    known = run_command(home, SERVER_MODULE, "help", "all").stdout
     ours = [variable for variable in container["variables"] if variable.startswith("MASSGEN_")]
     assert [variable for variable in ours if variable not in known] == []
     missing = {variable: f"{home.work}/no-such-file" for variable in ours if variable != "MASSGEN_MCP_FILES"}

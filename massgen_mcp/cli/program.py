@@ -65,6 +65,8 @@ def read(program: ProgramName, words: Sequence[str]) -> tuple["Verb", Any]:
     try:
         return verb, verb.parse(rest)
     except UsageError as error:
+        if name == "serve":
+            _refuse_order(words)
         if name == "ask" and verb_name != "ask":
             error.exit_code = EXIT_CONFIG  # an old option of a question
         if name != "ask" and is_prose(words[1:]) and not error.names_remedy:
@@ -92,8 +94,6 @@ def choose_verb(program: ProgramName, words: Sequence[str]) -> tuple[str, list[s
         return "ask", [*words]
     if first and not first.startswith("-"):
         _refuse_words(words)
-    if later := next((word for word in words if word in NAMES), None):
-        _refuse_order(words, later)
     return "serve", [*words]
 
 
@@ -104,9 +104,14 @@ def _count_leading_options(words: Sequence[str]) -> int:
     return count
 
 
-def _refuse_order(words: Sequence[str], verb: str) -> None:
+def _refuse_order(words: Sequence[str]) -> None:
+    """Refuse options of a verb before it, where the server does not know them."""
     from massgen_mcp.cli.command_line import UsageError
+    from massgen_mcp.cli.commands import NAMES
 
+    verb = next((word for word in words if word in NAMES), None)
+    if verb is None:
+        return
     place = words.index(verb)
     if place and words[place - 1].startswith("--") and "=" not in words[place - 1]:
         before = " ".join([*words[:place]])

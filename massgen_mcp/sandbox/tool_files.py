@@ -255,6 +255,8 @@ def _filter(path: Path, known_as: str, look: _Look) -> bool:
 def _read_beginning(path: Path, look: _Look, count: int = MAX_BYTES + 1) -> bytes:
     """The beginning of a regular file; it is looked at again once it has changed."""
     with suppress(OSError):
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            return b""  # to open a FIFO or a device would be noticed on its other side
         opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         try:
             found = os.fstat(opened)

@@ -258,7 +258,7 @@ def _add_lists(server: MassgenServer, service: RunService) -> None:
     async def list_configs(
         name: Annotated[str | None, Field(description="Show this config's YAML.")] = None,
     ) -> results.ConfigList:
-        """List ready-made teams: models, purpose, cost."""
+        """List ready-made teams and their purpose."""
         return await results.config_list(name, service.environ)
 
 

@@ -299,7 +299,7 @@ def test_without_consent_a_command_without_a_terminal_changes_nothing_and_names_
         assert "NOT_APPLIED: 1 file; --no-logs keeps no changes: leave it out, or pass --apply" in done.stderr
         return
     (line,) = (line for line in done.stderr.splitlines() if line.startswith("NOT_APPLIED"))
-    offered = re.fullmatch(r"NOT_APPLIED: 1 file; apply them with `massgen-mcp (apply run-\w+)`", line)
+    offered = re.fullmatch(r"NOT_APPLIED: 1 file; apply them with `massgen (apply run-\w+)`", line)
     assert offered is not None, line
     assert run_command(home, SERVER_MODULE, *offered[1].split()).returncode == 0
     assert (repository.path / "code").read_text() == WANTED

@@ -245,7 +245,7 @@ def test_config_opens_the_editor_and_takes_over_what_is_right(home: TempHome) ->
         window.say("/config")
         window.wait_for("Multi-Agent (3 agents)", "cleo:", READY)
         window.say("Who?")
-        window.wait_for(" of 3 votes", READY)
+        window.wait_for("all 3 agree", READY)
         assert leave(window) == 0
 
 

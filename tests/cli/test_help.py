@@ -105,7 +105,7 @@ def test_bash_completes_what_a_person_begins_to_type(shell_home: TempHome) -> No
                 f"massgen --model openai/gpt-5,claude/{named_provider('claude').strong_model} ",
             ),
             ("massgen --completion zs\t", "massgen --completion zsh "),
-            ("massgen-mcp canc\t", "massgen cancel "),
+            ("massgen-mcp canc\t", "massgen-mcp cancel "),
             ("massgen revie\t", "massgen review "),
             ("massgen result --vi\t", "massgen result --view "),
             ("massgen configs scr\t", "massgen configs scripted "),

@@ -163,9 +163,11 @@ def test_keys_tell_votes_and_differences_and_finish_the_run_when_it_is_meant(hom
         window.type("f")
         assert window.leave() == 0
         text = window.everything
-        assert "☆ ada · weak: cut short · " in text
+        assert "☆ ada · weak: 1 of 1 agrees; it was decided early · " in text
         assert frames(window) == 0
-        assert text.index("Forty-two.", text.index("☆ ada · weak: cut short · ")) < text.index("Votes\n")
+        assert text.index(
+            "Forty-two.", text.index("☆ ada · weak: 1 of 1 agrees; it was decided early · ")
+        ) < text.index("Votes\n")
 
 
 WATCH = "from massgen_mcp.cli.massgen_mcp.main import main; main()"
@@ -192,7 +194,7 @@ def test_watch_shows_a_run_of_another_process_and_leaves_it_alone(home: TempHome
         assert window.leave() == 0
     with terminal(home, "watch", run_id, python=WATCH, size=(100, 24)) as other:
         assert other.leave() == 0
-        assert "☆ ada · weak: nobody voted · " in other.everything
+        assert "☆ ada · weak: no agent reviewed it · " in other.everything
         assert "Next   `massgen result run-" in other.everything
 
 

@@ -94,6 +94,8 @@ class _Looking:
 
     async def at_everything(self) -> dict[str, Any]:
         seen: dict[str, Any] = {"list": await self._ask("list_runs")}
+        for run in seen["list"]["runs"]:
+            del run["age"]
         for run in self._others:
             seen[run] = await self._ask("get_result", run_id=run, view="full")
         seen["status"] = await self._ask("get_status", run_id=self._victim)

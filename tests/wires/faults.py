@@ -268,6 +268,8 @@ def _in_stream(kind: str) -> Callable[[Scene], bytes]:
 CUT = Ends("provider_error", 4)
 MISTAKE = Ends("no_action", 4)
 """A model's mistake goes back to the model, at most three times."""
+UNKNOWN_TOOL = Ends("no_action", 5)
+"""A name that is no tool's counts only once the model is asked for its calls as text."""
 BAD = Ends("bad_reply", 1)
 FILTERED = Ends("content_filter", 1)
 FINE = Ends(None, 1)
@@ -284,9 +286,9 @@ FAULTS = (
     Fault("malformed arguments", _arguments(f'{{"content": "{FALSE}'), MISTAKE, MISTAKE, told_by_end=True),
     Fault("arguments nested without end", _arguments("[" * 100_000), MISTAKE, MISTAKE, told_by_end=True),
     Fault("arguments that are no object", _arguments(f'["{FALSE}"]'), MISTAKE, MISTAKE),
-    Fault("unknown tool", _unknown_tool, MISTAKE, MISTAKE),
+    Fault("unknown tool", _unknown_tool, UNKNOWN_TOOL, MISTAKE),
     Fault("the same id for two calls", _duplicate_ids, FINE, FINE),
-    Fault("two unknown tools with the same id", _wrong_twice, MISTAKE, MISTAKE),
+    Fault("two unknown tools with the same id", _wrong_twice, UNKNOWN_TOOL, MISTAKE),
     Fault("gap in the numbers of calls", _index_gap, FINE, FINE),
     Fault("empty reply", lambda scene: reply(scene.dialect.stop("end").body()), MISTAKE, BAD),
     Fault("no stop reason", lambda scene: reply(scene.said(FALSE).stop(None).body()), CUT, CUT),

@@ -47,7 +47,7 @@ NAIVE: list[tuple[str, Row, Callable[[str], Backend], str]] = [
         lambda url: NaiveBackend(url, key_header="api-key", follow_redirects=True),
         "asked another host, with .*sk-secret",
     ),
-    ("the same id for two calls", GEMINI, NaiveBackend, "`no_action` 4"),
+    ("the same id for two calls", GEMINI, NaiveBackend, "`no_action` 5"),
 ]
 
 
