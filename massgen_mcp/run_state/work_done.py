@@ -93,6 +93,8 @@ class WorkDone:
     """The agents that answered, voted or wrote on shortened texts."""
     checked: ChecksVerdict | None = None
     """The checks' verdict on the final files; None where there was nothing to check."""
+    checks: int = 0
+    """The number of checks that ran on the final files."""
     failing: tuple[str, ...] = ()
     """The checks that the final files do not pass and that count, of a completed run."""
     void: tuple[CheckOutcome, ...] = ()
@@ -147,6 +149,7 @@ class WorkDone:
             dropped=tuple(name for name, agent in run.agents.items() if agent.dropped is not None),
             partly_read=partly_read,
             checked=checked,
+            checks=0 if run.checked_final is None else len(run.checked_final.outcomes),
             failing=failing,
             void=() if run.checked_base is None else void(run.checked_base),
             unproven=unproven,
