@@ -91,8 +91,11 @@ def test_the_models_of_a_config_are_real_ones(name: str) -> None:
 
 
 async def test_the_list_of_configs_names_all_and_sets_lists_to_copy_from_apart() -> None:
-    listed = await config_list(None, ENVIRON)
+    listed = await config_list(None, ENVIRON, in_full=True)
     assert sorted([*listed.configs, *(listed.copy_from or ())]) == NAMES
+    named = await config_list(None, ENVIRON)
+    assert [*named.configs, *(named.more or ())] == sorted(listed.configs, key=lambda name: name.count("/"))
+    assert (named.copy_from, named.unusable) == (listed.copy_from, None)
     assert listed.copy_from == [name for name in NAMES if name.startswith("providers/")]
     assert all(line.models and not line.missing for line in listed.configs.values())
     for name in NAMES:

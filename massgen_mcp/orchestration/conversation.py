@@ -97,6 +97,8 @@ class Conversation:
         """Ids of the calls of the last reply that are no text."""
         self._fruitless = 0
         """`fruitless` before the last reply."""
+        self.has_calls = False
+        """True once a reply called a tool, or a call that it wrote as text was made."""
         self.repeated_failure: RepeatedFailure | None = None
         """The last tool call, if it failed."""
         self._member = member
@@ -115,11 +117,6 @@ class Conversation:
     def messages(self) -> tuple[Message, ...]:
         """What the model is told, besides its instructions."""
         return self._transcript.messages
-
-    @property
-    def has_calls(self) -> bool:
-        """True once a reply called a tool."""
-        return any(isinstance(one, AssistantMessage) and one.tool_calls for one in self.messages)
 
     @property
     def fruitless(self) -> int:
@@ -141,6 +138,7 @@ class Conversation:
                 own = event.by_fallback == self._member.is_fallback
                 self._transcript.add(AssistantMessage(event.text, called, event.replay if own else ()))
                 self._native = {call.id for call in called}
+                self.has_calls = self.has_calls or bool(called)
                 self.steps += 1
                 self._fruitless = self.fruitless
                 self.reply, self.results, self._begun = event, [], set()
@@ -153,6 +151,7 @@ class Conversation:
             case ToolStarted():
                 self._begun.add(event.call_id)
             case ToolFinished():
+                self.has_calls = True
                 self._begun.discard(event.call_id)
                 self._add_result(event)
                 self.repeated_failure = self._count_failure(event)

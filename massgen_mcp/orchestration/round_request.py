@@ -121,7 +121,7 @@ def find_repeated(state: Coordination, ballot: Ballot, text: str) -> str | None:
 
 
 def works_on_files(member: Member, attempt: Attempt) -> bool:
-    """Whether there are files or commands for the agent to work with, besides what it would write itself."""
+    """Return whether there are files or commands for the agent to work with, besides what it would write itself."""
     spec = attempt.run_spec
     others = [tool for tool in member.offered if tool.spec.name not in FILE_TOOLS]
     return bool(spec.copies or spec.context_names or others)

@@ -93,6 +93,8 @@ class WorkDone:
     """The agents that answered, voted or wrote on shortened texts."""
     checked: ChecksVerdict | None = None
     """The checks' verdict on the final files; None where there was nothing to check."""
+    checks: int = 0
+    """The number of checks that ran on the final files."""
     failing: tuple[str, ...] = ()
     """The checks that the final files do not pass and that count, of a completed run."""
     void: tuple[CheckOutcome, ...] = ()
@@ -114,7 +116,10 @@ class WorkDone:
         agree, others = _count_votes(run)
         unreviewed, unproven = _is_unreviewed(run), _explain_unproven(run)
         partly_read = _find_partly_read(run)
-        checked = None if run.checked_final is None else judge_files(run, run.checked_final)
+        checked: ChecksVerdict | None = None
+        checks = 0
+        if run.checked_final is not None:
+            checked, checks = judge_files(run, run.checked_final), len(run.checked_final.outcomes)
         failing = run.end.failing_checks if isinstance(run.end, RunCompleted) else ()
         ended_early = run.coordination.finish_requested or (
             run.winner is None and run.end is not None and not isinstance(run.end, RunFailed)
@@ -147,6 +152,7 @@ class WorkDone:
             dropped=tuple(name for name, agent in run.agents.items() if agent.dropped is not None),
             partly_read=partly_read,
             checked=checked,
+            checks=checks,
             failing=failing,
             void=() if run.checked_base is None else void(run.checked_base),
             unproven=unproven,

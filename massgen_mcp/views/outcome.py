@@ -127,9 +127,9 @@ def _describe_checked(run: RunState) -> str:
 def _describe_checks(run: RunState) -> Iterator[str]:
     """Say how the checks of the user stand on the final files."""
     work = run.work_done
-    if work.checked is None or run.checked_final is None:
+    if work.checked is None:
         return
-    total = len(run.checked_final.outcomes)
+    total = work.checks
     yours = "your check" if total == 1 else f"your {total} checks"
     match work.checked:
         case "passed" if run.outcome != "checked":

@@ -264,10 +264,11 @@ def test_a_literal_api_key_is_answered_with_what_to_write() -> None:
     assert listed == ["team.yaml:2: agent.backend.api_key: write api_key_env: NAME; keys never belong in a file"]
 
 
-def test_variables_elsewhere_stay_as_they_are_written() -> None:
-    config = parsed("agent:\n  system_message: '${HOME}'\n  backend: {type: openai, model: '${MODEL}'}", MODEL="m")
-    assert config.agents[0].system_message == "${HOME}"
-    assert backend_of(config).model == "${MODEL}"
+def test_variables_elsewhere_stay_as_they_are_written_and_name_no_model() -> None:
+    text = "agent:\n  system_message: '${{HOME}}'\n  backend: {{type: openai, model: '{}'}}"
+    assert parsed(text.format("m"), HOME="/home").agents[0].system_message == "${HOME}"
+    [listed] = problems(text.format("${MODEL}"))
+    assert listed.startswith("team.yaml:3: agent.backend.model: variables are not replaced here; ")
 
 
 def test_context_paths_become_absolute_and_must_exist(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from massgen_mcp.threads import in_thread
 
 TO_COPY_FROM = "providers/"
 """Configs in this folder are lists to copy from, not teams."""
+NEXT_STEP = "Call start_run with team=NAME. list_configs with name=NAME describes one."
 
 
 class ConfigLine(ResultPart):
@@ -62,20 +63,25 @@ class ConfigList(ToolReply):
 
 
 @in_thread
-def config_list(name: str | None, environ: Mapping[str, str]) -> ConfigList:
-    """All packaged configs; with `name` only that one, whole. Raises `MassgenError` config_not_found."""
+def config_list(name: str | None, environ: Mapping[str, str], *, in_full: bool = False) -> ConfigList:
+    """All packaged configs; with `name` only that one, whole. `in_full` describes every team, also those that lack a
+    key or a program. Raises `MassgenError` config_not_found.
+    """
     if name is not None:
         return _one(name, environ)
     examples = list_examples()
     teams = [example for example in examples if not example.name.startswith(TO_COPY_FROM)]
     found = {example.name: _config_line(_loaded(example, environ), environ, example) for example in teams}
+    apart = [example.name for example in examples if example not in teams]
+    if in_full:
+        return ConfigList(configs=found, copy_from=apart, next_step=NEXT_STEP)
     usable = sorted((name for name, line in found.items() if not line.missing), key=lambda name: name.count("/"))
     return ConfigList(
         configs={name: found[name] for name in usable[:DESCRIBED]},
         more=usable[DESCRIBED:] or None,
         unusable=[name for name, line in found.items() if line.missing] or None,
-        copy_from=[example.name for example in examples if example not in teams],
-        next_step="Call start_run with team=NAME. list_configs with name=NAME describes one.",
+        copy_from=apart,
+        next_step=NEXT_STEP,
     )
 
 

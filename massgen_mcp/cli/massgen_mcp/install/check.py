@@ -71,11 +71,11 @@ def check_clients(cwd: Path, environ: Mapping[str, str]) -> list[DoctorCheck]:
 def _entry_check(client: Client, knowing: Sequence[str], broken: Sequence[str]) -> DoctorCheck:
     if broken:
         message = f"{client.title} cannot start {SERVER}; {'; '.join(broken)}"
-        return DoctorCheck("client", "warn", message, f"{SERVER} install {client.name}")
+        return DoctorCheck("client", "warn", message, f"massgen install {client.name}")
     if knowing:
         return DoctorCheck("client", "ok", f"{client.title}: {SERVER} is in {', '.join(knowing)}")
     message = f"{client.title} is installed and does not know {SERVER}"
-    return DoctorCheck("client", "warn", message, f"{SERVER} install {client.name}")
+    return DoctorCheck("client", "warn", message, f"massgen install {client.name}")
 
 
 def _found(client: Client, cwd: Path, environ: Mapping[str, str]) -> tuple[list[str], list[_Entry]]:

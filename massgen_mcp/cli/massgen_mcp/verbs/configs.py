@@ -16,7 +16,7 @@ async def run(options: argparse.Namespace) -> int:
 
         print_text(json.dumps(config_schema(), indent=1))
         return EXIT_OK
-    found = await config_list(options.name, os.environ)
+    found = await config_list(options.name, os.environ, in_full=True)
     if options.json:
         print_line(found.as_json())
     elif found.yaml is not None:
