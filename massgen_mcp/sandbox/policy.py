@@ -130,9 +130,10 @@ def list_shown(directory: Path, patterns: Iterable[str]) -> Iterator[Path]:
     """The paths that fit the patterns. Of files that fit only `*` those that are programs, or tell a version."""
     for pattern in patterns:
         found = [directory] if pattern == "." else directory.glob(pattern)
-        for path in found:
-            if os.access(path, os.R_OK) and (not pattern.endswith("/*") or path.is_dir() or _is_of_tool(path)):
-                yield path
+        with suppress(OSError):  # a directory that cannot be looked into shows nothing
+            for path in found:
+                if os.access(path, os.R_OK) and (not pattern.endswith("/*") or path.is_dir() or _is_of_tool(path)):
+                    yield path
 
 
 def _is_of_tool(file: Path) -> bool:

@@ -21,12 +21,11 @@ EVENT = '''class Noticed(Event):
 
 '''
 READS = re.compile(r"( +)case _:\n +assert_never\(event\)")
+IGNORES = re.compile(r"( +)case _:\n +pass\b")
 IMPORT = "from massgen_mcp.events.agent_work import ("
 DOES = {
     "views/sentences.py": ("Noticed()", 'return Sentence(f"notices {event.text}")'),
     "run_state/resume_point.py": ("Noticed(kept=True)", "self._keep(event)"),
-    "coordination/state.py": ("Noticed()", "return self"),
-    "page/left_out.py": ("Noticed()", "return event"),
     "orchestration/conversation.py": ("Noticed()", "self.tell(event.text)"),
 }
 """The readers that do something with it; the others pass it over."""
@@ -50,13 +49,15 @@ def with_an_event(package: Path) -> None:
     for name in re.findall(r"`([\w/]+\.py)`", section):
         file = package / name
         text = file.read_text() if file.exists() else ""
-        if not READS.search(text) or "outside_calls(event)" in text:
+        ignores = name in DOES and IGNORES.search(text) is not None
+        if not (ignores or READS.search(text)) or "outside_calls(event)" in text:
             continue
         case, does = DOES.get(name, ("Noticed()", "pass"))
         cases = rf"\1case {case}:\n\1    {does}\n"
         if case != "Noticed()":
             cases += r"\1case Noticed():" + "\n" + r"\1    pass" + "\n"
-        file.write_text(READS.sub(rf"{cases}\g<0>", text).replace(IMPORT, f"{IMPORT}\n    Noticed,", 1))
+        reader = IGNORES if ignores else READS
+        file.write_text(reader.sub(rf"{cases}\g<0>", text).replace(IMPORT, f"{IMPORT}\n    Noticed,", 1))
     readers = {file: file.read_text() for file in package.rglob("*.py")}
     left = [
         file for file, text in readers.items() if READS.search(text) and not re.search("Noticed|outside_calls", text)

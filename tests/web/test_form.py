@@ -91,7 +91,7 @@ def test_a_run_is_asked_again_as_it_was(browser: Browser, home: TempHome) -> Non
     place = project(home)
     with pages(home) as served, browser.tab(served.address) as tab:
         tab.open(f"{served.base}/runs/{started(served, home, place)}")
-        state(tab, "✓ completed")
+        state(tab, "✓ your check passes")
         tab.js("[...document.querySelectorAll('nav a')].find(one => one.innerText === 'Run again').click()")
         arrived(tab, "location.pathname === '/new' && document.querySelector('form') !== null")
         tab.settled("document.querySelector('form').elements.question.value !== ''")
@@ -106,7 +106,7 @@ def test_a_run_is_asked_again_as_it_was(browser: Browser, home: TempHome) -> Non
         fine(tab)
         press(tab, "Start")
         arrived(tab)
-        state(tab, "✓ completed")
+        state(tab, "✓ your check passes")
 
 
 def test_the_team_of_a_run_that_is_asked_again_is_named_as_it_was(browser: Browser, home: TempHome) -> None:
@@ -130,7 +130,7 @@ def test_the_next_turn_follows_up_on_a_run_and_goes_on_with_what_it_changed(brow
     with pages(home) as served, browser.tab(served.address) as tab:
         first = started(served, home, place)
         tab.open(f"{served.base}/runs/{first}")
-        state(tab, "✓ completed")
+        state(tab, "✓ your check passes")
         tab.js("[...document.querySelectorAll('nav a')].find(one => one.innerText === 'Follow up').click()")
         arrived(tab, "location.pathname === '/new' && document.querySelector('form') !== null")
         tab.settled("document.activeElement.name === 'question'")
@@ -140,7 +140,7 @@ def test_the_next_turn_follows_up_on_a_run_and_goes_on_with_what_it_changed(brow
         tab.js("document.querySelector('form').elements.goOn.click()")
         press(tab, "Start")
         arrived(tab)
-        state(tab, "✓ completed")
+        state(tab, "✓ your check passes")
         run = home.run_directory(str(tab.js("location.pathname.split('/').at(-1)")))
         request = json.loads((run / "config.json").read_text())
         assert [turn["question"] for turn in request["history"]] == ["Change it."]
