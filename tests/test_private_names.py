@@ -17,7 +17,6 @@ CHECKED = {
     ("genai_prices.types._providers_from_raw", "money/price_list.py"): ("genai-prices", "0.2"),
     ("parser._actions", "cli/command_line.py"): None,
     ("super()._get_value", "cli/command_line.py"): None,
-    ("super()._check_value", "cli/massgen_mcp/options.py"): None,
 }
 """By the name and the module that may use it: the package and its release. None: argparse, which comes with Python."""
 OURS = {

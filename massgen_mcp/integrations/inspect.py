@@ -52,7 +52,7 @@ def team(
         own = f"/tmp/massgen-{uuid4().hex}"  # noqa: S108 - of the sandbox, beside what is changed
         await box.write_file(f"{own}/team.json", json.dumps(_bridged(chosen, place, port)))
         instructions = ["--system-message", system] if system else []
-        flags = ["--trust", "--json", *instructions, *(part for check in checked for part in ("--check", check))]
+        flags = ["--trust", "--apply", "--json", *instructions, *(part for check in checked for part in ("--check", check))]
         async with sandbox_agent_bridge(state, model_aliases=dict(models or {}), port=port) as bridge:
             done = await box.exec([command, "--config", "team.json", *flags, "-"], input=question, cwd=own)
             result = json.loads(done.stdout or "{}")
@@ -60,7 +60,7 @@ def team(
                 raise MassgenError(
                     "invalid_arguments", f"{command} in the sandbox: {(done.stdout + done.stderr)[-2000:]}"
                 )
-            diff = [f"{command}-mcp", "result", result["run_id"], "--view", "diff"]
+            diff = [command, "result", result["run_id"], "--view", "diff"]
             patch = (await box.exec(diff, cwd=own)).stdout if result.get("files") else None
         found = {"team": team_as_measured(chosen), **surroundings(), "patch": patch, "run": result}
         bridge.state.output = ModelOutput.from_content("massgen", result.get("answer") or "")

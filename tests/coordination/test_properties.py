@@ -316,5 +316,8 @@ def test_revisions_rise_by_one_with_every_answer_and_labels_are_never_reused(pla
 
 def test_every_coordination_ends_with_a_winner_unless_everybody_fell_out(plays: list[Play]) -> None:
     for play in plays:
-        assert (play.state.winner is not None) == bool(play.state.answered and play.state.live), f"seed {play.seed}"
+        agreeing = len(play.state.agreement)
+        agreed = agreeing > 1 and agreeing * 2 > len(play.state.asked)  # decides where no agent is left to vote
+        expected = bool(play.state.answered and (play.state.live or agreed))
+        assert (play.state.winner is not None) == expected, f"seed {play.seed}"
         assert all(not isinstance(play.state.duty(agent), Work | Wait) for agent in play.state.seats)

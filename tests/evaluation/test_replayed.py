@@ -32,7 +32,7 @@ def test_a_patch_that_was_applied_and_stayed_is_asked_for_again_and_judged_by_it
     fixed = team(home, "fixed", member("a", RIGHT), **work)
     for question, undo in (("Fix add, and take it back.", True), ("Fix add.", False)):
         (project / "add.py").write_text(WRONG)
-        run_id = told(home, COMMAND_MODULE, "--config", fixed, question)["run_id"]
+        run_id = told(home, COMMAND_MODULE, "--config", fixed, "--apply", question)["run_id"]
         assert (project / "add.py").read_text() == RIGHT
         if undo:
             told(home, SERVER_MODULE, "apply", run_id, "--undo")
@@ -54,7 +54,7 @@ def test_a_patch_without_a_check_is_not_asked_for_again(home: TempHome) -> None:
     (project / "add.py").write_text(WRONG)
     work = {"context_paths": [{"path": str(project), "permission": "write"}]}
     config = team(home, "fixed", member("a", RIGHT), **work)
-    told(home, COMMAND_MODULE, "--config", config, "Fix add.")
+    told(home, COMMAND_MODULE, "--config", config, "--apply", "Fix add.")
     one = team(home, "one", member("a", RIGHT))
     done = run_command(home, COMMAND_MODULE, "eval", "--from", "runs", "--teams", config, "--against", one)
     assert done.returncode == 1

@@ -198,12 +198,12 @@ def reason_of(view: RunView, limit: int | None = REASON_CHARACTERS) -> str | Non
 
 
 def find_own_program() -> str:
-    """Return how a user calls `massgen-mcp`: by its path where their shell does not find it by its name."""
-    started = Path(sys.argv[0])
-    is_hidden = started.name == "massgen-mcp" and started.is_absolute() and shutil.which(started.name) is None
+    """Return how a user calls `massgen`: by its path where their shell does not find it by its name."""
+    beside = Path(sys.argv[0]).with_name("massgen")
+    is_hidden = beside.is_absolute() and beside.is_file() and shutil.which(beside.name) is None
     if is_hidden:
-        return str(started)
-    return "massgen-mcp"
+        return str(beside)
+    return "massgen"
 
 
 def shortened(text: str, limit: int | None) -> str:
