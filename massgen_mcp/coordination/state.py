@@ -15,8 +15,8 @@ waits until every live agent has answered once, or until the stragglers were giv
 
 Votes are counted by *camp*: answers that say the same do not split the vote (see `count`). The most voted answer of the
 camp with the most votes wins. If camps are tied when all votes are in, there is one *run-off* among their most voted
-answers: only votes count in it, first of all of those who wrote nothing for a tied camp. What is tied after that is
-decided by lot (see `count`; who wins, and when, is `deciding`).
+answers: only votes count in it, first of all of those who wrote nothing for a tied camp. What is tied after that an
+agent outside the tie judges, else the final answer states the tied positions (who wins, and when, is `deciding`).
 
 Further *stages* may be opened (see `procedures`): of tests, which agents write to tell the answers apart, of votes, and
 others. A run-off is one of them. Some come before the first answers (see `failing_test`), or say who is asked for one.
