@@ -52,7 +52,13 @@ def team(
         own = f"/tmp/massgen-{uuid4().hex}"  # noqa: S108 - of the sandbox, beside what is changed
         await box.write_file(f"{own}/team.json", json.dumps(_bridged(chosen, place, port)))
         instructions = ["--system-message", system] if system else []
-        flags = ["--trust", "--apply", "--json", *instructions, *(part for check in checked for part in ("--check", check))]
+        flags = [
+            "--trust",
+            "--apply",
+            "--json",
+            *instructions,
+            *(part for check in checked for part in ("--check", check)),
+        ]
         async with sandbox_agent_bridge(state, model_aliases=dict(models or {}), port=port) as bridge:
             done = await box.exec([command, "--config", "team.json", *flags, "-"], input=question, cwd=own)
             result = json.loads(done.stdout or "{}")
