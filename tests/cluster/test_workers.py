@@ -1,5 +1,6 @@
 """Runs of several machines: nothing is lost, doubled or answered twice, whatever becomes of workers and PostgreSQL."""
 
+import json
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -273,5 +274,6 @@ def test_a_store_that_is_not_there_is_told_in_plain_words(home: TempHome, tmp_pa
 def test_a_run_of_this_machine_is_not_begun_where_nobody_would_find_it(home: TempHome) -> None:
     elsewhere = home.with_variables(MASSGEN_MCP_STORE="postgresql://db/massgen")
     done = run_command(elsewhere, COMMAND_MODULE, "--background", "--model", "scripted/x", "q")
-    assert (done.returncode, done.stdout, home.runs) == (1, "", [])
-    assert "start the run through a server of that store" in done.stderr
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "store_unavailable: PostgreSQL cannot be reached" in done.stderr
+    assert json.loads(run_command(home, SERVER_MODULE, "runs", "--json").stdout)["runs"] == []
