@@ -82,7 +82,8 @@ def as_told_now(then: dict[str, Any], agents: list[str]) -> dict[str, Any]:
 def without_nothing(facts: dict[str, Any]) -> dict[str, Any]:
     """Without nulls, without counters that are 0, and without a count of no resumes."""
     facts = {**facts, "usage": {name: value for name, value in facts["usage"].items() if value}}
-    if not any((facts.get("vote_counts") or {}).values()):
+    votes: dict[str, int] = facts.get("vote_counts") or {}
+    if not any(votes.values()):
         facts.pop("vote_counts", None)
     return {name: value for name, value in facts.items() if value is not None and (name, value) != ("resumed", 0)}
 

@@ -24,7 +24,7 @@ QUESTION = "Our billing service is ten years old and every change hurts. Rewrite
 CONFIG = "scripted"
 RUNNER_IDLE_SECONDS = "5"
 NEXT = {
-    "massgen doctor": "what is here, and how to fix the rest",
+    "massgen doctor": "check your setup",
     "massgen install claude-code": f"or another client: {', '.join(sorted(set(CLIENTS) - {'claude-code'}))}",
     'massgen "Your question"': "the first real run",
 }
