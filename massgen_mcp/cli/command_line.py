@@ -103,7 +103,7 @@ class UsageError(Exception):
 
     @property
     def names_remedy(self) -> bool:
-        """What was meant is plain: no question."""
+        """It is plain that no question was meant."""
         return any(part in str(self) for part in ("did you mean", "needs ID"))
 
 

@@ -85,7 +85,7 @@ WORDS_FROM_ELSEWHERE: Mapping[str, str] = MappingProxyType(
         "votes": "`massgen result --view votes` shows the votes of the newest run",
     }
 )
-"""What people type who know other programs, and what does that here."""
+"""Words of other programs, with the command that does the same here."""
 
 
 def modernize(verb: str, words: Sequence[str]) -> tuple[str, list[str]]:

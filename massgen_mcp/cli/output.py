@@ -34,8 +34,8 @@ def send_to_terminal(sequences: str) -> None:
 
 
 CI_COMMAND = re.compile(r"(?m)^(?P<indent>[ \t]*):(?=:[A-Za-z])|#(?=#(?:\[|vso\[|teamcity\[))", re.IGNORECASE)
-"""What GitHub Actions takes for a command at the start of a line; Azure Pipelines, TeamCity and an older GitHub runner
-anywhere in it. Other systems' commands need control characters.
+"""Words that GitHub Actions takes for a command at the start of a line; Azure Pipelines, TeamCity and an older GitHub
+runner anywhere in it. Other systems' commands need control characters.
 """
 CI_VARIABLES = ("CI", "GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION")
 COMMANDS_BROKEN = (

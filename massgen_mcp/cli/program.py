@@ -24,7 +24,7 @@ _BEFORE_VERBS = ("--store", "--log-format")
 """Options of `massgen-mcp` that may stand before a verb."""
 _ID = re.compile(r"run-[a-z2-7]*|(?=[a-z2-7]*[2-7])[a-z2-7]{4,26}|latest|last")
 PROSE_WORDS = 2
-"""So many plain words after a verb read like a sentence."""
+"""Plain words after a verb that read like a sentence."""
 
 
 def main(program: ProgramName, arguments: Sequence[str] | None = None) -> None:

@@ -30,7 +30,7 @@ from massgen_mcp.config.providers.model_names import detect_backend
 from massgen_mcp.errors import MassgenError
 
 AGENTS = 3
-"""Of a default team at least: fewer have no majority, more views of one model cost more than they find."""
+"""The least agents of a default team: fewer have no majority, more views of one model cost more than they find."""
 TINY_BILLIONS = 2.5
 """Models below that follow a task like ours too seldom to be asked unasked."""
 WORTHY_PART = 1 / 3

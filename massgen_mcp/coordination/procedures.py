@@ -36,7 +36,7 @@ class DecideByVotes:
 
 
 def is_voting(stage: StageOpened | None) -> bool:
-    """Whether votes decide in this stage, or what is tied after them is judged."""
+    """Return whether votes decide in this stage, or what is tied after them is judged."""
     return stage is not None and (stage.kind == "vote" or stage.because == "still_tied")
 
 

@@ -125,7 +125,7 @@ class Core:
         return bool(both_name) and not _share_a_name(self, other)
 
     def _differs_in_a_name(self, other: "Core") -> bool:
-        """Whether the two are the same sentence but for a name at its beginning or end."""
+        """Return whether the two are the same sentence but for a name at its beginning or end."""
         for place, rest in ((0, slice(1, None)), (-1, slice(None, -1))):
             one, another = self.words[place], other.words[place]
             named = one in self.proper and another in other.proper and not _is_same_name(one, another)
@@ -147,7 +147,7 @@ def _is_same_name(one: str, other: str) -> bool:
 
 
 def _abbreviates(one: Core, other: Core) -> bool:
-    """Whether a word of the one core is made of the first letters of the other's."""
+    """Return whether a word of the one core is made of the first letters of the other's."""
     for initials in (
         "".join(word[0] for word in other.words if word in other.names),
         "".join(word[0] for word in other.words if word not in _FRAME),

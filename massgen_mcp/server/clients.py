@@ -90,7 +90,7 @@ class WakingRuns:
             self._as_tasks.add(run_id)
 
     def includes(self, view: RunView) -> bool:
-        """Whether the end of this run wakes the client's model."""
+        """Return whether the end of this run wakes the client's model."""
         run_id = view.row.run_id
         if run_id in self._as_tasks:
             return True

@@ -20,7 +20,7 @@ from massgen_mcp.sandbox import PipedProgram, Policy, ResourceLimits, VisiblePat
 from massgen_mcp.sandbox.policy import GIB
 
 SHARED, HOME = "/agent", "/agent-home"
-"""Where the socket and the relay are, inside, and its home. Nothing is shown below what the CLI can write: it could put
+"""Places inside: the socket, the relay and the home. Nothing is shown below what the CLI can write: it could put
 a link there, and the place of what is shown would be made where that leads.
 """
 RELAY, TEAM_SOCKET = "relay.py", "team"

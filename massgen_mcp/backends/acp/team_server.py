@@ -22,11 +22,11 @@ from massgen_mcp.config.access.acp_agents import TEAM, Sign
 from massgen_mcp.json_rpc import fields, read_message
 
 MAX_LINE_BYTES = 4 * 1024 * 1024
-"""Of one message, and of all together that are not yet whole."""
+"""Bytes of one message, and of all unfinished messages together."""
 MAX_CONNECTIONS = 128
 """At once; a CLI has one for each session. The next ones are closed."""
 MAX_CALLS_AT_ONCE = 32
-"""Of one connection."""
+"""The limit for one connection."""
 MAX_WORD_BYTES = 256
 WORD_SECONDS = 30.0
 """Until a connection has said its word."""
@@ -130,7 +130,7 @@ class TeamServer:
 
 
 class _Session:
-    """What one connection asks. Nothing further is read of it before it has taken what it is answered."""
+    """Read the requests of one connection. Nothing further is read of it before it has taken what it is answered."""
 
     def __init__(self, offer: _Offer, writer: asyncio.StreamWriter) -> None:
         self._offer, self._writer = offer, writer

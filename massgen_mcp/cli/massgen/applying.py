@@ -1,4 +1,4 @@
-"""What a run changed, brought into the directories that it was given with `write`: at its end, only with consent."""
+"""Apply the changes of a run, at its end and with consent, to the directories that it was given with `write`."""
 
 import os
 from collections.abc import Mapping, Sequence

@@ -137,7 +137,7 @@ CHECKS_SECONDS = 600.0
 
 
 async def agreed_to_checks(team: Team, say: Callable[[str], None], *, yes: bool = False) -> bool:
-    """Whether the run may begin. `say` is for what a person should read; `yes`: it may, whatever the checks say."""
+    """Return whether the run may begin. `say` tells a person; `yes`: it may, even if checks fail."""
     config = team.config
     if not config.orchestrator.checks:
         return True

@@ -227,7 +227,7 @@ class Config(Settings, frozen=True):
 
     @property
     def writes_paths(self) -> bool:
-        """Whether a directory of the user's has `permission: write`."""
+        """Return whether a directory of the user's has `permission: write`."""
         return any(context.permission == "write" for context in self.orchestrator.context_paths)
 
     @property

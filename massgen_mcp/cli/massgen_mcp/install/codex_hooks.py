@@ -73,7 +73,7 @@ def _parse(file: Path, text: str) -> Document:
 
 
 def _is_ours(group: object) -> bool:
-    """Whether a group of hooks calls `massgen-mcp hook`."""
+    """Return whether a group of hooks calls `massgen-mcp hook`."""
     if not isinstance(group, dict):
         return False
     hooks = cast("list[Document]", cast("Document", group).get("hooks") or [])
