@@ -96,7 +96,7 @@ def holds_credential(parts: Sequence[str], content: bytes) -> bool:
 
 
 def _find_credential(parts: Sequence[str]) -> re.Pattern[bytes] | None:
-    """What hides a path of these components if it stands in the file; None where the content does not matter."""
+    """Return the expression that hides a path of these components if the file holds it; None: any content is fine."""
     if not parts:
         return None
     *above, name = (_judge_name(part)[0] for part in parts)

@@ -129,7 +129,7 @@ class Parser(argparse.ArgumentParser):
             elif message.partition(" ")[0] in action.option_strings and message.endswith(" needs a value"):
                 message = f"{action.option_strings[0]} needs {action.metavar or 'a value'}"
         if message.endswith(" is missing"):
-            message += f": {self._needed()}"
+            message += f": {self._format_required()}"
         raise UsageError(message, self.exit_code)
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
@@ -171,8 +171,8 @@ class Parser(argparse.ArgumentParser):
             return f"; a question that begins with - goes after --: {self.prog} -- '-...'"
         return f"; `massgen help {self.prog.partition(' ')[2]}` lists those that there are"
 
-    def _needed(self) -> str:
-        """Return the command with what it cannot do without."""
+    def _format_required(self) -> str:
+        """Return the command with its required arguments."""
         words = [self.prog]
         for action in self._actions:
             if action.required:

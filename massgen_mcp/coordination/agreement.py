@@ -42,7 +42,7 @@ def find_agreeing(texts: Mapping[str, str], name: str, question: str = "") -> tu
     claims = {one: _read_claim(text, asked) for one, text in texts.items()}
     rivals = find_rivals(name, texts, find_contradictions(texts))
     others = (other for other in texts if other != name and other not in rivals)
-    return tuple(other for other in others if claims[name].agrees_with(claims[other]))
+    return tuple(other for other in others if _agree_in_claim(claims[name], claims[other]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,12 @@ class _Claim:
     numbers: frozenset[str]
     words: frozenset[str]
 
-    def agrees_with(self, other: "_Claim") -> bool:
-        if self.numbers and other.numbers:
-            return not self.numbers.isdisjoint(other.numbers)
-        shared, least = self.words & other.words, min(len(self.words), len(other.words))
-        return len(shared) > MOST_SHARED_BY_CHANCE * least
+
+def _agree_in_claim(one: _Claim, other: _Claim) -> bool:
+    if one.numbers and other.numbers:
+        return not one.numbers.isdisjoint(other.numbers)
+    shared, least = one.words & other.words, min(len(one.words), len(other.words))
+    return len(shared) > MOST_SHARED_BY_CHANCE * least
 
 
 def _read_claim(text: str, asked: frozenset[str]) -> _Claim:

@@ -26,7 +26,7 @@ def decision(state: Coordination) -> NextStep:
             return won(state, live[0], "single")
         return won(state, live[0], "single_survivor")
     if state.stage is not None and state.stage.because == "still_tied":
-        return _tie_judged(state, state.stage)
+        return _decide_judged_tie(state, state.stage)
     if state.run_off is not None:
         awaited = any(agent in live and state.seats[agent].run_off_vote is None for agent in state.run_off.agents)
         return None if awaited else _run_off_decided(state, state.run_off)
@@ -96,7 +96,7 @@ def _is_majority(state: Coordination, votes: int) -> bool:
 
 
 def _is_judged(state: Coordination, camp: Camp) -> bool:
-    """Whether a voter that could judge says that the answers of this camp are the same, or all answers are in it."""
+    """Check that a voter that could judge calls the answers of this camp the same, or that all answers are in it."""
     voters = [seat for seat in state.seats.values() if seat.vote is not None]
     return not all(seat.constrained for seat in voters) or len(camp.answers) == len(state.standing)
 
@@ -124,8 +124,8 @@ def _judge_tie(state: Coordination, leaders: Sequence[str]) -> WinnerChosen | St
     return StageOpened(kind="compare", subjects=pair, agents=(outside[0],), because="still_tied")
 
 
-def _tie_judged(state: Coordination, stage: StageOpened) -> NextStep:
-    """What is due while an agent judges between two answers that are tied."""
+def _decide_judged_tie(state: Coordination, stage: StageOpened) -> NextStep:
+    """Return the next step while an agent judges between two tied answers."""
     awaited = stage.subjects not in state.verdicts and not state.closing and stage.agents[0] in state.live
     if awaited or state.last_run_off is None:
         return None

@@ -88,7 +88,7 @@ class Core:
 
     @property
     def polarity(self) -> bool | None:
-        """Whether it says yes or no, if it begins with that or says nothing else."""
+        """True for a yes, False for a no, if it begins with that or says nothing else."""
         said = [word for word in self.words if word not in _FRAME]
         if not said or (self.words[0] not in _YES | _NO and len(said) > 1):
             return None

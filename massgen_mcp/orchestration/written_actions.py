@@ -190,7 +190,7 @@ def _read_bare_arguments(body: str, ending: Sequence[ToolSpec], read: Sequence[s
 
 
 def _is_tool_call(arguments: Mapping[str, object], tool: ToolSpec) -> bool:
-    """Whether these are arguments of this tool, and enough of them."""
+    """Check that these are arguments of this tool, and enough of them."""
     properties = cast("JsonObject", tool.parameters.get("properties", {}))
     required = cast("list[str]", tool.parameters.get("required", []))
     needed = {name for name in required if name not in MAY_BE_MISSING}

@@ -258,14 +258,14 @@ def move_in(
                 raise MassgenError(
                     "invalid_action", f"run {moved[0].run.run_id} left this store as this file; {advice}"
                 )
-            with _claimed(file, arriving[0], _store_name(engine, environ), back=back, sure=is_only_import):
+            with _claim_file(file, arriving[0], _store_name(engine, environ), back=back, sure=is_only_import):
                 return _take_in(engine, environ, arriving, place, accepts)
         finally:
             remove_tree(place)
 
 
 @contextmanager
-def _claimed(file: Path, outer: _Arriving, store: str, *, back: bool, sure: bool) -> Generator[None]:
+def _claim_file(file: Path, outer: _Arriving, store: str, *, back: bool, sure: bool) -> Generator[None]:
     """Leave beside the file the name of the store that takes its run in, so that another store sees it. Raises
     `MassgenError` invalid_action for a run that may go on elsewhere, if nobody is `sure` that it does not.
     """

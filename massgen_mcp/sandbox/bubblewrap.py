@@ -181,7 +181,7 @@ def _masked(policy: Policy, seen: "_Seen") -> Iterator[tuple[str, bool]]:
 
 
 class _Seen:
-    """Where a command finds paths of the host."""
+    """The places at which a command finds paths of the host."""
 
     def __init__(self, policy: Policy) -> None:
         self._places: dict[Path, list[str]] = {}

@@ -146,7 +146,7 @@ def _asked(view: RunView) -> str:
 
 
 def _asked_team(view: RunView) -> str:
-    """Who is asked, and what the run may cost at most: a person sees it for as long as the task is shown."""
+    """Name the team and the cap on cost: a person sees them for as long as the task is shown."""
     team = team_text(team_of_run(view.snapshot))
     cap = f", at most ${view.max_usd:g}" if view.max_usd is not None else ""
     return f"{team}{cap}: " if team else ""

@@ -183,7 +183,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
     async def get_status(run_id: RunId) -> results.Status:
         """Return what the run is doing now: phase, agents, cost."""
         view = await service.look(run_id)
-        return results.status(view, _going_on(server, view))
+        return results.status(view, _describe_waiting(server, view))
 
     @server.tool(title="Result of a run", annotations=READ_ONLY, meta=FINDS_RESULT)
     async def get_result(
@@ -198,7 +198,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
     ) -> results.Result:
         """Return the team's final answer, its votes, dissent, changed files and cost."""
         seen = await service.look(run_id)
-        return results.result(seen, view, agent, offset, limit, _going_on(server, seen))
+        return results.result(seen, view, agent, offset, limit, _describe_waiting(server, seen))
 
     _add_controls(server, service)
     _add_lists(server, service)
@@ -225,7 +225,7 @@ def _add_controls(server: MassgenServer, service: RunService) -> None:
             view = await service.look(run_id)
             return results.kept_budget(view, value or 0.0, over_http=is_over_http(context.request_context))
         view = await service.control(run_id, action, message, value)
-        return results.controlled(view, action, _going_on(server, view))
+        return results.controlled(view, action, _describe_waiting(server, view))
 
     @server.tool(title="Apply a run's files", annotations=DESTRUCTIVE)
     async def apply_result(
@@ -274,8 +274,8 @@ def _find_unlisted(team: Team, environ: Mapping[str, str]) -> str | None:
     return f"Not in the list of known models: {', '.join(names)}. Check the name."
 
 
-def _going_on(server: MassgenServer, view: RunView) -> str:
-    """What the caller should do while the run works."""
+def _describe_waiting(server: MassgenServer, view: RunView) -> str:
+    """Say what the caller should do while the run works."""
     return choose_waiting(woken=server.waking.includes(view))
 
 

@@ -104,7 +104,7 @@ def _first_run(options: "Options") -> bool:
 
 
 def run_many(work: Callable[[T], Awaitable[int]], options: T) -> int:
-    """Where Ctrl-C ends the asking, and no run."""
+    """Run a verb that asks many questions; Ctrl-C ends the asking, and no run."""
     from massgen_mcp.cli.output import print_error
 
     try:

@@ -358,7 +358,7 @@ class _Pages:
         return first, short
 
     def _votes_frame(self, detail: Detail) -> _Frame:
-        """What led to the answer, without what the page of the answer has beside it."""
+        """Return the votes that led to the answer, without the parts that the page of the answer has."""
         view = self.view
         led = led_to_it(view, detail)
         short = led != led_to_it(view, ALL)
