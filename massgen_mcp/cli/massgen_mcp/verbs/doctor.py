@@ -112,7 +112,9 @@ async def _shared() -> list[DoctorCheck]:
 
 
 async def try_config_checks(named: str | None, cwd: Path) -> list[DoctorCheck]:
-    """Try the checks of the named config, else of the one that is found, on the files as they are. The latter may run commands only if a person accepted it."""
+    """Try the checks of the named config, else of the one that is found, on the files as they are. The latter
+    may run commands only if a person accepted it.
+    """
     if named is None and not any(is_team(place) for place in config_places(cwd, os.environ)):
         return []
     given = CallerRequest("", NamedTeam(config=named), cwd=cwd, environ=os.environ, checked=cwd, only_plan=True)
