@@ -111,17 +111,41 @@ def _run_off_decided(state: Coordination, run_off: StageOpened) -> WinnerChosen 
 
 
 def _judge_tie(state: Coordination, leaders: Sequence[str]) -> WinnerChosen | StageOpened:
-    """Have an agent outside the tie judge between the leaders of a run-off, every two in both orders; where there is
-    none, or its verdicts on two of them differ, they stay tied.
+    """Have every two leaders of a run-off judged in both orders (see `_find_judge`); where no judge can be had, or the
+    verdicts on two of them differ, they stay tied.
     """
     best, pair = _compare_in_turn([label for label in state.standing if label in leaders], state.verdicts)
     if best is not None:
         return won(state, state.author(best), "tie_broken", judge=state.stages[-1].agents[0])
-    authors = {state.author(label) for leader in leaders for label in state.count.camp_of(leader).answers}
-    outside = [agent for agent in state.live if agent in state.answered and agent not in authors]
-    if pair is None or not outside or state.closing:
+    judge = None if pair is None or state.closing else _find_judge(state, leaders, pair)
+    if pair is None or judge is None:
         return _drawn(state, leaders, state.count, "tie_broken")
-    return StageOpened(kind="compare", subjects=pair, agents=(outside[0],), because="still_tied")
+    agent, by_fallback = judge
+    return StageOpened(kind="compare", subjects=pair, agents=(agent,), because="still_tied", by_fallback=by_fallback)
+
+
+def _find_judge(state: Coordination, leaders: Sequence[str], pair: tuple[str, str]) -> tuple[str, bool] | None:
+    """Return the agent that judges between two tied answers, and whether its fallback does. An agent outside the tie
+    comes first; then an agent, then a fallback, of a vendor that neither of the two answers comes from.
+    """
+    able = [agent for agent in state.live if agent in state.answered]
+    tied = _list_authors(state, leaders)
+    if outside := [agent for agent in able if agent not in tied]:
+        return outside[0], False
+    authors = _list_authors(state, pair)
+    involved = {state.rules.vendor(agent) for agent in authors} | {""}
+    for agent in able:
+        if agent not in authors and state.rules.vendor(agent) not in involved:
+            return agent, False
+    for agent in able:
+        if state.rules.fallback_vendors.get(agent, "") not in involved and not state.seats[agent].is_replaced:
+            return agent, True
+    return None
+
+
+def _list_authors(state: Coordination, leaders: Sequence[str]) -> set[str]:
+    """Return the authors of all answers that say the same as one of these."""
+    return {state.author(label) for leader in leaders for label in state.count.camp_of(leader).answers}
 
 
 def _decide_judged_tie(state: Coordination, stage: StageOpened) -> NextStep:

@@ -6,7 +6,7 @@ everything that failed on the base, twice, and fails nothing that passed there, 
 nothing of the answers before.
 
 Without one, the first two (`low`) or three (`auto`) are asked. Answers that say the same are a *camp*: by their files
-where tests decide, else as one agent, drawn by lot, says with its vote. As many further agents are asked as could end
+where tests decide, else as one agent, chosen at random, says with its vote. As many further agents are asked as could end
 the run; none, once those left would change which camp leads with a chance of at most 1 in 20 if they answer like those
 before (`overturn`). Then the one camp wins, or all vote, or test. Where tests decide, `auto` asks all that are left
 after the first three: agents that make the same error have the same files. With `high` all are asked at once.
@@ -175,8 +175,8 @@ def _unasked(state: Coordination) -> tuple[str, ...]:
 
 def _waiting(state: Coordination, agents: tuple[str, ...]) -> list[str]:
     """In the order in which they are asked."""
-    drawn_first = state.rules.order == "drawn"
-    return sorted(agents, key=lambda agent: lot(state.rules.seed, agent)) if drawn_first else [*agents]
+    is_random = state.rules.order == "random"
+    return sorted(agents, key=lambda agent: lot(state.rules.seed, agent)) if is_random else [*agents]
 
 
 def _left(state: Coordination) -> int:

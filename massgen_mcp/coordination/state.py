@@ -59,6 +59,7 @@ from massgen_mcp.events.coordination import (
     CheckFinished,
     FilesChecked,
     FirstAnswersClosed,
+    ModelReplaced,
     StageOpened,
     VoteCast,
     WinnerChosen,
@@ -109,10 +110,10 @@ class Rules:
     effort: Effort = "high"
     max_agents: int | None = None
     """So many are asked at most; None: all of them, and with less than high effort seven."""
-    order: Literal["drawn", "listed"] = "drawn"
-    """In which they are asked, where not all are at once: by lot, or as the config lists them."""
+    order: Literal["random", "listed"] = "random"
+    """The order in which they are asked, where not all are at once: random, or as in the config."""
     writer: str | None = None
-    """Who writes from all answers; None: whoever is drawn."""
+    """The agent that writes from all answers; None: a random one."""
     judge: str | None = None
     """The agent that compares answers, and gives none."""
     refute: bool = False
@@ -123,6 +124,8 @@ class Rules:
     """Whether scripts can be run on files."""
     vendors: Mapping[str, str] = field(default_factory=dict[str, str])
     """Who makes each agent's model, by agent."""
+    fallback_vendors: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Who makes the model of each agent's fallback, by agent; agents without one are left out."""
 
     def vendor(self, agent: str) -> str:
         return self.vendors.get(agent, "")
@@ -145,6 +148,8 @@ class Seat:
     run_off_vote: str | None = None
     tests: tuple[WrittenTest, ...] | None = None
     """Those that it wrote in a stage of tests; None: it has not submitted any."""
+    is_replaced: bool = False
+    """Its fallback has taken its place."""
     dropped: AgentDropped | None = None
     """Why it takes part no more."""
 
@@ -700,10 +705,15 @@ class Coordination:
                 return replace(self, evidence={**self.evidence, label: event})
             case AgentDropped():
                 return self._with_seat(event.agent, replace(_without_votes(self.seats[event.agent]), dropped=event))
+            case ModelReplaced():
+                return self._with_seat(event.agent, replace(self.seats[event.agent], is_replaced=True))
             case FirstAnswersClosed():
                 return replace(self, stragglers_given_up=True)
             case AttemptStarted():
-                seats = {agent: Seat(dropped=seat.dropped) for agent, seat in self.seats.items()}
+                seats = {
+                    agent: Seat(is_replaced=seat.is_replaced, dropped=seat.dropped)
+                    for agent, seat in self.seats.items()
+                }
                 anew = Coordination(self.rules, seats, base=self.base, test_outcomes=self.test_outcomes)
                 before = tuple(stage for stage in self.stages if stage.kind in BEFORE_ANSWERS)
                 anew = replace(anew, begun=True, base_checks=self.base_checks, stages=before, submitted=self.submitted)

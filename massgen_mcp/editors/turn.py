@@ -164,8 +164,6 @@ class Turn:
         although = ""
         if run.work_done.unproven:
             although = " although required checks fail"
-        if run.work_done.undecided:
-            although = " although the votes are tied"
         call: dict[str, Any] = {
             "toolCallId": f"apply-{run_id}",
             "title": f"Apply {counted(len(planned.changes), 'changed file')}{although}",

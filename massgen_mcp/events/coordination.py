@@ -84,10 +84,10 @@ class WinnerChosen(Event):
     run_off: dict[str, int] | None = None
     """Votes of the run-off, by label of its candidates; None: there was none."""
     drawn: tuple[str, ...] = ()
-    """The labels of the answers that are equal in all that decides: nothing but the run's lot (see
-    `coordination.count.lot`) says which of them is named first. Empty: votes, or something else, told them apart."""
+    """The labels of the answers that are equal in all that decides. The one that `label` names stands for all of them:
+    they say the same, have the same files, or are tied. Empty: votes, or something else, told them apart."""
     judge: str | None = None
-    """The agent that judged between the answers that were tied after a run-off; None: none did."""
+    """The agent that judged last between the answers that were tied after a run-off; None: none did."""
     agreeing: tuple[str, ...] = ()
     """The labels of the answers that say the same by text, numbers or files, where no agent was left to vote and these
     are more than half of what was asked for. Empty: something else decided."""
@@ -125,6 +125,8 @@ class StageOpened(Event):
     """So many say what the second most do."""
     left: int = 0
     """So many agents may be asked for an answer after these."""
+    by_fallback: bool = False
+    """The model of the agent's fallback does it, because the agent's own answer is one of these."""
     elected: WinnerChosen | None = None
     """In a challenge (`refute`, `settle`, `revise`): the winner, as far as it stands."""
 
@@ -232,14 +234,16 @@ class PresentationStarted(Event):
 
 
 class AnswerPresented(Event):
-    """An attempt's final answer, as the winner wrote it, or (`reused`) as it stood."""
+    """An attempt's final answer, as the winner wrote it, or (`reused`) as it stood; in a tie the tied answers, as they
+    stood.
+    """
 
     type: Literal["answer_presented"] = "answer_presented"
     agent: str
     answer: str
     """The final answer."""
     reused: bool = False
-    """Whether it is the winner's answer as it stood."""
+    """Whether it is an answer as it stood, or the tied ones."""
     changes: Changes | None = None
     """As in `RunCompleted`."""
 

@@ -73,7 +73,8 @@ async def _play_rounds(member: Member, attempt: Attempt) -> None:
     live_run = attempt.live_run
     await learn_window(member)
     if events := live_run.state.resume_point.open_rounds.get(member.name):
-        await _play(member, attempt, Round.resume(member, attempt, tuple(events)))
+        playing = _choose_model(member, live_run)
+        await _play(playing, attempt, Round.resume(playing, attempt, tuple(events)))
     while True:
         match live_run.coordination.duty(member.name):
             case Rest():
@@ -81,8 +82,15 @@ async def _play_rounds(member: Member, attempt: Attempt) -> None:
             case Wait():
                 await live_run.change()
             case Work() as work:
-                number = live_run.state.agents[member.name].round + 1
-                await _play(member, attempt, Round.begin(member, attempt, number, work))
+                number, playing = live_run.state.agents[member.name].round + 1, _choose_model(member, live_run)
+                await _play(playing, attempt, Round.begin(playing, attempt, number, work))
+
+
+def _choose_model(member: Member, live_run: LiveRun) -> Member:
+    """Return the agent with the model that plays its next round: its fallback's, where that judges a tie."""
+    stage = live_run.coordination.stage
+    judges = stage is not None and stage.by_fallback and member.name in stage.agents
+    return member.fallback if judges and member.fallback is not None else member
 
 
 async def _play(member: Member, attempt: Attempt, play: Round) -> None:

@@ -41,6 +41,7 @@ from massgen_mcp.orchestration.run_end import MAX_SAME_FAILURES, report_repeated
 from massgen_mcp.orchestration.team import Member, get_acting, make_replacement
 from massgen_mcp.orchestration.window import Texts, abilities_of, all_within, list_texts, within
 from massgen_mcp.run_state.agents import Vote
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.tools.base import Arguments, ToolRefused, WellFormedText, decoded, parse_arguments
 from massgen_mcp.tools.workflow import NewAnswer
 
@@ -51,7 +52,9 @@ async def final_answer(attempt: Attempt, winner: WinnerChosen) -> AnswerPresente
     """If the winner cannot write it, its latest answer stands in, on the record."""
     run_spec, live_run, state = attempt.run_spec, attempt.live_run, attempt.live_run.state
     standing = next(one for one in state.agents[winner.agent].answers if one.label == winner.label)
-    text = with_claims(standing, live_run.coordination, run_spec.policy)
+    text, tied = with_claims(standing, live_run.coordination, run_spec.policy), state.work_done.tied
+    if tied and run_spec.policy.answer_format == "text":
+        text = _state_positions(state, tied)
     as_it_stood = AnswerPresented(agent=winner.agent, answer=text, reused=True, changes=standing.changes)
     debug = run_spec.policy.debug_final_answer
     if debug is not None and attempt.number == 1:
@@ -67,6 +70,18 @@ async def final_answer(attempt: Attempt, winner: WinnerChosen) -> AnswerPresente
     except BackendError as error:
         live_run.record(PresentationFailed(agent=winner.agent, reason=error.reason, message=str(error)))
         return as_it_stood
+
+
+def _state_positions(state: RunState, tied: Sequence[str]) -> str:
+    """Return the tied answers as one text, for where no agent writes the final answer: each alone would hide the
+    others.
+    """
+    coordination = state.coordination
+    parts = [prompts.TIED_BEGINNING]
+    for label in tied:
+        author = state.agents[coordination.author(label)].info.id
+        parts.append(f"{prompts.TIED_POSITION.format(name=author)}\n\n{coordination.content(label).strip()}")
+    return "\n\n".join([*parts, prompts.TIED_END])
 
 
 async def presented(member: Member, attempt: Attempt, answer: str, before: Changes | None = None) -> AnswerPresented:

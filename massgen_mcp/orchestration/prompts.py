@@ -81,6 +81,14 @@ nothing decides between them. Write the final answer for the caller, who sees on
 sentence that the team is split. State each of the tied positions in full and fairly, with its reasons, yours like \
 the others. End with what would settle the question. Don't choose between them, and don't mention votes or drafts."""
 
+TIED_BEGINNING = "The team is split: its votes are tied between these answers, and nothing decides between them."
+TIED_POSITION = "## The answer of {name}"
+TIED_END = """\
+## What would settle it
+
+Check the points in which these answers differ against a source, a test or the code, or ask again with one more agent \
+of another provider."""
+
 PRESENT_AT_ONCE = """\
 You are an expert who answers a question. The caller sees only what you write now: write the whole answer."""
 

@@ -271,6 +271,8 @@ def ballot_message(
     most = shown.most
     answers = [(entry.name, within(state.content(entry.label), most)) for entry in ballot.entries]
     own = next((entry.name for entry in ballot.entries if state.author(entry.label) == ballot.viewer), None)
+    if state.stage is not None and state.stage.by_fallback:
+        own, notes = None, ""  # another model judges, and must not know whose answers these are
     parts = [prompts.working_notes_block(within(notes, most), shown.nonce)] if notes else []
     changes, evidence = all_within(changes, most), all_within(evidence_of(ballot, state, base), most)
     if answers:

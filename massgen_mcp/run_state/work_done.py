@@ -272,8 +272,8 @@ def _explain_undecided(run: RunFacts) -> str:
     if not tied:
         return ""
     names = [run.agents[run.coordination.author(label)].info.id for label in tied]
-    command = f"`massgen apply {run.run_id} --agent {names[0]}`"
-    return f"the votes are tied between {' and '.join(names)}; choose a patch: {command} applies {names[0]}'s"
+    commands = [f"`massgen apply {run.run_id} --agent {name}`" for name in names]
+    return f"the votes are tied between {' and '.join(names)}; choose a patch: {' or '.join(commands)}"
 
 
 # -- texts ------------------------------------------------------------------------------------------------------------

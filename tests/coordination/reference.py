@@ -287,17 +287,25 @@ class Reference:
             agreeing = sum(choice in self.camp_of(best[0]) for choice in last.values())
             return self._drawn(best, self._more_than_half(agreeing))
         winner, *others = sorted(best)
-        authors = {label[0] for leader in best for label in self.camp_of(leader)}
-        outside = [agent for agent in self.live if self.written_by(agent) and agent not in authors]
         for label in others:
             for pair in ((winner, label), (label, winner)):
                 if pair not in self.verdicts:
-                    able = outside and not self.budget_reached
-                    return Stage("tie", pair, (outside[0],)) if able else self._drawn(best, "tie_broken")
+                    judge = None if self.budget_reached else self.judge_of(pair, best)
+                    return self._drawn(best, "tie_broken") if judge is None else Stage("tie", pair, (judge,))
             if self.verdicts[winner, label] != self.verdicts[label, winner]:
                 return self._drawn(best, "tie_broken")
             winner = self.verdicts[winner, label]
         return self._drawn([winner], "tie_broken")
+
+    def judge_of(self, pair: tuple[Label, Label], tied: Iterable[Label]) -> int | None:
+        """Who judges between two of the tied answers: the first agent that wrote no tied answer."""
+        del pair
+        authors = self.authors_of(tied)
+        return next((agent for agent in self.live if self.written_by(agent) and agent not in authors), None)
+
+    def authors_of(self, labels: Iterable[Label]) -> set[int]:
+        """Who wrote one of these answers, or one that says the same."""
+        return {one[0] for label in labels for one in self.camp_of(label)}
 
     def _run_off_leaders(self) -> list[Label]:
         about = next(stage.about for stage in self.stages if stage.asked == "run-off")

@@ -6,6 +6,7 @@ are allowed.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from hashlib import sha256
@@ -36,6 +37,8 @@ class Plan(Settings):
     write_check: bool
     can_run: bool
     vendors: tuple[str, ...]
+    fallbacks: tuple[str, ...]
+    """The vendors of the agents' fallbacks; empty texts for those that have none."""
 
 
 @dataclass(frozen=True)
@@ -433,6 +436,17 @@ class Ways(Reference):
                 [agent for agent in (self.live if stage is None else stage.agents) if agent in self.live]
             )
         return [Opened(due.asked, due.about, due.agents) if isinstance(due, Stage) else due] if due else []
+
+    def judge_of(self, pair: tuple[Label, Label], tied: Iterable[Label]) -> int | None:
+        """Else an agent, and else a fallback, of a vendor that neither of the two answers comes from."""
+        outside = super().judge_of(pair, tied)
+        if outside is not None:
+            return outside
+        authors = self.authors_of(pair)
+        known = {self.plan.vendors[agent] for agent in authors}
+        others = [agent for agent in self.able if agent not in authors and self.plan.vendors[agent] not in known]
+        spare = [agent for agent in self.able if self.plan.fallbacks[agent] not in {*known, ""}]
+        return next(iter((*others, *spare)), None)
 
     def vote_on(self, about: tuple[Label, ...]) -> list[Next]:
         return [Opened("vote", tuple(sorted(about)), self.able)]

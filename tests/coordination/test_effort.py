@@ -105,7 +105,7 @@ class Play:
             decide=draw.choice(("vote", "vote", "checks")),
             effort=draw.choice(("low", "auto", "auto", "high")),
             max_agents=draw.choice((None, None, 1, 3, 5)),
-            order=draw.choice(("drawn", "listed")),
+            order=draw.choice(("random", "listed")),
         )
         self.state = Coordination.begin(agents, self.rules)
         self.contents = draw.choice((1, 2, 6))

@@ -67,6 +67,7 @@ class Play(Staged):
             write_check=draw.random() < 0.3,
             can_run=draw.random() < 0.8,
             vendors=dict(zip(agents, vendors, strict=False)),
+            fallback_vendors=draw.choice(({}, dict.fromkeys(agents[:2], "z"))),
         )
         self.state = Coordination.begin(agents, self.rules)
         self.happen(BaseTaken(tree="tree 0"))
@@ -235,7 +236,13 @@ def opened(state: Coordination, stage: StageOpened) -> None:
         assert len({state.changed_tree(one) for one in stage.subjects}) > 1
         assert len(state.answered) > 2
     if stage.because == "still_tied":
-        assert not {state.author(one) for one in stage.subjects} & {*stage.agents}
+        authors, rules = {state.author(one) for one in stage.subjects}, state.rules
+        assert bool(authors & {*stage.agents}) <= stage.by_fallback
+        judge_of = rules.fallback_vendors.get if stage.by_fallback else rules.vendor
+        outside = not {
+            state.author(one) for camp in state.camps for one in camp.answers if {*camp.answers} & {*stage.subjects}
+        } & {*stage.agents}
+        assert (outside and not stage.by_fallback) or judge_of(stage.agents[0]) not in map(rules.vendor, authors)
     elif stage.kind == "compare":
         assert stage.agents == (judge,)
         assert all(state.rules.vendor(state.author(one)) != state.rules.vendor(judge or "") for one in stage.subjects)

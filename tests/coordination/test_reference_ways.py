@@ -52,6 +52,7 @@ def plan_of(play: Play) -> Plan:
         write_check=rules.write_check,
         can_run=rules.can_run,
         vendors=tuple(rules.vendor(agent) for agent in agents),
+        fallbacks=tuple(rules.fallback_vendors.get(agent, "") for agent in agents),
     )
 
 

@@ -84,6 +84,8 @@ async def _apply_by_consent(
     if application is None:
         return None
     settled += [application.note] if application.note else []
+    if application.state == "clean" and ended.work_done.undecided:
+        return _not_applied(ended.work_done.undecided, application)
     if application.state == "clean":
         match consent:
             case "missing":
@@ -111,7 +113,7 @@ def _not_applied(why: str, application: Application | None = None) -> ApplyLine:
 def _wanted(application: Application, work: WorkDone) -> bool:
     although = ""
     if work.held_back:
-        although = " although required checks fail" if work.unproven else " although the votes are tied"
+        although = " although required checks fail"
     if application.checks:
         print_line(f"{application.checks}.")
     question = f"Apply {_files(len(application.changes), 'changed ')}"

@@ -4,7 +4,7 @@ import unicodedata
 from pathlib import PurePath
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.common import Settings
@@ -92,6 +92,11 @@ CheckCommand = Annotated[str, StringConstraints(min_length=1, max_length=2000), 
 ProtectedPath = Annotated[str, StringConstraints(min_length=1, max_length=500), AfterValidator(_without_nul)]
 
 
+def _read_order(order: object) -> object:
+    """Read `drawn`, as older configs call a random order."""
+    return "random" if order == "drawn" else order
+
+
 class OrchestratorConfig(Settings, frozen=True):
     """Rules for the team's coordination."""
 
@@ -123,7 +128,7 @@ class OrchestratorConfig(Settings, frozen=True):
     """
     max_agents: int | None = Field(default=None, ge=1, le=100)
     """Maximum number of agents that answer. None: all, or seven with `auto` and `low`."""
-    order: Literal["drawn", "listed"] = "drawn"
+    order: Annotated[Literal["random", "listed"], BeforeValidator(_read_order)] = "random"
     """The order of agents that don't start together: random, or as in the config."""
     run_scripts: bool = True
     """Agents' scripts may run in the sandbox of checks. In a found config, this needs your consent."""
@@ -131,7 +136,7 @@ class OrchestratorConfig(Settings, frozen=True):
     """Stop voting early: `proven`, when no vote can change the winner; `majority`, when an answer has the majority."""
     final_answer_strategy: Literal["winner_present", "winner_reuse", "auto"] = "winner_present"
     """Let the winner rewrite its answer, reuse the answer, or (`auto`) rewrite it only if that can add something. A
-    model without tools and without files always reuses its answer.
+    model without tools and without files always reuses its answer. In a tie, reuse puts all tied answers together.
     """
     answer_format: Literal["text", "findings"] = "text"
     """`findings`: every answer is a JSON list of findings with file and line (see docs/review.md)."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from massgen_mcp.changes.copies import CopyHistory, known_as
 from massgen_mcp.checks.judge import FileJudge
+from massgen_mcp.config.access.fallbacks import get_fallback
 from massgen_mcp.config.access.members import vendor_of
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.config import AgentSettings
@@ -158,6 +159,11 @@ def assemble(run: RunFiles, run_id: str, request: FrozenRequest, resources: RunR
             write_check=orchestrator.write_check and can_run,
             can_run=can_run,
             vendors={names[agent.id]: vendor_of(agent.backend) for agent in config.agents},
+            fallback_vendors={
+                names[agent.id]: vendor_of(fallback)
+                for agent in config.agents
+                if (fallback := get_fallback(agent.backend)) is not None
+            },
         ),
         limits=TeamLimits(
             run_seconds=timeouts.orchestrator_timeout_seconds,

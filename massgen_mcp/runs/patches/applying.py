@@ -131,7 +131,7 @@ def apply_run(
     directory: Path | None = None,
 ) -> Application:
     """Apply what the winner of a run changed, or what the latest answer of `agent` did (of one that was dropped: its
-    unfinished copy), put it on a new branch, or take back what was applied last.
+    unfinished copy), put it on a new branch, or take back what was applied last. In a tie `agent` has to be named.
 
     `directory`: what stands for the run's only directory here. Raises `MassgenError` not_finished, and as
     `apply_patch`.
@@ -139,6 +139,8 @@ def apply_run(
     if not view.ended:
         raise MassgenError("not_finished", f"run {view.row.run_id} is {view.state}; wait for its end")
     run = view.snapshot
+    if agent is None and not undo and run.work_done.undecided:
+        raise MassgenError("invalid_action", f"{run.work_done.undecided}; nothing was applied")
     changes = run.best_changes if agent is None else run.agents[find_agent(run.agents, agent)].latest_changes
     made = RunPatch.of(view.row.run_id, view.directory, changes)
     if made is None:
