@@ -47,11 +47,6 @@ SYNTHESIS: Step = {
     "call": "submit_synthesis",
     "arguments": {"content": "It took the percentage, not what it took the rest from.", "claims": [CLAIM]},
 }
-OUTPUTS: Step = {"call": "submit_outputs", "arguments": {"outputs": ["30.0", "0"]}}
-MENDS: Sequence[Step] = (
-    edit("return sum(prices) if prices else None", "return sum(prices)"),
-    {"answer": "Mended: a total of nothing is 0 again."},
-)
 VOTES: Sequence[Step] = ({"vote": "trust me"}, {"vote": "took the rest"})
 
 
@@ -64,8 +59,6 @@ class Way:
     checks: Sequence[str] = ()
     middle: Sequence[Step] = ()
     """What every agent does between its answer and its votes."""
-    after: Sequence[Sequence[Step]] = ((), (), ())
-    """What the kinds do after it."""
     judge: bool = False
 
 
@@ -73,7 +66,6 @@ WAYS = (
     Way("vote", {"decide": "vote"}),
     Way("checks", {"decide": "checks"}, middle=(TESTS,)),
     Way("auto", middle=(TESTS,)),
-    Way("vote, then tests against the winner", {"decide": "vote", "refute": True}, after=(MENDS, (TESTS,), (OUTPUTS,))),
     Way("synthesise", {"decide": "synthesise"}, middle=(SYNTHESIS,)),
     Way("judge", {"decide": "judge", "judge": "judge"}, judge=True),
     Way("vote, with checks that have to pass", {"decide": "vote", "checks_policy": "goal"}, (WHOLE, BUG)),
@@ -88,10 +80,8 @@ WAYS = (
 def team(size: int, way: Way) -> list[dict[str, Any]]:
     """So many agents, the kinds in turn, and the judge. Only the second agent is of another vendor than the first."""
     models = ["two" if place == 1 else "one" for place in range(size)]
-    votes = VOTES[:1] if any(way.after) else VOTES
     made = [
-        agent(f"a{place}", *KINDS[place % 3], *way.middle, *votes, *way.after[place % 3], model=model)
-        for place, model in enumerate(models)
+        agent(f"a{place}", *KINDS[place % 3], *way.middle, *VOTES, model=model) for place, model in enumerate(models)
     ]
     return [*made, agent("judge", *[VOTES[0]] * 4 * size, model="three")] if way.judge else made
 

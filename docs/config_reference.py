@@ -546,7 +546,6 @@ orchestrator:
   decide: judge
   judge: agent3
   by: agent1
-  refute: true
   effort: auto
   max_agents: 5
   order: listed

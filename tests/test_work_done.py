@@ -18,9 +18,8 @@ from massgen_mcp.views.ending import outcome_line
 from massgen_mcp.views.firmness import FAILURES, shortly, why_weak
 from massgen_mcp.views.styled import text_of
 from tests.checks.project import GOOD, environ, play, project, write
-from tests.checks.test_refute import settle
 from tests.checks.test_write_check import TEST, played
-from tests.checks.writers import doubling
+from tests.checks.writers import doubling, settle
 from tests.orchestration.test_window import one_agent, reading, voting
 from tests.raw_double import answering
 from tests.small_window import SmallWindow

@@ -34,9 +34,15 @@ def decision(state: Coordination) -> NextStep:
     undecided = [agent for agent in live if state.seats[agent].vote is None and agent in voters]
     if not undecided and not state.choices:
         return best_so_far(state)  # whoever could vote has fallen out, and who is left comes too late
-    if undecided and not _early(state, undecided):
+    awaited = [agent for agent in undecided if agent in state.answered or not _is_left_behind(state)]
+    if awaited and not _early(state, undecided):
         return None
     return _decided(state, state.count)
+
+
+def _is_left_behind(state: Coordination) -> bool:
+    """Return whether agents without an answer are not waited for: first answers are closed, and others have voted."""
+    return state.stragglers_given_up and bool(state.choices)
 
 
 def _agreed_without_votes(state: Coordination) -> WinnerChosen | None:
@@ -213,7 +219,7 @@ def won(
         outcome="single_survivor" if alone else outcome,
         votes=state.tally,
         early=outcome not in DECIDED_WITHOUT_VOTES | {"agreed"}
-        and any(not state.seats[agent].vote for agent in state.live),
+        and any(not state.seats[agent].vote for agent in state.live if agent in state.answered),
         camps=state.camps,
         run_off=None if state.last_run_off is None else _run_off_votes(state, state.last_run_off),
         drawn=drawn_among,

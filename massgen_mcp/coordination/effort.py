@@ -6,10 +6,10 @@ everything that failed on the base, twice, and fails nothing that passed there, 
 nothing of the answers before.
 
 Without one, the first two (`low`) or three (`auto`) are asked. Answers that say the same are a *camp*: by their files
-where tests decide, else as one agent, chosen at random, says with its vote. As many further agents are asked as could end
-the run; none, once those left would change which camp leads with a chance of at most 1 in 20 if they answer like those
-before (`overturn`). Then the one camp wins, or all vote, or test. Where tests decide, `auto` asks all that are left
-after the first three: agents that make the same error have the same files. With `high` all are asked at once.
+where tests decide, else as one agent, chosen at random, says with its vote. As many further agents are asked as could
+end the run; none, once those left would change which camp leads with a chance of at most 1 in 20 if they answer like
+those before (`overturn`). Then the one camp wins, or all vote, or test. Where tests decide, `auto` asks all that are
+left after the first three: agents that make the same error have the same files. With `high` all are asked at once.
 """
 
 from collections import Counter

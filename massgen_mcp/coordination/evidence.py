@@ -60,11 +60,6 @@ def to_repeat(answers: Evidence, policy: ChecksPolicy | None) -> dict[str, tuple
     return {label: commands for label, commands in waiting.items() if commands}
 
 
-def passed_once(answer: FilesChecked) -> tuple[str, ...]:
-    """The commands of the checks that passed, and have run only once."""
-    return tuple(one.command for one in answer.outcomes if one.result == "passed" and one.runs < RUNS)
-
-
 def telling(base: FilesChecked | None) -> frozenset[str]:
     """The checks that fail on the base for its own sake."""
     return frozenset(one.command for one in base.outcomes if one.speaks_against) if base is not None else frozenset()

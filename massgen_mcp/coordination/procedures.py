@@ -7,14 +7,13 @@ What it says is recorded, and so becomes a part of the state.
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from massgen_mcp.coordination.challenge import challenged, next_against
 from massgen_mcp.coordination.count import drawn, lot
 from massgen_mcp.coordination.deciding import NextStep, best_so_far, decision, won
 from massgen_mcp.coordination.effort import next_asked
 from massgen_mcp.coordination.failing_test import before_answers
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.coordination.testing import awaited_writers, best_of, chosen, due_runs, files_of, tests_of
-from massgen_mcp.events.coordination import StageOpened, WinnerChosen
+from massgen_mcp.events.coordination import StageOpened
 from massgen_mcp.events.parts import LEAST_ANSWERS, Decide, StageReason
 
 MOST_WRITERS = 2
@@ -99,7 +98,9 @@ def _first_step(state: Coordination) -> NextStep:
         return best_so_far(state)
     if unchanged or len(state.answered) < LEAST_ANSWERS or len(trees) < 2:
         return vote_on(state, labels, "unchanged" if unchanged else "few_answers")
-    agents = tuple(agent for agent in state.live if agent in state.answered)
+    agents = tuple(agent for agent in state.live if agent in state.answered and agent not in state.late)
+    if not agents:
+        return vote_on(state, labels, "no_tests")
     return StageOpened(kind="test", subjects=tuple(trees), agents=agents, because="differ")
 
 
@@ -214,10 +215,10 @@ def next_step(state: Coordination) -> NextStep:
     if state.winner is not None:
         return None
     if state.stage is not None and state.stage.elected is not None:
-        return next_against(state, state.stage, state.stage.elected)
+        return state.stage.elected  # an earlier version went on with tests against the winner
     due = before_answers(state)
     if due == "enough":
         due = next_asked(state)
     if due == "enough":
         due = PROCEDURES[state.rules.decide].next(state) if state.answered else None
-    return challenged(state, due) if isinstance(due, WinnerChosen) and state.rules.refute else due
+    return due

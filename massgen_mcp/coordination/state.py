@@ -20,8 +20,13 @@ agent outside the tie judges, else the final answer states the tied positions (w
 
 Further *stages* may be opened (see `procedures`): of tests, which agents write to tell the answers apart, of votes, and
 others. A run-off is one of them. Some come before the first answers (see `failing_test`), or say who is asked for one.
-Once another stage is open no answer is accepted, unless the stage asks for one; it names the agents that act and the
-answers that it is about.
+Once another stage is open no answer is accepted, unless the stage asks for one, or is overtaken by a first answer that
+comes late; it names the agents that act and the answers that it is about.
+
+Whoever is late with its first answer is not waited for any more once first answers are closed, and is left out if a
+winner is found without it. Until then its answer counts, if the budget has room for the votes that it costs: stages
+that were opened to decide are closed again, votes are void, and the decision begins anew with all answers. What was
+written and found for it stays: tests, how they came out, verdicts.
 
 With checks a ballot is shown only when the checks of its answers have run, so that a voter knows what the rules know:
 which answers cannot win, and cannot be voted for (see `evidence`).
@@ -39,7 +44,7 @@ from typing import Literal, assert_never
 
 from massgen_mcp.coordination.answer_text import MAX_OVERLAP, Novelty, is_visible, overlap
 from massgen_mcp.coordination.count import Count, StandingVote
-from massgen_mcp.coordination.evidence import excluded, passed_once, passes, telling, to_confirm, to_repeat
+from massgen_mcp.coordination.evidence import excluded, passes, telling, to_confirm, to_repeat
 from massgen_mcp.coordination.guidance import Ballot, Duty, Rest, Violation, Wait, Work
 from massgen_mcp.coordination.substance import find_agreement, find_contradictions
 from massgen_mcp.coordination.written_tests import (
@@ -87,9 +92,6 @@ EarlyDecision = Literal["off", "proven", "majority"]
 STAGE_TOOLS: Mapping[StageKind, str] = {
     "test": "submit_tests",
     "synthesise": "submit_synthesis",
-    "refute": "submit_tests",
-    "settle": "submit_outputs",
-    "revise": "new_answer",
     "check": "submit_tests",
     "confirm": "submit_outputs",
 }
@@ -116,8 +118,6 @@ class Rules:
     """The agent that writes from all answers; None: a random one."""
     judge: str | None = None
     """The agent that compares answers, and gives none."""
-    refute: bool = False
-    """Whether an agent of another vendor tries to refute a winner that was voted for."""
     write_check: bool = False
     """Whether an agent writes a failing test before anybody answers."""
     can_run: bool = True
@@ -167,6 +167,8 @@ class Coordination:
     """The attempt has; agents may be asked."""
     revision: int = 0
     stragglers_given_up: bool = False
+    late: tuple[str, ...] = ()
+    """Agents whose first answer came while others decided already; they write no tests."""
     finish_requested: bool = False
     closing: bool = False
     """The budget is reached: who has answered votes, and no answer is begun."""
@@ -178,10 +180,6 @@ class Coordination:
     """Those of this attempt, oldest first."""
     test_outcomes: dict[TestKey, CheckOutcome] = field(default_factory=dict[TestKey, CheckOutcome])
     """How tests came out that agents wrote."""
-    proofs: dict[StageKind, tuple[WrittenTest, ...]] = field(default_factory=dict[StageKind, tuple[WrittenTest, ...]])
-    """In a challenge: the tests against the winner (`refute`), and what those print as a third agent sees it
-    (`settle`).
-    """
     submitted: Submitted = field(default_factory=dict[tuple[int, str], tuple[WrittenTest, ...]])
     """What was submitted for a failing test before anybody answered."""
     verdicts: dict[tuple[str, ...], str] = field(default_factory=dict[tuple[str, ...], str])
@@ -288,8 +286,7 @@ class Coordination:
         """Those of them whose checks have not run yet."""
         if self.rules.checks is None:
             return ()
-        mended = () if self.mended is None else (self.mended.label,)
-        return tuple(one for one in (*self.standing, *mended) if one not in self.evidence)
+        return tuple(one for one in self.standing if one not in self.evidence)
 
     @property
     def excluded(self) -> frozenset[str]:
@@ -298,18 +295,12 @@ class Coordination:
 
     @property
     def to_repeat(self) -> dict[str, tuple[str, ...]]:
-        """The checks, by label, that have to run once more before they tell the answers apart, end the run, or let a
-        mended answer stand.
-        """
+        """The checks, by label, that have to run once more before they tell the answers apart, or end the run."""
         if self.unchecked:
             return {}
         found = self._standing_evidence
         again = to_confirm(self.base_checks, found) if self.telling else {}
-        again |= to_repeat(found, self.rules.checks)
-        mended = None if self.mended is None else self.evidence.get(self.mended.label)
-        if mended is not None and mended.label is not None and (once := passed_once(mended)):
-            again[mended.label] = once
-        return again
+        return again | to_repeat(found, self.rules.checks)
 
     @property
     def checking(self) -> bool:
@@ -383,7 +374,7 @@ class Coordination:
 
     @property
     def mended(self) -> AnswerSubmitted | None:
-        """The winner as its author mended it; it stands only if it is chosen."""
+        """The winner as its author mended it, in a journal of before; it stands only if it is chosen."""
         if self.stage is None or self.stage.kind != "revise":
             return None
         newest = self.seats[self.stage.agents[0]].answers[-1]
@@ -442,6 +433,11 @@ class Coordination:
     def author(self, label: str) -> str:
         return tuple(self.seats)[int(label.removeprefix("agent").partition(".")[0]) - 1]
 
+    def comes_late(self, agent: str) -> bool:
+        """Whether the others do not wait for the agent's first answer any more, or decide already."""
+        deciding = self.stage is not None and self.stage.kind not in BEFORE_ANSWERS
+        return not self.seats[agent].answers and agent != self.rules.judge and (deciding or self.stragglers_given_up)
+
     def may_answer(self, agent: str) -> bool:
         """Whether the agent may begin an answer now. At the end of the budget only who has nothing to vote for may."""
         seat = self.seats[agent]
@@ -485,10 +481,8 @@ class Coordination:
                 done = self.synthesis is not None
             case "compare":
                 done = stage.subjects in self.verdicts
-            case "refute" | "settle":
-                done = stage.kind in self.proofs
-            case "revise":
-                done = self.mended is not None
+            case "refute" | "settle" | "revise":
+                done = True  # of journals of before
             case "check" | "confirm":
                 done = (len(self.stages), agent) in self.submitted
             case _:
@@ -504,10 +498,8 @@ class Coordination:
         """Whether a round of this kind, of an agent that has answered or does not answer in it, can come to nothing: a
         stage asks for something else now, or none does any more.
         """
-        late = self.stage is not None and kind != self._kind_in(self.stage)
-        if kind in BEFORE_ANSWERS:
-            return late or self.stage is None
-        return late and bool(self.seats[agent].answers or agent == self.rules.judge)
+        over = kind != ("answer_or_vote" if self.stage is None else self._kind_in(self.stage))
+        return over and bool(self.seats[agent].answers or agent == self.rules.judge or kind in BEFORE_ANSWERS)
 
     def outdated(self, agent: str) -> bool:
         """Whether an agent in the middle of a round should be shown a newer ballot before its next step."""
@@ -516,19 +508,27 @@ class Coordination:
 
     # -- actions: an event, or why not --------------------------------------------------------------------------
 
-    def answer(self, agent: str, content: str, claims: tuple[Claim, ...] | None = None) -> AnswerSubmitted | Violation:
-        """A new answer; with `claims` (see `sourced`) one that is written from all answers."""
+    def answer(
+        self, agent: str, content: str, claims: tuple[Claim, ...] | None = None, *, can_pay_votes: bool = True
+    ) -> AnswerSubmitted | Violation:
+        """A new answer; with `claims` (see `sourced`) one that is written from all answers. `can_pay_votes`: the budget
+        has room for votes that a late answer costs.
+        """
         seat = self.seats[agent]
         shown = seat.shown or Ballot(agent, 0, ())
         text = content.strip()
         if not is_visible(text):
             return Violation("empty_answer")
         asked_for = self.stage is not None and agent in self.stage.agents and self.stage.kind
-        if asked_for != ("revise" if claims is None else "synthesise"):
-            refused = self._only_this()
-            if refused is not None:
-                early = self.stage is not None and self.stage.kind in BEFORE_ANSWERS
-                return refused if seat.answers or early else Violation("too_late")
+        if claims is None or asked_for != "synthesise":
+            if claims is not None:
+                return self._only_this() or Violation("only_votes")
+            if self.comes_late(agent):
+                costs_votes = self.stage is not None or bool(self.choices)
+                if costs_votes and (self.closing or self.finish_requested or not can_pay_votes):
+                    return Violation("too_late")
+            elif refused := self._only_this():
+                return refused
             if problem := self._no_new_answer(agent, text, shown):
                 return problem
         place = tuple(self.seats).index(agent) + 1
@@ -624,7 +624,7 @@ class Coordination:
         return VoteCast(agent=agent, label=label, reason=reason, revision=shown.revision, same_as=named)
 
     def submit_tests(self, agent: str, tests: Sequence[WrittenTest]) -> WrittenTestsSubmitted | Violation:
-        """Tests that tell the answers apart, or speak against the winner; none, if the agent knows none."""
+        """Tests that tell the answers apart; none, if the agent knows none."""
         if self.stage is None or STAGE_TOOLS.get(self.stage.kind) != "submit_tests":
             return self._only_this() or Violation("only_votes")
         tests = tests[:1] if self.stage.kind == "check" else tests
@@ -633,9 +633,7 @@ class Coordination:
         return WrittenTestsSubmitted(agent=agent, tests=tuple(tests))
 
     def submit_outputs(self, agent: str, outputs: Sequence[str]) -> WrittenTestsSubmitted | Violation:
-        """What the tests against the winner, or a failing one, have to print, in their order; what is left out is not
-        known.
-        """
+        """What a failing test has to print; nothing, if that is not known."""
         if self.stage is None or STAGE_TOOLS.get(self.stage.kind) != "submit_outputs":
             return self._only_this() or Violation("only_votes")
         tests = self.to_settle
@@ -646,7 +644,7 @@ class Coordination:
     def to_settle(self) -> tuple[WrittenTest, ...]:
         """The tests of which agents say, in the stage that is open, what they have to print."""
         failing = self.failing_tests if self.stage is not None and self.stage.kind == "confirm" else []
-        return (failing[-1].test,) if failing else self.proofs.get("refute", ())
+        return (failing[-1].test,) if failing else ()
 
     def drop(
         self,
@@ -670,11 +668,14 @@ class Coordination:
                 shown = Ballot(event.agent, event.revision, event.ballot)
                 return self._with_seat(event.agent, replace(self.seats[event.agent], shown=shown))
             case AnswerSubmitted():
-                voided = self.stage is None
+                is_late = self.stage is not None and not self.seats[event.agent].answers
+                voided = self.stage is None or is_late
                 seats = {agent: _without_votes(seat) if voided else seat for agent, seat in self.seats.items()}
                 seat = seats[event.agent]
                 seats[event.agent] = replace(seat, answers=(*seat.answers, event))
-                return replace(self, seats=seats, revision=event.revision)
+                late = (*self.late, event.agent) if is_late else self.late
+                stages = self._list_undeciding_stages() if is_late else self.stages
+                return replace(self, seats=seats, revision=event.revision, stages=stages, late=late)
             case VoteCast() if self.stage is not None and self.stage.kind == "compare":
                 return replace(self, verdicts={**self.verdicts, self.stage.subjects: event.label})
             case VoteCast(run_off=True):
@@ -687,8 +688,8 @@ class Coordination:
             case StageOpened():
                 given_up = self.stragglers_given_up and event.kind != "answer"
                 return replace(self, stages=(*self.stages, event), stragglers_given_up=given_up)
-            case WrittenTestsSubmitted() if self.stage is not None and self.stage.kind in ("refute", "settle"):
-                return replace(self, proofs={**self.proofs, self.stage.kind: event.tests})
+            case WrittenTestsSubmitted() if self.stage is not None and self.stage.elected is not None:
+                return self  # tests against the winner, in a journal of before
             case WrittenTestsSubmitted() if self.stage is not None and self.stage.kind in BEFORE_ANSWERS:
                 submitted = {**self.submitted, (len(self.stages), event.agent): event.tests}
                 return replace(self, submitted=submitted)
@@ -727,9 +728,17 @@ class Coordination:
             case _:
                 return self
 
+    def _list_undeciding_stages(self) -> tuple[StageOpened, ...]:
+        """Return the stages that ask for answers, or come before them: what stays when a decision begins anew."""
+        return tuple(stage for stage in self.stages if stage.kind == "answer" or stage.kind in BEFORE_ANSWERS)
+
     def _with_seat(self, agent: str, seat: Seat) -> "Coordination":
         return replace(self, seats={**self.seats, agent: seat})
 
 
 def _without_votes(seat: Seat) -> Seat:
-    return seat if seat.vote is None else replace(seat, vote=None, same_as=None, run_off_vote=None)
+    return (
+        seat
+        if seat.vote is None and seat.run_off_vote is None
+        else replace(seat, vote=None, same_as=None, run_off_vote=None)
+    )

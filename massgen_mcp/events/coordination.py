@@ -78,7 +78,7 @@ class WinnerChosen(Event):
     votes: dict[str, int]
     """Standing votes by label."""
     early: bool = False
-    """Decided although live agents had not voted."""
+    """Decided although live agents that had answered had not voted."""
     camps: tuple[Camp, ...] = ()
     """The standing answers by what they say, in the order of the config. Empty in journals of before there were any."""
     run_off: dict[str, int] | None = None
@@ -185,7 +185,9 @@ class FirstAnswersClosed(Event):
 
     type: Literal["first_answers_closed"] = "first_answers_closed"
     awaited: tuple[str, ...]
-    """The agents that were given up on for now; their answers still count when they come."""
+    """The agents that are not waited for any more. An answer still counts when it comes before the winner is chosen, if
+    the budget has room for the votes that it costs.
+    """
 
 
 class AgentDropped(Event):

@@ -302,9 +302,6 @@ def _plan(course: _Course, config: Config, asked: int, *, few: bool) -> _Plan:
         case "judge":
             each += [] if few else vote
             final = [*vote * 2 * (size - 1), *final]
-        case _ if orchestrator.refute:
-            each += vote
-            final = vote if few else [*vote * 2, *written]
         case _:
             each += vote
     before = failing_test * CHECK_WRITERS if orchestrator.write_check else []

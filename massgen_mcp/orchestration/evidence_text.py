@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from massgen_mcp.coordination.guidance import Ballot
 from massgen_mcp.coordination.state import Coordination
-from massgen_mcp.coordination.testing import files_of, judged_tests, proven
+from massgen_mcp.coordination.testing import files_of, judged_tests
 from massgen_mcp.coordination.written_tests import JudgedTest, key
 from massgen_mcp.events.coordination import FilesChecked
 from massgen_mcp.events.parts import CheckOutcome
@@ -83,19 +83,11 @@ def _indented(excerpt: str, limit: int) -> str:
 
 
 def tests_text(state: Coordination) -> str:
-    """The tests by number, with their scripts; empty where none has run. In a challenge those against the winner: to
-    whoever settles what they print without what is expected, to the author with what they printed.
+    """The tests by number, with their scripts; empty where none has run. Whoever confirms one is not shown what is
+    expected.
     """
-    kind = state.stage.kind if state.stage is not None else "vote"
-    if kind in ("settle", "confirm"):
+    if state.stage is not None and state.stage.kind == "confirm":
         return "\n".join(f"Script {number}:\n{one.script}" for number, one in enumerate(state.to_settle, start=1))
-    if state.stage is not None and state.stage.elected is not None and kind == "revise":
-        tree = state.changed_tree(state.stage.elected.label) or ""
-        shown = ((one, state.test_outcomes[key(tree, one)].excerpt) for one in proven(state))
-        return "\n".join(
-            f"{one.title}\n{one.script}\nIt should print: {one.expected}\nIt printed: {printed}"
-            for one, printed in shown
-        )
     return "\n".join(line for number, one in enumerate(judged_tests(state), start=1) for line in _test(number, one))
 
 

@@ -116,7 +116,7 @@ def _may_reuse(attempt: Attempt, winner: WinnerChosen) -> bool:
     if winner.agreeing:
         return True  # no agent is left that could write
     stages = attempt.live_run.coordination.stages
-    tested = winner.outcome in DECIDED_BY_RUNS or any(stage.kind in ("test", "refute") for stage in stages)
+    tested = winner.outcome in DECIDED_BY_RUNS or any(stage.kind == "test" for stage in stages)
     if tested or winner.outcome == "synthesised" or attempt.live_run.coordination.rules.decide == "checks":
         return True  # the files that were tested are the final ones, and what was written from all was written for it
     if attempt.live_run.state.work_done.tied:

@@ -37,10 +37,6 @@ COMPARE = """\
 You are a judge. Others answered the question, and you are shown two of their answers under neutral names. Judge only \
 the content: names and order mean nothing."""
 
-REFUTE = """\
-You are one of several experts who answered the same question independently. One of the answers was chosen. Look for \
-what is wrong with it, and prove it by what its files do."""
-
 SETTLE = """\
 You are an expert who knows the question, and is shown scripts that are run on the files of somebody's answer. Say \
 what they print if the files do what the question demands."""
@@ -48,10 +44,6 @@ what they print if the files do what the question demands."""
 WRITE_CHECK = """\
 You are one of several experts who are going to answer the same question. First you write one test that shows when it \
 is answered: it fails now."""
-
-REVISE = """\
-You are one of several experts who answered the same question independently. Your answer was chosen, and then others \
-proved that its files do not do what the question demands."""
 
 CONTENT_WITH: dict[str, str] = {
     "lenient": "",
@@ -131,7 +123,7 @@ REFUSALS: dict[ViolationCode, str] = {
         "Every claim has to name the answers that it stands in, by the names shown to you: {choices}. You named "
         "{names}."
     ),
-    "too_late": "its first answer came when the answers of the others were closed",
+    "too_late": "its first answer came when the run was ending, or had no room in its budget for more votes",
     "no_expectation": "Every test needs a `title`, a `script` and what it prints, `expected`; leave other tests out.",
     "duplicate_answer": "This is exactly the answer of {name}. Vote for {name}, or improve on it.",
     "repeated_answer": "You gave exactly this answer before. Improve on it, or vote.",
@@ -200,7 +192,6 @@ BALLOT_CHANGED = "The answers changed while you worked. These are the current an
 BALLOT_RUN_OFF = "The votes are tied. One of these answers will win"
 BALLOT_TEST = "All have answered, and their files differ. These are the answers"
 BALLOT_ALL = "All have answered. These are the answers"
-BALLOT_CHOSEN = "This answer was chosen"
 BALLOT_PAIR = "These are the two answers"
 WITH_OWN = "; the one marked `yours` is your own"
 """Added to the heading of answers where the reader's own is among them."""
@@ -230,13 +221,6 @@ those that contradict it; of a document of findings, one claim for each finding,
 that begins in the directory of the caller's unchanged files can show that a claim is true, give it, with what it \
 prints then. End your turn by calling `submit_synthesis`."""
 DECIDE_COMPARE = "End your turn by calling `vote` for the one that serves the caller better."
-DECIDE_REFUTE = """\
-Write tests, at most three, that its files should pass by what the question demands, and do not. Take what to expect \
-from the question. A test is a shell script; it begins in the directory of the caller's files, as this answer changed \
-them, and is right if it ends with 0 and prints what you expect on its standard output. Let it print results only: no \
-times, paths or random numbers, and no expectation. Somebody else, who sees only the question and your script, has to \
-expect the same. Try a script first if you can. End your turn by calling `submit_tests`; with an empty list if you \
-find nothing wrong."""
 DECIDE_CHECK = """\
 Write one test that fails on the caller's files as they are, and passes once they do what the question demands. A test \
 is a shell script; it begins in the directory of the caller's files, and passes if it ends with 0 and prints what you \
@@ -246,16 +230,10 @@ Try it first if you can. End your turn by calling `submit_tests` with this one; 
 DECIDE_SETTLE = """\
 Work out from the question alone what each of these scripts prints. End your turn by calling `submit_outputs` with \
 that, in their order; leave out from the first on of which the question does not tell."""
-DECIDE_REVISE = """\
-Mend your files so that these tests pass, and nothing that works now breaks. You can do so once. End your turn by \
-calling `new_answer` with the whole answer."""
 
 ALL_ANSWERS = "These are the answers"
 WRITTEN_TESTS = "The authors of the answers wrote these tests, and may share a misunderstanding:"
 SCRIPTS_TO_SETTLE = "These are the scripts:"
-PROVEN_TESTS = (
-    "An expert wrote these tests against your answer, and another one expects the same without having seen it:"
-)
 GOAL = (
     "An expert wrote this test, and two others expect the same. It fails now; the files of an answer have to pass it:"
 )

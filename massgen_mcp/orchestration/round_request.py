@@ -10,7 +10,7 @@ from massgen_mcp.coordination.guidance import Ballot
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.events.agent_work import BallotChanged, RoundStarted
 from massgen_mcp.events.coordination import FilesChecked
-from massgen_mcp.events.parts import BallotEntry, Changes, RoundKind, ShownReason, StageKind
+from massgen_mcp.events.parts import BallotEntry, Changes, RoundKind, ShownReason
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.evidence_text import evidence_of, goal_text, tests_text
@@ -201,28 +201,14 @@ ROUND_FORMS: Mapping[RoundKind, RoundForm] = {
         prompts.SYNTHESISE, prompts.BALLOT_ALL, prompts.DECIDE_SYNTHESISE, _only(prompts.SUBMIT_SYNTHESIS), votes=False
     ),
     "compare": RoundForm(prompts.COMPARE, prompts.BALLOT_PAIR, prompts.DECIDE_COMPARE, _run_off),
-    "refute": RoundForm(
-        prompts.REFUTE, prompts.BALLOT_CHOSEN, prompts.DECIDE_REFUTE, _only(prompts.SUBMIT_TESTS), votes=False
-    ),
-    "settle": RoundForm(prompts.SETTLE, "", prompts.DECIDE_SETTLE, _only(prompts.SUBMIT_OUTPUTS), votes=False),
     "check": RoundForm(prompts.WRITE_CHECK, "", prompts.DECIDE_CHECK, _only(prompts.SUBMIT_TESTS), votes=False),
     "confirm": RoundForm(prompts.SETTLE, "", prompts.DECIDE_SETTLE, _only(prompts.SUBMIT_OUTPUTS), votes=False),
-    "revise": RoundForm(
-        prompts.REVISE, prompts.BALLOT_CHOSEN, prompts.DECIDE_REVISE, _only(prompts.NEW_ANSWER), votes=False
-    ),
 }
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The message that puts a ballot before an agent: its notes, the answers, reasons of void votes, and the request.
 # Made of what the round's events hold, so that a resumed round shows the same.
-
-
-_HEADINGS: Mapping[StageKind, str] = {
-    "settle": prompts.SCRIPTS_TO_SETTLE,
-    "confirm": prompts.SCRIPTS_TO_SETTLE,
-    "revise": prompts.PROVEN_TESTS,
-}
 
 
 def shown_reasons(attempt: Attempt, ballot: Ballot) -> tuple[ShownReason, ...]:
@@ -283,8 +269,8 @@ def ballot_message(
     if answers and (goal := goal_text(state)):
         parts.append(prompts.tests_block(within(goal, most), shown.nonce, prompts.GOAL))
     if tests := tests_text(state):
-        kind = state.stage.kind if state.stage is not None else "vote"
-        heading = _HEADINGS.get(kind, prompts.WRITTEN_TESTS)
+        confirms = state.stage is not None and state.stage.kind == "confirm"
+        heading = prompts.SCRIPTS_TO_SETTLE if confirms else prompts.WRITTEN_TESTS
         parts.append(prompts.tests_block(within(tests, most), shown.nonce, heading))
     parts.append(prompts.DECIDE if state.may_answer(ballot.viewer) else request)
     return "\n\n".join(parts)

@@ -36,6 +36,7 @@ from massgen_mcp.request.harm import granted_by
 from massgen_mcp.request.output_file import OutputFile
 from massgen_mcp.request.question import EarlierTurn, check_question, check_text
 from massgen_mcp.request.runnable import (
+    describe_ignored,
     describe_media,
     require_apart,
     require_copyable,
@@ -182,7 +183,8 @@ async def adjusted_team(given: CallerRequest) -> Team:
         require_keys(config, team.environ)
         await require_sandbox(config, team.environ)
     told = [] if team.note is None else [team.note]
-    told += [note for note in describe_media(config) if note not in (team.note or "")]
+    known = team.note or ""
+    told += [note for note in (*describe_media(config), *describe_ignored(config)) if note not in known]
     return replace(team, config=config, note=" ".join(told) or None)
 
 

@@ -204,15 +204,13 @@ def scripts_may_run(config: Config) -> bool:
     orchestrator = config.orchestrator
     allowed = orchestrator.enable_filesystem and orchestrator.run_scripts
     procedure = orchestrator.procedure(len(config.agents), can_run=allowed)
-    return allowed and (
-        procedure in ("auto", "checks", "synthesise") or orchestrator.refute or orchestrator.write_check
-    )
+    return allowed and (procedure in ("auto", "checks", "synthesise") or orchestrator.write_check)
 
 
 def _script_permissions(config: Config) -> Iterator[RunScripts]:
     """Optional where the config takes scripts only where they may run. Agents' commands are as much."""
     orchestrator = config.orchestrator
-    asked_for = orchestrator.decide == "checks" or orchestrator.refute or orchestrator.write_check
+    asked_for = orchestrator.decide == "checks" or orchestrator.write_check
     if scripts_may_run(config) and not orchestrator.commands.enabled:
         yield RunScripts(_get_place(orchestrator.commands), optional=not asked_for)
 

@@ -242,6 +242,13 @@ def describe_media(config: Config) -> list[str]:
     ]
 
 
+def describe_ignored(config: Config) -> list[str]:
+    """Name the settings that have no effect any more, in sentences."""
+    if not config.orchestrator.refute:
+        return []
+    return ["`refute` is ignored: tests against a winner spoiled one right winner in twenty. Leave it out."]
+
+
 def require_neutral_judge(config: Config) -> None:
     """Some answer has to be by a model that is not of the judge's vendor. Raises `MassgenError` config_invalid."""
     vendors = {agent.id: vendor_of(agent.backend) for agent in config.agents}

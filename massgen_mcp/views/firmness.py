@@ -81,7 +81,7 @@ def _describe(run: RunState, work: WorkDone, weakness: Weakness) -> str:
 def _describe_tie(run: RunState, work: WorkDone) -> str:
     if run.winner is not None and run.winner.judge is not None:
         stages = [stage for stage in run.coordination.stages if stage.because == "still_tied"]
-        judges = dict.fromkeys(f"{name_of(run, one.agents[0])}{"'s fallback" * one.by_fallback}" for one in stages)
+        judges = dict.fromkeys(name_of(run, one.agents[0]) + "'s fallback" * one.by_fallback for one in stages)
         named = " and ".join(judges or [name_of(run, run.winner.judge)])
         return f"The votes were tied, and {named} judged between the answers, in both orders."
     names = " and ".join(f"{name_of(run, run.coordination.author(label))}'s" for label in work.tied)

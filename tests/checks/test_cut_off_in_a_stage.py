@@ -22,10 +22,9 @@ from massgen_mcp.events.run import RunCancelled, RunCompleted
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.host.execute import RunContext, execute_run
 from tests.checks.project import environ
-from tests.checks.test_refute import OBJECTION, challenged, mend, settle
 from tests.checks.test_write_check import TEST as FAILING
 from tests.checks.test_write_check import played as failing_first
-from tests.checks.writers import ADDS_TWO, DOUBLE, SQUARES, Step, agent, decided, doubling, test_of, tests
+from tests.checks.writers import ADDS_TWO, DOUBLE, SQUARES, Step, agent, decided, doubling, settle, test_of, tests
 from tests.teams import Act, Ended, run_team
 
 __all__ = ["doubling", "environ"]
@@ -51,12 +50,6 @@ CLAIMS: Step = {
 async def played(name: str, path: Path, project: Path, environ: dict[str, str], act: Act | None = None) -> Ended:
     """A run that comes through the stages of its name."""
     match name:
-        case "mended":
-            third = [settle("6", "4")]
-            refuter = [tests(test_of(3, 6), test_of(2, 4))]
-            return await challenged(path, project, environ, mend(DOUBLE), refuter, third, act=act)
-        case "refuted":
-            return await challenged(path, project, environ, mend(SQUARES), [OBJECTION], [settle("6")], act=act)
         case "judged":
             scripts = (agent(ADDS_TWO, "adds"), agent(DOUBLE, "doubles"), agent(SQUARES, "squares"))
             names = ("one", "two", "three", "four")
@@ -102,13 +95,13 @@ def cuts(events: list[Event]) -> Iterator[int]:
                 yield place
 
 
-@pytest.mark.parametrize("name", ["mended", "refuted", "tested", "synthesised", "judged", "checked"])
+@pytest.mark.parametrize("name", ["tested", "synthesised", "judged", "checked"])
 async def test_wherever_it_is_cut_off_it_comes_to_the_same_end(
     tmp_path: Path, doubling: Path, environ: dict[str, str], name: str
 ) -> None:
     whole = await played(name, tmp_path, doubling, environ)
     (end,), (won,) = whole.of(RunCompleted), whole.of(WinnerChosen)
-    assert name in (won.outcome, won.challenge)
+    assert name == won.outcome
     kept, run = tmp_path / "kept", whole.directory.path
     shutil.copytree(run, kept, symlinks=True)
     lines = (run / "events.jsonl").read_bytes().splitlines(keepends=True)
@@ -139,9 +132,6 @@ def key_of(ran: list[CheckFinished]) -> Counter[Any]:
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("mended", "refute"),
-        ("mended", "settle"),
-        ("mended", "revise"),
         ("tested", "test"),
         ("synthesised", "synthesise"),
         ("judged", "compare"),
@@ -155,5 +145,5 @@ async def test_cancelled_in_a_stage_it_ends_with_the_best_answer_there_was(
     act = Act(RoundStarted, "cancel", lambda event: event.kind == kind)
     ended = await played(name, tmp_path, doubling, environ, act=act)
     assert [type(one) for one in ended.events if isinstance(one, RunCompleted | RunCancelled)] == [RunCancelled]
-    best = {"mended": ["adds"], "checked": [None]}.get(name, ["adds", "squares", "doubles"])
+    best = {"checked": [None]}.get(name, ["adds", "squares", "doubles"])
     assert ended.snapshot.best_answer in best

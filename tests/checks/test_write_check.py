@@ -16,8 +16,7 @@ from massgen_mcp.events.parts import Event
 from massgen_mcp.events.run import RunCompleted
 from massgen_mcp.views import checks as views
 from tests.checks.project import commit, environ, team_on, write
-from tests.checks.test_refute import FinishIn, settle
-from tests.checks.writers import ADDS_TWO, DOUBLE, SQUARES, Step, doubling, test_of, tests, winner
+from tests.checks.writers import ADDS_TWO, DOUBLE, SQUARES, FinishIn, Step, doubling, settle, test_of, tests, winner
 from tests.orchestration.test_resume import journaled
 from tests.stage import perform, text_of
 from tests.teams import Act, Ended, run_team

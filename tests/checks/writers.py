@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from massgen_mcp.coordination.testing import judged_tests
+from massgen_mcp.events.agent_work import RoundStarted
 from massgen_mcp.events.coordination import StageOpened, WinnerChosen
 from massgen_mcp.events.run import RunCompleted
 from tests.checks.project import commit, play, write
-from tests.teams import Ended
+from tests.teams import Act, Ended
 
 Step = dict[str, Any]
 DOUBLE = "echo $(( $1 * 2 ))\n"
@@ -40,6 +41,12 @@ def tests(*written: Step) -> Step:
 
 
 tests.__test__ = False  # type: ignore[attr-defined]
+
+
+def settle(*outputs: str) -> Step:
+    return {"call": "submit_outputs", "arguments": {"outputs": list(outputs)}}
+
+
 TELLING = tests(test_of(3, 6), test_of(5, 10))
 
 
@@ -65,3 +72,15 @@ def voids(ended: Ended) -> list[str | None]:
 
 def stages(ended: Ended) -> list[tuple[str, str, Sequence[str]]]:
     return [(stage.kind, stage.because, stage.subjects) for stage in ended.of(StageOpened)]
+
+
+class FinishIn(Act):
+    """Finish the run in the first round of a kind."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(RoundStarted, "finish_now")
+        self._kind = kind
+
+    def heard(self, record: Any) -> None:
+        if getattr(record.event, "kind", None) == self._kind and isinstance(record.event, RoundStarted):
+            super().heard(record)

@@ -53,7 +53,6 @@ class Won:
 
     label: Label
     outcome: str
-    challenge: str | None = None
 
 
 @dataclass(frozen=True)
@@ -93,6 +92,10 @@ class Reference:
     dropped: set[int] = field(default_factory=set[int])
     shown: dict[int, frozenset[Label]] = field(default_factory=dict[int, frozenset[Label]])
     first_answers_closed: bool = False
+    late: set[int] = field(default_factory=set[int])
+    """Who answered for the first time when others decided already."""
+    unpaid: set[int] = field(default_factory=set[int])
+    """Whose answer came late, and the budget had no room for more votes."""
     finish: bool = False
     budget_reached: bool = False
     stages: list[Stage] = field(default_factory=list[Stage])
@@ -180,16 +183,30 @@ class Reference:
         self.shown[agent] = self.ballot if self.written_by(agent) else frozenset()
 
     def answer(self, agent: int, content: str, files: str | None = None) -> bool:
-        """A new answer. It voids all votes."""
+        """A new answer. It voids all votes. A late one closes what was opened to decide, unless the run is ending."""
         number = len(self.written_by(agent)) + 1
         seen = {*self.shown.get(agent, ()), *self.written_by(agent)}
-        if self.stages or number > self.limit or content in {self.answers[label] for label in seen}:
+        if (self.stages and number > 1) or number > self.limit or content in {self.answers[label] for label in seen}:
             return False
+        if number == 1 and (self.stages or (self.first_answers_closed and self.votes)) and self.is_ending(agent):
+            return False
+        if self.stages:
+            self.reopen(agent)
         self.answers[agent, number] = content
         if files is not None:
             self.files[agent, number] = files
         self.votes.clear()
         return True
+
+    def is_ending(self, agent: int) -> bool:
+        """Whether no late answer is accepted any more."""
+        return self.finish or self.budget_reached or agent in self.unpaid
+
+    def reopen(self, agent: int) -> None:
+        """After a late answer nothing was opened yet, and all votes are cast anew."""
+        self.late.add(agent)
+        self.stages.clear()
+        self.run_off_votes.clear()
 
     def vote(self, agent: int, choice: Label, same_as: Iterable[Label] | None) -> bool:
         """A vote on the ballot that the agent was shown; on an outdated one it is refused."""
@@ -244,7 +261,9 @@ class Reference:
         missing = [agent for agent in voters if not self.has_voted(agent)]
         if not missing and not self.votes:
             return self._cut_short()
-        if missing and not self._early(missing):
+        left_out = self.first_answers_closed and self.votes
+        awaited = [agent for agent in missing if self.written_by(agent) or not left_out]
+        if awaited and not self._early(missing):
             return None
         camps = self.top_camps()
         if len(camps) == 1:
@@ -433,8 +452,9 @@ class Reference:
         if self.budget_reached:
             return self._cut_short()
         agents = tuple(agent for agent in self.live if self.written_by(agent))
-        tell = len(self.standing) >= 3 and len(left) > 1
-        return Stage("tests" if tell else "vote", tuple(left), agents)
+        writers = tuple(agent for agent in agents if agent not in self.late)
+        tell = len(self.standing) >= 3 and len(left) > 1 and writers
+        return Stage("tests", tuple(left), writers) if tell else Stage("vote", tuple(left), agents)
 
     def _after_tests(self, stage: Stage) -> Won | Stage | None:
         if self._writing(stage) and not self.budget_reached:
@@ -445,9 +465,8 @@ class Reference:
             return Won(label, "tested")
         if self.budget_reached:
             return self._cut_short()
-        return Stage(
-            "vote", tuple(self._best_by_tests() or stage.about), tuple(a for a in stage.agents if a in self.live)
-        )
+        agents = tuple(agent for agent in self.live if self.written_by(agent))
+        return Stage("vote", tuple(self._best_by_tests() or stage.about), agents)
 
     def _writing(self, stage: Stage) -> list[int]:
         return [agent for agent in stage.agents if agent in self.live and agent not in self.tests]

@@ -16,9 +16,6 @@ from typing import Literal
 from tests.coordination.reference import Label, Reference, Settings, Stage, Won, name
 
 FIRST = {"low": 2, "auto": 3}
-DECIDED_ELSE = ("checked", "tested", "same_files", "synthesised", "judged")
-VOTED = ("consensus", "majority", "plurality", "tie_broken", "agreed")
-CHALLENGE = ("refute", "settle", "revise")
 Runs = dict[tuple[str, str, str], tuple[str, int, bool]]
 """Of a script on files, with what it has to print: how it came out, how often it ran, and whether differently."""
 
@@ -33,7 +30,6 @@ class Plan(Settings):
     listed: bool
     writer: int | None
     judge: int | None
-    refute: bool
     write_check: bool
     can_run: bool
     vendors: tuple[str, ...]
@@ -83,6 +79,8 @@ class Ways(Reference):
     opened: list[Opened] = field(default_factory=list[Opened])
     said: dict[tuple[int, int], tuple[Script, ...]] = field(default_factory=dict[tuple[int, int], tuple[Script, ...]])
     """What agents submitted, by the number of the stage and the agent."""
+    written: dict[int, tuple[Script, ...]] = field(default_factory=dict[int, tuple[Script, ...]])
+    """The tests that tell answers apart, by author."""
     runs: Runs = field(default_factory=Runs)
     base: dict[str, str] = field(default_factory=dict[str, str])
     """How checks came out on the base."""
@@ -91,9 +89,6 @@ class Ways(Reference):
     """The checks of an answer that ran twice."""
     text: Label | None = None
     claims: tuple[Script, ...] = ()
-    mended: Label | None = None
-    elected: Won | None = None
-    challenge: str | None = None
 
     @property
     def plan(self) -> Plan:
@@ -157,25 +152,10 @@ class Ways(Reference):
         """All that may come next without anybody's doing; nothing: something is awaited."""
         if self.won is not None:
             return []
-        if self.elected is not None:
-            return self._in_challenge(self.elected)
-        due = self._unchallenged()
-        return [step for one in due for step in self._challenged(one)]
-
-    def _unchallenged(self) -> list[Next]:
         for part in (self._before_answers, self._asking):
             if (due := part()) is not None:
                 return due
         return self._decided() if self.answers else []
-
-    def _challenged(self, due: Next) -> list[Next]:
-        if not self.plan.refute or not isinstance(due, Won) or due.outcome in DECIDED_ELSE:
-            return [due]
-        vendor = self.plan.vendors[due.label[0]]
-        others = frozenset(agent for agent in self.able if self.plan.vendors[agent] != vendor)
-        if self._stopped() or not self.changes_files(due.label) or due.outcome not in VOTED or not others:
-            return [Won(due.label, due.outcome, "not_challenged")]
-        return [Drawn("refute", (due.label,), others)]
 
     def _stopped(self) -> bool:
         return self.finish or self.budget_reached or not self.plan.can_run
@@ -481,13 +461,17 @@ class Ways(Reference):
         if self.budget_reached:
             return [self._cut_short()]
         tell = len(self.standing) > 2 and len(left) > 1 and not unchanged
-        return [Opened("tests", tuple(left), self.able)] if tell else self.vote_on(tuple(left))
+        writers = tuple(agent for agent in self.able if agent not in self.late)
+        return [Opened("tests", tuple(left), writers)] if tell and writers else self.vote_on(tuple(left))
+
+    def reopen(self, agent: int) -> None:
+        super().reopen(agent)
+        self.opened = [one for one in self.opened if one.asked in ("answer", "check", "confirm")]
 
     def _after_tests_of(self, stage: Opened) -> list[Next]:
         writing = [agent for agent in stage.agents if agent in self.live and agent not in self.tests]
         trees = {self.base_files, *(self.files[label] for label in stage.about)}
-        number = len(self.opened)
-        written = [test for (of, _), tests in self.said.items() if of == number for test in tests]
+        written = [test for tests in self.written.values() for test in tests]
         awaited = any(not self.ran(tree, test) for test in written for tree in trees)
         if (writing and not self.budget_reached) or awaited:
             return []
@@ -551,83 +535,3 @@ class Ways(Reference):
     def place(self, label: Label) -> str:
         """Its lot."""
         return sha256(f"{self.settings.run_id}/{name(label)}".encode()).hexdigest()
-
-    # -- tests against a winner -------------------------------------------------------------------------------------
-
-    def _in_challenge(self, winner: Won) -> list[Next]:
-        stage, number = self.opened[-1], len(self.opened)
-        stopped, agent = self._stopped(), stage.agents[0]
-        gone = stopped or agent not in self.live
-        said = self.said.get((number, agent))
-        if stage.asked != "revise" and said is None:
-            return [_with(winner, "not_challenged")] if gone else []
-        if stage.asked == "refute":
-            return [_with(winner, "not_challenged")] if stopped else self._objected(winner, agent)
-        if stage.asked == "settle":
-            if not self._proven(winner):
-                return [_with(winner, "unproven")]
-            able = not stopped and winner.label[0] in self.live
-            revises: list[Next] = [Opened("revise", (winner.label,), (winner.label[0],))]
-            return revises if able else [_with(winner, "refuted")]
-        if not stopped and self.mended is None and not gone:
-            return []
-        if stopped or self.mended is None:
-            return [_with(winner, "refuted")]
-        tree = self.files.get(self.mended, self.base_files)
-        must = self._must_pass(winner)
-        if self._missing_of_mended() or (tree != self.base_files and any(not self.ran(tree, one) for one in must)):
-            return []
-        before, now = self.checked.get(winner.label, {}), self.checked.get(self.mended, {})
-        kept = all(now.get(check) == "passed" for check, result in before.items() if result == "passed")
-        passes = tree != self.base_files and kept and all(self._passed(tree, one) for one in must)
-        return [Won(self.mended, winner.outcome, "mended") if passes else _with(winner, "refuted")]
-
-    def _missing_of_mended(self) -> bool:
-        assert self.mended is not None
-        if self.plan.checks and self.mended not in self.checked:
-            return True
-        again, found = self.again.get(self.mended, set()), self.checked.get(self.mended, {})
-        return self._missing() or any(one == "passed" and check not in again for check, one in found.items())
-
-    def _against(self) -> tuple[Script, ...]:
-        number, stage = next((n, one) for n, one in enumerate(self.opened, start=1) if one.asked == "refute")
-        return self.said.get((number, stage.agents[0]), ())
-
-    def _passed(self, tree: str, test: Script) -> bool:
-        return self.runs.get((tree, test.script, test.expected), ("", 0, False))[::2] == ("passed", False)
-
-    def _fails(self, winner: Won) -> list[Script]:
-        tree = self.files[winner.label]
-        found = [(one, self.runs[tree, one.script, one.expected]) for one in self._against()]
-        return [one for one, (result, _, differs) in found if result == "failed" and not differs]
-
-    def _proven(self, winner: Won) -> list[Script]:
-        settled = {(one.script, one.expected.strip()) for one in self.said[len(self.opened), self.opened[-1].agents[0]]}
-        return [one for one in self._fails(winner) if (one.script, one.expected.strip()) in settled]
-
-    def _must_pass(self, winner: Won) -> list[Script]:
-        settling = next(n for n, one in enumerate(self.opened, start=1) if one.asked == "settle")
-        said = {(s.script, s.expected.strip()) for s in self.said[settling, self.opened[settling - 1].agents[0]]}
-        proven = [one for one in self._fails(winner) if (one.script, one.expected.strip()) in said]
-        written = [
-            one
-            for n, stage in enumerate(self.opened, start=1)
-            if stage.asked == "tests"
-            for a in stage.agents
-            for one in self.said.get((n, a), ())
-        ]
-        return [*proven, *(one for one in (*self._against(), *written) if self._passed(self.files[winner.label], one))]
-
-    def _objected(self, winner: Won, refuter: int) -> list[Next]:
-        tree, tests = self.files[winner.label], self._against()
-        if any(not self.ran(tree, one) for one in tests):
-            return []
-        if not self._fails(winner):
-            ran = not tests or any(self.runs[tree, one.script, one.expected][0] != "not_run" for one in tests)
-            return [_with(winner, "withstood" if ran else "not_challenged")]
-        thirds = frozenset(self.able) - {winner.label[0], refuter}
-        return [Drawn("settle", (winner.label,), thirds)] if thirds else [_with(winner, "not_challenged")]
-
-
-def _with(winner: Won, challenge: str) -> Won:
-    return Won(winner.label, winner.outcome, challenge)

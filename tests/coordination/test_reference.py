@@ -78,6 +78,8 @@ class History:
         self.state = Coordination.begin(tuple(self.names), rules)
         self.mischief = random.choice((0.0, 0.02, 0.1))
         """How often an agent falls out, or the run is cut short, at each action."""
+        self.slow = random.choice((None, None, size - 1))
+        """The agent whose first answer takes as long as many actions of the others."""
 
     # -- both sides say the same ------------------------------------------------------------------------------------
 
@@ -150,15 +152,16 @@ class History:
         while self.state.winner is None and self.state.live:
             assert len(self.events) < MOST, self.said("it does not end")
             if not self._somebody_acts() and not self._something_runs():
-                closed = self.state.stragglers_given_up
                 assert self.state.unanswered, self.said("nothing can happen any more")
-                assert not closed, self.said("nothing can happen any more")
-                self._close()
+                if not self.state.stragglers_given_up and (self.slow is None or self.state.answered):
+                    self._close()
+                else:
+                    assert self.slow is not None, self.said("nothing can happen any more")
         return self
 
     def _somebody_acts(self) -> bool:
         asked = [p for p in range(len(self.names)) if p in self.in_round or self.reference.asked(p) is not None]
-        live = [place for place in asked if place not in self.reference.dropped]
+        live = [place for place in asked if place not in self.reference.dropped and not self._is_held_up(place)]
         if not live:
             return False
         place = self.random.choice(live)
@@ -170,6 +173,10 @@ class History:
         else:
             self._act(place)
         return True
+
+    def _is_held_up(self, place: int) -> bool:
+        """Whether the slow agent is still at its first answer, and does not come to an end of it now."""
+        return place == self.slow and not self.reference.written_by(place) and self.random.random() < 0.9
 
     def _show(self, place: int) -> None:
         self._check()
@@ -221,8 +228,10 @@ class History:
         content = self.random.choice([*self.reference.answers.values()]) if copied else write_text(self.made)
         self.made += 1
         files = f"tree {self.random.randint(0, 3)}" if self.settings.by_tests else None
-        verdict = self.state.answer(agent, content)
-        self.told.append(f"{agent} answers {content!r} with {files}")
+        pays = self.random.random() > 0.2
+        verdict = self.state.answer(agent, content, can_pay_votes=pays)
+        self.reference.unpaid = set() if pays else {place}
+        self.told.append(f"{agent} answers {content!r} with {files}" + "" if pays else ", and has no money for votes")
         assert self.reference.answer(place, content, files) == (not isinstance(verdict, Violation)), self.said(
             f"{verdict}"
         )
@@ -259,7 +268,7 @@ class History:
             WrittenTest(title="a test", script=f"script {agent} {number}", expected="1")
             for number in range(self.random.randint(0, 3))
         ]
-        trees = ["base", *sorted(set(self.reference.files.values()))]
+        trees = ["base", *(f"tree {number}" for number in range(4))]  # also those of answers that come late
         tests: list[OneTest] = []
         luck = self.random.random()
         outcomes: list[CheckFinished] = []
@@ -350,6 +359,7 @@ def play(seeds: range) -> Counter[str]:
         history.killed_anywhere()
         for stage in history.reference.stages:
             ended[f"stage: {stage.asked}"] += 1
+        ended["late answers that reopened a decision"] += len(history.reference.late)
         won = history.reference.won
         ended[won.outcome if won else "nobody"] += 1
     return ended

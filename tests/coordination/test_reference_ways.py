@@ -48,7 +48,6 @@ def plan_of(play: Play) -> Plan:
         listed=rules.order == "listed",
         writer=places.get(rules.writer or ""),
         judge=places.get(rules.judge or ""),
-        refute=rules.refute,
         write_check=rules.write_check,
         can_run=rules.can_run,
         vendors=tuple(rules.vendor(agent) for agent in agents),
@@ -79,7 +78,10 @@ class Listener:
                 self._voted(event)
             case WrittenTestsSubmitted():
                 scripts = tuple(Script(one.script, one.expected) for one in event.tests)
-                ways.said[len(ways.opened), self.places[event.agent]] = scripts
+                if ways.opened[-1].asked == "tests":
+                    ways.written[self.places[event.agent]] = scripts
+                else:
+                    ways.said[len(ways.opened), self.places[event.agent]] = scripts
             case CheckFinished():
                 outcome = event.outcome
                 assert outcome.expected is not None
@@ -103,7 +105,7 @@ class Listener:
 
     def step(self, event: StageOpened | WinnerChosen) -> Won | Opened:
         if isinstance(event, WinnerChosen):
-            return Won(label_of(event.label), event.outcome, event.challenge)
+            return Won(label_of(event.label), event.outcome)
         named = {"test": "tests", "compare": "judge"}.get(event.kind, event.kind)
         asked = {"tied": "run-off", "still_tied": "tie", "compare": "compare"}.get(event.because, named)
         about = tuple(map(label_of, event.subjects))
@@ -119,16 +121,14 @@ class Listener:
         if stage.asked == "answer":
             self.ways.first_answers_closed = False
             self.ways.replaced += len(stage.agents) if event.because == "dropped" else 0
-        if event.elected is not None:
-            self.ways.elected = Won(label_of(event.elected.label), event.elected.outcome)
 
     def _answered(self, event: AnswerSubmitted) -> None:
         ways, label = self.ways, label_of(event.label)
         ways.files[label] = ways.base_files if event.changes is None else event.changes.tree
         now = ways.opened[-1].asked if ways.opened else "answer"
-        if now == "revise":
-            ways.mended = label
-            return
+        if now not in ("answer", "check", "confirm") and label[1] == 1:
+            ways.reopen(label[0])
+            now = "answer"
         ways.answers[label] = event.content
         if event.claims is not None:
             ways.text = label
@@ -158,17 +158,16 @@ class Listener:
     def _tests(self) -> None:
         """What is known of the tests of a stage, in the words of the first part of the second program."""
         ways = self.ways
-        number = next((n for n, one in enumerate(ways.opened, start=1) if one.asked == "tests"), None)
-        if number is None:
+        stage = next((one for one in ways.opened if one.asked == "tests"), None)
+        if stage is None:
             return
-        about = {ways.files[label] for label in ways.opened[number - 1].about}
+        about = {ways.files[label] for label in stage.about}
         ways.tests = {}
-        for (stage, author), scripts in ways.said.items():
-            if stage == number:
-                ran = [one for one in scripts if all(ways.ran(tree, one) for tree in about)]
-                ways.tests[author] = [
-                    OneTest(author, {tree: self._twice(tree, one) for tree in about}, one.script) for one in ran
-                ]
+        for author, scripts in ways.written.items():
+            ran = [one for one in scripts if all(ways.ran(tree, one) for tree in about)]
+            ways.tests[author] = [
+                OneTest(author, {tree: self._twice(tree, one) for tree in about}, one.script) for one in ran
+            ]
 
     def _twice(self, tree: str, test: Script) -> tuple[bool, bool] | None:
         result, _, differs = self.ways.runs[tree, test.script, test.expected]
@@ -213,9 +212,6 @@ def test_a_second_program_agrees_on_every_way_to_decide() -> None:
         "compare",
         "judge",
         "synthesise",
-        "refute",
-        "settle",
-        "revise",
         "check",
     )
     assert {*found} >= {*(f"stage: {one}" for one in stages), "checked", "tested", "judged", "synthesised", "agreed"}

@@ -25,7 +25,6 @@ from massgen_mcp.money.estimate import estimate
         (3, {"answer_format": "findings"}, 4),
         (4, {"decide": "judge", "judge": "agent4"}, 8),  # two pairs in both orders, and the final answer
         (3, {"write_check": True}, 4),  # one writes, two confirm, and the first answer passes
-        (3, {"decide": "vote", "refute": True}, 7),  # tests against the winner in place of a final answer
     ],
 )
 def test_the_fewest_calls_are_those_of_the_agents_that_have_to_be_asked(

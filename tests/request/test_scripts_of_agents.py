@@ -76,7 +76,7 @@ async def test_a_config_that_an_agent_names_is_no_freer_than_one_that_was_found(
     assert (await decided(there, **named, decide="auto"))[:2] == ("tested", True)
 
 
-@pytest.mark.parametrize("settings", [{"decide": "checks"}, {"decide": "vote", "refute": True}, {"write_check": True}])
+@pytest.mark.parametrize("settings", [{"decide": "checks"}, {"write_check": True}])
 async def test_what_cannot_go_on_without_scripts_waits_for_a_yes(there: TempHome, settings: dict[str, Any]) -> None:
     team(there.work, **settings)
     async with there.client() as client:

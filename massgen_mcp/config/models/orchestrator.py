@@ -117,7 +117,7 @@ class OrchestratorConfig(Settings, frozen=True):
     judge: str | None = None
     """Id of the agent that compares answers with `decide: judge`. It never answers or votes."""
     refute: bool = False
-    """After a vote on changed files, an agent of another provider writes tests against the winner."""
+    """Ignored, with a warning: tests against a winner spoiled one right winner in twenty."""
     write_check: bool = False
     """An agent first writes a test that fails on the unchanged files. Then agents answer one after the other until an
     answer passes it. Needs `run_scripts` and three agents that answer.

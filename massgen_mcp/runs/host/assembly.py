@@ -155,7 +155,6 @@ def assemble(run: RunFiles, run_id: str, request: FrozenRequest, resources: RunR
             order=orchestrator.order,
             writer=names.get(orchestrator.by or ""),
             judge=names.get(orchestrator.judge or ""),
-            refute=orchestrator.refute,
             write_check=orchestrator.write_check and can_run,
             can_run=can_run,
             vendors={names[agent.id]: vendor_of(agent.backend) for agent in config.agents},

@@ -197,7 +197,7 @@ def _reviewing(config: Config, change: ReviewedChange) -> Config:
     """The team as it reviews: what a config says of other files, and of what is to be done with them, has no place."""
     how: dict[str, object] = {
         "context_paths": (),
-        "answer_format": "findings", "decide": "synthesise", "effort": "high", "refute": False, "write_check": False,
+        "answer_format": "findings", "decide": "synthesise", "effort": "high", "write_check": False,
         "checks": (), "skip_coordination_rounds": False, "debug_final_answer": None,
     }  # fmt: skip
     if change.top is None:
