@@ -9,7 +9,7 @@ import math
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events.agent_work import CallPurpose, ModelCallWaiting
 from massgen_mcp.events.run import BudgetReached, InputRequired
-from massgen_mcp.money.budget import format_bound_note
+from massgen_mcp.money.budget import add_amounts, format_bound_note
 from massgen_mcp.money.reservations import CallEstimate, Reservation
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.team import Member
@@ -58,6 +58,19 @@ async def admit(
             cap = live_run.state.budget.choose_cap(estimate.least.amounts)
             live_run.record(BudgetReached(agent=member.name, message=message, cap=cap))
             raise BackendError("budget", message, limit=cap)
+
+
+def can_pay_votes(live_run: LiveRun) -> bool:
+    """Return whether the part of the budget that is for votes has room for one more call of every agent, by what their
+    calls cost so far.
+    """
+    spending, budget = live_run.state.budget.spending, live_run.state.budget
+    needed = [
+        budget.count(spent).scale(1 / max(1, spent.calls))
+        for agent in live_run.coordination.live
+        if (spent := spending.by_agent.get(agent)) is not None
+    ]
+    return add_amounts(needed).is_within(live_run.reservations.free(VOTES_SHARE))
 
 
 def share_of(live_run: LiveRun, member: Member, purpose: CallPurpose) -> float:

@@ -29,10 +29,11 @@ from massgen_mcp.events.agent_work import (
     ToolStarted,
     WorkEvent,
 )
-from massgen_mcp.events.coordination import ActionForm, WrittenTestsSubmitted
+from massgen_mcp.events.coordination import ActionForm, AnswerSubmitted, WrittenTestsSubmitted
 from massgen_mcp.events.parts import CitationRecord, Claim, ShownReason, WrittenTest
 from massgen_mcp.markers import draw_nonce, strip_markers
 from massgen_mcp.orchestration import prompts
+from massgen_mcp.orchestration.admission import can_pay_votes
 from massgen_mcp.orchestration.answer_form import formed
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.call_repair import resolve_choice
@@ -503,7 +504,7 @@ class Round:
             content = formed(content, citations, self._run_spec.policy, claims)
         except ToolRefused as refused:
             return self._refuse(call, "wrong_format", str(refused))
-        verdict = self._live_run.coordination.answer(name, content, claims)
+        verdict = self._put_answer(content, claims)
         kept, fault = None, None
         if not isinstance(verdict, Violation):
             try:
@@ -512,9 +513,9 @@ class Round:
                 )
             except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
                 fault = self._live_run.fault(error)
-            verdict = self._live_run.coordination.answer(name, content, claims)
+            verdict = self._put_answer(content, claims)
         if isinstance(verdict, Violation) and verdict.code == "too_late":
-            raise BackendError("timeout", prompts.refusal(verdict))
+            raise BackendError("cut_off", prompts.refusal(verdict))
         if isinstance(verdict, Violation):
             return self._refuse(call, verdict.code, prompts.refusal(verdict), counts=verdict.counts)
         where = {"path": kept.path, "changes": kept.changes} if kept is not None else {}
@@ -522,6 +523,12 @@ class Round:
         if fault is not None:
             raise fault
         return True
+
+    def _put_answer(self, content: str, claims: tuple[Claim, ...] | None) -> AnswerSubmitted | Violation:
+        """Put an answer to the rules; a late one counts if the budget has room for the votes that it costs."""
+        state, name = self._live_run.coordination, self._member.name
+        pays = not state.comes_late(name) or can_pay_votes(self._live_run)
+        return state.answer(name, content, claims, can_pay_votes=pays)
 
     def _refuse(self, call: ToolCall | None, code: str, message: str, *, counts: bool = True) -> bool:
         ids: tuple[str, ...] = ()

@@ -123,7 +123,7 @@ def _round_limit(limits: TeamLimits, number: int) -> tuple[str, float]:
 
 
 async def _close_first_answers(attempt: Attempt) -> None:
-    """Give the stragglers `first_answer_wait_seconds` from the first answer on, our own queue and a person's thinking
+    """Give the stragglers their time from the first answer on (see `TeamLimits`), our own queue and a person's thinking
     not counted. Agents that are asked later have their own time.
     """
     live_run, before = attempt.live_run, tuple[str, ...]()
@@ -139,9 +139,15 @@ async def _close_first_answers(attempt: Attempt) -> None:
         newest = [agent for agent in asked if agent not in before]
         while asked == live_run.coordination.asked and not {*newest} & {*live_run.coordination.answered}:
             await live_run.change()
-        with live_run.limited(Countdown(attempt.run_spec.limits.first_answer_wait_seconds), stands):
-            while asked == live_run.coordination.asked:
-                await live_run.change()
+        waited = 0.0
+        while asked == live_run.coordination.asked and (awaited := live_run.coordination.unanswered):
+            limit = Countdown(attempt.run_spec.limits.get_first_answer_wait(awaited) - waited)
+            with live_run.limited(limit, stands):
+                while asked == live_run.coordination.asked and awaited == live_run.coordination.unanswered:
+                    await live_run.change()
+            if limit.ended_early:
+                break
+            waited += limit.seconds - limit.left
         if asked == live_run.coordination.asked and (unanswered := live_run.coordination.unanswered):
             live_run.record(FirstAnswersClosed(awaited=unanswered))
         while asked == live_run.coordination.asked:

@@ -38,6 +38,12 @@ FALLBACK_REASONS: tuple[DropReason, ...] = ("quota_exhausted", "rate_limited", "
 """The failures of a model, retries included, after which an agent's fallback goes on."""
 
 
+FIRST_ANSWER_SECONDS = 300.0
+"""So long others wait for a first answer, ..."""
+TIMES_USUAL = 3
+"""... or so many times as long as the agent's model usually takes; at most half of the run's time."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelAccess:
     """How one agent's model is called."""
@@ -132,10 +138,20 @@ class TeamLimits:
     first_round_seconds: float | None = None
     """Of an agent's first round. None: as of every other one."""
     call_seconds: float = 300
-    first_answer_wait_seconds: float = 300
+    first_answer_wait_seconds: float | None = None
+    """None: as `get_first_answer_wait` says."""
+    usual_seconds: Mapping[str, float] = field(default_factory=dict[str, float])
+    """How long agents usually take for a first answer, by name."""
     enforcement_retries: int = 3
     steps_per_round: int = 500
     retry: RetryPolicy = field(default_factory=RetryPolicy)
+
+    def get_first_answer_wait(self, agents: Iterable[str]) -> float:
+        """Return how long the others wait for the first answers of these agents."""
+        if self.first_answer_wait_seconds is not None:
+            return self.first_answer_wait_seconds
+        usual = (TIMES_USUAL * self.usual_seconds.get(agent, 0.0) for agent in agents)
+        return min(max(FIRST_ANSWER_SECONDS, *usual), self.run_seconds / 2)
 
 
 @dataclass(frozen=True, slots=True)

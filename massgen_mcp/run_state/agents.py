@@ -48,6 +48,10 @@ class AgentState:
     """The texts of which it had been shown a part when it answered, voted or wrote tests; of each the least share."""
     voted_on: tuple[ShortenedText, ...] = ()
     """The same for its last vote."""
+    began_at: float | None = None
+    """When it began to work on its first answer, in seconds of work on the run."""
+    first_answer_seconds: float | None = None
+    """How long it worked on its first answer."""
     last_activity: float | None = None
     dropped_at: float | None = None
     budget_wait: str = ""
@@ -71,6 +75,16 @@ class AgentState:
         written = event.text.strip() or event.reasoning.strip()
         if not self.answers and event.purpose == "coordinate" and written:
             self.working_notes = f"{self.working_notes}\n\n{written}".strip()[-_KEPT_NOTES:]
+
+    def note_beginning(self, elapsed: float) -> None:
+        """Keep when it began its first round. `elapsed`: seconds of work on the run."""
+        if self.began_at is None:
+            self.began_at = elapsed
+
+    def note_first_answer(self, elapsed: float) -> None:
+        """Keep how long its first answer took. `elapsed`: seconds of work on the run."""
+        if self.first_answer_seconds is None and self.began_at is not None:
+            self.first_answer_seconds = elapsed - self.began_at
 
     def answered(self, event: AnswerSubmitted) -> None:
         """What of a first answer was written as the last paragraphs of plain text, too, is no note."""

@@ -39,7 +39,7 @@ from massgen_mcp.run_state.status import TERMINAL_STATES, Phase, RunStatus
 
 LATE = "late"
 """The reason in `degraded` for an agent that was not waited for any longer."""
-LATE_MESSAGE = "the others' answers were judged before its own came; first_answer_wait_seconds says how long they wait"
+LATE_MESSAGE = "the winner was chosen before its first answer came; first_answer_wait_seconds says how long others wait"
 
 
 def best_left(agents: Mapping[str, AgentState], checked: Mapping[str, FilesChecked]) -> str | None:
@@ -331,6 +331,16 @@ class RunFacts:
         if self.end is None or self.winner is None:
             return ()
         return tuple(agent for agent in self.coordination.unanswered if agent not in self.cast)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The agents without whose first answer a winner was chosen: those that are late, and those whose answer came
+        when no more votes could be had.
+        """
+        if self.winner is None:
+            return ()
+        cut_off = [drop.agent for drop in self.dropped if drop.reason == "cut_off"]
+        return (*self.late, *(agent for agent in cut_off if not self.agents[agent].answers))
 
     @property
     def degraded(self) -> list[tuple[str, str, str]]:

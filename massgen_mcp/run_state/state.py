@@ -144,6 +144,7 @@ class RunState(RunFacts):
                 self._new_attempt(event)
             case RoundStarted():
                 self._new_round(event)
+                self.agents[event.agent].note_beginning(self.resume_point.elapsed)
             case BallotChanged():
                 self.agents[event.agent].read_ballot(event.shortened)
             case WrittenTestsSubmitted():
@@ -162,6 +163,7 @@ class RunState(RunFacts):
                 self._idle(event.agent)
             case AnswerSubmitted():
                 self._answered(event)
+                self.agents[event.agent].note_first_answer(self.resume_point.elapsed)
             case VoteCast():
                 self._voted(event, time)
             case ModelReplaced():

@@ -31,15 +31,16 @@ Weakness = Literal[
     "one_survivor",
     "shown_in_part",
     "cut_short",
+    "left_out",
     "no_majority",
     "tied",
     "checks_void",
 ]
 """A reason for which a decision is weak, the gravest first. No agent of the team was left to judge the answer; none
 did; the final files fail checks; they fail a test that was written against them and confirmed; one agent was left; an
-agent answered or voted on texts that were shortened for its model; the run was told to finish; half or fewer of the
-agents that were asked voted for what the winner says; answers that say different things are tied; some check could not
-say anything.
+agent answered or voted on texts that were shortened for its model; the run was told to finish; an agent was left out,
+because its first answer did not come in time; half or fewer of the agents that were asked voted for what the winner
+says; answers that say different things are tied; some check could not say anything.
 """
 
 DecidedBy = Literal["checks", "files", "tests", "synthesis", "reading", "judge", "votes", "agreement"]
@@ -132,6 +133,7 @@ class WorkDone:
             "one_survivor": run.outcome == "single_survivor" and not unreviewed,
             "shown_in_part": bool(partly_read),
             "cut_short": run.outcome == "best_so_far" and not unreviewed,
+            "left_out": bool(run.left_out),
             "no_majority": _has_no_majority(run, agree, sum(votes for _, votes in others)),
             "tied": _is_tied(run),
             "checks_void": checked == "nothing_checked" or _is_void_in_part(run),

@@ -49,7 +49,7 @@ from massgen_mcp.runs.patches.earlier_changes import LaidOut, laid_out, with_ear
 from massgen_mcp.runs.patches.given import UPLOADED
 from massgen_mcp.runs.sessions.turns import SessionTurns, start_note
 from massgen_mcp.runs.starting import Dispatch, ask_to_admit, enclosing, enqueue, frozen_request
-from massgen_mcp.runs.store.counting import counted_runs
+from massgen_mcp.runs.store.counting import counted_runs, with_usual_seconds
 from massgen_mcp.runs.store.finding import find_run
 from massgen_mcp.runs.store.retention import Pruned, prune, prune_named
 from massgen_mcp.runs.view.run_view import KeptWatches, RunView, RunWatch, looks
@@ -143,7 +143,7 @@ class RunService:
 
         def begun() -> tuple[RunView, bool]:
             outer = enclosing(self._engine, self.environ)
-            frozen = frozen_request(request, outer, self.environ)
+            frozen = with_usual_seconds(self._engine, frozen_request(request, outer, self.environ))
             if request.given.uploads:
                 frozen = replace(frozen, config=with_places(frozen.config, lambda path: f"{UPLOADED}{path}"))
             added, history = enqueue(self._engine, self.sessions, request, frozen, self._dispatch.identity)

@@ -27,7 +27,7 @@ class Mark(BaseModel, frozen=True, defer_build=True, extra="forbid"):
     at: float
 
 
-DIGEST_VERSION = 2
+DIGEST_VERSION = 3
 """Raised whenever a digest says more or something else: those of before are made anew while the run's record lasts."""
 
 
@@ -59,6 +59,8 @@ class AgentDigest:
     voted: str | None
     wrote: str | None
     spent: SpentDigest
+    first_answer_seconds: float | None = None
+    """How long it worked on its first answer; None if it gave none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,7 @@ def _agent_digest(run: RunState, name: str, camps: Mapping[str, str], voted: str
         voted=None if voted is None else camps.get(voted, voted),
         wrote=None if wrote is None else camps.get(wrote, wrote),
         spent=_spent(run.budget.spending.by_agent.get(name, Spent())),
+        first_answer_seconds=None if agent.first_answer_seconds is None else round(agent.first_answer_seconds, 1),
     )
 
 

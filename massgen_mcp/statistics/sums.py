@@ -465,6 +465,18 @@ def usual_runs(runs: Sequence[CountedRun], models: Iterable[str], kind: WorkKind
     return Usual(len(digests), usd, _compute_bounds([digest.seconds for digest in digests]))
 
 
+def usual_first_answers(runs: Sequence[CountedRun], kind: WorkKind) -> dict[str, float]:
+    """Return how many seconds models take for a first answer on this kind of work: the median, by model, of those with
+    enough answers. `runs`: the `NEWEST`.
+    """
+    seconds: dict[str, list[float]] = {}
+    for digest in (run.digest for run in runs if run.digest.kind == kind):
+        for agent in digest.agents:
+            if agent.first_answer_seconds is not None:
+                seconds.setdefault(agent.model, []).append(agent.first_answer_seconds)
+    return {model: median(times) for model, times in seconds.items() if len(times) >= FEWEST}
+
+
 def _compute_bounds(amounts: Sequence[float]) -> tuple[float, float]:
     """Return the bounds between which eight of ten further amounts are to be expected."""
     tenths = quantiles(amounts, n=10, method="exclusive")

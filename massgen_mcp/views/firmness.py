@@ -1,6 +1,7 @@
 """How firm the decision of a run is, in words: the sentences that every interface shows. Pure."""
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from massgen_mcp.events.parts import TextKind
 from massgen_mcp.run_state.state import RunState
@@ -67,8 +68,8 @@ def _describe(run: RunState, work: WorkDone, weakness: Weakness) -> str:
             return f"Only {run.author} was left of {len(run.agents)} agents."
         case "shown_in_part":
             return describe_partly_read(run, work.partly_read)
-        case "cut_short":
-            return f"It was decided early, with {work.voted} of {counted(len(run.agents), 'vote')}."
+        case "cut_short" | "left_out":
+            return _describe_missing(run, work, weakness)
         case "no_majority":
             return f"Only {work.agree} of {work.voted} votes are for it: no majority."
         case "tied":
@@ -76,6 +77,13 @@ def _describe(run: RunState, work: WorkDone, weakness: Weakness) -> str:
         case "checks_void":
             nothing = work.checked == "nothing_checked"
             return "Nothing was checked of the final files." if nothing else "Not every check could run."
+
+
+def _describe_missing(run: RunState, work: WorkDone, weakness: Literal["cut_short", "left_out"]) -> str:
+    if weakness == "cut_short":
+        return f"It was decided early, with {work.voted} of {counted(len(run.agents), 'vote')}."
+    names = " and ".join(name_of(run, agent) for agent in run.left_out)
+    return f"It was decided without {names}: no first answer came in time."
 
 
 def _describe_tie(run: RunState, work: WorkDone) -> str:

@@ -26,6 +26,7 @@ WEAKNESSES: dict[Weakness, str] = {
     "one_survivor": "one agent was left",
     "shown_in_part": "texts were read in part",
     "cut_short": "it was decided early",
+    "left_out": "an agent was left out",
     "no_majority": "no majority",
     "tied": "the votes are tied",
     "checks_void": "not all checks ran",

@@ -150,8 +150,10 @@ class OrchestratorConfig(Settings, frozen=True):
     """Maximum number of consecutive rule violations before an agent is dropped."""
     max_steps_per_round: int = Field(default=500, ge=1, le=1000)
     """Maximum number of model calls in a round; agents beyond it are dropped. Budget and time usually end it first."""
-    first_answer_wait_seconds: float = Field(default=300, ge=0, le=86_400)
-    """How long finished agents wait for other agents' first answers."""
+    first_answer_wait_seconds: float | None = Field(default=None, ge=0, le=86_400)
+    """How long finished agents wait for an agent's first answer. None: 300, or three times as long as its model usually
+    takes in your runs, if that is longer; at most half of the run's time.
+    """
     show_reasons: bool = False
     """Agents that can still answer see the reasons of void votes. Valid votes stay hidden."""
     perspectives: bool = True

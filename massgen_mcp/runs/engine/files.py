@@ -44,7 +44,7 @@ LEFT = ".left"
 REQUEST_VERSION = 1
 """Of the `config.json` that this program writes, and the highest that it can execute. 0: one that names none."""
 ENTRY_KEYS = ("config", "fingerprint", "request_hash", "idempotency_key", "session_id", "owner", "usd")
-REQUEST_KEYS = {"v", "question", "config", "history", "nesting", "begins_with", "entry", "bounded"}
+REQUEST_KEYS = {"v", "question", "config", "history", "nesting", "begins_with", "entry", "bounded", "usual_seconds"}
 """`nesting` is there in a nested run alone, `begins_with` where it goes on with changes; `entry`, these parts of its
 `NewRun`, in no run of the foreground.
 """
@@ -106,6 +106,8 @@ class RunFiles:
             document["begins_with"] = asdict(request.begins_with)
         if request.bounded:
             document["bounded"] = True
+        if request.usual_seconds:
+            document["usual_seconds"] = dict(request.usual_seconds)
         if entry is not None:
             document["entry"] = {name: getattr(entry, name) for name in ENTRY_KEYS}
         document = redactor.value(document)
@@ -122,7 +124,8 @@ class RunFiles:
             earlier = EarlierChanges(**document["begins_with"]) if "begins_with" in document else None
             config = Config.model_validate(document["config"])
             bounded = document.get("bounded") is True
-            return FrozenRequest(str(document["question"]), config, history, nesting, earlier, bounded)
+            usual = {str(model): float(seconds) for model, seconds in document.get("usual_seconds", {}).items()}
+            return FrozenRequest(str(document["question"]), config, history, nesting, earlier, bounded, usual)
 
     def read_entry(self) -> NewRun:
         """What the store was told of the run when it was started, as far as it is here. Raises as `read_request`."""

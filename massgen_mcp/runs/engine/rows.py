@@ -240,6 +240,8 @@ class FrozenRequest:
     """Whether calls of unknown price count for `max_usd`, at the highest known price of similar models. False in a
     request that an earlier version froze.
     """
+    usual_seconds: Mapping[str, float] = field(default_factory=dict[str, float])
+    """How long models take for a first answer on such work, by model: the medians of the user's own runs."""
 
     @property
     def levels(self) -> int:
@@ -257,7 +259,7 @@ class FrozenRequest:
     def inside(self, run_id: str, question: str, config: Config) -> "FrozenRequest":
         """The request of a run that is started inside this one, whose id that is."""
         nesting = Nesting(run_id, self.depth + 1, self.levels - 1)
-        return FrozenRequest(question, config, nesting=nesting, bounded=self.bounded)
+        return FrozenRequest(question, config, nesting=nesting, bounded=self.bounded, usual_seconds=self.usual_seconds)
 
     def depth_reached(self) -> str:
         """Why no run may be started inside this one, in words for a model."""

@@ -170,6 +170,11 @@ def assemble(run: RunFiles, run_id: str, request: FrozenRequest, resources: RunR
             first_round_seconds=timeouts.first_round_timeout_seconds,
             call_seconds=timeouts.call_timeout_seconds,
             first_answer_wait_seconds=orchestrator.first_answer_wait_seconds,
+            usual_seconds={
+                names[agent.id]: request.usual_seconds[agent.backend.model]
+                for agent in config.agents
+                if agent.backend.model in request.usual_seconds
+            },
             enforcement_retries=orchestrator.max_enforcement_retries,
             steps_per_round=orchestrator.max_steps_per_round,
         ),

@@ -27,6 +27,7 @@ from massgen_mcp.runs.sessions.project import LOGS, SESSIONS, keep_out_of_git, o
 from massgen_mcp.runs.sessions.session_records import SessionRecords
 from massgen_mcp.runs.sessions.turns import SessionTurns, start_note
 from massgen_mcp.runs.starting import ask_to_admit, enclosing, frozen_request
+from massgen_mcp.runs.store.counting import with_usual_seconds
 from massgen_mcp.runs.store.credentials import identity
 from massgen_mcp.runs.store.opening import local_engine
 from massgen_mcp.workspace.snapshot import remove_tree
@@ -119,7 +120,7 @@ def _run_in_store(request: RunRequest, project: Path, cleanup: ExitStack) -> For
     service = RunService(engine, environ)
     sessions = service.sessions
     outer = enclosing(engine, environ)
-    frozen = frozen_request(request, outer, environ)
+    frozen = with_usual_seconds(engine, frozen_request(request, outer, environ))
     fingerprint, run_id = identity(frozen.config, environ, home), new_run_id()
     while True:
         with ExitStack() as attempt:

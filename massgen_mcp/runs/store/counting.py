@@ -2,13 +2,15 @@
 
 from collections.abc import Collection
 from contextlib import suppress
+from dataclasses import replace
 
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.money.estimate import classify_work
 from massgen_mcp.run_state.state import folded
-from massgen_mcp.runs.engine import EndedRow, Engine
+from massgen_mcp.runs.engine import EndedRow, Engine, FrozenRequest
 from massgen_mcp.runs.store.records import whole_records
 from massgen_mcp.statistics.digest import RunDigest, digest_of
-from massgen_mcp.statistics.sums import CountedRun
+from massgen_mcp.statistics.sums import NEWEST, CountedRun, usual_first_answers
 
 BATCH = 200
 """So many runs are read before what is known of them is written down."""
@@ -39,6 +41,18 @@ def counted_runs(
     runs = [_counted(ended, digest) for ended in found if (digest := digests[ended.row.number]) is not None]
     begun = sum(ended.row.started is not None for ended in found)
     return runs, max(0, begun - len(runs))
+
+
+def with_usual_seconds(engine: Engine, frozen: FrozenRequest) -> FrozenRequest:
+    """Return the request with how long its models usually take for a first answer, where its config sets no wait."""
+    orchestrator = frozen.config.orchestrator
+    if orchestrator.first_answer_wait_seconds is not None or len(frozen.config.agents) == 1 or frozen.usual_seconds:
+        return frozen
+    with suppress(MassgenError):
+        models = {agent.backend.model for agent in frozen.config.agents}
+        usual = usual_first_answers(counted_runs(engine, newest=NEWEST)[0], classify_work(frozen.config))
+        return replace(frozen, usual_seconds={model: usual[model] for model in usual.keys() & models})
+    return frozen
 
 
 def _counted(ended: EndedRow, digest: RunDigest) -> CountedRun:
