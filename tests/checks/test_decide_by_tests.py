@@ -4,9 +4,9 @@ from collections import Counter
 from pathlib import Path
 
 from massgen_mcp.events.agent_work import ModelCallStarted
-from massgen_mcp.events.coordination import CheckFinished, VoteCast
+from massgen_mcp.events.coordination import CheckFinished, StageOpened, VoteCast, WrittenTestsSubmitted
 from massgen_mcp.events.run import RunCompleted
-from tests.checks.project import commit, delete, environ
+from tests.checks.project import commit, delete, environ, write
 from tests.checks.writers import (
     ADDS_TWO,
     DOUBLE,
@@ -21,6 +21,7 @@ from tests.checks.writers import (
     tests,
     winner,
 )
+from tests.teams import upon
 
 __all__ = ["doubling", "environ"]
 
@@ -126,3 +127,22 @@ async def test_a_vote_or_an_answer_is_refused_while_tests_are_written(
         agent(ADDS_TWO, "adds", *stubborn, TELLING), agent(SQUARES, "squares", TELLING), agent(DOUBLE, "doubles"),
     )  # fmt: skip
     assert winner(ended) == ("doubles", "tested")
+
+
+async def test_an_answer_that_comes_late_is_tested_by_the_tests_there_are_and_writes_none(
+    tmp_path: Path, doubling: Path, environ: dict[str, str]
+) -> None:
+    """Of the first three none is right; the tests of two of them pass for the fourth, which answers when they run."""
+    telling, late = tests(test_of(3, 6), test_of(5, 10)), upon(tmp_path, "written_tests_submitted", 2)
+    ended = await decided(
+        tmp_path, doubling, environ,
+        agent(ADDS_TWO, "adds", telling), agent(SQUARES, "squares", telling),
+        agent("echo 7\n", "sevens", {**tests(), **upon(tmp_path, "answer_submitted", 4)}),
+        [write("double.sh", DOUBLE), {"answer": "doubles", **late}, telling],
+        first_answer_wait_seconds=0.3,
+    )  # fmt: skip
+    assert winner(ended) == ("doubles", "tested")
+    assert [len(stage.subjects) for stage in ended.of(StageOpened)] == [3, 4]
+    assert all("agent_d" not in stage.agents for stage in ended.of(StageOpened))
+    assert "agent_d" not in {event.agent for event in ended.of(WrittenTestsSubmitted)}
+    assert ended.snapshot.work_done.weak == ()

@@ -2,24 +2,30 @@
 missing.
 """
 
+from collections import Counter
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
+from massgen_mcp.backends.scripted import ScriptedBackend
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.config.models.config import Config
-from massgen_mcp.events.coordination import (
-    AgentDropped,
-    AnswerSubmitted,
-    FirstAnswersClosed,
-    StageOpened,
-    VoteCast,
-    WinnerChosen,
-)
-from massgen_mcp.orchestration.team import TeamLimits
+from massgen_mcp.config.models.backends import ScriptedBackendConfig
+from massgen_mcp.config.models.orchestrator import BudgetConfig
+from massgen_mcp.coordination.state import Rules
+from massgen_mcp.events.coordination import AnswerSubmitted, FirstAnswersClosed, StageOpened, WinnerChosen
+from massgen_mcp.events.parts import public_agent_name
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.money.tariff import Tariff
+from massgen_mcp.orchestration.conduct import Conductor
+from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
+from massgen_mcp.run_state.state import RunState
+from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.views.firmness import cautions
 from tests.harness import TempHome, agent, call, home
+from tests.in_memory import EventList, NullAnswerStore
+from tests.orchestration.test_budget import PRICE, Provider
 from tests.teams import Ended, Script, run_team, team, upon
 
 __all__ = ["home"]
@@ -116,24 +122,54 @@ async def test_an_answer_that_comes_while_a_judge_compares_is_compared_too(tmp_p
     assert ended.snapshot.work_done.weak == () or won.outcome != "judged"
 
 
-async def test_a_late_answer_is_refused_where_the_budget_has_no_room_for_more_votes(tmp_path: Path) -> None:
-    """Two agents have spent most of what is there for answers and votes."""
-    dear = {"usage": {"input_tokens": 300, "output_tokens": 100}}
-    scripts: list[Script] = [
-        [{"answer": "one", **dear}, {"vote": "own", **dear}],
-        [{"answer": "two", **dear}, {"vote": "one", **dear, **upon(tmp_path, "agent_dropped", 1)}],
-        [{"answer": "three", **dear, **upon(tmp_path, "vote_cast", 1)}],
+async def play_within(path: Path, max_usd: float, *scripts: Script) -> RunState:
+    """Play a team whose calls cost $0.15 each."""
+    happened, times, journal = path / "happened", Counter[str](), EventList()
+    happened.mkdir()
+
+    def touch(record: LogRecord) -> None:
+        times[record.event.type] += 1
+        (happened / f"{record.event.type}.{times[record.event.type]}").touch()
+
+    providers = [
+        Provider(Random(1), output=(10_000, 10_000), inner=ScriptedBackend(one.backend))
+        for one in team(*scripts).agents
+        if isinstance(one.backend, ScriptedBackendConfig)
     ]
-    agents = [{"backend": {"type": "scripted", "script": script}} for script in scripts]
-    data = {"agents": agents, "orchestrator": WAIT, "budget": {"max_tokens": 2_600}}
-    ended = await run_team(tmp_path, config_from_data(data, "test", environ={}))
-    (dropped,) = ended.of(AgentDropped)
-    assert (dropped.agent, dropped.reason) == ("agent_c", "cut_off")
-    assert "no room in its budget for more votes" in dropped.message
-    assert len(ended.of(VoteCast)) == 2, "no vote was void"
-    assert ended.snapshot.outcome == "majority"
-    assert ended.snapshot.work_done.weak == ("left_out",)
-    assert "It was decided without agent3: no first answer came in time." in cautions(ended.snapshot)
+    members = tuple(
+        Member(public_agent_name(place), provider, tariff=Tariff("m", price=PRICE))
+        for place, provider in enumerate(providers)
+    )
+    limits, rules = TeamLimits(**WAIT), Rules(seed="s")
+    budget = BudgetConfig(max_usd=max_usd, max_tokens=10**9)
+    conductor = Conductor(RunSpec("q", members, rules, limits, NullAnswerStore(), budget=budget), journal)
+    journal.listen(touch)
+    await conductor.conduct()
+    return conductor.state
+
+
+@pytest.mark.parametrize(("max_usd", "counts"), [(1.15, False), (9.0, True)])
+async def test_a_late_answer_counts_only_if_the_budget_has_room_for_the_votes_that_it_costs(
+    tmp_path: Path, max_usd: float, counts: bool
+) -> None:
+    next_step = upon(tmp_path, "answer_submitted" if counts else "agent_dropped", 3 if counts else 1)
+    run = await play_within(
+        tmp_path,
+        max_usd,
+        [{"answer": "one"}, {"vote": "own"}, {"vote": "own"}],
+        [{"answer": "two"}, {"vote": "one", **next_step}, {"vote": "one"}],
+        [{"answer": "three", **upon(tmp_path, "vote_cast", 1)}, {"vote": "one"}],
+    )
+    assert run.state == "completed"
+    if counts:
+        assert (run.outcome, run.left_out) == ("consensus", ())
+        return
+    (row,) = run.degraded
+    assert row[:2] == ("agent_c", "cut_off")
+    assert "no room in its budget for more votes" in row[2]
+    assert (run.outcome, run.left_out) == ("majority", ("agent_c",))
+    assert "left_out" in run.work_done.weak
+    assert any("It was decided without agent_c: no first answer came in time." in told for told in cautions(run))
 
 
 @pytest.mark.parametrize(
@@ -163,8 +199,6 @@ async def test_a_run_knows_how_long_its_models_took_in_the_users_own_runs(home: 
         for _ in range(6):
             await call(client, "start_run", question="q", config=config, wait_seconds=50)
         run_id = (await call(client, "list_runs"))["runs"][0]["run_id"]
-    from massgen_mcp.runs.engine import RunFiles
-
     usual = RunFiles(home.run_directory(run_id)).read_request().usual_seconds
     assert set(usual) == {"slow", "quick"}
     assert usual["slow"] >= 0.5 > usual["quick"]
