@@ -4,12 +4,15 @@ The theory. Agents that want to agree call "4" and "22" the same. In a short ans
 answer. The *core* of an answer is its whole text if that has at most `MOST_WORDS` words, else its first sentence if
 that has at most `MOST_FIRST_WORDS`. Two cores contradict each other if
 
-- both have numbers, and each one that the other lacks; or one of two short texts has a number, the other one none.
-  Numbers of a sum before its result ("2 + 2 is 4") do not count, and those below a hundred may be words;
+- each has a number that the other one lacks; or they do not claim the same numbers, where both claim some, or both are
+  whole texts. An answer *claims* the numbers that it comes to: not those of an explanation ("8, since it is 2 times 4",
+  "8 (2 times 4)"), nor those before its verb, if there are some after it ("2 + 2 is 4"). Those below a hundred may be
+  words;
 - one of them says yes and the other one no, or they have the same words but for a "not";
 - each is a name and nothing else, and they have no word in common; or one is, and the other one has names, none of
-  which is that one; or they are the same sentence but for a name at its beginning or end. A name is a word with a
-  capital letter; abbreviations and longer forms of a name are the same name.
+  which is that one; or one is a list of names ("Ann and Bob"), and the other one lacks one of these; or they are the
+  same sentence but for a name at its beginning or end. A name is a word with a capital letter; abbreviations and longer
+  forms of a name are the same name.
 
 Names that stand in a text by the way never tell two answers apart, and of longer texts nothing is said here.
 """
@@ -34,13 +37,23 @@ LEAST_STEM = 4
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
 _FIRST = re.compile(r"[^\n]*?[.!](?=\s)")
 """The first sentence. What no such mark ends may be a heading."""
-_NUMBER = re.compile(r"(?<![\w.,])(?:(?<!\S)[-\u2212])?\d+(?:[.,]\d+)*(?![^\W_]*\d)")
+_NUMBER = re.compile(r"(?:(?<![\w.,])|(?<=\bv))(?:(?<!\S)[-\u2212])?\d+(?:[.,]\d+)*(?![^\W_]*\d)")
 _SUM = re.compile(
     r"\d[\d.,]*"
     r"(?:\s*(?:[-+*/\u00d7\u00f7^\u2212]|\b(?:plus|minus|times|and|by|divided by|multiplied by)\b)\s*\d[\d.,]*)+"
     r"(?=\s*(?:=|\b(?:is|are|equals|makes|gives)\b))"
 )
 _THOUSANDS = re.compile(r",(?=\d{3}(?:\D|$))")
+_FULL_HOUR = re.compile(r"(?<=\d):00\b")
+_EXPLANATION = re.compile(
+    r"\s*(?:\([^()]*\)|(?:[,;\u2013\u2014]|\s-)\s*(?:because|since|as|for|which|who|where|when|being|given|making|the|an?|its|"
+    r"with|namely|i\.e\.|e\.g\.)\s.*|\s(?:because|since|as|which)\s.*)",
+    re.I | re.S,
+)
+"""The part of a short answer that says why, or more of the same thing."""
+_VERB = re.compile(r"=|\b(?:is|are|was|were|equals?|makes?|gives?)\b", re.I)
+"""The verb of a claim: after it stands the result."""
+_AND = re.compile(r"\s+(?:and|&)\s+", re.I)
 _LIST_MARK = re.compile(r"(?:[-*#>]+|\d+[.)])[ \t]+\S")
 _AFTER_NAME = re.compile(r"\s+(?:is|was|are|were)\b")
 """The text after the first word of a sentence, where that is a name."""
@@ -79,6 +92,10 @@ class Core:
     """It is the whole answer."""
     words: tuple[str, ...]
     numbers: frozenset[str]
+    claimed: frozenset[str]
+    """The numbers that it comes to."""
+    listed: tuple[frozenset[str], ...]
+    """The words of each name, if it is a list of names."""
     names: frozenset[str]
     """Words with a capital letter that no beginning of a sentence explains; all, if the core is a name."""
     proper: frozenset[str]
@@ -108,9 +125,7 @@ class Core:
         )
 
     def contradicts(self, other: "Core") -> bool:
-        mine, others = self.numbers, other.numbers
-        lacking = self.is_whole and other.is_whole and bool(mine) != bool(others)
-        if lacking or (mine and others and not (mine <= others or others <= mine)):
+        if self._has_other_numbers(other):
             return True
         if None not in (self.polarity, other.polarity) and self.polarity is not other.polarity:
             return True
@@ -118,8 +133,15 @@ class Core:
             return True
         return self._names_another(other)
 
+    def _has_other_numbers(self, other: "Core") -> bool:
+        mine, others = self.numbers, other.numbers
+        if mine and others and not (mine <= others or others <= mine):
+            return True
+        both_claim = bool(self.claimed and other.claimed)
+        return self.claimed != other.claimed and (both_claim or (self.is_whole and other.is_whole))
+
     def _names_another(self, other: "Core") -> bool:
-        if self._differs_in_a_name(other):
+        if self._differs_in_a_name(other) or _lists_another(self, other) or _lists_another(other, self):
             return True
         both_name = (self.is_name or other.is_name) and self.names and other.names
         return bool(both_name) and not _share_a_name(self, other)
@@ -128,10 +150,18 @@ class Core:
         """Return whether the two are the same sentence but for a name at its beginning or end."""
         for place, rest in ((0, slice(1, None)), (-1, slice(None, -1))):
             one, another = self.words[place], other.words[place]
-            named = one in self.proper and another in other.proper and not _is_same_name(one, another)
+            mine, others = (core.names if core.is_name else core.proper for core in (self, other))
+            named = one in mine and another in others and not _is_same_name(one, another)
             if named and self.words[rest] == other.words[rest]:
                 return len(self.words) > 1
         return False
+
+
+def _lists_another(one: Core, other: Core) -> bool:
+    """Return whether the one is a list of names, and the other one, a name or a list as well, lacks one of them."""
+    if not one.listed or not other.is_whole or not (other.is_name or other.listed):
+        return False
+    return any(not any(_is_same_name(*pair) for pair in product(name, other.names)) for name in one.listed)
 
 
 def _share_a_name(one: Core, other: Core) -> bool:
@@ -180,14 +210,33 @@ def _read_words(text: str, most: int, *, is_whole: bool) -> Core | None:
     capital = {
         place
         for place, word in enumerate(found)
-        if words[place] not in known and any(char.isupper() for char in word.group())
+        if (words[place] not in known or (place and word.group() == "A"))
+        and any(char.isupper() for char in word.group())
     }
     told = {place for place, word in enumerate(words) if alone or word not in _FRAME}
     is_name = 0 < len(told) <= MOST_NAME_WORDS and told <= capital
     first = {0} if not _AFTER_NAME.match(text, found[0].end()) else set[int]()
     proper = frozenset(words[place] for place in capital - first)
     names = frozenset(words[place] for place in capital) if is_name else proper
-    return Core(is_whole, words, numbers, names, proper, is_name)
+    return Core(is_whole, words, numbers, _read_claimed(text), _read_list(text), names, proper, is_name)
+
+
+def _read_claimed(text: str) -> frozenset[str]:
+    """Read the numbers that a short answer comes to."""
+    claim = _EXPLANATION.sub("", text).strip() or text
+    before, after = claim, ""
+    for verb in _VERB.finditer(claim):
+        before, after = claim[: verb.start()], claim[verb.end() :]
+    is_result = _read_numbers(after) and not _NUMBER.fullmatch(before.strip())
+    return _read_numbers(after if is_result else before) or _read_numbers(claim)
+
+
+def _read_list(text: str) -> tuple[frozenset[str], ...]:
+    """Read the names of an answer that is a list of names and nothing else."""
+    parts = [_WORD.findall(part) for part in _AND.split(text)]
+    if len(parts) < 2 or not all(words and all(word[0].isupper() for word in words) for words in parts):
+        return ()
+    return tuple(frozenset(map(_fold, words)) for words in parts)
 
 
 def _fold(word: str) -> str:
@@ -196,6 +245,7 @@ def _fold(word: str) -> str:
 
 
 def _read_numbers(text: str) -> frozenset[str]:
+    text = _FULL_HOUR.sub("", text)
     digits = (_write_plainly(found.group()) for found in _NUMBER.finditer(text))
     spelled = (
         str(sum(_VALUES[word.casefold()] for word in found.groups() if word)) for found in _SPELLED.finditer(text)
@@ -233,7 +283,7 @@ def _agrees(one: str, other: str) -> bool:
     cores = read_core(one), read_core(other)
     if cores[0] is None or cores[1] is None or not (cores[0].is_whole and cores[1].is_whole):
         return False
-    return bool(cores[0].numbers) and cores[0].numbers == cores[1].numbers and not cores[0].contradicts(cores[1])
+    return bool(cores[0].claimed) and cores[0].claimed == cores[1].claimed and not cores[0].contradicts(cores[1])
 
 
 def find_contradictions(texts: Mapping[str, str]) -> frozenset[frozenset[str]]:
