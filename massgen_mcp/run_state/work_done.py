@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from massgen_mcp.coordination.evidence import verdict, void
+from massgen_mcp.coordination.testing import shares_of
 from massgen_mcp.events.coordination import FilesChecked
 from massgen_mcp.events.parts import (
     DECIDED_BY_RUNS,
@@ -32,6 +33,7 @@ Weakness = Literal[
     "shown_in_part",
     "cut_short",
     "left_out",
+    "tests_disagree",
     "no_majority",
     "tied",
     "checks_void",
@@ -39,8 +41,9 @@ Weakness = Literal[
 """A reason for which a decision is weak, the gravest first. No agent of the team was left to judge the answer; none
 did; the final files fail checks; they fail a test that was written against them and confirmed; one agent was left; an
 agent answered or voted on texts that were shortened for its model; the run was told to finish; an agent was left out,
-because its first answer did not come in time; half or fewer of the agents that were asked voted for what the winner
-says; answers that say different things are tied; some check could not say anything.
+because its first answer did not come in time; tests that the team wrote speak for another answer; half or fewer of the
+agents that were asked voted for what the winner says; answers that say different things are tied; some check could not
+say anything.
 """
 
 DecidedBy = Literal["checks", "files", "tests", "synthesis", "reading", "judge", "votes", "agreement"]
@@ -134,6 +137,7 @@ class WorkDone:
             "shown_in_part": bool(partly_read),
             "cut_short": run.outcome == "best_so_far" and not unreviewed,
             "left_out": bool(run.left_out),
+            "tests_disagree": _is_contradicted_by_tests(run),
             "no_majority": _has_no_majority(run, agree, sum(votes for _, votes in others)),
             "tied": _is_tied(run),
             "checks_void": checked == "nothing_checked" or _is_void_in_part(run),
@@ -276,6 +280,14 @@ def _explain_undecided(run: RunFacts) -> str:
     names = [run.agents[run.coordination.author(label)].info.id for label in tied]
     commands = [f"`massgen apply {run.run_id} --agent {name}`" for name in names]
     return f"the votes are tied between {' and '.join(names)}; choose a patch: {' or '.join(commands)}"
+
+
+def _is_contradicted_by_tests(run: RunFacts) -> bool:
+    """Return whether votes chose an answer, and another one passes a larger share of the tests that the team wrote."""
+    if run.winner is None or run.voted == 0 or run.winner.outcome in DECIDED_WITHOUT_VOTES:
+        return False
+    shares = shares_of(run.coordination)
+    return run.winner.label in shares and shares[run.winner.label] < max(shares.values())
 
 
 # -- texts ------------------------------------------------------------------------------------------------------------

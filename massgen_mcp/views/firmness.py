@@ -70,8 +70,10 @@ def _describe(run: RunState, work: WorkDone, weakness: Weakness) -> str:
             return describe_partly_read(run, work.partly_read)
         case "cut_short" | "left_out":
             return _describe_missing(run, work, weakness)
-        case "no_majority":
-            return f"Only {work.agree} of {work.voted} votes are for it: no majority."
+        case "no_majority" | "tests_disagree":
+            few = f"Only {work.agree} of {work.voted} votes are for it: no majority."
+            disputed = "Votes chose it, but another answer passes more of the tests that the agents wrote."
+            return {"no_majority": few, "tests_disagree": disputed}[weakness]
         case "tied":
             return _describe_tie(run, work)
         case "checks_void":

@@ -27,6 +27,7 @@ WEAKNESSES: dict[Weakness, str] = {
     "shown_in_part": "texts were read in part",
     "cut_short": "it was decided early",
     "left_out": "an agent was left out",
+    "tests_disagree": "tests speak for another answer",
     "no_majority": "no majority",
     "tied": "the votes are tied",
     "checks_void": "not all checks ran",

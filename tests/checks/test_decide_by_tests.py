@@ -6,6 +6,8 @@ from pathlib import Path
 from massgen_mcp.events.agent_work import ModelCallStarted
 from massgen_mcp.events.coordination import CheckFinished, StageOpened, VoteCast, WrittenTestsSubmitted
 from massgen_mcp.events.run import RunCompleted
+from massgen_mcp.views.firmness import cautions
+from massgen_mcp.views.outcome import describe_outcome
 from tests.checks.project import commit, delete, environ, write
 from tests.checks.writers import (
     ADDS_TWO,
@@ -146,3 +148,20 @@ async def test_an_answer_that_comes_late_is_tested_by_the_tests_there_are_and_wr
     assert all("agent_d" not in stage.agents for stage in ended.of(StageOpened))
     assert "agent_d" not in {event.agent for event in ended.of(WrittenTestsSubmitted)}
     assert ended.snapshot.work_done.weak == ()
+
+
+async def test_a_winner_of_votes_is_weak_if_another_answer_passes_more_of_the_tests(
+    tmp_path: Path, doubling: Path, environ: dict[str, str]
+) -> None:
+    """No answer passes two thirds of the others' tests, so the team votes: for another one than the tests speak for."""
+    first, second = tests(test_of(3, 6), test_of(3, 9)), tests(test_of(5, 10), test_of(3, 6), test_of(3, 5))
+    vote: Step = {"vote": "adds"}
+    ended = await decided(
+        tmp_path, doubling, environ,
+        agent(ADDS_TWO, "adds", first, vote), agent(SQUARES, "squares", second, vote),
+        agent(DOUBLE, "doubles", tests(), vote),
+    )  # fmt: skip
+    assert winner(ended) == ("adds", "consensus")
+    assert ended.snapshot.work_done.weak == ("tests_disagree",)
+    assert any("another answer passes more of the tests" in told for told in cautions(ended.snapshot))
+    assert "tests speak for another answer" in describe_outcome(ended.snapshot)

@@ -28,6 +28,8 @@ class Reviewer:
 
     finds: Sequence[Finding] = ()
     verdict: Callable[[str], Verdict] | None = lambda _: ("stands", "I looked.")
+    accepts: Callable[[str], Verdict] | None = lambda _: ("accepted", "It is true.")
+    """The same of a refutation by another one."""
     script: str | None = None
     """What it gives as proof of each finding, where it puts all together; it is to print `broken`."""
     merges: Callable[[list[Finding]], list[Finding]] | None = None
@@ -51,7 +53,7 @@ async def reviewing(home: TempHome, **reviewers: Reviewer) -> AsyncGenerator[tup
         reviewer.asked.append("\n".join(texts))
         if reviewer.fails:
             return reply(b'{"error": {"message": "no"}}', status="401 Unauthorized", media_type="application/json")
-        is_refuting = "Try to refute" in reviewer.asked[-1]
+        is_refuting, is_judging = (words in reviewer.asked[-1] for words in ("Try to refute", "Judge each refutation"))
         window = reviewer.refute_window if is_refuting and reviewer.refute_window else reviewer.window
         if window is not None and tokens(seen.body) > window:
             error = {
@@ -64,7 +66,9 @@ async def reviewing(home: TempHome, **reviewers: Reviewer) -> AsyncGenerator[tup
         if "submit_synthesis" in tools:
             return _call(number, "submit_synthesis", _together(reviewer, "\n".join(texts)))
         if is_refuting:
-            return _call(number, "new_answer", {"content": _verdicts(reviewer, "\n".join(texts[1:]))})
+            return _call(number, "new_answer", {"content": _verdicts(reviewer.verdict, "\n".join(texts[1:]))})
+        if is_judging:
+            return _call(number, "new_answer", {"content": _verdicts(reviewer.accepts, "\n".join(texts[1:]))})
         document = {"summary": "What I found.", "findings": [*reviewer.finds]}
         return _call(number, "new_answer", {"content": json.dumps(document)})
 
@@ -92,12 +96,12 @@ def _together(reviewer: Reviewer, prompt: str) -> dict[str, Any]:
     return {"content": json.dumps({"summary": "All in all.", "findings": kept}), "claims": claims}
 
 
-def _verdicts(reviewer: Reviewer, question: str) -> str:
-    if reviewer.verdict is None:
+def _verdicts(judge: Callable[[str], Verdict] | None, question: str) -> str:
+    if judge is None:
         return "I would rather not say."
     titles = re.findall(r'^ "title": (".*"),?$', question, re.MULTILINE)
     numbers = map(int, re.findall(r'^ "finding": (\d+),$', question, re.MULTILINE))
-    said = [reviewer.verdict(json.loads(title)) for title in titles]
+    said = [judge(json.loads(title)) for title in titles]
     verdicts = [
         {"finding": place, "verdict": verdict, "reason": reason}
         for place, (verdict, reason) in zip(numbers, said, strict=True)

@@ -145,7 +145,7 @@ async def test_what_two_found_is_said_once_and_what_is_wrong_is_refuted_by_anoth
     cy = Reviewer([], refuting)
     async with reviewing(home, ada=ada, bo=bo, cy=cy) as (config, double):
         report = await reviewed(home, "--config", config, code=0)
-        assert report["calls"] == len(double.requests) == 3 + 1 + 2
+        assert report["calls"] == len(double.requests) == 3 + 1 + 2 + 1
         assert report["usd"] == 0, "models of this machine are free"
         wrong, bug = report["findings"]
         assert (bug["title"], bug["status"], {*bug["found_by"]}, bug["tried_by"]) == (
@@ -155,14 +155,49 @@ async def test_what_two_found_is_said_once_and_what_is_wrong_is_refuted_by_anoth
             "cy",
         )
         assert (wrong["status"], wrong["tried_by"], wrong["reason"]) == ("refuted", "ada", refuting(WRONG)[1])
+        assert (wrong["judged_by"], wrong["accepted"]) == ("cy", True)
         assert report["verdict"] == "pass"
         report = await reviewed(home, "--config", config, "--fail-on", "major", code=1)
     assert report["verdict"] == "findings"
     markdown = (home.work / "report.md").read_text()
     assert re.search(rf"### {BUG}\n\n`shop.py:[23]`, major, \*\*unproven\*\*", markdown)
     assert "cy could not refute it" in markdown
-    assert "free for 6 calls" in markdown
+    assert "free for 7 calls" in markdown
     assert f"### Refuted\n\n- `shop.py:6`: {WRONG} (refuted): An empty list is refused by the caller." in markdown
+    assert "; cy accepts that" in markdown
+
+
+REJECTS = ("rejected", "No caller refuses it.")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "accepts", "judged_by", "told"),
+    [
+        (refuting, lambda _: REJECTS, "cy", "cy does not accept that: No caller refuses it."),
+        (refuting, None, "bo", "bo does not accept that: No caller refuses it."),
+        (lambda _: ("refuted", " "), lambda _: ("accepted", ""), None, "no second agent has accepted that"),
+    ],
+    ids=["rejected", "the first one says nothing", "without a reason"],
+)
+async def test_a_refutation_that_no_second_agent_accepts_leaves_the_finding_disputed(
+    home: TempHome, verdict: Any, accepts: Any, judged_by: str | None, told: str
+) -> None:
+    team = {
+        "ada": Reviewer([], verdict, accepts=accepts),
+        "bo": Reviewer([finding(WRONG, 6, severity="blocker")], accepts=lambda _: REJECTS),
+        "cy": Reviewer([], verdict, accepts=accepts),
+    }
+    async with reviewing(home, **team) as (config, _):
+        report = await reviewed(home, "--config", config, code=1)
+    (one,) = report["findings"]
+    others = {"ada": "cy", "cy": "ada"}
+    expected = others.get(one["tried_by"], "") if judged_by == "cy" else judged_by
+    assert (one["status"], one["judged_by"]) == ("disputed", expected)
+    assert (report["verdict"], [kept["status"] for kept in report["kept"]]) == ("findings", ["disputed"])
+    markdown = (home.work / "report.md").read_text()
+    assert "blocker, **disputed**" in markdown
+    assert told.replace("cy", expected or "cy", 1) in markdown
+    assert f"{WRONG} (disputed)" in (home.work / "report.sarif").read_text()
 
 
 async def test_what_one_found_is_not_lost_where_the_others_are_put_together_without_it(home: TempHome) -> None:

@@ -215,7 +215,8 @@ class History:
         stage = self.state.stage
         dice = self.random.random()
         answered = bool(self.reference.written_by(place))
-        if answered and stage is not None and stage.kind == "test" and dice < 0.9:
+        writes = stage is not None and stage.kind == "test" and place not in self.reference.tests
+        if answered and writes and dice < 0.9:
             self._write_tests(place)
         elif not answered or dice < 0.25:
             self._answer(place)

@@ -16,7 +16,7 @@ from massgen_mcp.config.findings import Finding
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import Spent
 
-ReviewStatus = Literal["proven", "unproven", "refuted"]
+ReviewStatus = Literal["proven", "unproven", "disputed", "refuted"]
 SEVERITIES = ("blocker", "major", "minor")
 NEAR = 2
 """Lines between two places that are the same one: reviewers count differently."""
@@ -45,14 +45,29 @@ class Reviewed:
     refuted: bool = False
     reason: str = ""
     """Why it is refuted, or stands, in the words of who tried."""
+    judged_by: str | None = None
+    """Who read the reason of a refutation."""
+    accepted: bool = False
+    """Whether that agent accepts the refutation."""
+    objection: str = ""
+    """Why it does or does not, in its own words."""
     known_before: bool = False
 
     @property
     def status(self) -> ReviewStatus:
-        """What a script shows no word refutes; and what nobody else has looked at a script does not prove."""
+        """What a script shows no word refutes, and neither does a reason that no second agent accepts; and what nobody
+        else has looked at a script does not prove.
+        """
+        if self.refuted and not self.accepted:
+            return "disputed"
         if self.refuted:
             return "unproven" if self.shown else "refuted"
         return "proven" if self.shown and self.tried_by is not None else "unproven"
+
+    @property
+    def needs_second(self) -> bool:
+        """Whether a second agent has yet to read why it is refuted."""
+        return self.refuted and bool(self.reason.strip()) and self.judged_by is None
 
     @property
     def undecided(self) -> bool:
@@ -101,7 +116,7 @@ def _counts(status: ReviewStatus, severity: str, fail_on: FailOn) -> bool:
     if status == "proven":
         return fail_on != "never"
     severe = fail_on in SEVERITIES and SEVERITIES.index(severity) <= SEVERITIES.index(fail_on)
-    return status == "unproven" and severe
+    return status in ("unproven", "disputed") and severe
 
 
 # -- one finding of many ----------------------------------------------------------------------------------------------
@@ -161,6 +176,17 @@ def refuter_of(one: Reviewed, vendors: Mapping[str, str], load: Mapping[str, int
         [agent for agent, vendor in vendors.items() if vendor != vendors.get(one.found_by[0])],
     )
     able = next(filter(None, ways), ())
+    return min(able, key=lambda agent: load.get(agent, 0), default=None)
+
+
+def second_reader_of(one: Reviewed, vendors: Mapping[str, str], load: Mapping[str, int]) -> str | None:
+    """Choose who reads a refutation: not its author; if possible one that has not found it, of another vendor than the
+    author; else one that has not; else one that has. None: there is nobody.
+    """
+    others = [agent for agent in vendors if agent != one.tried_by]
+    neutral = [agent for agent in others if agent not in one.found_by]
+    author = vendors.get(one.tried_by or "")
+    able = next(filter(None, ([agent for agent in neutral if vendors[agent] != author], neutral, others)), ())
     return min(able, key=lambda agent: load.get(agent, 0), default=None)
 
 

@@ -36,10 +36,12 @@ def drawn(review: Review, form: Format, fail_on: FailOn) -> str:
 
 
 def shown_finding(number: int, one: Reviewed) -> str:
-    """For those who try to refute it; who found it is not said."""
+    """For those who try to refute it, or who read why it is refuted; who found it is not said."""
     data: dict[str, Any] = {"finding": number, **one.finding.model_dump()}
     if one.script is not None:
         data |= {"script": one.script, "prints": one.printed, "was run and printed this": one.shown}
+    if one.refuted:
+        data |= {"refuted because": one.reason}
     return json.dumps(data, ensure_ascii=False, indent=1)
 
 
@@ -68,7 +70,7 @@ def _markdown(review: Review, fail_on: FailOn) -> Iterator[str]:
     yield from _listed("Said before, and still there", [_finding_line(one) for one in found if one.known_before])
     yield from _listed("Said before; its line is there, and nobody found it again", map(_earlier, review.still))
     yield from _listed("Gone: its line is not in the change any more", map(_earlier, review.gone))
-    yield from _listed("Refuted", [f"{_finding_line(one)}: {words(one.reason)}" for one in refuted])
+    yield from _listed("Refuted", [f"{_finding_line(one)}: {words(one.reason)}{_second(one)}" for one in refuted])
     yield ""
     yield marker(review)
 
@@ -87,7 +89,19 @@ def _full(one: Reviewed) -> Iterator[str]:
     if one.tried_by is not None:
         tried = f"; {words(one.tried_by)} {'would refute' if one.refuted else 'could not refute'} it"
         tried += f": {words(one.reason)}" if one.reason else ""
+        tried += _second(one)
     yield f"Found by {words(', '.join(one.found_by))}{tried}"
+
+
+def _second(one: Reviewed) -> str:
+    """Tell what a second agent says of a refutation."""
+    if not one.refuted:
+        return ""
+    if one.judged_by is None:
+        return "; no second agent has accepted that"
+    verb = "accepts" if one.accepted else "does not accept"
+    objection = f": {words(one.objection)}" if one.objection and not one.accepted else ""
+    return f"; {words(one.judged_by)} {verb} that{objection}"
 
 
 def _listed(title: str, lines: Iterable[str]) -> Iterator[str]:
@@ -148,6 +162,9 @@ def _finding(review: Review, one: Reviewed) -> dict[str, Any]:
         "found_by": [*one.found_by],
         "tried_by": one.tried_by,
         "reason": one.reason,
+        "judged_by": one.judged_by,
+        "accepted": one.accepted if one.judged_by is not None else None,
+        "objection": one.objection,
         "script": one.script,
         "prints": one.printed,
         "said_before": one.known_before,

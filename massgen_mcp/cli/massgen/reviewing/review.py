@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -13,7 +13,15 @@ from pydantic import BaseModel, Field, ValidationError
 
 from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.massgen.reviewing.change import ReviewedChange, change_of
-from massgen_mcp.cli.massgen.reviewing.findings import Review, Reviewed, compared, earlier_findings, merged, refuter_of
+from massgen_mcp.cli.massgen.reviewing.findings import (
+    Review,
+    Reviewed,
+    compared,
+    earlier_findings,
+    merged,
+    refuter_of,
+    second_reader_of,
+)
 from massgen_mcp.cli.massgen.reviewing.options import SUFFIXES, ReviewOptions
 from massgen_mcp.cli.massgen.reviewing.parts import split_change
 from massgen_mcp.cli.massgen.reviewing.report import drawn, shown_finding
@@ -82,9 +90,24 @@ Your whole answer is one JSON document, with a verdict on each finding:
 {{"verdicts": [{{"finding": 1, "verdict": "refuted" | "stands", "reason": "..."}}]}}"""
 
 
+ACCEPT = """\
+Other reviewers found what stands below in a change, and one of them refuted each finding for the reason that stands \
+with it. Judge each refutation by the change: is the reason true, and does it make the finding wrong? Say `accepted` \
+only where you see for yourself that both hold; else say `rejected`, and why.
+
+{files}{rule}
+
+{change}
+
+{findings}
+
+Your whole answer is one JSON document, with a verdict on each refutation:
+{{"verdicts": [{{"finding": 1, "verdict": "accepted" | "rejected", "reason": "..."}}]}}"""
+
+
 class _Verdict(BaseModel, frozen=True):
     finding: int
-    verdict: Literal["refuted", "stands"]
+    verdict: Literal["refuted", "stands", "accepted", "rejected"]
     reason: str = ""
 
 
@@ -237,7 +260,7 @@ async def _reviewed(asked: _Asked, change: ReviewedChange) -> Review:
     if findings:
         print_error(f"{counted(len(findings), 'finding')}; each goes to somebody else, who tries to refute it")
     refuting = _Refuting(asked, parts or [change], able)
-    findings = await refuting.tried(findings)
+    findings = await refuting.judge_refutations(await refuting.tried(findings))
     undecided = sum(one.undecided for one in findings)
     notes += refuting.notes
     notes += [f"nobody decided on {counted(undecided, 'finding')}"] if undecided else []
@@ -295,7 +318,9 @@ def _unclear(ended: RunState) -> tuple[str, ...]:
 
 @dataclass
 class _Refuting:
-    """Each finding goes to somebody who has not found it; in place of one who says nothing of it, to another."""
+    """Each finding goes to an agent that has not found it, and a refutation to a second one; in place of one that says
+    nothing of it, to another.
+    """
 
     asked: _Asked
     parts: Sequence[ReviewedChange]
@@ -305,49 +330,68 @@ class _Refuting:
     """The reasons for which verdicts do not count."""
 
     async def tried(self, findings: Sequence[Reviewed]) -> tuple[Reviewed, ...]:
-        vendors = {agent: vendor_of(settings.backend) for agent, settings in self.able.items()}
         found = [*findings]
-        while True:
-            dealt = self._dealt(found, vendors)
-            left = self.asked.max_usd - self.asked.spent.usd
-            if not dealt or left <= 0:
-                return tuple(found)
-            verdicts: dict[str, dict[int, _Verdict]] = {}
-            async with anyio.create_task_group() as tasks:
-                for agent, places in dealt.items():
-                    verdicts[agent] = {}
-                    tasks.start_soon(
-                        self._ask_agent, agent, [found[place] for place in places], left / len(dealt), verdicts
-                    )
-            for agent, places in dealt.items():
-                for number, place in enumerate(places, start=1):
-                    if verdict := verdicts[agent].get(number):
-                        refuted = verdict.verdict == "refuted"
-                        found[place] = replace(found[place], tried_by=agent, refuted=refuted, reason=verdict.reason)
-                if any(found[place].tried_by is None for place in places):
-                    del vendors[agent]
+        vendors = self._list_vendors()
+        while dealt := _deal(found, vendors, refuter_of, lambda one: one.tried_by is None):
+            for place in (place for places in dealt.values() for place in places):
+                found[place] = replace(found[place], due=True)
+            verdicts = await self._collect(REFUTE, found, dealt)
+            for place, (agent, verdict) in verdicts.items():
+                refuted = verdict.verdict == "refuted"
+                found[place] = replace(found[place], tried_by=agent, refuted=refuted, reason=verdict.reason)
+            if not _drop_silent(vendors, dealt, verdicts):
+                break
+        return tuple(found)
 
-    def _dealt(self, found: list[Reviewed], vendors: Mapping[str, str]) -> dict[str, list[int]]:
-        """The places of findings that nobody has tried yet, by the agent who is to."""
-        load: Counter[str] = Counter()
-        dealt: dict[str, list[int]] = {}
-        for place, one in enumerate(found):
-            agent = refuter_of(one, vendors, load) if one.tried_by is None else None
-            if agent is not None:
-                load[agent] += 1
-                dealt.setdefault(agent, []).append(place)
-                found[place] = replace(one, due=True)
-        return dealt
+    async def judge_refutations(self, findings: Sequence[Reviewed]) -> tuple[Reviewed, ...]:
+        """Have a second agent read the reason of each refutation."""
+        found = [*findings]
+        vendors = self._list_vendors()
+        while dealt := _deal(found, vendors, second_reader_of, lambda one: one.needs_second):
+            verdicts = await self._collect(ACCEPT, found, dealt)
+            for place, (agent, verdict) in verdicts.items():
+                accepted = verdict.verdict == "accepted"
+                found[place] = replace(found[place], judged_by=agent, accepted=accepted, objection=verdict.reason)
+            if not _drop_silent(vendors, dealt, verdicts):
+                break
+        return tuple(found)
+
+    def _list_vendors(self) -> dict[str, str]:
+        return {agent: vendor_of(settings.backend) for agent, settings in self.able.items()}
+
+    async def _collect(
+        self, task: str, found: Sequence[Reviewed], dealt: Mapping[str, Sequence[int]]
+    ) -> dict[int, tuple[str, _Verdict]]:
+        """Ask each agent for its verdicts, by the places of the findings; none if the budget is gone."""
+        left = self.asked.max_usd - self.asked.spent.usd
+        if left <= 0:
+            return {}
+        said: dict[str, dict[int, _Verdict]] = {agent: {} for agent in dealt}
+        async with anyio.create_task_group() as tasks:
+            for agent, places in dealt.items():
+                those = [found[place] for place in places]
+                tasks.start_soon(self._ask_agent, task, agent, those, left / len(dealt), said)
+        return {
+            place: (agent, said[agent][number])
+            for agent, places in dealt.items()
+            for number, place in enumerate(places, start=1)
+            if number in said[agent]
+        }
 
     async def _ask_agent(
-        self, agent: str, findings: Sequence[Reviewed], max_usd: float, verdicts: dict[str, dict[int, _Verdict]]
+        self,
+        task: str,
+        agent: str,
+        findings: Sequence[Reviewed],
+        max_usd: float,
+        verdicts: dict[str, dict[int, _Verdict]],
     ) -> None:
         """Ask for verdicts on the findings of each part of the change."""
         texts: dict[int, list[str]] = {}
         for number, one in enumerate(findings, start=1):
             texts.setdefault(self._find_part(one.finding), []).append(shown_finding(number, one))
         for place, shown in texts.items():
-            await self._ask(agent, self.parts[place], "\n".join(shown), max_usd / len(texts), verdicts)
+            await self._ask(task, agent, self.parts[place], "\n".join(shown), max_usd / len(texts), verdicts)
 
     def _find_part(self, finding: Finding) -> int:
         """Return the place of the part that shows a finding's line, else its file, else of the first one."""
@@ -357,6 +401,7 @@ class _Refuting:
 
     async def _ask(
         self,
+        task: str,
         agent: str,
         change: ReviewedChange,
         findings: str,
@@ -364,9 +409,7 @@ class _Refuting:
         verdicts: dict[str, dict[int, _Verdict]],
     ) -> None:
         files = FILES if change.top else ""
-        question = REFUTE.format(
-            files=files, rule=RULE, change=_material(change), findings=_marked("findings", findings)
-        )
+        question = task.format(files=files, rule=RULE, change=_material(change), findings=_marked("findings", findings))
         ended = await self.asked.run(question, _alone(self.asked.team.config, self.able[agent]), max_usd)
         partly_read = ended.work_done.partly_read
         if partly_read:
@@ -374,6 +417,33 @@ class _Refuting:
             self.notes.append(f"the verdicts of {agent} do not count: {text}")
         else:
             verdicts[agent].update(_verdicts(ended.best_answer or ""))
+
+
+def _deal(
+    found: Sequence[Reviewed],
+    vendors: Mapping[str, str],
+    choose: Callable[[Reviewed, Mapping[str, str], Mapping[str, int]], str | None],
+    is_open: Callable[[Reviewed], bool],
+) -> dict[str, list[int]]:
+    """Return the places of findings that are still open, by the agent that is asked about them."""
+    load: Counter[str] = Counter()
+    dealt: dict[str, list[int]] = {}
+    for place, one in enumerate(found):
+        agent = choose(one, vendors, load) if is_open(one) else None
+        if agent is not None:
+            load[agent] += 1
+            dealt.setdefault(agent, []).append(place)
+    return dealt
+
+
+def _drop_silent(
+    vendors: dict[str, str], dealt: Mapping[str, Sequence[int]], verdicts: Mapping[int, tuple[str, _Verdict]]
+) -> bool:
+    """Leave out the agents that said nothing of a finding; False: nobody said anything, and nobody would."""
+    for agent, places in dealt.items():
+        if any(place not in verdicts for place in places):
+            del vendors[agent]
+    return bool(vendors)
 
 
 def _alone(config: Config, agent: AgentSettings) -> Config:
