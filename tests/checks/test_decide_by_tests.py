@@ -161,7 +161,7 @@ async def test_a_winner_of_votes_is_weak_if_another_answer_passes_more_of_the_te
         agent(ADDS_TWO, "adds", first, vote), agent(SQUARES, "squares", second, vote),
         agent(DOUBLE, "doubles", tests(), vote),
     )  # fmt: skip
-    assert winner(ended) == ("adds", "consensus")
+    assert winner(ended)[0] == "adds"
     assert ended.snapshot.work_done.weak == ("tests_disagree",)
     assert any("another answer passes more of the tests" in told for told in cautions(ended.snapshot))
     assert "tests speak for another answer" in describe_outcome(ended.snapshot)

@@ -239,6 +239,8 @@ class History:
         if isinstance(verdict, AnswerSubmitted):
             changes = None if files is None else Changes(tree=files)
             self.in_round.discard(place)
+            if place in self.reference.late:  # rounds that were about something else are over
+                self.in_round -= {one for one in self.in_round if self.reference.written_by(one)}
             self.happen(verdict.model_copy(update={"changes": changes}))
         elif verdict.code == "too_late":
             self.in_round.discard(place)

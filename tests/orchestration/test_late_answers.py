@@ -140,7 +140,7 @@ async def play_within(path: Path, max_usd: float, *scripts: Script) -> RunState:
         Member(public_agent_name(place), provider, tariff=Tariff("m", price=PRICE))
         for place, provider in enumerate(providers)
     )
-    limits, rules = TeamLimits(**WAIT), Rules(seed="s")
+    limits, rules = TeamLimits(call_seconds=20, **WAIT), Rules(seed="s")
     budget = BudgetConfig(max_usd=max_usd, max_tokens=10**9)
     conductor = Conductor(RunSpec("q", members, rules, limits, NullAnswerStore(), budget=budget), journal)
     journal.listen(touch)
@@ -148,7 +148,7 @@ async def play_within(path: Path, max_usd: float, *scripts: Script) -> RunState:
     return conductor.state
 
 
-@pytest.mark.parametrize(("max_usd", "counts"), [(1.15, False), (9.0, True)])
+@pytest.mark.parametrize(("max_usd", "counts"), [(1.35, False), (9.0, True)])
 async def test_a_late_answer_counts_only_if_the_budget_has_room_for_the_votes_that_it_costs(
     tmp_path: Path, max_usd: float, counts: bool
 ) -> None:
