@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from itertools import chain, count
 from typing import Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from massgen_mcp.config.access import agent_clis, members
 from massgen_mcp.config.access.key_hosts import find_key
 from massgen_mcp.config.access.local_servers import LocalServer, find_local_servers, local_places
 from massgen_mcp.config.access.model_lists import ListedModel
 from massgen_mcp.config.diagnostics import show_name
-from massgen_mcp.config.models.backends import BackendConfig, ClaudeCodeBackendConfig
+from massgen_mcp.config.models.backends import BACKENDS, BackendConfig, ClaudeCodeBackendConfig
 from massgen_mcp.config.models.common import MAX_MODEL_NAME
 from massgen_mcp.config.models.config import AgentSettings, Config
 from massgen_mcp.config.models.http_backends import ProviderBackendConfig
@@ -235,8 +235,6 @@ def _nobody(places: Sequence[LocalServer], servers: Sequence[LocalServer], clis:
 # -- configs from a list of models ------------------------------------------------------------------------------------
 
 
-_BACKEND: TypeAdapter[BackendConfig] = TypeAdapter(BackendConfig)
-
 MAX_AGENTS = 10
 
 
@@ -272,7 +270,7 @@ def backend_of(provider: str, model: str, *, base_url: str | None = None) -> Bac
     member = members.OWN.get(provider)
     data = {"type": named_provider(provider).type, **asked} if member is None else member.named(model, asked)
     try:
-        return _BACKEND.validate_python({"type": provider, **data})
+        return BACKENDS.validate_python({"type": provider, **data})
     except ValidationError as error:
         wrong = member and member.misnamed and f"{show_name(model)}: {member.misnamed}"
         raise MassgenError("config_invalid", wrong or f"{provider} at {base_url!a}: not a usable address") from error
