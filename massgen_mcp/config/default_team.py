@@ -13,7 +13,8 @@ from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from massgen_mcp.config.access import agent_clis, members
+from massgen_mcp.config.access import agent_clis
+from massgen_mcp.config.access.agent_types import find_type
 from massgen_mcp.config.access.key_hosts import find_key
 from massgen_mcp.config.access.local_servers import LocalServer, find_local_servers, local_places
 from massgen_mcp.config.access.model_lists import ListedModel
@@ -87,7 +88,7 @@ def team_of(
     if team := team_of_keys(environ) or best_team(servers, memory_bytes):
         return team
     claude_code = ClaudeCodeBackendConfig(type="claude_code")
-    if agent_clis.lack(environ) is None and agent_clis.find_login(claude_code, environ) is not None:
+    if agent_clis.find_cli(environ) and agent_clis.find_login(claude_code, environ) is not None:
         config = Config(agents=(AgentSettings(id="claude_code", backend=claude_code),))
         description = (
             "default team: Claude Code as installed here; no key of a provider is set, no model server has a fit model"
@@ -269,12 +270,13 @@ def backend_of(provider: str, model: str, *, base_url: str | None = None) -> Bac
         message = f"a model's name has 1 to {MAX_MODEL_NAME} characters, and no line breaks or control characters"
         raise MassgenError("config_invalid", f"{show_name(model[:MAX_MODEL_NAME])}: {message}")
     asked: dict[str, str] = {"model": model} if base_url is None else {"model": model, "base_url": base_url}
-    member = members.OWN.get(provider)
-    data = {"type": named_provider(provider).type, **asked} if member is None else member.named(model, asked)
+    agent_type = find_type(provider)
+    own_type = agent_type.name or named_provider(provider).type
+    data = {"type": own_type, **agent_type.name_backend(model, asked)}
     try:
-        return _BACKEND.validate_python({"type": provider, **data})
+        return _BACKEND.validate_python(data)
     except ValidationError as error:
-        wrong = member and member.misnamed and f"{show_name(model)}: {member.misnamed}"
+        wrong = agent_type.misnamed and f"{show_name(model)}: {agent_type.misnamed}"
         raise MassgenError("config_invalid", wrong or f"{provider} at {base_url!a}: not a usable address") from error
 
 
