@@ -66,7 +66,7 @@ class Adapter(Installable[C]):
         config: type[C] | None = None,
         make: Callable[[C, Environ], Backend | Agent] | None = None,
         rehearse: Callable[[Situation], C | None] | None = None,
-        **further: Any,  # noqa: ANN401 - functions, each of its own parameters
+        **further: Callable[..., Any] | str | int | None,
     ) -> None:
         given = {"config": config, "make": make, "rehearse": rehearse, **further}
         if unknown := given.keys() - _METHODS.keys():

@@ -18,7 +18,7 @@ MEMBERS, TOOLS = "massgen_mcp.members", "massgen_mcp.tools"
 """Groups of entry points."""
 OWN_TYPES = "massgen_mcp.backends.agent_types"
 """The package of our agent types, a module each."""
-_BY_PROVIDER = ("local_servers", "provider_models")
+BY_PROVIDER = ("local_servers", "provider_models")
 """Modules of it that are chosen by the provider that a type names."""
 
 
@@ -52,7 +52,7 @@ def loaded(entry: EntryPoint) -> object:
 def list_own_types() -> tuple[str, ...]:
     """Return the names of our agent types that are no provider's."""
     found = [module.name for module in pkgutil.iter_modules(import_module(OWN_TYPES).__path__)]
-    return tuple(name for name in found if name not in _BY_PROVIDER)
+    return tuple(name for name in found if name not in BY_PROVIDER)
 
 
 def is_foreign(name: str) -> bool:

@@ -1,12 +1,14 @@
 """Agent CLIs that speak the Agent Client Protocol."""
 
 import json
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, cast
 
 from massgen_mcp.config.access.acceptances import Pair
 from massgen_mcp.config.access.acp_agents import (
     MAX_LOGIN_BYTES,
+    PRESETS,
     find_program,
     hosts_of,
     own_login,
@@ -20,8 +22,11 @@ from massgen_mcp.config.access.members import require_parts
 from massgen_mcp.config.access.permissions import StartAgentCli
 from massgen_mcp.config.access.prices import UnknownPrice
 from massgen_mcp.config.environment import called_a_secret, is_set
-from massgen_mcp.config.models.backends import ACP_PRESETS, AcpBackendConfig
+from massgen_mcp.config.models.backends import ACP_PRESETS, AcpBackendConfig, AcpPreset
+from massgen_mcp.config.own_clis import OwnCli
 from massgen_mcp.config.providers.catalog import NEWEST, named_provider
+from massgen_mcp.home import known_levels
+from massgen_mcp.sandbox import Wishes, choose
 
 if TYPE_CHECKING:
     from massgen_mcp.backends.adapter import Making
@@ -35,6 +40,7 @@ class Acp(AgentType[AcpBackendConfig]):
     misnamed = f"expected acp/PRESET or acp/PRESET/MODEL, with one of {', '.join(ACP_PRESETS)}"
     limitable = False
     concurrency = CLI_CONCURRENCY
+    team_rank = 1
 
     def name_backend(self, model: str, asked: Mapping[str, str]) -> Mapping[str, object]:
         del asked
@@ -58,8 +64,7 @@ class Acp(AgentType[AcpBackendConfig]):
     def find_lack(self, config: AcpBackendConfig, environ: Environ) -> str | None:
         preset, name = preset_of(config), shown_name(config)
         if find_program(config, environ) is None:
-            how = f": {preset.install}" if preset.install else ""
-            return f"acp needs the program {preset.program}{how}"
+            return ": ".join(filter(None, (f"acp needs the program {preset.program}", preset.install)))
         if config.login == "own" and own_login(config, environ) is None:
             return f"login: own, but {name} has no login of yours here; log in with it first, or write login: key"
         for key in config.env:
@@ -74,8 +79,9 @@ class Acp(AgentType[AcpBackendConfig]):
         return (host.removesuffix(":443") for host in hosts_of(config))
 
     def list_missing(self, config: AcpBackendConfig, environ: Environ) -> Iterable[tuple[str, ...]]:
-        keys = preset_of(config).key_variables if config.login == "key" else ()
-        groups = [*([(*keys, *config.env)] if keys else []), *((name,) for name in config.env)]
+        groups = [(name,) for name in config.env]
+        if config.login == "key" and (keys := preset_of(config).key_variables):
+            groups.insert(0, (*keys, *config.env))
         return [names for names in groups if not any(is_set(environ, name) for name in names)]
 
     def list_keys(self, config: AcpBackendConfig, environ: Environ) -> Iterator[Pair]:
@@ -87,8 +93,7 @@ class Acp(AgentType[AcpBackendConfig]):
         return filter(None, (*variables_of(config), preset_of(config).directory[0]))
 
     def list_secrets(self, config: AcpBackendConfig, environ: Environ) -> Iterator[tuple[str, str]]:
-        file = own_login(config, environ) if config.login == "own" else None
-        if file is None:
+        if config.login != "own" or (file := own_login(config, environ)) is None:
             return
         try:
             with file.open("rb") as opened:
@@ -112,12 +117,35 @@ class Acp(AgentType[AcpBackendConfig]):
         given = [environ.get(variable, "") for variable in self.list_variables(config)]
         return f"acp/{shown_name(config)}", "\0".join(given)
 
+    async def find_clis(self, environ: Environ) -> list[OwnCli]:
+        """Return the CLIs but for Claude Code, which has a type of its own."""
+        found = [await _find_cli(preset, environ) for preset in PRESETS if preset != "claude_code"]
+        return [cli for cli in found if cli is not None]
+
     def make_agent(self, config: AcpBackendConfig, making: "Making") -> "Agent":
         require_parts(config, making.environ)
         from massgen_mcp.backends.acp.agent import AcpAgent
 
         program = find_program(config, making.environ) or ""
         return AcpAgent(config, program, making.environ, making.private, making.redactor)
+
+
+async def _find_cli(name: AcpPreset, environ: Environ) -> OwnCli | None:
+    preset = PRESETS[name]
+    config = AcpBackendConfig(type="acp", preset=name, login="own")
+    speaks = find_program(config, environ)
+    program = speaks or shutil.which(preset.own_cli[1], path=environ.get("PATH"))
+    if program is None:
+        return None
+    fit, place = True, "enclosed"
+    if not speaks:
+        fit, place = False, f"to be in a team it needs `{preset.install}`"
+    elif not (await choose(Wishes("bubblewrap"), known_levels(environ))).level:
+        fit, place = preset.asks, "refused without bubblewrap"
+        if fit:
+            place = "not enclosed, without a shell"
+    keys = tuple(key for key in preset.key_variables if environ.get(key))
+    return OwnCli(name, config, program, own_login(config, environ) is not None, keys, place, fit)
 
 
 def _may_have(config: AcpBackendConfig, key: str, environ: Environ) -> bool:

@@ -1,6 +1,6 @@
 """The Claude Code CLI, asked by its SDK."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from massgen_mcp.config.access import agent_clis
@@ -12,6 +12,7 @@ from massgen_mcp.config.access.permissions import StartClaudeCode
 from massgen_mcp.config.access.prices import UnknownPrice
 from massgen_mcp.config.environment import check_address
 from massgen_mcp.config.models.backends import ClaudeCodeBackendConfig
+from massgen_mcp.config.own_clis import OwnCli
 from massgen_mcp.config.providers.catalog import NEWEST, named_provider
 from massgen_mcp.errors import BackendError
 
@@ -27,6 +28,7 @@ class ClaudeCode(AgentType[ClaudeCodeBackendConfig]):
     limitable = False
     most_output = 64_000
     concurrency = CLI_CONCURRENCY
+    team_rank = 0
 
     def get_vendor(self, config: ClaudeCodeBackendConfig) -> str:
         del config
@@ -69,9 +71,9 @@ class ClaudeCode(AgentType[ClaudeCodeBackendConfig]):
     def list_refused_keys(self, config: ClaudeCodeBackendConfig, environ: Environ) -> Iterable[Pair]:
         return agent_clis.refused(config, environ)
 
-    def list_secrets(self, config: ClaudeCodeBackendConfig, environ: Environ) -> Iterable[tuple[str, str]]:
-        token = agent_clis.own_login(environ) if config.use_login else None
-        return [("of your login to Claude Code", token)] if token else []
+    def list_secrets(self, config: ClaudeCodeBackendConfig, environ: Environ) -> Iterator[tuple[str, str]]:
+        if config.use_login and (token := agent_clis.own_login(environ)):
+            yield "of your login to Claude Code", token
 
     def list_programs(self, config: ClaudeCodeBackendConfig) -> Iterable[StartClaudeCode]:
         return (StartClaudeCode(own_login=config.use_login),)
@@ -79,6 +81,20 @@ class ClaudeCode(AgentType[ClaudeCodeBackendConfig]):
     def get_destination(self, config: ClaudeCodeBackendConfig, environ: Environ) -> tuple[str, str]:
         login = agent_clis.find_login(config, environ)
         return self.name, login.value if login else ""
+
+    async def find_clis(self, environ: Environ) -> list[OwnCli]:
+        if (program := agent_clis.find_cli(environ)) is None:
+            return []
+        keys = tuple(name for name in (agent_clis.API_KEY, agent_clis.TOKEN) if environ.get(name))
+        config = ClaudeCodeBackendConfig(type="claude_code", use_login=True)
+        login = agent_clis.own_login(environ) is not None
+        return [OwnCli(self.name, config, program, login, keys, "it has no tools of its own")]
+
+    def stand_in(self, environ: Environ) -> tuple[ClaudeCodeBackendConfig, str] | None:
+        config = ClaudeCodeBackendConfig(type="claude_code")
+        if self.find_lack(config, environ) or agent_clis.find_login(config, environ) is None:
+            return None
+        return config, "Claude Code as installed here"
 
     def make_agent(self, config: ClaudeCodeBackendConfig, making: "Making") -> "Agent":
         environ = making.environ

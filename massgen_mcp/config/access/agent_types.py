@@ -12,9 +12,11 @@ from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 from massgen_mcp.config.access import key_hosts
 from massgen_mcp.config.access.acceptances import Pair
+from massgen_mcp.config.access.local_servers import LocalServer
 from massgen_mcp.config.access.permissions import Program
 from massgen_mcp.config.access.prices import UnknownPrice
 from massgen_mcp.config.adapters import (
+    BY_PROVIDER,
     MEMBERS,
     OWN_TYPES,
     installed,
@@ -25,6 +27,7 @@ from massgen_mcp.config.adapters import (
     where_from,
 )
 from massgen_mcp.config.environment import is_set, read_key
+from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.http_backends import AnyHttpBackend
 from massgen_mcp.config.providers.catalog import named_provider
 
@@ -165,6 +168,26 @@ class StartsPrograms(Protocol):
 
 
 @runtime_checkable
+class FindsServers(Protocol):
+    """A type whose models run on servers that may be found here."""
+
+    async def find_servers(
+        self, environ: Environ, places: Sequence[LocalServer], seconds: float | None = None
+    ) -> list[LocalServer]:
+        """Return the servers of `places` that answer in time and have a model that can chat."""
+        ...
+
+
+@runtime_checkable
+class StandsIn(Protocol):
+    """A type that answers alone where nothing else is there."""
+
+    def stand_in(self, environ: Environ) -> tuple[BackendConfig, str] | None:
+        """Return the config of its agent as it can run here, and what it is, in words."""
+        ...
+
+
+@runtime_checkable
 class Diagnosable(Protocol):
     """A type that the doctor asks."""
 
@@ -181,6 +204,11 @@ def find_type(name: str) -> AgentType[Any]:
     if name in list_own_types():
         return _load_own(name)
     return _load_own("local_servers" if named_provider(name).is_local else "provider_models")
+
+
+def iterate_own_types() -> Iterator[AgentType[Any]]:
+    """Yield each of our agent types once."""
+    yield from map(_load_own, (*list_own_types(), *BY_PROVIDER))
 
 
 @cache
