@@ -79,7 +79,7 @@ class Acp(AgentType[AcpBackendConfig]):
         return (host.removesuffix(":443") for host in hosts_of(config))
 
     def list_missing(self, config: AcpBackendConfig, environ: Environ) -> Iterable[tuple[str, ...]]:
-        groups = [(name,) for name in config.env]
+        groups: list[tuple[str, ...]] = [(name,) for name in config.env]
         if config.login == "key" and (keys := preset_of(config).key_variables):
             groups.insert(0, (*keys, *config.env))
         return [names for names in groups if not any(is_set(environ, name) for name in names)]
