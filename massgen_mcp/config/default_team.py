@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain, count
 from typing import Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from massgen_mcp.config.access import agent_clis
 from massgen_mcp.config.access.agent_types import FindsServers, StandsIn, find_type, iterate_own_types
@@ -19,7 +19,7 @@ from massgen_mcp.config.access.key_hosts import find_key
 from massgen_mcp.config.access.local_servers import LocalServer, local_places
 from massgen_mcp.config.access.model_lists import ListedModel
 from massgen_mcp.config.diagnostics import show_name
-from massgen_mcp.config.models.backends import BackendConfig
+from massgen_mcp.config.models.backends import BACKENDS, BackendConfig
 from massgen_mcp.config.models.common import MAX_MODEL_NAME
 from massgen_mcp.config.models.config import AgentSettings, Config
 from massgen_mcp.config.models.http_backends import ProviderBackendConfig
@@ -240,8 +240,6 @@ def _nobody(places: Sequence[LocalServer], servers: Sequence[LocalServer], clis:
 # -- configs from a list of models ------------------------------------------------------------------------------------
 
 
-_BACKEND: TypeAdapter[BackendConfig] = TypeAdapter(BackendConfig)
-
 MAX_AGENTS = 10
 
 
@@ -278,7 +276,7 @@ def backend_of(provider: str, model: str, *, base_url: str | None = None) -> Bac
     own_type = agent_type.name or named_provider(provider).type
     data = {"type": own_type, **agent_type.name_backend(model, asked)}
     try:
-        return _BACKEND.validate_python(data)
+        return BACKENDS.validate_python(data)
     except ValidationError as error:
         wrong = agent_type.misnamed and f"{show_name(model)}: {agent_type.misnamed}"
         raise MassgenError("config_invalid", wrong or f"{provider} at {base_url!a}: not a usable address") from error
