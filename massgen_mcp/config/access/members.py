@@ -110,8 +110,8 @@ class MemberKind(Generic[C]):
     """Address of the provider whose listed prices hold."""
     limitable: bool = True
     """Whether a limit of tokens can be sent with a request."""
-    most_output: int | None = None
-    """Tokens that a reply has at most. None: unknown."""
+    most_output: Callable[[C], int | None] = _nothing
+    """Return the tokens that a reply has at most. None: unknown."""
     unknown_price: Callable[[C, Environ], UnknownPrice | None] = _bound_by_list
     """How its calls are counted where their price is unknown; None: with their tokens only, as by a subscription."""
     priced_as: Callable[[C], str | None] = _nothing
@@ -185,7 +185,7 @@ CLAUDE_CODE = MemberKind[ClaudeCodeBackendConfig](
     vendor=lambda _: "claude",
     listed_at=key_hosts.CLAUDE_URL,
     limitable=False,
-    most_output=64_000,
+    most_output=lambda _: acp_agents.CLAUDE_OUTPUT,
     unknown_price=_bound_claude_code_price,
     priced_as=lambda config: NEWEST["claude"] if config.model == "default" else None,
     concurrency=CLI_CONCURRENCY,
@@ -203,6 +203,7 @@ ACP = MemberKind[AcpBackendConfig](
     destination=acp_agents.destination,
     vendor=lambda config: acp_agents.preset_of(config).vendor,
     limitable=False,
+    most_output=lambda config: acp_agents.preset_of(config).most_output,
     unknown_price=_bound_acp_price,
     priced_as=lambda config: NEWEST.get(acp_agents.preset_of(config).vendor) if config.model == "default" else None,
     concurrency=CLI_CONCURRENCY,
