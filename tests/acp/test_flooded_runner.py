@@ -99,7 +99,7 @@ def read_peak(pid: int) -> int:
 
 
 async def whole_run(client: Any, run_id: str) -> dict[str, Any]:
-    while (told := await call(client, "wait_run", run_id=run_id, timeout_seconds=45)).get("state") == "running":
+    while (await call(client, "wait_run", run_id=run_id, timeout_seconds=45)).get("state") == "running":
         pass
     return await call(client, "get_result", run_id=run_id)
 
