@@ -200,7 +200,7 @@ def _of_member(config: BackendConfig, environ: Mapping[str, str]) -> Tariff:
         config.price,
         member.listed_at,
         unknown=unknown,
-        output_limit=member.most_output,
+        output_limit=member.bound_output(config),
         limitable=member.limitable,
     )
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from massgen_mcp.config.access import agent_clis
 from massgen_mcp.config.access.acceptances import Pair
+from massgen_mcp.config.access.acp_agents import CLAUDE_OUTPUT
 from massgen_mcp.config.access.agent_types import CLI_CONCURRENCY, AgentType, Environ
 from massgen_mcp.config.access.key_hosts import CLAUDE_URL
 from massgen_mcp.config.access.members import require_parts
@@ -26,7 +27,7 @@ class ClaudeCode(AgentType[ClaudeCodeBackendConfig]):
     misnamed = "a model of Claude Code begins with a letter or digit and has no spaces"
     listed_at = CLAUDE_URL
     limitable = False
-    most_output = 64_000
+    most_output = CLAUDE_OUTPUT
     concurrency = CLI_CONCURRENCY
     team_rank = 0
 

@@ -87,6 +87,11 @@ class AgentType(Generic[C]):
         del config, environ
         return UnknownPrice()
 
+    def bound_output(self, config: C) -> int | None:
+        """Return how many tokens a reply has at most; None: unknown."""
+        del config
+        return self.most_output
+
     def get_priced_model(self, config: C) -> str | None:
         """Return the model whose price is looked up, where the config names none."""
         del config
