@@ -16,10 +16,10 @@ from functools import partial
 from pathlib import Path, PurePath
 
 from massgen_mcp.config import ag2_agents, custom_tools, mcp_servers
-from massgen_mcp.config.adapters import MEMBERS, installed
+from massgen_mcp.config.adapters import list_adapters
 from massgen_mcp.config.diagnostics import Problem, show_name, show_place
 from massgen_mcp.config.massgen import files as massgen_files
-from massgen_mcp.config.models.backends import LIMITED_TYPES
+from massgen_mcp.config.models.backends import CONFIGURED_TYPES
 from massgen_mcp.config.models.commands import REMOVED, REMOVED_LEVEL
 from massgen_mcp.config.models.orchestrator import DEFAULT_SKILLS
 from massgen_mcp.config.providers.catalog import PROVIDERS
@@ -36,7 +36,7 @@ OF_THE_AGENT = (
 OF_CLAUDE_CODE = ("allowed_tools",)
 """What the Claude Code CLI has a meaning of its own for."""
 MAX_PLACE = 4096
-_OWN_TYPES = {"scripted", *LIMITED_TYPES, *(alias for row in PROVIDERS for alias in row.aliases)}
+_OWN_TYPES = {*CONFIGURED_TYPES, *(alias for row in PROVIDERS for alias in row.aliases)}
 _ALIASES = {alias: row.type for row in PROVIDERS for alias in row.aliases}
 
 
@@ -113,7 +113,7 @@ def _take_adapters(shaped: Shaped) -> None:
         if not isinstance(agent, dict) or not isinstance(backend := agent.get("backend"), dict):
             continue
         name = backend.get("type")
-        if isinstance(name, str) and name not in _OWN_TYPES and name in installed(MEMBERS):
+        if isinstance(name, str) and name not in _OWN_TYPES and name in list_adapters():
             of_all = {key: value for key, value in backend.items() if key in (*OF_THE_AGENT, "price")}
             settings = {key: value for key, value in backend.items() if key not in ("type", *of_all)}
             shaped_backend = {"type": "installed", "adapter": name, "settings": settings, **of_all}

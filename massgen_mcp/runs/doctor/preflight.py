@@ -132,8 +132,8 @@ def _judged(unlisted: Sequence[tuple[str, str, AnyHttpBackend, list[str]]], envi
 
 
 async def _models_at(backend: AnyHttpBackend, address: str, environ: Mapping[str, str]) -> list[str]:
+    from massgen_mcp.backends.agent_types.provider_models import NO_KEY
     from massgen_mcp.backends.http import listing_client  # see _ASKING
-    from massgen_mcp.backends.registry import NO_KEY
 
     root, key = address.rstrip("/"), find_key(backend, environ) or NO_KEY
     async with listing_client(key) as client:
