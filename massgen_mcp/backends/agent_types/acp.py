@@ -50,6 +50,9 @@ class Acp(AgentType[AcpBackendConfig]):
     def get_vendor(self, config: AcpBackendConfig) -> str:
         return preset_of(config).vendor
 
+    def bound_output(self, config: AcpBackendConfig) -> int | None:
+        return preset_of(config).most_output
+
     def get_priced_model(self, config: AcpBackendConfig) -> str | None:
         return NEWEST.get(preset_of(config).vendor) if config.model == "default" else None
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from massgen_mcp.config.access import agent_clis
 from massgen_mcp.config.access.acceptances import Pair
+from massgen_mcp.config.access.acp_agents import CLAUDE_OUTPUT
 from massgen_mcp.config.access.agent_types import CLI_CONCURRENCY, AgentType, Environ
 from massgen_mcp.config.access.key_hosts import CLAUDE_URL
 from massgen_mcp.config.access.members import require_parts
@@ -26,7 +27,7 @@ class ClaudeCode(AgentType[ClaudeCodeBackendConfig]):
     misnamed = "a model of Claude Code begins with a letter or digit and has no spaces"
     listed_at = CLAUDE_URL
     limitable = False
-    most_output = 64_000
+    most_output = CLAUDE_OUTPUT
     concurrency = CLI_CONCURRENCY
     team_rank = 0
 
@@ -69,7 +70,7 @@ class ClaudeCode(AgentType[ClaudeCodeBackendConfig]):
         agent_clis.find_login(config, environ)
 
     def list_refused_keys(self, config: ClaudeCodeBackendConfig, environ: Environ) -> Iterable[Pair]:
-        return agent_clis.refused(config, environ)
+        return agent_clis.list_refused_keys(config, environ)
 
     def list_secrets(self, config: ClaudeCodeBackendConfig, environ: Environ) -> Iterator[tuple[str, str]]:
         if config.use_login and (token := agent_clis.own_login(environ)):

@@ -21,6 +21,9 @@ SECRET_LENGTH = 16
 TEAM = "team"
 """The name of the MCP server with the team's tools, as every CLI is told of it."""
 
+CLAUDE_OUTPUT_VARIABLE, CLAUDE_OUTPUT = "CLAUDE_CODE_MAX_OUTPUT_TOKENS", 64_000
+"""How Claude Code is told how many tokens a reply may have, and how many: so much is reserved in the budget."""
+
 Sign = Literal["name", "id", "server"]
 """Where a request for permission says that a tool is the team's: in the tool's name, in the id of the call, or in its
 input, which names the server.
@@ -50,6 +53,8 @@ class Preset:
     enclosed: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Variables where the sandbox is ours, and where it is not."""
     bare: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    most_output: int | None = None
+    """Tokens that a reply of its model has at most, as a variable of `environ` tells it. None: unknown."""
     own_cli: tuple[str, str] = ("", "")
     """The variable that names the user's own CLI, and the program that it is."""
     system: bool = False
@@ -113,7 +118,12 @@ PRESETS: Mapping[AcpPreset, Preset] = MappingProxyType(
             directory=("CLAUDE_CONFIG_DIR", ".claude"),
             hosts=("api.anthropic.com:443", "console.anthropic.com:443", "platform.claude.com:443"),
             asks=True,
-            environ={"ENABLE_TOOL_SEARCH": "false", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"},
+            environ={
+                "ENABLE_TOOL_SEARCH": "false",
+                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+                CLAUDE_OUTPUT_VARIABLE: str(CLAUDE_OUTPUT),
+            },
+            most_output=CLAUDE_OUTPUT,
             own_cli=("CLAUDE_CODE_EXECUTABLE", "claude"),
             system=True,
             session={"claudeCode": {"options": _CLAUDE}},
