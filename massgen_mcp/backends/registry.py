@@ -155,7 +155,7 @@ def _ag2(config: Ag2BackendConfig, environ: Mapping[str, str], _private: Path | 
     def agent(described: Ag2AgentConfig) -> Ag2Agent:
         execution = described.code_execution_config
         asked = config.asked_for(described.llm_config)
-        endpoint = _endpoint(asked, environ, redactor)
+        endpoint = make_endpoint(asked, environ, redactor)
         api: Ag2Api = "chat"
         if provider_for(asked, environ).wire == "messages":
             api = "messages"
@@ -188,7 +188,7 @@ _MADE: Mapping[MemberKind[Any], Callable[..., Backend]] = {
 
 
 def _wire(config: AnyHttpBackend, environ: Mapping[str, str], redactor: Redactor) -> Backend:
-    endpoint = _endpoint(config, environ, redactor)
+    endpoint = make_endpoint(config, environ, redactor)
     if isinstance(config, LocalServerConfig):
         from massgen_mcp.backends.local_server import LocalServerBackend
 
@@ -234,7 +234,10 @@ def _check_variables(config: AnyHttpBackend, environ: Mapping[str, str]) -> None
         raise BackendError("bad_request", f"{flags}: not at the compatible endpoint, where {row.base_url_variable} is")
 
 
-def _endpoint(config: AnyHttpBackend, environ: Mapping[str, str], redactor: Redactor) -> "Endpoint":
+def make_endpoint(config: AnyHttpBackend, environ: Mapping[str, str], redactor: Redactor | None = None) -> "Endpoint":
+    """Return where the model is and how it is asked, with its key out of `environ`. Without a redactor, the one for the
+    keys of `environ`.
+    """
     from massgen_mcp.backends.http import Endpoint
 
     provider, key = provider_for(config, environ), find_key(config, environ)
@@ -254,7 +257,7 @@ def _endpoint(config: AnyHttpBackend, environ: Mapping[str, str], redactor: Reda
         of_xai=provider.type == "grok",
         extra_body=config.extra_body,
         start=provider.start,
-        redactor=redactor,
+        redactor=redactor or redactor_for(environ, [config]),
     )
     return _at_azure(config, endpoint) if isinstance(config, AzureBackendConfig) else endpoint
 
