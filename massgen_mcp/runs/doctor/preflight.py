@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 import anyio
 
+from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.access.key_hosts import find_key, lists_all_models, provider_for
 from massgen_mcp.config.access.local_servers import listed_models, read_reply
 from massgen_mcp.config.access.members import asked_by
@@ -41,6 +42,8 @@ from massgen_mcp.threads import imported
 
 if TYPE_CHECKING:
     import httpx2
+
+    from massgen_mcp.backends.http import Endpoint
 
 LEAST_FREE_BYTES = 50 << 20
 """Of the disk, for a run."""
@@ -98,8 +101,6 @@ async def require_models(
     if not wanted:
         return " ".join(notes) or None
     await imported(*ASKING)
-    from massgen_mcp.backends.registry import make_endpoint
-
     lists = _read_kept(kept) if kept else {}
     now = time.monotonic()
     unknown: dict[Whom, list[tuple[str, AnyHttpBackend]]] = {}
@@ -113,7 +114,10 @@ async def require_models(
     async def ask(whom: Whom, backend: AnyHttpBackend) -> None:
         with anyio.move_on_after(seconds):
             read[whom] = await _models_at(backend, whom[0], environ)
-            if not read[whom] and (fault := await find_connection_fault(make_endpoint(backend, environ))) is not None:
+            if (
+                not read[whom]
+                and (fault := await find_connection_fault(_describe_endpoint(backend, environ))) is not None
+            ):
                 (blocked if is_certain(fault) else notes).append(str(fault))
 
     async with anyio.create_task_group() as tasks:
@@ -146,11 +150,11 @@ def _judged(unlisted: Sequence[tuple[str, str, AnyHttpBackend, list[str]]], envi
 
 
 async def _models_at(backend: AnyHttpBackend, address: str, environ: Mapping[str, str]) -> list[str]:
-    from massgen_mcp.backends.http import listing_client  # see ASKING
-    from massgen_mcp.backends.registry import NO_KEY, make_endpoint
+    from massgen_mcp.backends.agent_types.provider_models import NO_KEY  # see ASKING
+    from massgen_mcp.backends.http import listing_client
 
     root, key = address.rstrip("/"), find_key(backend, environ) or NO_KEY
-    async with listing_client(make_endpoint(backend, environ)) as client:
+    async with listing_client(_describe_endpoint(backend, environ)) as client:
         if isinstance(backend, LocalServerConfig | OllamaBackendConfig):
             return [model.name for model in await listed_models(client, backend.type, address)]
         match provider_for(backend, environ).wire:
@@ -163,6 +167,13 @@ async def _models_at(backend: AnyHttpBackend, address: str, environ: Mapping[str
                 return [model.name for model in gemini_models(body)]
             case _:
                 return await _compatible(client, f"{root}/models")
+
+
+def _describe_endpoint(backend: AnyHttpBackend, environ: Mapping[str, str]) -> "Endpoint":
+    from massgen_mcp.backends.adapter import Making  # see ASKING
+    from massgen_mcp.backends.agent_types.provider_models import describe_endpoint
+
+    return describe_endpoint(backend, Making(environ, redactor_for(environ, [backend])))
 
 
 async def _compatible(client: "httpx2.AsyncClient", url: str) -> list[str]:
