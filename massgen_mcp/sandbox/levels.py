@@ -143,12 +143,23 @@ def _hide_logins(policy: Policy) -> Policy:
 
     places = [*policy.toolchains, *([policy.unpacked.root] if policy.unpacked else readable())]
     places = [place for place in places if not place.is_symlink()]  # only the link is there, and what it leads to apart
-    found = find_logins([*places, *(one.host for one in policy.shown if one.place == str(one.host))])
-    gone = frozenset(policy.hidden)
-    texts = [(path, text) for path, text in found.texts.items() if gone.isdisjoint(path.parents)]
+    places += [one.host for one in policy.shown if one.place == str(one.host)]
+    found = find_logins(places)
+    gone, tops = frozenset(policy.hidden), frozenset(places)
+    texts = [(path, text) for path, text in found.texts.items() if not _is_below(path, gone, tops)]
     kept = dict(texts[:MAX_TEXTS])
     hidden = [*policy.hidden, *found.hidden, *(path for path, _ in texts[MAX_TEXTS:])]
     return replace(policy, hidden=tuple(hidden), texts={**kept, **policy.texts})
+
+
+def _is_below(path: Path, gone: frozenset[Path], tops: frozenset[Path]) -> bool:
+    """Return whether the path lies in something that is hidden of the nearest of the directories that are shown."""
+    for above in path.parents:
+        if above in tops:
+            return False
+        if above in gone:
+            return True
+    return False
 
 
 def interpreter() -> str:

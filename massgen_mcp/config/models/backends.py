@@ -195,3 +195,5 @@ LIMITED_TYPES: tuple[str, ...] = tuple(
     for name in get_args(model.model_fields["type"].annotation)
 )
 """The backend types that call somebody."""
+CONFIGURED_TYPES = ("scripted", *LIMITED_TYPES)
+"""The backend types that have keys of their own in a config."""
