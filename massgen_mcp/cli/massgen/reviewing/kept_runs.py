@@ -80,7 +80,7 @@ def keep_runs(subject: str, *, keeps: bool) -> Generator[KeptRuns]:
         yield KeptRuns(file)
 
 
-def digest_of(*parts: object) -> str:
+def compute_digest(*parts: object) -> str:
     """Return a digest of JSON values."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

@@ -13,8 +13,16 @@ from pydantic import BaseModel, Field, ValidationError
 
 from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.massgen.reviewing.change import ReviewedChange, change_of
-from massgen_mcp.cli.massgen.reviewing.findings import Earlier, Review, Reviewed, compared, earlier_findings, merged, refuter_of
-from massgen_mcp.cli.massgen.reviewing.kept_runs import KeptRuns, digest_of, keep_runs
+from massgen_mcp.cli.massgen.reviewing.findings import (
+    Earlier,
+    Review,
+    Reviewed,
+    compared,
+    earlier_findings,
+    merged,
+    refuter_of,
+)
+from massgen_mcp.cli.massgen.reviewing.kept_runs import KeptRuns, compute_digest, keep_runs
 from massgen_mcp.cli.massgen.reviewing.options import SUFFIXES, ReviewOptions
 from massgen_mcp.cli.massgen.reviewing.parts import split_change
 from massgen_mcp.cli.massgen.reviewing.report import drawn, shown_finding
@@ -109,7 +117,7 @@ class _Asked:
         """Ask the question, or take what came of it before this process: `subject` is what it is about, without the
         random codes of its markers.
         """
-        digest = digest_of([agent.id for agent in config.agents], *subject)
+        digest = compute_digest([agent.id for agent in config.agents], *subject)
         if found := await self.kept.finish(digest):
             run_id, ended = found
         else:
@@ -150,7 +158,7 @@ async def review(options: ReviewOptions) -> int:
         return await _planned(given)
     given, team = await _choose_team(options, change, given)
     max_usd = options.max_usd or team.config.budget.max_usd
-    with keep_runs(_subject_of(change, team.config, max_usd), keeps=given.listed) as kept:
+    with keep_runs(_compute_subject(change, team.config, max_usd), keeps=given.listed) as kept:
         if kept.count:
             print_error(f"This review was interrupted. It continues with {counted(kept.count, 'run')} of before")
         found = await _reviewed(_Asked(given, team, max_usd, kept), change)
@@ -175,9 +183,9 @@ async def _choose_team(
     return given, team
 
 
-def _subject_of(change: ReviewedChange, config: Config, max_usd: float) -> str:
+def _compute_subject(change: ReviewedChange, config: Config, max_usd: float) -> str:
     """Return what makes two calls the same review: what is shown to the models, and to which models."""
-    return digest_of(change.diff, change.evidence, str(change.top), config.model_dump(mode="json"), max_usd)
+    return compute_digest(change.diff, change.evidence, str(change.top), config.model_dump(mode="json"), max_usd)
 
 
 def _deliver(found: Review, earlier: Sequence[Earlier], options: ReviewOptions, files: Sequence[OutputFile]) -> int:
