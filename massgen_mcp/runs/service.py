@@ -24,13 +24,13 @@ from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.home import enclosing_run
 from massgen_mcp.money.estimate import Usual, classify_work
-from massgen_mcp.people import ask_as, environ_asked, is_guest
+from massgen_mcp.people import User
 from massgen_mcp.request.build import RunRequest
 from massgen_mcp.request.question import check_text
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
+from massgen_mcp.runs.access import RunAccess, find_no_user
 from massgen_mcp.runs.checks import check_action, check_mark, checked_raise
 from massgen_mcp.runs.consent import RunDemands, read_demands
 from massgen_mcp.runs.engine import (
@@ -40,6 +40,7 @@ from massgen_mcp.runs.engine import (
     Engine,
     RunFiles,
     RunRow,
+    RunStore,
     StateFigures,
 )
 from massgen_mcp.runs.moving import MovedIn, MovedOut, move_in, move_out
@@ -48,11 +49,11 @@ from massgen_mcp.runs.patches.applying import ChangedText, RunPatch, apply_run
 from massgen_mcp.runs.patches.earlier_changes import LaidOut, laid_out, with_earlier_changes
 from massgen_mcp.runs.patches.given import UPLOADED
 from massgen_mcp.runs.sessions.turns import SessionTurns, start_note
-from massgen_mcp.runs.starting import Dispatch, ask_to_admit, enclosing, enqueue, frozen_request
+from massgen_mcp.runs.starting import ask_to_admit, enclosing, enqueue, frozen_request
 from massgen_mcp.runs.store.counting import counted_runs
 from massgen_mcp.runs.store.finding import find_run
 from massgen_mcp.runs.store.retention import Pruned, prune, prune_named
-from massgen_mcp.runs.view.run_view import KeptWatches, RunView, RunWatch, looks
+from massgen_mcp.runs.view.run_view import RunView, looks
 from massgen_mcp.runs.view.status_file import note_application
 from massgen_mcp.statistics.digest import Mark, RunDigest, Verdict, digest_of
 from massgen_mcp.statistics.sums import NEWEST, Statistics, StatisticsFilter, statistics_of, usual_runs, usual_time
@@ -78,8 +79,6 @@ NO_PROGRAMS = (
     "an agent of this team is a program with the rights of the server's account, which would see everybody's runs; "
     "take agents that are models"
 )
-WATCHES = 128
-"""So many runs that go on are kept in memory as far as they have been read."""
 
 
 class RunService:
@@ -87,32 +86,43 @@ class RunService:
     this object: it works as soon as the store does.
     """
 
-    def __init__(self, engine: Engine, environ: Mapping[str, str]) -> None:
-        self._engine = engine
-        self._store, self._files, self._liveness = engine.store, engine.files, engine.liveness
-        self._own_environ = environ
-        self._dispatch = Dispatch(engine, environ)
-        self.sessions = SessionTurns(engine.store, self._look_or_row, lambda run_id: self._watches.of(run_id).look())
-        self._watches = KeptWatches(lambda run_id: RunWatch(engine, run_id, self._dispatch.held_up), WATCHES)
+    def __init__(
+        self, engine: Engine, environ: Mapping[str, str], find_user: Callable[[], User | None] = find_no_user
+    ) -> None:
+        """`find_user` returns the user whose call it is; None: one that may see every run."""
+        self.access = RunAccess(engine, environ, find_user)
+        self._files, self._liveness = engine.files, engine.liveness
         self._waiting_ends = False
         self._waits: set[anyio.CancelScope] = set()
-        with suppress(MassgenError):
-            engine.home.ensure()
-            if (inside := enclosing_run(environ)) and (owner := self._store.get(inside).owner):
-                ask_as(owner, environ)
+
+    def as_user(self, user: User | None) -> "RunService":
+        """Return the service for this user alone; None: with every run."""
+        return RunService(self.access.whole_engine, self.access.environ, lambda: user)
+
+    @property
+    def _engine(self) -> Engine:
+        return self.access.engine
+
+    @property
+    def _store(self) -> RunStore:
+        return self._engine.store
 
     @property
     def environ(self) -> Mapping[str, str]:
-        """What of this process's environment is for whoever asks."""
-        return environ_asked(self._own_environ)
+        """The part of this process's environment that is for the current user."""
+        return self.access.environ
 
     @property
     def pool(self) -> str | None:
         """Of workers that execute the runs, with keys of their own; None: that is done with the keys here."""
         return self._engine.pool
 
+    @property
+    def sessions(self) -> SessionTurns:
+        return SessionTurns(self._store, self._look_or_row, lambda run_id: self.access.get_watch(run_id).look())
+
     def close(self) -> None:
-        self._engine.close()
+        self.access.whole_engine.close()
 
     def stop_waiting(self) -> None:
         """Let every `wait`, also a later one, return with the run as it is: the process has to leave."""
@@ -136,29 +146,29 @@ class RunService:
             raise MassgenError("invalid_arguments", CLONED_ELSEWHERE)
         if self._engine.pool is not None and not request.given.uploads and not all(map(is_address, places)):
             raise MassgenError("invalid_arguments", ELSEWHERE)
-        if is_guest() and any(members.start_permissions(agent.backend) for agent in request.config.agents):
+        if self.access.is_guest and any(members.start_permissions(agent.backend) for agent in request.config.agents):
             raise MassgenError("invalid_arguments", NO_PROGRAMS)
         if request.given.session_id is not None:
             safe_id(request.given.session_id, "session id")
 
-        def begun() -> tuple[RunView, bool]:
+        def start_run() -> tuple[RunView, bool]:
             outer = enclosing(self._engine, self.environ)
             frozen = frozen_request(request, outer, self.environ)
             if request.given.uploads:
                 frozen = replace(frozen, config=with_places(frozen.config, lambda path: f"{UPLOADED}{path}"))
-            added, history = enqueue(self._engine, self.sessions, request, frozen, self._dispatch.identity)
+            added, history = enqueue(self._engine, self.sessions, request, frozen, self.access.dispatch.identity)
             if outer is not None and not added.row.admitted:
                 ask_to_admit(self._engine, self.environ, outer, added.row.run_id)
             woken = self._liveness.wake(added.row.fingerprint)  # at once: the run waits for it
             view = self._looked(added.row.run_id)
             if not woken:
-                self._dispatch.see_to(view)
+                self.access.dispatch.see_to(view)
             if added.replaced is not None:
                 self._liveness.wake(added.replaced.fingerprint)
                 self._liveness.announce(added.replaced, self._files.of(added.replaced))
             return replace(view, note=history.note), added.reused
 
-        return await anyio.to_thread.run_sync(begun)
+        return await anyio.to_thread.run_sync(start_run)
 
     @in_thread
     def start_note(self, request: RunRequest) -> str:
@@ -175,8 +185,8 @@ class RunService:
         return self._looked(run_id)
 
     def _looked(self, run_id: str) -> RunView:
-        view = self._watches.of(run_id).look()
-        self._dispatch.care_for(view)
+        view = self.access.get_watch(run_id).look()
+        self.access.dispatch.care_for(view)
         return view
 
     @in_thread
@@ -283,7 +293,7 @@ class RunService:
             message = redactor_for(self.environ, backends).text(message)
         await anyio.to_thread.run_sync(self._store.want, run_id, action, message)
         view = await self.look(run_id)
-        await anyio.to_thread.run_sync(self._dispatch.see_to, view)
+        await anyio.to_thread.run_sync(self.access.dispatch.see_to, view)
         await anyio.to_thread.run_sync(self._liveness.announce, view.row, view.directory)
         return view
 
@@ -300,7 +310,7 @@ class RunService:
         if view.state == "interrupted":
             if view.newer is not None:
                 raise view.newer
-            await anyio.to_thread.run_sync(self._dispatch.adopt, view, accepted)
+            await anyio.to_thread.run_sync(self.access.dispatch.adopt, view, accepted)
             view = await self.look(run_id)
         elif view.state in TERMINAL_STATES:
             raise MassgenError(
@@ -328,7 +338,7 @@ class RunService:
         """
         view = await self.look(run_id)
 
-        def done() -> Application:
+        def apply_patch() -> Application:
             home = self._engine.home
             if not dry_run:
                 self._store.note(view.row.run_id, "undo" if undo else "apply")
@@ -343,7 +353,7 @@ class RunService:
                     write_report(view.directory, view.snapshot, self._files_of, self.environ)
             return made
 
-        return await anyio.to_thread.run_sync(done)
+        return await anyio.to_thread.run_sync(apply_patch)
 
     @in_thread
     def changed_texts(self, view: RunView, planned: Application) -> list[ChangedText]:
@@ -440,7 +450,7 @@ class RunService:
 
         Raises `MassgenError` unknown_run, not_finished, invalid_arguments, disk_full, store_unavailable.
         """
-        row = self._watches.of(run_id).row()
+        row = self.access.get_row(run_id)
         runs, _ = counted_runs(self._engine, run_ids=[row.run_id])
         check_mark(row, runs[0] if runs else None, agent, note)
         backends: list[BackendConfig] = []
@@ -464,7 +474,7 @@ class RunService:
                     marked.append("")
                 if not marked:
                     continue
-                view = self._watches.of(run.run_id).look()
+                view = self.access.get_watch(run.run_id).look()
                 answers = {one.info.id: one.answers[-1].content for one in view.snapshot.agents.values() if one.answers}
                 answers[""] = view.snapshot.best_answer or ""
                 found += [(view, agent, answers[agent]) for agent in sorted(marked)[:1] if answers.get(agent)]
@@ -510,7 +520,7 @@ class RunService:
         views: list[RunView] = []
         for row in self._store.unfinished_below(directory):
             with suppress(MassgenError):  # its files are gone, or cannot be read
-                views.append(self._watches.of(row.run_id).look())
+                views.append(self.access.get_watch(row.run_id).look())
         return [view for view in views if view.state == "interrupted" and not (view.damage or view.newer)]
 
     @in_thread
@@ -530,7 +540,7 @@ class RunService:
 
     async def move_out(self, run_id: str, target: Path) -> MovedOut:
         """See `runs.moving.move_out`; a caller that is cancelled before the file is complete keeps the run here."""
-        return await run_in_stoppable_thread(partial(move_out, self._engine, self._watches.of, run_id, target))
+        return await run_in_stoppable_thread(partial(move_out, self._engine, self.access.get_watch, run_id, target))
 
     @in_thread
     def move_in(
@@ -545,7 +555,7 @@ class RunService:
         """See `runs.moving.move_in`; a run that may go on here does so."""
         moved = move_in(
             self._engine,
-            self._dispatch,
+            self.access.dispatch,
             self.environ,
             file,
             owner,
@@ -554,19 +564,19 @@ class RunService:
             accepts=accepts,
         )
         if moved.state not in TERMINAL_STATES:
-            self._dispatch.care_for(self._watches.of(moved.run_id).look())
+            self.access.dispatch.care_for(self.access.get_watch(moved.run_id).look())
         return moved
 
     @in_thread
     def prune(self, *, dry_run: bool = False, older_than: float | None = None) -> Pruned:
         """Delete workspaces and results that are older than the limits (see `retention.prune`)."""
         self._engine.home.ensure()
-        return prune(self._engine, dry_run=dry_run, older_than=older_than)
+        return prune(self.access.whole_engine, dry_run=dry_run, older_than=older_than)
 
     @in_thread
     def prune_named(self, run_ids: Sequence[str], *, dry_run: bool = False) -> Pruned:
         """Delete everything of these runs (see `retention.prune_named`). Raises `MassgenError` unknown_run."""
-        rows = [self._watches.of(run_id).row() for run_id in run_ids]
+        rows = [self.access.get_row(run_id) for run_id in run_ids]
         return prune_named(self._engine, rows, dry_run=dry_run)
 
     # -- plumbing -------------------------------------------------------------------------------------------------
@@ -578,7 +588,7 @@ class RunService:
         """What the store knows is enough for a run that has ended, or whose record cannot be read."""
         if row.state not in TERMINAL_STATES:
             with suppress(MassgenError):
-                return self._watches.of(row.run_id).look()
+                return self.access.get_watch(row.run_id).look()
         snapshot = RunState(run_id=row.run_id, question=row.question, store_state=row.state)
         return RunView(row, snapshot, self._files.of(row))
 

@@ -115,11 +115,12 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         question and the named files to their providers. For a review, debate, consensus, root cause, risky change or
         architecture decision, or when you are stuck. The team knows only what you write here. Returns a run_id at once;
         the run takes minutes and survives this session."""
-        paths = [context_path(entry.path, entry.permission) for entry in context_paths or ()]
+        guest = service.access.is_guest
+        paths = [context_path(entry.path, entry.permission, guest=guest) for entry in context_paths or ()]
         request = await build_request(
             CallerRequest(
                 question,
-                named_team(team, models, num_agents or None),
+                named_team(team, models, num_agents or None, guest=guest),
                 cwd=Path.cwd(),
                 environ=service.environ,
                 consent=Consent(grants_paths=True),

@@ -37,7 +37,6 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.page.data import RunPage
 from massgen_mcp.page.document import DRAWING, STATISTICS_DRAWING, document, with_data
 from massgen_mcp.page.head import TONES
-from massgen_mcp.people import is_guest
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.request.team import NamedTeam, choose_team
 from massgen_mcp.request.trust import Consent
@@ -327,7 +326,10 @@ def _api(service: RunService, client: Client, feeds: Feeds, redactor: Redactor, 
         return _json(redactor.value(await offered(service, service.environ)))
 
     async def checks(request: Request) -> Response:
-        directories = [Path(context_path(path).path) for path in request.query_params.getlist("directory")]
+        directories = [
+            Path(context_path(path, guest=service.access.is_guest).path)
+            for path in request.query_params.getlist("directory")
+        ]
         return _json({"checks": await anyio.to_thread.run_sync(proposed_checks, directories)})
 
     async def again(request: Request) -> Response:
@@ -413,7 +415,7 @@ async def offered(service: RunService, environ: Mapping[str, str]) -> dict[str, 
     recent = await service.recent(limit=RUNS_READ)
     directories = await anyio.to_thread.run_sync(_directories, recent)
     clis: list[str] = []
-    if not is_guest():
+    if not service.access.is_guest:
         directories.append(str(Path.cwd()))
         clis += map(str, await installed_clis(environ))
     return {

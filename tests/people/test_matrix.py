@@ -9,7 +9,7 @@ import pytest
 from mcp.shared.subscriptions import ResourcesListChanged
 
 from massgen_mcp.home import find_home
-from massgen_mcp.people import asked_by
+from massgen_mcp.people import act_as
 from massgen_mcp.runs.engine import RUN_ID_PREFIX
 from tests.cluster.stage import STORES, Store
 from tests.harness import TempHome, home, wait_until
@@ -109,7 +109,7 @@ async def test_lists_sessions_keys_and_statistics_are_each_persons_own(home: Tem
                     await shared.service.find(run_id)
                 with pytest.raises(Exception, match="there is no run"):
                     await shared.service.mark(run_id, "right")
-        with asked_by(None):
+        with act_as(None):
             assert len(await shared.service.recent(limit=50)) == len(shared.runs) + 2, "who owns the machine sees all"
 
 

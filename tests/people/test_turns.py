@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.people import Asking, Person, asked_by
+from massgen_mcp.people import Person, User, act_as
 from tests.cluster.stage import STORES, Store, cluster
 from tests.harness import PATIENCE_SECONDS, POLL_SECONDS, TempHome, after, home
 from tests.needs import needs
@@ -39,10 +39,10 @@ async def test_whoever_queues_many_runs_lets_others_in_between(home: TempHome, s
 async def test_no_more_runs_are_begun_through_several_servers_at_once_than_a_quota_allows(home: TempHome) -> None:
     with cluster(home, shared_server()) as machines:
         services, told = [machines.service(), machines.service()], list[str]()
-        ann = Asking("ann", Person(runs_per_day=3), machines.home.environ)
+        ann = User("ann", Person(runs_per_day=3), machines.home.environ)
 
         async def start(number: int) -> None:
-            with asked_by(ann):
+            with act_as(ann):
                 try:
                     await services[number % 2].start(asked("q", silent_team(1)))
                 except MassgenError as error:
@@ -51,5 +51,5 @@ async def test_no_more_runs_are_begun_through_several_servers_at_once_than_a_quo
         async with anyio.create_task_group() as tasks:
             for number in range(12):
                 tasks.start_soon(start, number)
-        with asked_by(ann):
+        with act_as(ann):
             assert (told, len(await services[0].recent(limit=20))) == (["quota_reached"] * 9, 3)

@@ -9,7 +9,6 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.people import asked_by, is_guest
 from massgen_mcp.runs.service import RunService
 
 READY, METRICS = "/readyz", "/metrics"
@@ -20,14 +19,13 @@ class Operating:
     """Of one server. `replies`: how many it has given, by status."""
 
     def __init__(self, service: RunService) -> None:
-        self._service = service
+        self._service, self._whole = service, service.as_user(None)
         self.replies: Counter[int] = Counter()
 
     async def ready(self) -> Response:
         """Says to everybody whether the store of runs can be used, and no more."""
         try:
-            with asked_by(None):
-                await self._service.recent(limit=1)
+            await self._whole.recent(limit=1)
         except MassgenError:
             return PlainTextResponse("the run store cannot be used", 503)
         return PlainTextResponse("ready")
@@ -35,10 +33,9 @@ class Operating:
     async def metrics(self, scope: Scope, receive: Receive, send: Send) -> None:
         """For the operator alone; of everybody's runs together."""
         response: Response = PlainTextResponse("Not Found", 404)
-        if not is_guest() and Request(scope).method == "GET":
-            with asked_by(None):
-                figures = await self._service.figures()
-                limits = await self._service.limits_in_use()
+        if not self._service.access.is_guest and Request(scope).method == "GET":
+            figures = await self._whole.figures()
+            limits = await self._whole.limits_in_use()
             held, most = Counter[str](), Counter[str]()
             for address, name, part, whole, _ in limits:  # those of several keys together
                 labels = f"{{address={json.dumps(address)},limit={json.dumps(name)}}}"
