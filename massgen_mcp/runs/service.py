@@ -27,6 +27,7 @@ from massgen_mcp.events.record import LogRecord
 from massgen_mcp.money.estimate import Usual, classify_work
 from massgen_mcp.people import User
 from massgen_mcp.request.build import RunRequest
+from massgen_mcp.request.kind import ListedKind
 from massgen_mcp.request.question import check_text
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
@@ -406,7 +407,7 @@ class RunService:
     @in_thread
     def statistics(self, wanted: StatisticsFilter) -> Statistics:
         """What the runs that have ended come to. Raises `MassgenError` disk_full, store_unavailable."""
-        runs, unread = counted_runs(self._engine, since=wanted.since, config=wanted.config)
+        runs, unread = counted_runs(self._engine, since=wanted.since, config=wanted.config, kind=wanted.kind)
         return statistics_of([run for run in runs if wanted.fits(run)], filters=wanted.filters, unread=unread)
 
     @in_thread
@@ -493,11 +494,13 @@ class RunService:
         session_id: str | None = None,
         since: float | None = None,
         before: int | None = None,
+        kind: ListedKind = "single",
         limit: int,
         keep: Callable[[RunRow], bool] | None = None,
     ) -> list[RunView]:
         """Newest first; damaged and expired runs are there with what the store knows of them. `since`: seconds since
-        the epoch; `before`: the number of the last row of the page before; `keep`: only rows for which it is true.
+        the epoch; `before`: the number of the last row of the page before; `kind`: of one kind, or of all; `keep`: only
+        rows for which it is true.
         Raises `MassgenError` invalid_arguments.
         """
         if session_id is not None:
@@ -506,7 +509,9 @@ class RunService:
         views, last = list[RunView](), before
         at_once = limit if keep is None else max(limit, SEARCHED_AT_ONCE)
         while len(views) < limit and (
-            found := self._store.recent(state=known, session_id=session_id, since=since, before=last, limit=at_once)
+            found := self._store.recent(
+                state=known, session_id=session_id, since=since, before=last, kind=kind, limit=at_once
+            )
         ):
             seen = map(self._look_or_row, found if keep is None else filter(keep, found))
             wanted = (view for view in seen if known != "running" or view.state == state)

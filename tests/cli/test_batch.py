@@ -51,7 +51,7 @@ def batch(home: TempHome, *arguments: str, code: int = 0) -> str:
 
 
 def count_of_runs(home: TempHome) -> int:
-    return len(json.loads(run_command(home, SERVER_MODULE, "runs", "--json").stdout)["runs"])
+    return len(json.loads(run_command(home, SERVER_MODULE, "runs", "--json", "--kind", "all").stdout)["runs"])
 
 
 def test_each_question_becomes_a_line_and_a_second_call_asks_nothing(home: TempHome) -> None:
