@@ -137,8 +137,7 @@ class Evaluation:
             return False
         who, line = found
         agents = ", ".join(f"{one['agent']}: {one['reason']}" for one in line["degraded"])
-        name = "the one model" if who == ONE else who
-        self.stopped = f"{name} has no working key ({agents}); the same command goes on when it has one"
+        self.stopped = f"{display_name(who)} has no working key ({agents}); the same command goes on when it has one"
         self.done = False
         return True
 
@@ -162,7 +161,9 @@ class Evaluation:
 
     def _kept_result(self, who: str, item: Item, time: int = 1) -> ResultLine | None:
         line = self.results.last.get(_id(who, item, time))
-        return None if line is None or _lacks_key(line) else line
+        if line is None or _lacks_key(line):
+            return None
+        return line
 
     def _samples(self, item: Item) -> int:
         return len([*self._of_one(item)])
@@ -245,6 +246,13 @@ def _lacks_key(line: ResultLine) -> bool:
     return not is_success(line) and any(one["reason"] in KEY_REASONS for one in line.get("degraded", ()))
 
 
+def display_name(who: str) -> str:
+    """Return the name of a team, or of the one model, for people."""
+    if who == ONE:
+        return "the one model"
+    return who
+
+
 def _versions_here() -> tuple[str, str]:
     here = surroundings()
     return here["prompts"], ", ".join(f"{name} {version}" for name, version in here["versions"].items())
@@ -281,7 +289,6 @@ async def _scored(scorer: Scorer, who: str, item: Item, view: RunView) -> Result
         "members": {name: one is not None and right[one.label] for name, one in firsts.items()},
         "some_right": any(right[one.label] for one in lasts),
         "tokens": run.spent.tokens,
-        "priced": not run.spent.unpriced_calls,
     }
 
 

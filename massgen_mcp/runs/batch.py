@@ -270,6 +270,7 @@ def _result_line(question: BatchQuestion, view: RunView) -> ResultLine:
         "degraded": [{"agent": run.agents[agent].info.id, "reason": reason} for agent, reason, _ in run.degraded],
         "failure": work.failure,
         "usd": run.spent.rounded_usd,
+        "priced": not run.spent.unpriced_calls,
         "seconds": round(view.elapsed, 3),
         "run_id": view.row.run_id,
         "error": run.end.message if isinstance(run.end, RunFailed | RunTimedOut) else None,
@@ -293,7 +294,7 @@ def summary(batch: Batch) -> str:
     if not any(usd is not None for usd in spent):
         return f"{', '.join(parts)}; cost n/a"
     parts[-1] += f"; ${batch.usd:.4f}"
-    if None in spent:
+    if not all(result.get("priced", result["usd"] is not None) for result in batch.results):
         parts[-1] += "+"
     return ", ".join(parts)
 
