@@ -80,7 +80,7 @@ def _message_tokens(message: Message) -> int:
 
 
 def _is_too_low(counted: int, estimated: int) -> bool:
-    """Tell a count that is far below what was sent or came, so that nobody can have billed it."""
+    """Tell a count that is far below what was sent or came, as no provider bills."""
     return estimated >= LEAST_COMPARED and counted < estimated * PLAUSIBLE_SHARE
 
 

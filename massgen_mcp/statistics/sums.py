@@ -64,6 +64,9 @@ class StatisticsFilter:
     def filters(self) -> tuple[str, ...]:
         """In words."""
         since = None if self.since is None else datetime.fromtimestamp(self.since, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        kind = None
+        if self.kind != "single":
+            kind = self.kind
         return tuple(
             f"{name} {value}"
             for name, value in (
@@ -71,7 +74,7 @@ class StatisticsFilter:
                 ("config", self.config),
                 ("team", None if self.team is None else ", ".join(sorted(self.team))),
                 ("model", self.model),
-                ("kind", None if self.kind == "single" else self.kind),
+                ("kind", kind),
             )
             if value is not None
         )

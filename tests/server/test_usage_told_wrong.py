@@ -17,9 +17,9 @@ PRICE = {"input_usd_per_million": 10, "output_usd_per_million": 10}
 USAGES: dict[str, dict[str, Any]] = {
     "total": {"total_tokens": 357_000},
     "nothing": {"prompt_tokens": 900, "completion_tokens": 100, "total_tokens": 1_000, "cost": 0},
-    "byok": {"prompt_tokens": 900, "completion_tokens": 100, "total_tokens": 1_000, "cost": 0.0, "is_byok": True},
+    "byok": {"prompt_tokens": 900, "completion_tokens": 100, "total_tokens": 1_000, "cost": 0.0007, "is_byok": True},
     "byok_null": {
-        "prompt_tokens": 900, "completion_tokens": 100, "total_tokens": 1_000, "cost": 0.0, "is_byok": True,
+        "prompt_tokens": 900, "completion_tokens": 100, "total_tokens": 1_000, "cost": 0.0007, "is_byok": True,
         "cost_details": {"upstream_inference_cost": None},
     },
     "low": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5},
