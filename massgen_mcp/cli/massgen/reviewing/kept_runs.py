@@ -130,9 +130,9 @@ async def _find_end(run_id: str) -> RunView | None:
     """
     with run_service(here=True) as service:
         try:
-            view = await service.look(run_id)
+            view = await service.watcher.get_run(run_id)
             while not view.stands_still:
-                view = await service.wait(run_id, until="terminal", seconds=WAIT_SECONDS, cursor=None)
+                view = await service.watcher.wait(run_id, until="terminal", seconds=WAIT_SECONDS, cursor=None)
         except MassgenError as error:
             if error.code in ("unknown_run", "expired"):
                 return None
