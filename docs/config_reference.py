@@ -548,6 +548,7 @@ orchestrator:
   by: agent1
   effort: auto
   max_agents: 5
+  refute: false
   order: listed
   run_scripts: true
   write_check: false

@@ -12,7 +12,7 @@ from massgen_mcp.coordination.deciding import NextStep, best_so_far, decision, w
 from massgen_mcp.coordination.effort import next_asked
 from massgen_mcp.coordination.failing_test import before_answers
 from massgen_mcp.coordination.state import Coordination
-from massgen_mcp.coordination.testing import awaited_writers, best_of, chosen, due_runs, files_of, tests_of
+from massgen_mcp.coordination.testing import awaited_writers, chosen, due_runs, files_of, list_best, tests_of
 from massgen_mcp.events.coordination import StageOpened
 from massgen_mcp.events.parts import LEAST_ANSWERS, Decide, StageReason
 
@@ -113,7 +113,7 @@ def _by_tests(state: Coordination, stage: StageOpened) -> NextStep:
         return best_so_far(state)
     if not state.live:
         return decision(state)
-    if best := best_of(state):
+    if best := list_best(state):
         return vote_on(state, best, "tests_tied")
     return vote_on(state, stage.subjects, "tests_tell_nothing" if tests_of(state) else "no_tests")
 

@@ -433,7 +433,7 @@ class Coordination:
     def author(self, label: str) -> str:
         return tuple(self.seats)[int(label.removeprefix("agent").partition(".")[0]) - 1]
 
-    def comes_late(self, agent: str) -> bool:
+    def is_late(self, agent: str) -> bool:
         """Whether the others do not wait for the agent's first answer any more, or decide already."""
         deciding = self.stage is not None and self.stage.kind not in BEFORE_ANSWERS
         return not self.seats[agent].answers and agent != self.rules.judge and (deciding or self.stragglers_given_up)
@@ -523,7 +523,7 @@ class Coordination:
         if claims is None or asked_for != "synthesise":
             if claims is not None:
                 return self._only_this() or Violation("only_votes")
-            if self.comes_late(agent):
+            if self.is_late(agent):
                 costs_votes = self.stage is not None or bool(self.choices)
                 if costs_votes and (self.closing or self.finish_requested or not can_pay_votes):
                     return Violation("too_late")
@@ -668,13 +668,13 @@ class Coordination:
                 shown = Ballot(event.agent, event.revision, event.ballot)
                 return self._with_seat(event.agent, replace(self.seats[event.agent], shown=shown))
             case AnswerSubmitted():
-                is_late = self.stage is not None and not self.seats[event.agent].answers
-                voided = self.stage is None or is_late
+                reopens = self.stage is not None and not self.seats[event.agent].answers
+                voided = self.stage is None or reopens
                 seats = {agent: _without_votes(seat) if voided else seat for agent, seat in self.seats.items()}
                 seat = seats[event.agent]
                 seats[event.agent] = replace(seat, answers=(*seat.answers, event))
-                late = (*self.late, event.agent) if is_late else self.late
-                stages = self._list_undeciding_stages() if is_late else self.stages
+                late = (*self.late, event.agent) if reopens else self.late
+                stages = self._list_undeciding_stages() if reopens else self.stages
                 return replace(self, seats=seats, revision=event.revision, stages=stages, late=late)
             case VoteCast() if self.stage is not None and self.stage.kind == "compare":
                 return replace(self, verdicts={**self.verdicts, self.stage.subjects: event.label})

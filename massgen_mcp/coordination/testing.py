@@ -110,7 +110,7 @@ def shares_of(state: Coordination) -> dict[str, Fraction]:
     return shares(judged_tests(state), {label: state.author(label) for label in files_of(state)})
 
 
-def best_of(state: Coordination) -> tuple[str, ...]:
+def list_best(state: Coordination) -> tuple[str, ...]:
     """The answers that pass the largest share of the others' tests; none if that share is not clear."""
     found = shares_of(state)
     most = max(found.values(), default=Fraction())
@@ -119,6 +119,6 @@ def best_of(state: Coordination) -> tuple[str, ...]:
 
 def chosen(state: Coordination) -> str | None:
     """The answer that tests choose; of several with the same files the one that is drawn. None: they do not tell."""
-    best, trees = best_of(state), files_of(state)
+    best, trees = list_best(state), files_of(state)
     alike = len({trees[label] for label in best}) == 1
     return drawn(state.rules.seed, best) if alike else None

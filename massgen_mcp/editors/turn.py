@@ -119,7 +119,8 @@ class Turn:
     async def _show_plan(self, run: RunState) -> None:
         phases = list(STAGES)
         now = phases.index("presenting" if run.phase == "evaluating" else run.phase)
-        now = len(phases) if run.state == "completed" else now
+        if run.state == "completed":
+            now = len(phases)
         plan = [
             {"content": STAGES[phase], "priority": "medium", "status": "completed" if at < now else STATUS[at > now]}
             for at, phase in enumerate(phases)

@@ -527,7 +527,7 @@ class Round:
     def _put_answer(self, content: str, claims: tuple[Claim, ...] | None) -> AnswerSubmitted | Violation:
         """Put an answer to the rules; a late one counts if the budget has room for the votes that it costs."""
         state, name = self._live_run.coordination, self._member.name
-        pays = not state.comes_late(name) or can_pay_votes(self._live_run)
+        pays = not state.is_late(name) or can_pay_votes(self._live_run)
         return state.answer(name, content, claims, can_pay_votes=pays)
 
     def _refuse(self, call: ToolCall | None, code: str, message: str, *, counts: bool = True) -> bool:

@@ -146,7 +146,7 @@ def _agent_digest(run: RunState, name: str, camps: Mapping[str, str], voted: str
         voted=None if voted is None else camps.get(voted, voted),
         wrote=None if wrote is None else camps.get(wrote, wrote),
         spent=_spent(run.budget.spending.by_agent.get(name, Spent())),
-        first_answer_seconds=None if agent.first_answer_seconds is None else round(agent.first_answer_seconds, 1),
+        first_answer_seconds=agent.first_answer_seconds,
     )
 
 

@@ -472,7 +472,7 @@ def usual_runs(runs: Sequence[CountedRun], models: Iterable[str], kind: WorkKind
     return Usual(len(digests), usd, _compute_bounds([digest.seconds for digest in digests]))
 
 
-def usual_first_answers(runs: Sequence[CountedRun], kind: WorkKind) -> dict[str, float]:
+def compute_first_answer_medians(runs: Sequence[CountedRun], kind: WorkKind) -> dict[str, float]:
     """Return how many seconds models take for a first answer on this kind of work: the median, by model, of those with
     enough answers. `runs`: the `NEWEST`.
     """

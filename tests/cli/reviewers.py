@@ -58,7 +58,9 @@ async def reviewing(home: TempHome, **reviewers: Reviewer) -> AsyncGenerator[tup
             return Flow(list, silence_seconds=HELD_SECONDS)
         if reviewer.fails:
             return reply(b'{"error": {"message": "no"}}', status="401 Unauthorized", media_type="application/json")
-        is_refuting, is_judging = (words in reviewer.asked[-1] for words in ("Try to refute", "Judge each refutation"))
+        is_refuting, is_judging = (
+            words in reviewer.asked[-1] for words in ("Try to refute", "refuted each finding, and gave")
+        )
         window = reviewer.refute_window if is_refuting and reviewer.refute_window else reviewer.window
         if window is not None and tokens(seen.body) > window:
             error = {

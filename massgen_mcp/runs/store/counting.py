@@ -11,7 +11,7 @@ from massgen_mcp.run_state.state import folded
 from massgen_mcp.runs.engine import EndedRow, Engine, FrozenRequest
 from massgen_mcp.runs.store.records import whole_records
 from massgen_mcp.statistics.digest import RunDigest, digest_of
-from massgen_mcp.statistics.sums import NEWEST, CountedRun, usual_first_answers
+from massgen_mcp.statistics.sums import NEWEST, CountedRun, compute_first_answer_medians
 
 BATCH = 200
 """So many runs are read before what is known of them is written down."""
@@ -52,7 +52,7 @@ def with_usual_seconds(engine: Engine, frozen: FrozenRequest) -> FrozenRequest:
         return frozen
     with suppress(MassgenError):
         models = {agent.backend.model for agent in frozen.config.agents}
-        usual = usual_first_answers(counted_runs(engine, newest=NEWEST)[0], classify_work(frozen.config))
+        usual = compute_first_answer_medians(counted_runs(engine, newest=NEWEST)[0], classify_work(frozen.config))
         return replace(frozen, usual_seconds={model: usual[model] for model in usual.keys() & models})
     return frozen
 

@@ -179,7 +179,7 @@ def refuter_of(one: Reviewed, vendors: Mapping[str, str], load: Mapping[str, int
     return min(able, key=lambda agent: load.get(agent, 0), default=None)
 
 
-def second_reader_of(one: Reviewed, vendors: Mapping[str, str], load: Mapping[str, int]) -> str | None:
+def choose_second_reader(one: Reviewed, vendors: Mapping[str, str], load: Mapping[str, int]) -> str | None:
     """Choose who reads a refutation: not its author; if possible one that has not found it, of another vendor than the
     author; else one that has not; else one that has. None: there is nobody.
     """

@@ -17,11 +17,11 @@ from massgen_mcp.cli.massgen.reviewing.findings import (
     Earlier,
     Review,
     Reviewed,
+    choose_second_reader,
     compared,
     earlier_findings,
     merged,
     refuter_of,
-    second_reader_of,
 )
 from massgen_mcp.cli.massgen.reviewing.kept_runs import KeptRuns, compute_digest, keep_runs
 from massgen_mcp.cli.massgen.reviewing.options import SUFFIXES, ReviewOptions
@@ -93,9 +93,9 @@ Your whole answer is one JSON document, with a verdict on each finding:
 
 
 ACCEPT = """\
-Other reviewers found what stands below in a change, and one of them refuted each finding for the reason that stands \
-with it. Judge each refutation by the change: is the reason true, and does it make the finding wrong? Say `accepted` \
-only where you see for yourself that both hold; else say `rejected`, and why.
+Reviewers found these problems in a change. Another one refuted each finding, and gave its reason with it. Judge \
+each refutation by the change: is the reason true, and does it make the finding wrong? Say `accepted` only where \
+you see for yourself that both hold; else say `rejected`, and why.
 
 {files}{rule}
 
@@ -385,7 +385,7 @@ class _Refuting:
         """Have a second agent read the reason of each refutation."""
         found = [*findings]
         vendors = self._list_vendors()
-        while dealt := _deal(found, vendors, second_reader_of, lambda one: one.needs_second):
+        while dealt := _deal(found, vendors, choose_second_reader, lambda one: one.needs_second):
             verdicts = await self._collect(ACCEPT, found, dealt)
             for place, (agent, verdict) in verdicts.items():
                 accepted = verdict.verdict == "accepted"
