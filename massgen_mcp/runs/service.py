@@ -420,6 +420,12 @@ class RunService:
         return found | {run_id: digest for run_id, digest in going if digest is not None}
 
     @in_thread
+    def find_unapplied(self, views: Sequence[RunView]) -> frozenset[str]:
+        """Return the ids of those of these runs whose changes may be applied and were not yet."""
+        ended = [view.row for view in views if view.ended and not view.row.expired]
+        return frozenset(row.run_id for row in ended if self._files.awaits_apply(row))
+
+    @in_thread
     def usual_time(self, run_id: str, config: Config | None = None) -> str:
         """What runs of this one's team usually take, in words; empty where too few have ended, or none can be read.
         `config`: the run's, if the caller has it already.

@@ -6,6 +6,7 @@ fields tell a model everything it needs, the next step included.
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -253,7 +254,9 @@ def _add_lists(server: MassgenServer, service: RunService) -> None:
         """Find earlier runs, newest first."""
         most = limit or LISTED
         views = await service.recent(state=state, session_id=session_id, since=since, before=cursor or None, limit=most)
-        return await anyio.to_thread.run_sync(results.run_list, views, most)
+        digests, unapplied = await service.digests(views), await service.find_unapplied(views)
+        listed = partial(results.run_list, views, most, digests=digests, unapplied=unapplied)
+        return await anyio.to_thread.run_sync(listed)
 
     @server.tool(title="List team configs", annotations=READ_ONLY)
     async def list_configs(

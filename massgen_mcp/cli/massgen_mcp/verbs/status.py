@@ -36,8 +36,10 @@ async def list_runs(options: argparse.Namespace) -> int:
         views = await service.recent(
             state=options.state, session_id=options.session, since=options.since, limit=options.limit
         )
+        digests, unapplied = await service.digests(views), await service.find_unapplied(views)
     if options.json:
-        print_line(results.run_list(views, options.limit, None).as_json())
+        page = results.run_list(views, options.limit, None, digests=digests, unapplied=unapplied)
+        print_line(page.as_json())
         return EXIT_OK
     if not views:
         print_line("no runs")
