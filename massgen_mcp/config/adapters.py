@@ -40,7 +40,7 @@ def where_from(entry: EntryPoint) -> str:
     return f"{package.name} {package.version}" if package else entry.value
 
 
-def loaded(entry: EntryPoint) -> object:
+def load_entry(entry: EntryPoint) -> object:
     """What it names. Raises `ValueError` in one line, whatever goes wrong in somebody else's package."""
     try:
         return entry.load()

@@ -6,9 +6,12 @@ from contextlib import suppress
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import enclosing_run
 from massgen_mcp.people import User
+from massgen_mcp.run_state.state import RunState
+from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.engine import Engine, RunFiles, RunRow
+from massgen_mcp.runs.sessions.turns import SessionTurns
 from massgen_mcp.runs.starting import Dispatch
-from massgen_mcp.runs.view.run_view import KeptWatches, RunWatch
+from massgen_mcp.runs.view.run_view import KeptWatches, RunView, RunWatch
 
 WATCHES = 128
 """How many active runs are kept in memory as far as they have been read."""
@@ -34,10 +37,6 @@ class RunAccess:
             engine.home.ensure()
             if (inside := enclosing_run(environ)) and (owner := engine.store.get(inside).owner):
                 self._inside = User(owner, environ=environ)
-
-    def as_user(self, user: User | None) -> "RunAccess":
-        """Return the access of this user; None: to every run."""
-        return RunAccess(self._engine, self._environ, lambda: user)
 
     @property
     def user(self) -> User | None:
@@ -79,6 +78,14 @@ class RunAccess:
         engine = self.engine
         return engine.files.of(engine.store.get(run_id))
 
-    def get_row(self, run_id: str) -> RunRow:
-        """Return the row, once the store knows whether a process works on the run. Raises as `get_files`."""
-        return self.get_watch(run_id).row()
+    def glance(self, row: RunRow) -> RunView:
+        """Return a run as it is now; of one that has ended, or whose record can't be read, what the store knows."""
+        if row.state not in TERMINAL_STATES:
+            with suppress(MassgenError):
+                return self.get_watch(row.run_id).look()
+        snapshot = RunState(run_id=row.run_id, question=row.question, store_state=row.state)
+        return RunView(row, snapshot, self._engine.files.of(row))
+
+    @property
+    def sessions(self) -> SessionTurns:
+        return SessionTurns(self.engine.store, self.glance, lambda run_id: self.get_watch(run_id).look())

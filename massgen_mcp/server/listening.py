@@ -163,7 +163,7 @@ class Subscriber:
     async def _tell_of(self, run_id: str) -> None:
         seq: int | None = None
         milestone: tuple[object, ...] | None = None
-        async with aclosing(self._service.watch(run_id)) as looks:
+        async with aclosing(self._service.watcher.watch(run_id)) as looks:
             async for view in looks:
                 before, milestone = milestone, _milestone(view)
                 if before != milestone and run_id in self._tasks:
@@ -291,7 +291,7 @@ class ChangeListeners:
         if self._list_is_old and lists.resources_list_changed:
             self._list_is_old = False
             with suppress(MassgenError):  # without a store there is nothing to list
-                if await self._service.recent(limit=1):
+                if await self._service.watcher.list_runs(limit=1):
                     subscriber.tell(ResourcesListChanged())
 
     def _subscriber(self, send: Callable[[Heard], Awaitable[None]]) -> Subscriber:

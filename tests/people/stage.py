@@ -88,7 +88,7 @@ class Shared:
 
     async def ended(self, name: str, run_id: str) -> None:
         with self.asked_by(name):
-            view = await self.service.wait(run_id, until="terminal", seconds=60, cursor=None)
+            view = await self.service.watcher.wait(run_id, until="terminal", seconds=60, cursor=None)
             assert view.stands_still
 
     @asynccontextmanager

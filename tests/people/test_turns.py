@@ -22,7 +22,7 @@ async def test_whoever_queues_many_runs_lets_others_in_between(home: TempHome, s
     async with sharing(alone, store, concurrency=1) as shared:
         first = await shared.start("ann", team([{"answer": "a", **after(shared.gate)}]))
         with anyio.fail_after(PATIENCE_SECONDS):
-            while (await shared.service.look(first)).state != "running":
+            while (await shared.service.watcher.get_run(first)).state != "running":
                 await anyio.sleep(POLL_SECONDS)
         runs = [
             (name, await shared.start(name, team([{"answer": "a"}]))) for name in (*["ann"] * 5, "bob", "bob", "ann")
@@ -30,7 +30,7 @@ async def test_whoever_queues_many_runs_lets_others_in_between(home: TempHome, s
         shared.gate.touch()
         for name, run_id in runs:
             await shared.ended(name, run_id)
-        rows = [view.row for view in await shared.service.recent(limit=50)]
+        rows = [view.row for view in await shared.service.watcher.list_runs(limit=50)]
         order = [row.owner for row in sorted(rows, key=lambda row: row.started or 0)]
         assert " ".join(order) == "ann ann ann bob ann bob ann ann ann"
 
@@ -52,4 +52,4 @@ async def test_no_more_runs_are_begun_through_several_servers_at_once_than_a_quo
             for number in range(12):
                 tasks.start_soon(start, number)
         with act_as(ann):
-            assert (told, len(await services[0].recent(limit=20))) == (["quota_reached"] * 9, 3)
+            assert (told, len(await services[0].watcher.list_runs(limit=20))) == (["quota_reached"] * 9, 3)

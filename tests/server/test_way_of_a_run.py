@@ -10,7 +10,7 @@ from tests.test_architecture import the_way_of_a_run
 
 __all__ = ["home"]
 
-MOST = 25
+MOST = 26
 WIRE = "backends/claude.py"
 HOOK = Path(__file__).parent / "on_the_way"
 

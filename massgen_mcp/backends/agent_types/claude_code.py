@@ -70,7 +70,7 @@ class ClaudeCode(AgentType[ClaudeCodeBackendConfig]):
         agent_clis.find_login(config, environ)
 
     def list_refused_keys(self, config: ClaudeCodeBackendConfig, environ: Environ) -> Iterable[Pair]:
-        return agent_clis.refused(config, environ)
+        return agent_clis.list_refused_keys(config, environ)
 
     def list_secrets(self, config: ClaudeCodeBackendConfig, environ: Environ) -> Iterator[tuple[str, str]]:
         if config.use_login and (token := agent_clis.own_login(environ)):

@@ -47,7 +47,7 @@ def address(environ: Mapping[str, str]) -> str:
     return environ.get(BASE_URL, "").strip() or CLAUDE_URL
 
 
-def refused(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> list[Pair]:
+def list_refused_keys(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> list[Pair]:
     """The pair of key and host that it wants and nobody accepted, if there is one."""
     pair = refused_pair(config.api_key_env, address(environ), environ)
     return [pair] if pair else []
@@ -61,7 +61,7 @@ def find_login(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> L
     Raises as `read_key` does.
     """
     if config.api_key_env is not None:
-        key = None if refused(config, environ) else read_key(environ, config.api_key_env)
+        key = None if list_refused_keys(config, environ) else read_key(environ, config.api_key_env)
         return Login(API_KEY, key) if key else None
     for variable in (API_KEY, TOKEN):
         if value := read_key(environ, variable):

@@ -23,7 +23,7 @@ from massgen_mcp.config.adapters import (
     is_foreign,
     list_adapters,
     list_own_types,
-    loaded,
+    load_entry,
     where_from,
 )
 from massgen_mcp.config.environment import is_set, read_key
@@ -227,7 +227,7 @@ def adapter_named(name: str) -> Installable[Any]:
         found: object = _load_own(name)
         origin = OWN_TYPES
     elif entry := installed(MEMBERS).get(name):
-        found, origin = loaded(entry), f"{entry.value} of {where_from(entry)}"
+        found, origin = load_entry(entry), f"{entry.value} of {where_from(entry)}"
     else:
         others = ", ".join(list_adapters())
         raise ValueError(f"no adapter {name[:80]!a} is installed; " + (f"here are {others}" if others else "none is"))

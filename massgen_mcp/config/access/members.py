@@ -77,7 +77,8 @@ def _iterate_members(backends: Iterable[BackendConfig]) -> Iterator[tuple[AgentT
     return map(_find_member, iterate_with_fallbacks(backends))
 
 
-def known(config: BackendConfig) -> AgentType[Any]:
+def get_agent_type(config: BackendConfig) -> AgentType[Any]:
+    """Return the agent type of a backend."""
     return _find_member(config)[0]
 
 

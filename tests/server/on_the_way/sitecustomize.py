@@ -16,7 +16,7 @@ HANDED_OVER = {
     ("backends/scripted.py", "stream"),
     ("runs/engine/event_log.py", "record"),
     ("run_state/state.py", "apply"),
-    ("runs/view/run_view.py", "of"),
+    ("runs/watcher.py", "read_run"),
     ("server/results/result.py", "result"),
 }
 BEGINS = {("server/tools.py", "start_run"), ("server/tools.py", "get_result")}

@@ -37,7 +37,7 @@ async def run(options: argparse.Namespace, add: Callable[[MassgenServer], None] 
     silent = dict[tuple[str, str | None], float]()
 
     async def look_before(team: Team) -> str | None:
-        if service.pool is not None:
+        if service.access.engine.pool is not None:
             return None  # its models are asked on another machine
         from massgen_mcp.runs.doctor.preflight import MODEL_LISTS, TOOL_SECONDS, require_models  # for who starts a run
 

@@ -33,10 +33,11 @@ async def list_runs(options: argparse.Namespace) -> int:
     if options.sessions:
         return show_sessions(Path.cwd(), as_json=options.json)
     with run_service() as service:
-        views = await service.recent(
+        views = await service.watcher.list_runs(
             state=options.state, session_id=options.session, since=options.since, limit=options.limit
         )
-        digests, unapplied = await service.digests(views), await service.find_unapplied(views)
+        digests = await service.outcomes.read_digests(views)
+        unapplied = await service.applier.find_unapplied(views)
     if options.json:
         page = results.run_list(views, options.limit, None, digests=digests, unapplied=unapplied)
         print_line(page.as_json())
