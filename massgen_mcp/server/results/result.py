@@ -322,9 +322,9 @@ class _Pages:
             rest = Result(truncated=False, run_id=view.row.run_id, status=view.state, files=files, next_step="")
             return rest, False
         if self.what == "votes":
-            return self._votes_frame(detail)
+            return self._build_votes_frame(detail)
         if self.what == "agent":
-            return self._agent_frame(detail)
+            return self._build_agent_frame(detail)
         led, work = led_to_it(view, detail), run.work_done
         files = files_of(self._changes(), detail.files)
         short = led != led_to_it(view, ALL)
@@ -359,7 +359,7 @@ class _Pages:
         )
         return first, short
 
-    def _votes_frame(self, detail: Detail) -> _Frame:
+    def _build_votes_frame(self, detail: Detail) -> _Frame:
         """Return the votes that led to the answer, without the parts that the page of the answer has."""
         view = self.view
         led = led_to_it(view, detail)
@@ -381,7 +381,7 @@ class _Pages:
         )
         return page, short
 
-    def _agent_frame(self, detail: Detail) -> _Frame:
+    def _build_agent_frame(self, detail: Detail) -> _Frame:
         """Return what belongs to one agent's answer, without the parts that the page of the final answer has."""
         view = self.view
         page = Result(

@@ -109,11 +109,17 @@ def _run_line(view: RunView, digest: RunDigest | None, unapplied: bool) -> RunLi
         outcome=view.row.outcome if view.state == "completed" else None,
         summary=preview(view.row.summary, SUMMARY_CHARACTERS) or None,
         weak=shortly(view.row.weak.split()) or None if view.state == "completed" else None,
-        cost=money_text(money_of([[digest.spent]])) if digest is not None and digest.spent.calls else None,
+        cost=_format_cost(digest),
         unapplied=unapplied or None,
         expired=view.row.expired or None,
         parent=view.row.parent,
     )
+
+
+def _format_cost(digest: RunDigest | None) -> str | None:
+    if digest is None or not digest.spent.calls:
+        return None
+    return money_text(money_of([[digest.spent]]))
 
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
