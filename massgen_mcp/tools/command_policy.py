@@ -8,13 +8,9 @@ from pathlib import Path
 
 from massgen_mcp.sandbox import (
     INSTALLED,
-    NO_TOOLS,
     WORKSPACE,
-    Image,
-    LevelName,
     Policy,
-    ProjectTools,
-    ResourceLimits,
+    SandboxRules,
     VisiblePath,
 )
 from massgen_mcp.tools.base import ToolRefused
@@ -25,18 +21,12 @@ MAX_RULE = 4_000
 """Characters of a rule for commands as an agent reads it."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandRules:
-    """Times in seconds."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandRules(SandboxRules):
+    """What holds for the commands of one agent. Times in seconds."""
 
-    level: LevelName
     usual_seconds: float
     most_seconds: float
-    bounds: ResourceLimits
-    network: tuple[str, ...] = ()
-    tools: ProjectTools = NO_TOOLS
-    hidden: tuple[Path, ...] = ()
-    """What no command ever sees, such as the runs of other people and agents."""
     linked: tuple[VisiblePath, ...] = ()
     """Parts of the mounts to which links lie in the workspace from the beginning."""
     installed: tuple[VisiblePath, ...] = ()
@@ -45,9 +35,6 @@ class CommandRules:
     """As in `Policy`."""
     prepare: Callable[[Path], list[str]] | None = None
     """Called with the workspace before a command, blocking; returns what the agent should know."""
-    image: str | None = None
-    unpacked: Image | None = None
-    open_network: bool = False
     allowed: tuple[str, ...] = ()
     blocked: tuple[str, ...] = ()
     """Regular expressions, held against the beginning of a command: a rule for agents, and no protection."""
@@ -90,7 +77,7 @@ def policy_now(
     for shelf in workspace.shelves:
         workspace.root.make_link(shelf, f"/{shelf}")
     shown: list[VisiblePath] = []
-    hidden: list[Path] = [*rules.hidden]
+    hidden: list[Path] = []
     notes = rules.prepare(place) if rules.prepare is not None else []
     for mount in workspace.mounts:
         concealed = _concealed(mount)
@@ -102,22 +89,10 @@ def policy_now(
     seen = tuple(one.host for one in shown)
     linked = [one for one in rules.linked if any(one.host.is_relative_to(host) for host in seen)]
     installed = [replace(one, place=INSTALLED + one.place.removeprefix(WORKSPACE)) for one in rules.installed]
-    policy = Policy(
-        workspace=place,
-        scratch=scratch,
-        shown=(*shown, *_layered(shown, linked), *installed, *rules.tools.layered),
-        known_as=rules.known_as,
-        hidden=tuple(hidden),
-        network=rules.network,
-        toolchains=rules.tools.readable,
-        empty=rules.tools.empty,
-        environ=rules.tools.environ,
-        bounds=replace(rules.bounds, seconds=seconds),
-        image=rules.image,
-        unpacked=rules.unpacked,
-        open_network=rules.open_network,
+    policy = rules.make_policy(
+        place, scratch, (*shown, *_layered(shown, linked), *installed), rules.known_as, tuple(hidden)
     )
-    return policy, notes
+    return replace(policy, bounds=rules.bounds._replace(seconds=seconds)), notes
 
 
 def _layered(shown: list[VisiblePath], linked: Iterable[VisiblePath]) -> Iterator[VisiblePath]:
