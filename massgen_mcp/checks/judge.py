@@ -185,7 +185,9 @@ class FileJudge:
         do can reach.
         """
         directory = self._place / secrets.token_hex(8)
-        silent = "" if expected is None else "exec 2>/dev/null\n"
+        silent = ""
+        if expected is not None:
+            silent = "exec 2>/dev/null\n"
         script = f"cd -- {shlex.quote(self._base.directories[0].name)} || exit 125\n{silent}{command}"
         output = Output()
         try:
@@ -194,7 +196,7 @@ class FileJudge:
             if expected is not None:
                 await anyio.to_thread.run_sync(_no_later_than, self._moment, directory)
                 seconds = min(policy.bounds.seconds, TEST_SECONDS)
-                policy = replace(policy, bounds=policy.bounds._replace(seconds=seconds))
+                policy = replace(policy, bounds=policy.bounds.with_seconds(seconds))
             async with spawn(build_shell_command(script), policy, self._rules.level) as process:
                 too_much = await take(process, output)
                 ended = await process.wait()

@@ -26,6 +26,12 @@ class ResourceLimits(NamedTuple):
     processors: float | None = None
     """Outside of a container rounded up to whole ones. None: all that there are."""
 
+    def with_seconds(self, seconds: float) -> "ResourceLimits":
+        return self._replace(seconds=seconds)
+
+    def to_plain(self) -> dict[str, float | None]:
+        return self._asdict()
+
 
 class StatusPipes(NamedTuple):
     """Descriptors of a launcher that reports how its command starts and ends, and waits for a byte before it begins."""

@@ -57,7 +57,7 @@ class CommandRules(SandboxRules):
         return f"those that begin with {' or '.join(self.allowed)} (regular expressions)"
 
     def described(self) -> str:
-        """What an agent reads of the network and of the rule."""
+        """Describe the network and the rule to an agent."""
         reach = f"Of the network only {', '.join(self.network)}." if self.network else "No network."
         sentences = ["The network can be reached." if self.open_network else reach]
         if self.allowed:
@@ -78,7 +78,9 @@ def policy_now(
         workspace.root.make_link(shelf, f"/{shelf}")
     shown: list[VisiblePath] = []
     hidden: list[Path] = []
-    notes = rules.prepare(place) if rules.prepare is not None else []
+    notes: list[str] = []
+    if rules.prepare is not None:
+        notes = rules.prepare(place)
     for mount in workspace.mounts:
         concealed = _concealed(mount)
         if concealed is None:
@@ -92,11 +94,11 @@ def policy_now(
     policy = rules.make_policy(
         place, scratch, (*shown, *_layered(shown, linked), *installed), rules.known_as, tuple(hidden)
     )
-    return replace(policy, bounds=rules.bounds._replace(seconds=seconds)), notes
+    return replace(policy, bounds=rules.bounds.with_seconds(seconds)), notes
 
 
 def _layered(shown: list[VisiblePath], linked: Iterable[VisiblePath]) -> Iterator[VisiblePath]:
-    """Where links in the workspace lead to what has a layer."""
+    """Yield the layers to which links in the workspace lead."""
     for one in linked:
         for mount in shown:
             if one.layered and one.host.is_relative_to(mount.host):
@@ -104,7 +106,7 @@ def _layered(shown: list[VisiblePath], linked: Iterable[VisiblePath]) -> Iterato
 
 
 def _concealed(mount: Mount) -> list[Path] | None:
-    """The host paths below a mount that a command must not see; None if they cannot all be found."""
+    """Return the host paths below a mount that a command must not see; None if they cannot all be found."""
     if mount.file is not None:
         return []
     found, whole = mount.root.hidden.paths()

@@ -116,7 +116,7 @@ def check_rules(
     commands = config.commands
     return CheckRules(
         level=level,
-        bounds=bounds_of(commands)._replace(seconds=float(config.checks_timeout_seconds)),
+        bounds=bounds_of(commands).with_seconds(float(config.checks_timeout_seconds)),
         protection=Protection(config.protect, config.checks),
         network=commands.network,
         open_network=commands.open_network,

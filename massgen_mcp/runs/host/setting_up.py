@@ -151,7 +151,7 @@ def _lay_out(rules: CheckRules, seconds: float, copies: WorkingCopies) -> Policy
     for one in base.directories:
         copy_ignored(one, kept.made / one.name)
     policy = rules.make_policy(kept.made, scratch, (), known_as(base))
-    return replace(policy, bounds=rules.bounds._replace(seconds=seconds))
+    return replace(policy, bounds=rules.bounds.with_seconds(seconds))
 
 
 async def _ran(command: str, name: str, policy: Policy, level: LevelName) -> CheckOutcome:
