@@ -336,9 +336,9 @@ def _make_room(files: Path, shown: VisiblePath) -> bool:
     return place is not None
 
 
-def _group_by_top_directory(files: TreeFiles) -> dict[bytes, TreeFiles]:
+def _group_by_top_directory(files: TreeFiles) -> dict[bytes, dict[bytes, TreeFile]]:
     """The files of each directory at the top, by their paths in it."""
-    parts: dict[bytes, TreeFiles] = {}
+    parts: dict[bytes, dict[bytes, TreeFile]] = {}
     for path, file in files.items():
         name, _, rest = path.partition(b"/")
         parts.setdefault(name, {})[rest] = file

@@ -34,12 +34,15 @@ async def list_runs(options: argparse.Namespace) -> int:
         return show_sessions(Path.cwd(), as_json=options.json)
     with run_service() as service:
         views = await service.watcher.list_runs(
-            state=options.state, session_id=options.session, since=options.since, limit=options.limit
+            state=options.state, session_id=options.session, since=options.since, kind=options.kind, limit=options.limit
         )
+        hides = options.kind == "single" and not views and bool(await service.watcher.list_runs(kind="all", limit=1))
     if options.json:
         print_line(results.run_list(views, options.limit, None).as_json())
         return EXIT_OK
-    if not views:
+    if hides:
+        print_line("no runs but those of batches and evaluations: massgen runs --kind all")
+    elif not views:
         print_line("no runs")
     now = time.time()
     for view in views:
