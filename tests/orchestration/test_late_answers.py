@@ -140,7 +140,7 @@ async def play_within(path: Path, max_usd: float, *scripts: Script) -> RunState:
         Member(public_agent_name(place), provider, tariff=Tariff("m", price=PRICE))
         for place, provider in enumerate(providers)
     )
-    limits, rules = TeamLimits(call_seconds=20, **WAIT), Rules(seed="s")
+    limits, rules = TeamLimits(call_seconds=20, first_answer_wait_seconds=0.3), Rules(seed="s")
     budget = BudgetConfig(max_usd=max_usd, max_tokens=10**9)
     conductor = Conductor(RunSpec("q", members, rules, limits, NullAnswerStore(), budget=budget), journal)
     journal.listen(touch)
