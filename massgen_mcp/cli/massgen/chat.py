@@ -44,7 +44,7 @@ from massgen_mcp.runs.patches.earlier_changes import WINNER
 from massgen_mcp.runs.sessions.project import CHAT_HISTORY, PROJECT_FILES, own_place
 from massgen_mcp.runs.sessions.session_records import SessionRecords, SessionTurn
 from massgen_mcp.views.banner import banner, mode_of, team_box
-from massgen_mcp.views.coordination_record import coordination_table
+from massgen_mcp.views.coordination_record import draw_history
 from massgen_mcp.views.ending import RemainingFiles, outcome_line
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.styled import Line, Span, text_of
@@ -292,7 +292,7 @@ class _Conversation:
             self._show([(Span("There is no coordination yet.", "dim"),)])
             return
         snapshot, run = self.last
-        table = coordination_table(snapshot, run.event_log.read(text=False), width=self._width)
+        table = draw_history(snapshot, run.event_log.read(text=False), width=self._width)
         self._show([(Span(row),) for row in table.splitlines()])
 
     def _reset(self) -> None:
