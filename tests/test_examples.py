@@ -79,8 +79,8 @@ def test_the_tests_of_a_repository_decide_and_not_the_best_words(installed: Temp
     assert done.returncode == 0, done.stderr
     assert "WINNER: agent_c" in done.stdout
     told = re.sub("AssertionError: .*?; ", "", done.stdout)
-    assert "the files of agent1.1: tests/test_total.py: failed, tests/test_mean.py: passed" in told
-    assert "the files of agent2.1: tests/test_total.py: passed, tests/test_mean.py: failed" in told
+    assert "the files of quick's 1st answer: tests/test_total.py: failed, tests/test_mean.py: passed" in told
+    assert "the files of sly's 1st answer: tests/test_total.py: passed, tests/test_mean.py: failed" in told
     assert "the final files: tests/test_total.py: passed twice, tests/test_mean.py: passed twice" in done.stdout
     patch = done.stdout.partition("--- the winner's patch\n")[2]
     assert "-    return total(numbers) / len(numbers) + 1\n+    return total(numbers) / len(numbers)\n" in patch

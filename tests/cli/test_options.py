@@ -345,7 +345,7 @@ def test_a_pipe_gets_the_answer_alone_and_what_people_read_is_on_standard_error(
     assert followed.stderr.startswith(team), followed.stderr
     assert "at most $10.00 and 30 minutes" in followed.stderr
     for told in (
-        "x: new answer agent1.1: x's answer",
+        "x: 1st answer: x's answer",
         " votes for ",
         "Cost ",
         "Files ",
@@ -413,7 +413,7 @@ def test_debug_tells_everything_and_leaves_standard_output_as_it_is(home: TempHo
     done = massgen(home, "--automation", "--debug", "--model", "scripted/x", "What?")
     assert done.returncode == 0
     assert len(done.stdout.splitlines()) == 14
-    assert " | DEBUG | agent_a: x replied" in done.stderr
+    assert " | DEBUG | x: x replied" in done.stderr
     (run,) = (home.work / LOGS).iterdir()
     log = (run / "massgen_debug.log").read_text()
     for told in ("run_started", "question: What?", "model_replied", "new_answer", "run_completed"):

@@ -210,7 +210,7 @@ def test_what_a_person_says_after_a_kill_is_heard_like_what_was_said_before(home
     with terminal(home, "--resume", run_id) as window:
         window.wait_for("Complete ✓", "Generating…")
         window.type("r")
-        window.wait_for("what happened", "new answer agent1.1: Forty-two.")
+        window.wait_for("what happened", "1st answer: Forty-two.")
         window.type("ssecond")
         window.wait_for("To the team: second▏")
         window.type("\r")
