@@ -12,6 +12,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import JOURNAL_VERSION
 from massgen_mcp.people import User
 from massgen_mcp.request.build import OnConflict
+from massgen_mcp.request.kind import ListedKind
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.engine import sql
@@ -151,6 +152,7 @@ class RunStore:
         session_id: str | None = None,
         since: float | None = None,
         before: int | None = None,
+        kind: ListedKind = "all",
         limit: int,
     ) -> list[RunRow]:
         """Newest first. `since`: started then or later; `before`: the `number` of the last row already seen. The name
@@ -161,13 +163,15 @@ class RunStore:
             return sql.every(
                 db,
                 "(?1 IS NULL OR state = ?1) AND (?2 IS NULL OR session_id = ?2) AND (?3 IS NULL OR created >= ?3)"
-                " AND (?4 IS NULL OR number < ?4) AND (?6 IS NULL OR owner = ?6) ORDER BY number DESC LIMIT ?5",
+                " AND (?4 IS NULL OR number < ?4) AND (?6 IS NULL OR owner = ?6)"
+                " AND ?7 IN ('all', kind) ORDER BY number DESC LIMIT ?5",
                 state,
                 session_id,
                 since,
                 before,
                 limit,
                 "" if owner is None and session_id is not None else owner,
+                kind,
             )
 
     def unfinished_below(self, directory: Path) -> list[RunRow]:
@@ -255,7 +259,7 @@ class RunStore:
         """What `end` does, within a transaction."""
         winner = end.winner.agent if end.winner else None
         winner = end.agents[winner].info.id if winner in end.agents else winner
-        usd = end.spent.known_usd
+        usd = end.spent.settled_usd  # None: its whole budget goes on counting for quotas
         db.execute(
             "UPDATE runs SET state = ?, outcome = ?, winner = ?, events = ?, ended = ?, weak = ?, summary = ?,"
             f" usd = coalesce(?, usd), {STAYS} WHERE run_id = ?",
@@ -282,6 +286,7 @@ class RunStore:
         config: str | None = None,
         run_ids: Collection[str] | None = None,
         newest: int | None = None,
+        kind: ListedKind = "all",
     ) -> list[EndedRow]:
         """Runs that have ended and that are not nested in others, oldest first, expired ones included. `since`: started
         then or later; `config`: with a team from there; `run_ids`: these runs alone, nested or not; `newest`: so many
@@ -294,10 +299,10 @@ class RunStore:
             f"SELECT {sql.COLUMNS}, {digest} FROM runs WHERE CASE WHEN {sql.among('state', sql.ENDED)} THEN TRUE END"
             " AND CASE WHEN ? IS NULL THEN parent IS NULL ELSE run_id IN (SELECT value FROM json_each(?)) END"
             " AND (? IS NULL OR created >= ?) AND (? IS NULL OR config = ?) AND (? IS NULL OR owner = ?)"
-            " ORDER BY number DESC LIMIT ?"
+            " AND ? IN ('all', kind) ORDER BY number DESC LIMIT ?"
         )
         among, owner = (None if run_ids is None else json.dumps([*run_ids])), self._owner
-        chosen = (*sql.ENDED, among, among, since, since, config, config, owner, owner, newest or sys.maxsize)
+        chosen = (*sql.ENDED, among, among, since, since, config, config, owner, owner, kind, newest or sys.maxsize)
         marks: dict[int, dict[str, Mark]] = {}
         with self._database.reading() as db:
             rows = db.execute(query, chosen).fetchall()
