@@ -82,7 +82,9 @@ def test_the_sentences_of_a_page_are_those_of_its_text_its_list_and_its_tables()
 
 def test_messages_of_the_code_are_found_with_their_gaps(tmp_path: Path) -> None:
     module = tmp_path / "one.py"
-    module.write_text('"""A docstring of a module."""\n\ndef f(x):\n    """Do it."""\n    return f"no run {x} here"\n')
+    module.write_text(
+        '"""A docstring of a module."""\n\n@server.tool\ndef f(x):\n    """Do it."""\n    return f"no run {x} here"\n'
+    )
     assert list(read_texts(module.read_text())) == ["no run … here"]
     assert list(read_texts(module.read_text(), with_docstrings=True)) == ["Do it.", "no run … here"]
 
