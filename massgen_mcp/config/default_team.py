@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from itertools import chain, count
 from typing import Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from massgen_mcp.config.access import agent_clis, members
+from massgen_mcp.config.access import agent_clis
+from massgen_mcp.config.access.agent_types import FindsServers, StandsIn, find_type, iterate_own_types
 from massgen_mcp.config.access.key_hosts import find_key
-from massgen_mcp.config.access.local_servers import LocalServer, find_local_servers, local_places
+from massgen_mcp.config.access.local_servers import LocalServer, local_places
 from massgen_mcp.config.access.model_lists import ListedModel
 from massgen_mcp.config.diagnostics import show_name
-from massgen_mcp.config.models.backends import BackendConfig, ClaudeCodeBackendConfig
+from massgen_mcp.config.models.backends import BACKENDS, BackendConfig
 from massgen_mcp.config.models.common import MAX_MODEL_NAME
 from massgen_mcp.config.models.config import AgentSettings, Config
 from massgen_mcp.config.models.http_backends import ProviderBackendConfig
@@ -40,7 +41,7 @@ MAX_ID = 60
 MEMORY_PART = 0.75
 """Of the machine's memory that weights may take: contexts need room, too, and the machine has other work."""
 
-Source = Literal["clis", "keys", "server", "claude_code"]
+Source = Literal["clis", "keys", "server", "alone"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,10 @@ async def default_team(
     this machine has. Raises as `team_of`.
     """
     places, clis = local_places(environ) if places is None else places, await installed_clis(environ)
-    servers = [] if team_of_keys(environ) else await find_local_servers(environ, places, seconds=seconds)
+    servers: list[LocalServer] = []
+    if team_of_keys(environ) is None:
+        finders = [one for one in iterate_own_types() if isinstance(one, FindsServers)]
+        servers = [server for one in finders for server in await one.find_servers(environ, places, seconds)]
     return team_of(environ, servers, places, memory_bytes, clis)
 
 
@@ -86,14 +90,15 @@ def team_of(
         return team_of_clis(ready)
     if team := team_of_keys(environ) or best_team(servers, memory_bytes):
         return team
-    claude_code = ClaudeCodeBackendConfig(type="claude_code")
-    if agent_clis.lack(environ) is None and agent_clis.find_login(claude_code, environ) is not None:
-        config = Config(agents=(AgentSettings(id="claude_code", backend=claude_code),))
-        description = (
-            "default team: Claude Code as installed here; no key of a provider is set, no model server has a fit model"
-        )
-        return DefaultTeam(config, "claude_code", description)
+    for agent_type in iterate_own_types():
+        if isinstance(agent_type, StandsIn) and (found := agent_type.stand_in(environ)):
+            return team_of_one(agent_type.name, *found)
     raise _nobody(places, servers, ready)
+
+
+def team_of_one(agent: str, backend: BackendConfig, words: str) -> DefaultTeam:
+    description = f"default team: {words}; no key of a provider is set, no model server has a fit model"
+    return DefaultTeam(Config(agents=(AgentSettings(id=agent, backend=backend),)), "alone", description)
 
 
 def team_of_clis(clis: Sequence[OwnCli]) -> DefaultTeam:
@@ -217,25 +222,25 @@ def _has_key(model: str, environ: Mapping[str, str]) -> bool:
 
 
 def _nobody(places: Sequence[LocalServer], servers: Sequence[LocalServer], clis: Sequence[OwnCli]) -> MassgenError:
-    keys = " or ".join(keys_of_default_teams())
     asked = ", ".join(f"{server.place} ({server.type})" for server in places)
     unfit = next((f"{server.type}/{model.name}" for server in servers for model in server.models), None)
-    none = "no model server answers at" if unfit is None else "no model server has a large enough model that fits, of"
-    other = "name a config or models" if unfit is None else f"name a model, such as {unfit}, or a config"
-    named = " and ".join(cli.name for cli in clis)
-    theirs = f"{OWN_LOGINS_VARIABLE}=yes lets {named} of this machine answer, with your own login. " if clis else ""
+    none = f"no model server answers at {asked}"
+    if unfit is not None:
+        none = f"the models of {asked} are too small or do not fit into memory"
+    ways = [f"set {' or '.join(keys_of_default_teams())}"]
+    if clis:
+        ways.append(f"set {OWN_LOGINS_VARIABLE}=yes to use your own login to {' and '.join(cli.name for cli in clis)}")
+    ways.append("name models" if unfit is None else f"name a model, such as {unfit}")
     return MassgenError(
         "no_default_team",
-        f"no team to start with: no key of a provider is set, {none} {asked}, and there is no Claude Code with "
-        f"{agent_clis.TOKEN}. {theirs}Set {keys} (a .env file is taken by `set -a; . ./.env`), {other}, "
-        "make a config with `massgen --init`, or try @examples/scripted, which calls no model.",
+        f"There is no team to start with: no provider's key is set, {none}, and Claude Code has no "
+        f"{agent_clis.TOKEN}. To get one, {', '.join(ways)} or a config, or make a config with `massgen init`. "
+        "@examples/scripted shows a run without a model.",
     )
 
 
 # -- configs from a list of models ------------------------------------------------------------------------------------
 
-
-_BACKEND: TypeAdapter[BackendConfig] = TypeAdapter(BackendConfig)
 
 MAX_AGENTS = 10
 
@@ -269,12 +274,13 @@ def backend_of(provider: str, model: str, *, base_url: str | None = None) -> Bac
         message = f"a model's name has 1 to {MAX_MODEL_NAME} characters, and no line breaks or control characters"
         raise MassgenError("config_invalid", f"{show_name(model[:MAX_MODEL_NAME])}: {message}")
     asked: dict[str, str] = {"model": model} if base_url is None else {"model": model, "base_url": base_url}
-    member = members.OWN.get(provider)
-    data = {"type": named_provider(provider).type, **asked} if member is None else member.named(model, asked)
+    agent_type = find_type(provider)
+    own_type = agent_type.name or named_provider(provider).type
+    data = {"type": own_type, **agent_type.name_backend(model, asked)}
     try:
-        return _BACKEND.validate_python({"type": provider, **data})
+        return BACKENDS.validate_python(data)
     except ValidationError as error:
-        wrong = member and member.misnamed and f"{show_name(model)}: {member.misnamed}"
+        wrong = agent_type.misnamed and f"{show_name(model)}: {agent_type.misnamed}"
         raise MassgenError("config_invalid", wrong or f"{provider} at {base_url!a}: not a usable address") from error
 
 

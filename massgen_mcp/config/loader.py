@@ -18,7 +18,7 @@ from massgen_mcp.config.access.acceptances import Pair, user_directory
 from massgen_mcp.config.access.key_hosts import describe_refusal
 from massgen_mcp.config.diagnostics import Problem, likely_types, problems_of, show_name, show_place
 from massgen_mcp.config.models.config import AgentSettings, Config
-from massgen_mcp.config.normalize import shape
+from massgen_mcp.config.normalize import Shaped, shape
 from massgen_mcp.config.to_plain import NotPlainError, plain_data
 from massgen_mcp.config.yaml_reader import MAX_BYTES, Located, Place, Plain, read_yaml
 from massgen_mcp.errors import MassgenError
@@ -27,6 +27,8 @@ from massgen_mcp.nearest import nearest
 EXAMPLE_PREFIX = "@examples/"
 _SUFFIXES = (".yaml", ".yml", ".json")
 MAX_PROBLEMS = 100
+_SHARED_KEYS = ("verbosity", "max_thinking_tokens")
+"""Keys of a backend that MassGen's files have, too, and mean otherwise: it is read as theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,17 +123,18 @@ def read_config_at(path: Path, source: str | Path) -> bytes:
     """`read_config` of the file that `config_path` has found for `source`, whatever that would find by now."""
     try:
         if not path.is_file():
-            other = "is no regular file" if path.exists() else "there is no such file"
-            what = "is a directory" if path.is_dir() else other
+            what = "Config file not found"
+            if path.exists():
+                what = "A config is a YAML file, not a directory" if path.is_dir() else "Not a regular file"
             near, example = _nearest_file(Path(source)), examples.nearest_example(str(source))
             known = near or (example and f"{EXAMPLE_PREFIX}{example}")
-            hint = f"did you mean {known}?" if known else f"name a YAML file or {EXAMPLE_PREFIX}NAME"
-            raise MassgenError("config_not_found", f"{show_name(str(source))}: {what}; {hint}")
+            hint = f"Did you mean {known}?" if known else f"Name a YAML file or {EXAMPLE_PREFIX}NAME."
+            raise MassgenError("config_not_found", f"{what}: {show_name(str(source))}. {hint}")
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a path"
-        raise MassgenError("config_not_found", f"{show_name(str(source))}: cannot be read: {reason}") from error
+        raise MassgenError("config_not_found", f"Cannot read the config {show_name(str(source))}: {reason}") from error
 
 
 def is_config(place: Path) -> bool:
@@ -222,7 +225,7 @@ def require_keys(config: Config, environ: Mapping[str, str]) -> None:
             f"agent {ids[0]} needs {key}" if len(ids) == 1 else f"agents {', '.join(ids)} need {key}"
             for key, ids in lacking.items()
         ]
-        message = f"{'; '.join(listed)}. Set it in the environment, or remove the agent from the config."
+        message = f"{'; '.join(listed)}. Set the key in the environment, or leave the agent out of the team."
         raise MassgenError("missing_key", message)
 
 
@@ -231,7 +234,16 @@ def _without_key(config: Config, environ: Mapping[str, str]) -> list[tuple[Agent
 
 
 def _parsed_config(located: Located, environ: Mapping[str, str], base_dir: Path | None) -> ParsedConfig:
-    shaped = shape(located.data, environ=environ, base_dir=base_dir or Path.cwd())
+    """Read a config in our spelling. One that has problems, or keys that MassGen means otherwise, is read as MassGen's:
+    its converter leaves what is ours as it is.
+    """
+    place = base_dir or Path.cwd()
+    ours = shape(located.data, environ=environ, base_dir=place)
+    if (config := _validate_native(ours)) is not None:
+        return _accept_config(config, ours, located, environ)
+    from massgen_mcp.config.massgen import files as massgen_files  # here: a config of ours goes without
+
+    shaped = shape(located.data, environ=environ, base_dir=place, convert=massgen_files.take)
     if not shaped.data and shaped.problems:
         raise _invalid(shaped.problems, located)
     problems = shaped.problems
@@ -246,6 +258,23 @@ def _parsed_config(located: Located, environ: Mapping[str, str], base_dir: Path 
         raise _invalid(problems, located) from None
     if problems:
         raise _invalid(problems, located)
+    return _accept_config(config, shaped, located, environ)
+
+
+def _validate_native(shaped: Shaped) -> Config | None:
+    """Return the config; None where it has a problem, or a key with another meaning in MassGen's files."""
+    if shaped.problems:
+        return None
+    try:
+        config = Config.model_validate_json(json.dumps(shaped.data), strict=True)
+    except ValidationError:
+        return None
+    shared = (getattr(agent.backend, key, None) for agent in config.agents for key in _SHARED_KEYS)
+    return None if any(value is not None for value in shared) else config
+
+
+def _accept_config(config: Config, shaped: Shaped, located: Located, environ: Mapping[str, str]) -> ParsedConfig:
+    """Return a valid config, unless an adapter or the place of the file speaks against it."""
     if faults := list(members.faults(config)):
         raise _invalid([Problem(shaped.as_written(place), fault) for place, fault in faults], located)
     own = config_places(Path(), environ)[1]

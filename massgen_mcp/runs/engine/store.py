@@ -6,11 +6,13 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Self
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import JOURNAL_VERSION
-from massgen_mcp.people import owner_asking
+from massgen_mcp.people import User
 from massgen_mcp.request.build import OnConflict
+from massgen_mcp.request.kind import ListedKind
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.engine import sql
@@ -50,11 +52,23 @@ class RunStore:
     A row's state is an index over the run's event log. Every write is durable before the call returns, and safe among
     many processes. Methods may be called from any thread. All raise `MassgenError` disk_full or store_unavailable.
 
-    While a person asks (`people.asking`) there are no runs but his own for whatever looks runs up.
+    A user sees no runs but their own; without a user every run is there (`as_user`).
     """
 
-    def __init__(self, database: SqlDatabase) -> None:
+    def __init__(self, database: SqlDatabase, user: User | None = None) -> None:
         self._database = database
+        self._user = user
+
+    def as_user(self, user: User | None) -> Self:
+        """Return the store as this user sees it; None: with every run."""
+        return type(self)(self._database, user)
+
+    @property
+    def _owner(self) -> str | None:
+        return None if self._user is None else self._user.name
+
+    def _existing(self, db: SqlConnection, run_id: str) -> RunRow:
+        return sql.existing(db, run_id, self._user)
 
     def close(self) -> None:
         self._database.close()
@@ -82,12 +96,12 @@ class RunStore:
                 check_session(db, run, leaving=earlier)
             if run.parent is None:
                 check_queue(db, max_queued)
-                check_quota(db, run.usd)
+                check_quota(db, self._user, run.usd)
             sql.insert(db, run, state="queued", created=time.time())
             if run.admitted:
                 self._hand_out(db, run.run_id)
-            row = sql.existing(db, run.run_id)
-            sql.note(db, row, "start")
+            row = self._existing(db, run.run_id)
+            sql.note(db, row, "start", self._user)
             return Added(row, replaced=earlier)
 
     def add_foreground(self, run: NewRun, directory: Path) -> None:
@@ -129,7 +143,7 @@ class RunStore:
     def get(self, run_id: str) -> RunRow:
         """Raises `MassgenError` unknown_run."""
         with self._database.reading() as db:
-            return sql.existing(db, run_id)
+            return self._existing(db, run_id)
 
     def recent(
         self,
@@ -138,23 +152,26 @@ class RunStore:
         session_id: str | None = None,
         since: float | None = None,
         before: int | None = None,
+        kind: ListedKind = "all",
         limit: int,
     ) -> list[RunRow]:
         """Newest first. `since`: started then or later; `before`: the `number` of the last row already seen. The name
         of a session means one of whoever asks.
         """
-        owner = owner_asking()
+        owner = self._owner
         with self._database.reading() as db:
             return sql.every(
                 db,
                 "(?1 IS NULL OR state = ?1) AND (?2 IS NULL OR session_id = ?2) AND (?3 IS NULL OR created >= ?3)"
-                " AND (?4 IS NULL OR number < ?4) AND (?6 IS NULL OR owner = ?6) ORDER BY number DESC LIMIT ?5",
+                " AND (?4 IS NULL OR number < ?4) AND (?6 IS NULL OR owner = ?6)"
+                " AND ?7 IN ('all', kind) ORDER BY number DESC LIMIT ?5",
                 state,
                 session_id,
                 since,
                 before,
                 limit,
                 "" if owner is None and session_id is not None else owner,
+                kind,
             )
 
     def unfinished_below(self, directory: Path) -> list[RunRow]:
@@ -166,7 +183,7 @@ class RunStore:
             " AND (?3 IS NULL OR owner = ?3) ORDER BY number DESC"
         )
         with self._database.reading() as db:
-            return sql.every(db, condition, len(beginning), beginning, owner_asking())
+            return sql.every(db, condition, len(beginning), beginning, self._owner)
 
     def ahead(self, row: RunRow) -> int:
         """How many runs that came before this one wait for a runner, too."""
@@ -176,7 +193,7 @@ class RunStore:
                 return 0
             before = "turn < (SELECT turn FROM runs WHERE number = ?1) AND (?2 IS NULL OR owner = ?2)"
             waiting = f"{sql.WAITING} AND {sql.NEEDS_A_PLACE} AND {others} AND {before}"
-            return sql.count(db, waiting, row.number, owner_asking())
+            return sql.count(db, waiting, row.number, self._owner)
 
     def known(self, run_ids: Collection[str]) -> set[str]:
         """Those of these ids that are runs, expired ones included."""
@@ -185,13 +202,13 @@ class RunStore:
                 "SELECT run_id FROM runs WHERE run_id IN (SELECT value FROM json_each(?1))"
                 " AND (?2 IS NULL OR owner = ?2)"
             )
-            return {run_id for (run_id,) in db.execute(query, (json.dumps(list(run_ids)), owner_asking()))}
+            return {run_id for (run_id,) in db.execute(query, (json.dumps(list(run_ids)), self._owner))}
 
     def beginning_with(self, prefix: str, limit: int) -> list[str]:
         """Ids of at most `limit` runs that begin so."""
         with self._database.reading() as db:
             query = "SELECT run_id FROM runs WHERE substr(run_id, 1, ?1) = ?2 AND (?4 IS NULL OR owner = ?4) LIMIT ?3"
-            return [run_id for (run_id,) in db.execute(query, (len(prefix), prefix, limit, owner_asking()))]
+            return [run_id for (run_id,) in db.execute(query, (len(prefix), prefix, limit, self._owner))]
 
     # -- what runners do ------------------------------------------------------------------------------------------
 
@@ -242,7 +259,7 @@ class RunStore:
         """What `end` does, within a transaction."""
         winner = end.winner.agent if end.winner else None
         winner = end.agents[winner].info.id if winner in end.agents else winner
-        usd = end.spent.known_usd
+        usd = end.spent.settled_usd  # None: its whole budget goes on counting for quotas
         db.execute(
             "UPDATE runs SET state = ?, outcome = ?, winner = ?, events = ?, ended = ?, weak = ?, summary = ?,"
             f" usd = coalesce(?, usd), {STAYS} WHERE run_id = ?",
@@ -260,7 +277,7 @@ class RunStore:
         )
         db.execute("DELETE FROM controls WHERE run_id = ?", (run_id,))
         self._cancel_nested(db, run_id)
-        keep_digests(db, {sql.existing(db, run_id).number: digest_of(end)})
+        keep_digests(db, {self._existing(db, run_id).number: digest_of(end)})
 
     def ended(
         self,
@@ -269,6 +286,7 @@ class RunStore:
         config: str | None = None,
         run_ids: Collection[str] | None = None,
         newest: int | None = None,
+        kind: ListedKind = "all",
     ) -> list[EndedRow]:
         """Runs that have ended and that are not nested in others, oldest first, expired ones included. `since`: started
         then or later; `config`: with a team from there; `run_ids`: these runs alone, nested or not; `newest`: so many
@@ -281,10 +299,10 @@ class RunStore:
             f"SELECT {sql.COLUMNS}, {digest} FROM runs WHERE CASE WHEN {sql.among('state', sql.ENDED)} THEN TRUE END"
             " AND CASE WHEN ? IS NULL THEN parent IS NULL ELSE run_id IN (SELECT value FROM json_each(?)) END"
             " AND (? IS NULL OR created >= ?) AND (? IS NULL OR config = ?) AND (? IS NULL OR owner = ?)"
-            " ORDER BY number DESC LIMIT ?"
+            " AND ? IN ('all', kind) ORDER BY number DESC LIMIT ?"
         )
-        among, owner = (None if run_ids is None else json.dumps([*run_ids])), owner_asking()
-        chosen = (*sql.ENDED, among, among, since, since, config, config, owner, owner, newest or sys.maxsize)
+        among, owner = (None if run_ids is None else json.dumps([*run_ids])), self._owner
+        chosen = (*sql.ENDED, among, among, since, since, config, config, owner, owner, kind, newest or sys.maxsize)
         marks: dict[int, dict[str, Mark]] = {}
         with self._database.reading() as db:
             rows = db.execute(query, chosen).fetchall()
@@ -310,8 +328,8 @@ class RunStore:
         outlives the run's results, without its note.
         """
         with self._database.transaction() as db:
-            row = sql.existing(db, run_id)
-            sql.note(db, row, "mark")
+            row = self._existing(db, run_id)
+            sql.note(db, row, "mark", self._user)
             set_mark(db, row.number, agent, mark)
 
     def admit(self, run_id: str) -> None:
@@ -385,13 +403,13 @@ class RunStore:
         in it. Returns the row after that. Raises `MassgenError` invalid_action for one that was moved, as `adopt`.
         """
         with self._database.transaction() as db:
-            row = sql.existing(db, run_id)
+            row = self._existing(db, run_id)
             sql.check_here(row)
             if action == "raise_budget" and row.parent is None:
-                check_quota(db, float(message), raised=row)
+                check_quota(db, self._user, float(message), raised=row)
                 db.execute("UPDATE runs SET usd = ? WHERE number = ?", (float(message), row.number))
             if action != "admit":
-                sql.note(db, row, action)
+                sql.note(db, row, action, self._user)
             return self._want(db, row, action, message)
 
     def _want(self, db: SqlConnection, row: RunRow, action: Wish, message: str = "") -> RunRow:
@@ -408,7 +426,7 @@ class RunStore:
                 "INSERT INTO controls (run_id, action, message, created) VALUES (?, ?, ?, ?)",
                 (row.run_id, action, message, now),
             )
-        return sql.existing(db, row.run_id)
+        return self._existing(db, row.run_id)
 
     def _cancel_nested(self, db: SqlConnection, run_id: str) -> None:
         """Nobody reads any more what the runs nested in this one come to."""
@@ -420,10 +438,10 @@ class RunStore:
         `MassgenError` session_busy.
         """
         with self._database.transaction() as db:
-            row = sql.existing(db, run_id)
+            row = self._existing(db, run_id)
             sql.check_here(row)
             check_alone(db, run_id)
-            sql.note(db, row, "resume")
+            sql.note(db, row, "resume", self._user)
             db.execute(
                 "UPDATE runs SET fingerprint = ?, foreground = 0, held_back_by = NULL"
                 " WHERE run_id = ? AND state = 'interrupted'",
@@ -434,7 +452,7 @@ class RunStore:
     def accept(self, run_id: str, fingerprint: str) -> None:
         """Give a run that a person accepted the credentials with which it may be executed."""
         with self._database.transaction() as db:
-            sql.note(db, sql.existing(db, run_id), "accept")
+            sql.note(db, self._existing(db, run_id), "accept", self._user)
             db.execute("UPDATE runs SET fingerprint = ? WHERE run_id = ?", (fingerprint, run_id))
 
     def move_out(self, run_id: str, where: str) -> None:
@@ -443,13 +461,13 @@ class RunStore:
         that is no runner.
         """
         with self._database.transaction() as db:
-            going_on = [row for row in family(db, run_id) if row.state in sql.BUSY]
+            going_on = [row for row in family(db, run_id, self._user) if row.state in sql.BUSY]
             for row in going_on:
                 if row.foreground and row.state == "running":
                     message = f"a process of massgen or Python executes run {row.run_id}; end that one first"
                     raise MassgenError("invalid_action", message)
-            if not sql.existing(db, run_id).moved:
-                sql.note(db, sql.existing(db, run_id), "export")
+            if not self._existing(db, run_id).moved:
+                sql.note(db, self._existing(db, run_id), "export", self._user)
             for row in going_on:
                 db.execute(
                     "UPDATE runs SET kept = 'moved', held_back_by = ?,"
@@ -462,7 +480,7 @@ class RunStore:
         that were marked as moved.
         """
         with self._database.transaction() as db:
-            marked = [row for row in family(db, run_id) if row.moved]
+            marked = [row for row in family(db, run_id, self._user) if row.moved]
             for row in marked:
                 db.execute("UPDATE runs SET kept = 'all', held_back_by = NULL WHERE number = ?", (row.number,))
                 if row.state == "interrupted" and not row.foreground and row.admitted:
@@ -472,14 +490,14 @@ class RunStore:
     def family(self, run_id: str) -> list[RunRow]:
         """The run, and all that are nested in it, outer ones first."""
         with self._database.reading() as db:
-            return family(db, run_id)
+            return family(db, run_id, self._user)
 
     def note(self, run_id: str, action: str) -> None:
         """Remember for good that whoever asks has done this to a run, if he is a person or the run is a person's.
         What the other methods here do is noted by them.
         """
         with self._database.transaction() as db:
-            sql.note(db, sql.existing(db, run_id), action)
+            sql.note(db, self._existing(db, run_id), action, self._user)
 
     def audit(self, *, person: str | None, run_id: str | None, limit: int) -> list[AuditEntry]:
         """What was done, newest first, by this person and to this run; None: by any, to any."""
@@ -488,7 +506,7 @@ class RunStore:
             " AND (?2 IS NULL OR run_id = ?2) AND (?4 IS NULL OR person = ?4) ORDER BY number DESC LIMIT ?3"
         )
         with self._database.reading() as db:
-            return [AuditEntry(*row) for row in db.execute(query, (person, run_id, limit, owner_asking()))]
+            return [AuditEntry(*row) for row in db.execute(query, (person, run_id, limit, self._owner))]
 
     def figures(self) -> list[StateFigures]:
         """How many runs there are in each state in which there is one."""
@@ -497,7 +515,7 @@ class RunStore:
             " WHERE parent IS NULL AND kept != 'moved' AND (?1 IS NULL OR owner = ?1) GROUP BY state ORDER BY state"
         )
         with self._database.reading() as db:
-            return [StateFigures(*row) for row in db.execute(query, (owner_asking(),))]
+            return [StateFigures(*row) for row in db.execute(query, (self._owner,))]
 
     # -- retention ------------------------------------------------------------------------------------------------
 
@@ -574,7 +592,7 @@ class RunStore:
                 _enter(db, one, known)
                 self._fence(db, one.run.run_id)
                 entered.append(one.run.run_id)
-            for row in (sql.existing(db, run_id) for run_id in entered):
+            for row in (self._existing(db, run_id) for run_id in entered):
                 if row.busy and row.admitted:
                     self._hand_out(db, row.run_id)
             return entered
@@ -637,7 +655,7 @@ def _enter(db: SqlConnection, lost: LostRun, known: RunRow | None) -> None:
         places = ", ".join(f"{name} = ?" for name in columns)
         db.execute(f"UPDATE runs SET {places} WHERE number = ?", (*columns.values(), known.number))
         db.execute("DELETE FROM controls WHERE run_id = ?", (known.run_id,))
-    row = sql.existing(db, lost.run.run_id)
+    row = sql.existing(db, lost.run.run_id, None)
     for agent, mark in lost.marks.items():
         set_mark(db, row.number, agent, mark)
     if not over:
@@ -648,9 +666,9 @@ def _enter(db: SqlConnection, lost: LostRun, known: RunRow | None) -> None:
             )
 
 
-def family(db: SqlConnection, run_id: str) -> list[RunRow]:
+def family(db: SqlConnection, run_id: str, user: User | None) -> list[RunRow]:
     """See `RunStore.family`."""
-    found = [sql.existing(db, run_id)]
+    found = [sql.existing(db, run_id, user)]
     for row in found:
         found += sql.every(db, "parent = ? ORDER BY number", row.run_id)
     return found

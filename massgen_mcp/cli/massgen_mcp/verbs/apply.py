@@ -26,7 +26,7 @@ async def run(options: argparse.Namespace) -> int:
         run_id = await find_run_to_change(service, options, "undo" if options.undo else "apply")
 
         async def done(agent: str | None, branch: str | None, *, dry_run: bool) -> Applied:
-            application = await service.apply(
+            application = await service.applier.apply(
                 run_id,
                 dry_run=dry_run,
                 agent=agent,
@@ -39,7 +39,7 @@ async def run(options: argparse.Namespace) -> int:
 
         wanted: list[tuple[str | None, str | None]] = [(options.agent, options.branch)]
         if options.all:
-            wanted = [*_attempts((await service.look(run_id)).snapshot, options.branch)] or wanted
+            wanted = [*_attempts((await service.watcher.get_run(run_id)).snapshot, options.branch)] or wanted
             for agent, branch in wanted:
                 await done(agent, branch, dry_run=True)  # a name that cannot be taken is refused before any is
         outcomes = [await done(agent, branch, dry_run=options.dry_run) for agent, branch in wanted]

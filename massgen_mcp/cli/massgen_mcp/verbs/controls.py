@@ -47,7 +47,7 @@ async def _control(
         else:
             view = await service.control(run_id, action, message, value)
         if action == "cancel":
-            view = await service.wait(run_id, until="terminal", seconds=CANCEL_SECONDS, cursor=None)
+            view = await service.watcher.wait(run_id, until="terminal", seconds=CANCEL_SECONDS, cursor=None)
     if options.json:
         print_line(controlled(view, action).as_json())
     else:
@@ -87,7 +87,7 @@ async def mark_run(options: argparse.Namespace) -> int:
     verdict = None if options.undo else options.verdict
     with run_service() as service:
         run_id = await find_run_to_change(service, options, "mark")
-        await service.mark(run_id, verdict, agent=options.agent, note=options.note or "")
+        await service.outcomes.mark(run_id, verdict, agent=options.agent, note=options.note or "")
     if options.json:
         marked = {"run_id": run_id, "agent": options.agent, "verdict": verdict, "note": options.note}
         print_line(as_json({name: value for name, value in marked.items() if value is not None}))
