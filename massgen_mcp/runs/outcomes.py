@@ -47,7 +47,7 @@ class RunOutcomes:
         read. `config`: the run's, if the caller has it already.
         """
         with suppress(MassgenError):
-            row = self._access.engine.store.get(run_id)
+            row = self._access.engine.store.index.get(run_id)
             agents = (config or self._access.engine.files.of(row).read_request().config).agents
             models = [agent.backend.model for agent in agents]
             return usual_time(counted_runs(self._access.engine, config=row.config, newest=NEWEST)[0], models)
@@ -80,7 +80,7 @@ class RunOutcomes:
             backends = [one.backend for one in self._access.engine.files.of(row).read_request().config.agents]
         kept = redactor_for(self._access.environ, backends).text(note)
         mark = None if verdict is None else Mark(verdict=verdict, note=kept, at=time.time())
-        self._access.engine.store.mark(row.run_id, agent or "", mark)
+        self._access.engine.store.ended.mark(row.run_id, agent or "", mark)
 
     @in_thread
     def list_proved(self) -> list[tuple[RunView, str, str]]:

@@ -9,10 +9,10 @@ PACKAGE = "/massgen_mcp/"
 HANDED_OVER = {
     ("request/build.py", "build_request"),
     ("runs/engine/files.py", "create"),
-    ("runs/engine/store.py", "add"),
+    ("runs/engine/queue.py", "add"),
     ("runs/store/runner_endpoint.py", "ensure_runner"),
     ("server/results/start.py", "started"),
-    ("runs/engine/store.py", "claim"),
+    ("runs/engine/queue.py", "claim"),
     ("backends/scripted.py", "stream"),
     ("runs/engine/event_log.py", "record"),
     ("run_state/state.py", "apply"),
