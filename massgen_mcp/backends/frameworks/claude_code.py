@@ -28,11 +28,11 @@ from massgen_mcp.backends.base import (
 from massgen_mcp.backends.ends import MESSAGES, stop_of
 from massgen_mcp.backends.frameworks.agent_process import (
     BROKEN,
-    PASSED_ON,
     PREFIX,
     CliAgent,
     of_server,
     render,
+    select_variables,
     tool_result,
 )
 from massgen_mcp.backends.own_loop import Desk
@@ -135,7 +135,7 @@ class ClaudeCodeAgent(CliAgent):
 
     def _variables(self, home: Path) -> dict[str, str]:
         return {
-            **{name: value for name in (*PASSED_ON, BASE_URL) if (value := self._environ.get(name))},
+            **select_variables(self._environ, BASE_URL),
             self._login.variable: self._login.value,
             "HOME": str(home),
             "TMPDIR": str(home),
