@@ -24,7 +24,7 @@ HANDED_OVER = {
 BEGINS = {("server/tools.py", "start_run"), ("server/tools.py", "get_result")}
 """What is above them on the stack is the MCP server, which is the same for all tools."""
 WALKS = {
-    "start": ("server/tools.py", ("runs/engine/store.py", "add")),
+    "start": ("server/tools.py", ("runs/engine/queue.py", "add")),
     "model": ("runs/host/runner.py", ("backends/scripted.py", "stream")),
 }
 """The file in which each begins, and the function with which it ends."""
