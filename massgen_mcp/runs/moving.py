@@ -28,6 +28,7 @@ from massgen_mcp.runs.engine import Engine, FrozenRequest, LostRun, NewRun, RunF
 from massgen_mcp.runs.engine.files import LEFT
 from massgen_mcp.runs.patches.given import UPLOADED, named_contexts, upload_base
 from massgen_mcp.runs.starting import Dispatch
+from massgen_mcp.runs.store.amounts import find_wrong_amounts
 from massgen_mcp.runs.store.run_file import MovedRun, unpack, write_run_file
 from massgen_mcp.runs.view.run_view import RunView, RunWatch
 from massgen_mcp.workspace.snapshot import remove_tree
@@ -181,6 +182,14 @@ def _is_elsewhere(path: str) -> bool:
     return path.startswith(UPLOADED) or is_address(path)
 
 
+def _find_usd(view: RunView) -> float | None:
+    """Return what a run counts for quotas: its cost, or its cap while it goes on, or where its cost is unknown."""
+    settled = view.snapshot.spent.settled_usd
+    if view.ended and settled is not None:
+        return settled
+    return view.max_usd
+
+
 def _moved_run(engine: Engine, view: RunView, request: FrozenRequest) -> MovedRun:
     row = view.row
     ended = engine.store.ended.list_ended(run_ids=[row.run_id])
@@ -195,7 +204,8 @@ def _moved_run(engine: Engine, view: RunView, request: FrozenRequest) -> MovedRu
         parent=row.parent,
         admitted=bool(row.admitted),
         owner=row.owner,
-        usd=view.snapshot.spent.known_usd if view.ended else view.max_usd,
+        usd=_find_usd(view),
+        kind=row.kind,
     )
     wanted: list[tuple[Wish, str]] = [
         (one.action, one.message) for one in engine.store.controls.list_open([row.run_id]) if one.action != "move"
@@ -399,7 +409,10 @@ def _arriving(engine: Engine, dispatch: Dispatch, moved: MovedRun, owner: str | 
     unpacked, run = RunFiles(place), moved.run
     request = unpacked.read_request()
     try:
-        record = folded(unpacked.event_log.read_to_continue())
+        records = unpacked.event_log.read_to_continue()
+        if wrong := next(find_wrong_amounts(moved, records), None):
+            raise MassgenError("run_damaged", f"{wrong} is negative or no number, so nothing was imported")
+        record = folded(records)
     except LookupError as error:
         raise MassgenError("run_damaged", "the events of the run contradict each other") from error
     parent = request.nesting and request.nesting.parent

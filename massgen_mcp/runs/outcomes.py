@@ -28,7 +28,7 @@ class RunOutcomes:
     @in_thread
     def sum_up(self, wanted: StatisticsFilter) -> Statistics:
         """Return what the runs that have ended come to. Raises `MassgenError` disk_full, store_unavailable."""
-        runs, unread = counted_runs(self._access.engine, since=wanted.since, config=wanted.config)
+        runs, unread = counted_runs(self._access.engine, since=wanted.since, config=wanted.config, kind=wanted.kind)
         return statistics_of([run for run in runs if wanted.fits(run)], filters=wanted.filters, unread=unread)
 
     @in_thread

@@ -50,6 +50,7 @@ def enqueue(
         admitted=frozen.nesting is None,
         owner=owner,
         usd=frozen.config.budget.max_usd,
+        kind=frozen.kind,
     )
     if engine.pool is not None and request.given.changes_of is not None:
         raise MassgenError("invalid_arguments", "changes_of goes on with files of one machine alone")
@@ -199,7 +200,8 @@ def frozen_request(request: RunRequest, outer: RunView | None, environ: Mapping[
     nesting_refused, saying which limit is reached, config_invalid.
     """
     if outer is None:
-        return FrozenRequest(request.question, request.config, bounded=request.config.budget.bounds_prices)
+        bounded, kind = request.config.budget.bounds_prices, request.given.kind
+        return FrozenRequest(request.question, request.config, bounded=bounded, kind=kind)
     asked, run = outer.directory.read_request(), outer.snapshot
     nested, started = asked.config.nested, len(outer.snapshot.nested_runs)
     run_id = outer.row.run_id

@@ -10,6 +10,7 @@ import anyio.to_thread
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import LogRecord
+from massgen_mcp.request.kind import ListedKind
 from massgen_mcp.request.question import check_text
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.access import RunAccess
@@ -66,12 +67,13 @@ class RunWatcher:
         session_id: str | None = None,
         since: float | None = None,
         before: int | None = None,
+        kind: ListedKind = "single",
         limit: int,
         keep: Callable[[RunRow], bool] | None = None,
     ) -> list[RunView]:
         """Return runs, newest first; damaged and expired runs are there with what the store knows of them. `since`:
-        seconds since the epoch; `before`: the number of the last row of the page before; `keep`: only rows for which it
-        is true. Raises `MassgenError` invalid_arguments.
+        seconds since the epoch; `before`: the number of the last row of the page before; `kind`: of one kind, or of
+        all; `keep`: only rows for which it is true. Raises `MassgenError` invalid_arguments.
         """
         if session_id is not None:
             check_text("session_id", session_id)
@@ -80,7 +82,7 @@ class RunWatcher:
         at_once = limit if keep is None else max(limit, SEARCHED_AT_ONCE)
         while len(views) < limit and (
             found := self._access.engine.store.index.list_recent(
-                state=known, session_id=session_id, since=since, before=last, limit=at_once
+                state=known, session_id=session_id, since=since, before=last, kind=kind, limit=at_once
             )
         ):
             seen = map(self._access.glance, found if keep is None else filter(keep, found))

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from massgen_mcp.events.record import JOURNAL_VERSION
+from massgen_mcp.request.kind import ListedKind
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.engine import sql
 from massgen_mcp.runs.engine.connection import SqlConnection
@@ -30,6 +31,7 @@ class RunIndex:
         session_id: str | None = None,
         since: float | None = None,
         before: int | None = None,
+        kind: ListedKind = "all",
         limit: int,
     ) -> list[RunRow]:
         """Return rows, newest first. `since`: started then or later; `before`: the `number` of the last row already
@@ -40,13 +42,15 @@ class RunIndex:
             return sql.every(
                 db,
                 "(?1 IS NULL OR state = ?1) AND (?2 IS NULL OR session_id = ?2) AND (?3 IS NULL OR created >= ?3)"
-                " AND (?4 IS NULL OR number < ?4) AND (?6 IS NULL OR owner = ?6) ORDER BY number DESC LIMIT ?5",
+                " AND (?4 IS NULL OR number < ?4) AND (?6 IS NULL OR owner = ?6)"
+                " AND ?7 IN ('all', kind) ORDER BY number DESC LIMIT ?5",
                 state,
                 session_id,
                 since,
                 before,
                 limit,
                 "" if owner is None and session_id is not None else owner,
+                kind,
             )
 
     def find_unfinished(self, directory: Path) -> list[RunRow]:

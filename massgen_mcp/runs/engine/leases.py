@@ -63,7 +63,7 @@ class RunLeases:
         """Do what `end` does, within a transaction."""
         winner = end.winner.agent if end.winner else None
         winner = end.agents[winner].info.id if winner in end.agents else winner
-        usd = end.spent.known_usd
+        usd = end.spent.settled_usd  # None: its whole budget goes on counting for quotas
         db.execute(
             "UPDATE runs SET state = ?, outcome = ?, winner = ?, events = ?, ended = ?, weak = ?, summary = ?,"
             f" usd = coalesce(?, usd), {STAYS} WHERE run_id = ?",

@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Collection, Mapping
 
+from massgen_mcp.request.kind import ListedKind
 from massgen_mcp.runs.engine import sql
 from massgen_mcp.runs.engine.connection import SqlConnection
 from massgen_mcp.runs.engine.rows import EndedRow
@@ -24,6 +25,7 @@ class EndedRuns:
         config: str | None = None,
         run_ids: Collection[str] | None = None,
         newest: int | None = None,
+        kind: ListedKind = "all",
     ) -> list[EndedRow]:
         """Return runs that have ended and that are not nested in others, oldest first, expired ones included. `since`:
         started then or later; `config`: with a team from there; `run_ids`: these runs alone, nested or not; `newest`:
@@ -36,10 +38,10 @@ class EndedRuns:
             f"SELECT {sql.COLUMNS}, {digest} FROM runs WHERE CASE WHEN {sql.among('state', sql.ENDED)} THEN TRUE END"
             " AND CASE WHEN ? IS NULL THEN parent IS NULL ELSE run_id IN (SELECT value FROM json_each(?)) END"
             " AND (? IS NULL OR created >= ?) AND (? IS NULL OR config = ?) AND (? IS NULL OR owner = ?)"
-            " ORDER BY number DESC LIMIT ?"
+            " AND ? IN ('all', kind) ORDER BY number DESC LIMIT ?"
         )
         among, owner = (None if run_ids is None else json.dumps([*run_ids])), self._scope.owner
-        chosen = (*sql.ENDED, among, among, since, since, config, config, owner, owner, newest or sys.maxsize)
+        chosen = (*sql.ENDED, among, among, since, since, config, config, owner, owner, kind, newest or sys.maxsize)
         marks: dict[int, dict[str, Mark]] = {}
         with self._scope.database.reading() as db:
             rows = db.execute(query, chosen).fetchall()
