@@ -89,3 +89,10 @@ class RunAccess:
     @property
     def sessions(self) -> SessionTurns:
         return SessionTurns(self.engine.store.index, self.glance, lambda run_id: self.get_watch(run_id).look())
+
+
+class AccessPart:
+    """A part of the run service that needs the access of the current user alone."""
+
+    def __init__(self, access: RunAccess) -> None:
+        self._access = access

@@ -10,7 +10,7 @@ from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.money.estimate import Usual, classify_work
-from massgen_mcp.runs.access import RunAccess
+from massgen_mcp.runs.access import AccessPart
 from massgen_mcp.runs.checks import check_mark
 from massgen_mcp.runs.store.counting import counted_runs
 from massgen_mcp.runs.view.run_view import RunView
@@ -19,11 +19,8 @@ from massgen_mcp.statistics.sums import NEWEST, Statistics, StatisticsFilter, st
 from massgen_mcp.threads import in_thread
 
 
-class RunOutcomes:
+class RunOutcomes(AccessPart):
     """Ended runs that the current user may see."""
-
-    def __init__(self, access: RunAccess) -> None:
-        self._access = access
 
     @in_thread
     def sum_up(self, wanted: StatisticsFilter) -> Statistics:

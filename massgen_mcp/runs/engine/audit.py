@@ -1,14 +1,11 @@
 """What users did to runs."""
 
 from massgen_mcp.runs.engine.rows import AuditEntry
-from massgen_mcp.runs.engine.scope import StoreScope
+from massgen_mcp.runs.engine.scope import StorePart
 
 
-class AuditLog:
+class AuditLog(StorePart):
     """Entries that say which user did what, for good."""
-
-    def __init__(self, scope: StoreScope) -> None:
-        self._scope = scope
 
     def note(self, run_id: str, action: str) -> None:
         """Note that the user has done this to a run, where there is one or the run belongs to one. What the other parts

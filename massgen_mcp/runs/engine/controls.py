@@ -7,17 +7,14 @@ from massgen_mcp.runs.engine import sql
 from massgen_mcp.runs.engine.claiming import check_quota
 from massgen_mcp.runs.engine.connection import SqlConnection
 from massgen_mcp.runs.engine.rows import Control, RunRow, Wish
-from massgen_mcp.runs.engine.scope import StoreScope
+from massgen_mcp.runs.engine.scope import StorePart
 
 STAYS = "kept = CASE kept WHEN 'moved' THEN 'all' ELSE kept END"
 """Of a run that has ended before it could be moved."""
 
 
-class RunControls:
+class RunControls(StorePart):
     """Requests to running runs, open until their executor has read them."""
-
-    def __init__(self, scope: StoreScope) -> None:
-        self._scope = scope
 
     def request(self, run_id: str, action: Wish, message: str = "") -> RunRow:
         """Ask for something to be done with a run; one that nobody works on is cancelled right here, and what is nested

@@ -10,14 +10,11 @@ from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.engine import sql
 from massgen_mcp.runs.engine.connection import SqlConnection
 from massgen_mcp.runs.engine.rows import RunRow, StateFigures, WorkRow
-from massgen_mcp.runs.engine.scope import StoreScope
+from massgen_mcp.runs.engine.scope import StorePart
 
 
-class RunIndex:
+class RunIndex(StorePart):
     """The rows of runs, for reading."""
-
-    def __init__(self, scope: StoreScope) -> None:
-        self._scope = scope
 
     def get(self, run_id: str) -> RunRow:
         """Raises `MassgenError` unknown_run."""

@@ -8,16 +8,13 @@ from massgen_mcp.runs.engine import sql
 from massgen_mcp.runs.engine.connection import SqlConnection
 from massgen_mcp.runs.engine.controls import STAYS, cancel_nested
 from massgen_mcp.runs.engine.outcomes import keep_digests
-from massgen_mcp.runs.engine.scope import StoreScope
+from massgen_mcp.runs.engine.scope import StorePart
 from massgen_mcp.statistics.digest import digest_of
 from massgen_mcp.views.outcome import describe_outcome
 
 
-class RunLeases:
+class RunLeases(StorePart):
     """Running runs and their executors."""
-
-    def __init__(self, scope: StoreScope) -> None:
-        self._scope = scope
 
     def interrupt(self, fingerprint: str, *, of_runner: str | None = None) -> list[str]:
         """Mark the running runs of lost runners, or of this one that was lost. Returns their ids."""

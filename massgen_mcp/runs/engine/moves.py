@@ -12,15 +12,12 @@ from massgen_mcp.runs.engine.connection import SqlConnection
 from massgen_mcp.runs.engine.index import list_family
 from massgen_mcp.runs.engine.outcomes import set_mark
 from massgen_mcp.runs.engine.rows import LostRun, RunRow
-from massgen_mcp.runs.engine.scope import StoreScope
+from massgen_mcp.runs.engine.scope import StorePart
 from massgen_mcp.views.outcome import describe_outcome
 
 
-class RunMoves:
+class RunMoves(StorePart):
     """Rows that leave a store, and rows that are entered with the history of their runs."""
-
-    def __init__(self, scope: StoreScope) -> None:
-        self._scope = scope
 
     def move_out(self, run_id: str, where: str) -> None:
         """Let a run that has not ended, and what is nested in it, go on in another store, and here no more: whoever

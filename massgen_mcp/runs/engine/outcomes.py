@@ -8,15 +8,12 @@ from massgen_mcp.request.kind import ListedKind
 from massgen_mcp.runs.engine import sql
 from massgen_mcp.runs.engine.connection import SqlConnection
 from massgen_mcp.runs.engine.rows import EndedRow
-from massgen_mcp.runs.engine.scope import StoreScope
+from massgen_mcp.runs.engine.scope import StorePart
 from massgen_mcp.statistics.digest import DIGEST_VERSION, Mark, RunDigest, as_kept, from_kept
 
 
-class EndedRuns:
+class EndedRuns(StorePart):
     """Ended runs with their digests and marks."""
-
-    def __init__(self, scope: StoreScope) -> None:
-        self._scope = scope
 
     def list_ended(
         self,

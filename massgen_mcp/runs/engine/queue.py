@@ -17,14 +17,11 @@ from massgen_mcp.runs.engine.claiming import (
 )
 from massgen_mcp.runs.engine.controls import enter_request
 from massgen_mcp.runs.engine.rows import Added, NewRun, RunRow, WorkRow
-from massgen_mcp.runs.engine.scope import StoreScope
+from massgen_mcp.runs.engine.scope import StorePart
 
 
-class RunQueue:
+class RunQueue(StorePart):
     """Runs that wait for an executor, and the credentials that they wait for."""
-
-    def __init__(self, scope: StoreScope) -> None:
-        self._scope = scope
 
     def add(self, run: NewRun, *, on_conflict: OnConflict = "use_existing", max_queued: int | None = None) -> Added:
         """Queue a run, unless its idempotency key is taken.

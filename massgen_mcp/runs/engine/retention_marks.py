@@ -4,14 +4,11 @@ from collections.abc import Collection
 
 from massgen_mcp.runs.engine import sql
 from massgen_mcp.runs.engine.rows import Kept, RunRow
-from massgen_mcp.runs.engine.scope import StoreScope
+from massgen_mcp.runs.engine.scope import StorePart
 
 
-class RetentionMarks:
+class RetentionMarks(StorePart):
     """The retention clock, and the mark of each run."""
-
-    def __init__(self, scope: StoreScope) -> None:
-        self._scope = scope
 
     def start_ageing(self, age: float) -> None:
         """Runs that have ended age from the first time that this is called after their end; `age` is the clock's."""

@@ -42,3 +42,10 @@ class StoreScope:
     def note(self, db: SqlConnection, row: RunRow, action: str) -> None:
         """Enter into the audit log what the user has done to a run."""
         sql.note(db, row, action, self.user)
+
+
+class StorePart:
+    """A part of a store: what it knows is in the database, and belongs to the user of its scope."""
+
+    def __init__(self, scope: StoreScope) -> None:
+        self._scope = scope

@@ -12,7 +12,7 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunRow, sql
 from massgen_mcp.runs.engine.connection import SqlConnection
 from massgen_mcp.runs.engine.leases import RunLeases
-from massgen_mcp.runs.engine.scope import Handover, StoreScope
+from massgen_mcp.runs.engine.scope import Handover, StorePart, StoreScope
 from massgen_mcp.runs.engine.store import RunStore
 
 TASK = "run"
@@ -102,11 +102,8 @@ class RunJobs:
             return lost
 
 
-class WorkerRegistry:
+class WorkerRegistry(StorePart):
     """The workers that are alive, and the pools that they serve."""
-
-    def __init__(self, scope: StoreScope) -> None:
-        self._scope = scope
 
     def register(self, worker: str, pools: Collection[str]) -> bool:
         """This worker is alive, and serves these pools. Whether it is to look for what others have lost."""
