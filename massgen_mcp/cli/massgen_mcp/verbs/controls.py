@@ -52,7 +52,7 @@ async def _control(
         print_line(controlled(view, action).as_json())
     else:
         taken_up = action == "resume" and view.state == "interrupted"
-        print_line(f"{run_id}: {'it continues in the background now' if taken_up else view.state}")
+        print_line(f"{run_id}: {'the run continues in the background' if taken_up else view.state}")
     return EXIT_NOT_ENDED if action == "cancel" and not view.ended else EXIT_OK
 
 
@@ -93,5 +93,5 @@ async def mark_run(options: argparse.Namespace) -> int:
         print_line(as_json({name: value for name, value in marked.items() if value is not None}))
     else:
         whose = f"{options.agent} of {run_id}" if options.agent else run_id
-        print_line(f"{whose}: {f'marked {verdict}' if verdict else 'not marked any more'}")
+        print_line(f"{whose}: {f'marked {verdict}' if verdict else 'removed the mark'}")
     return EXIT_OK
