@@ -153,13 +153,13 @@ def test_keys_tell_votes_and_differences_and_finish_the_run_when_it_is_meant(hom
         window.type("v")
         window.wait_for("Votes so far", "✓ ada votes for its own 2nd answer: It is sure.")
         window.type("c1")
-        window.wait_for("Compare ada with the number of")
+        window.wait_for("Compare ada with: type the number of")
         window.type("1")
         window.wait_for("Difference: ada's 1st answer → ada's 2nd answer", "-Forty-one.", "+Forty-two.", "1-2 follow")
         window.type("fx")
         window.wait_for("1-2 follow", absent="Finish now")
         window.type("f")
-        window.wait_for("Finish now with the answers there are?")
+        window.wait_for("Finish now with the existing answers?")
         window.type("f")
         assert window.leave() == 0
         text = window.everything
@@ -186,7 +186,7 @@ def test_watch_shows_a_run_of_another_process_and_leaves_it_alone(home: TempHome
             window.wait_for("message to the team: Mind the rests")
             other.type("\x03")
             assert other.leave() == STOPPED
-            assert "The run goes on" in other.everything
+            assert "The run continues" in other.everything
             assert frames(other) == 0
             assert other.echoes
         assert "Generating…" in window.text
@@ -210,7 +210,10 @@ def test_a_mentioned_file_is_given_to_the_agents_and_images_and_other_places_are
     (home.work / "notes.txt").write_text("remember\n")
     (home.work / "shot.png").write_bytes(b"\x89PNG")
     config = home.config("one", agent("ada", {"answer": "read"}))
-    for mention, told in (("@shot.png", "@shot.png is an image"), ("@/etc/hosts", "@/etc/hosts: only what is in ")):
+    for mention, told in (
+        ("@shot.png", "@shot.png is an image"),
+        ("@/etc/hosts", "@/etc/hosts: you can only name files in "),
+    ):
         with terminal(home, "--config", config, f"See {mention}", TERM="dumb") as window:
             assert window.leave() == 1
             assert told in window.everything

@@ -77,8 +77,8 @@ def _goes_on(view: RunView) -> str:
     if view.row.moved:
         return f"The run was {view.row.moved}."
     if view.state == "interrupted":
-        return f"The run was interrupted; `massgen resume {run_id}` continues it."
-    return f"The run goes on; `massgen watch {run_id}` follows it again."
+        return f"The run was interrupted; continue it with `massgen resume {run_id}`."
+    return f"The run continues; `massgen watch {run_id}` follows it again."
 
 
 class _Watched:
