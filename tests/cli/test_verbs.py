@@ -107,7 +107,7 @@ async def test_watching_tells_every_event_and_ends_with_the_run(home: TempHome) 
     told = verb(home, "watch", run_id)
     assert told.returncode == DONE
     assert "bo: votes for bo's 2nd answer" in told.stdout
-    assert "completed with the answer of agent_b" in told.stdout.splitlines()[-1]
+    assert "completed with the answer of bo" in told.stdout.splitlines()[-1]
     assert " | DEBUG | " not in told.stdout
     lines = verb(home, "watch", run_id, "--json").stdout.splitlines()
     assert [json.loads(line)["event"] for line in lines] == events_of(home.run_directory(run_id))
