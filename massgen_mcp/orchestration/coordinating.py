@@ -5,6 +5,7 @@ An agent that fails is dropped, and the others go on. Must not know what a round
 
 import anyio
 
+from massgen_mcp.coordination.agent_view import AgentView
 from massgen_mcp.coordination.guidance import Rest, Wait, Work
 from massgen_mcp.coordination.written_tests import BEFORE_ANSWERS
 from massgen_mcp.countdown import Countdown
@@ -76,7 +77,7 @@ async def _play_rounds(member: Member, attempt: Attempt) -> None:
         playing = _choose_model(member, live_run)
         await _play(playing, attempt, Round.resume(playing, attempt, tuple(events)))
     while True:
-        match live_run.coordination.duty(member.name):
+        match AgentView(live_run.coordination, member.name).get_duty():
             case Rest():
                 return
             case Wait():

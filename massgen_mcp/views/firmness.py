@@ -6,6 +6,7 @@ from typing import Literal
 from massgen_mcp.events.parts import TextKind
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.work_done import PartlyRead, Weakness, WorkDone
+from massgen_mcp.views.names import name_answer
 from massgen_mcp.views.outcome import MAX_NAMED, WEAKNESSES, describe_dissent, describe_outcome
 from massgen_mcp.views.plain_text import counted
 from massgen_mcp.views.votes_text import name_of, nobody_voted
@@ -94,8 +95,8 @@ def _describe_tie(run: RunState, work: WorkDone) -> str:
         judges = dict.fromkeys(name_of(run, one.agents[0]) + "'s fallback" * one.by_fallback for one in stages)
         named = " and ".join(judges or [name_of(run, run.winner.judge)])
         return f"The votes were tied, and {named} judged between the answers, in both orders."
-    names = " and ".join(f"{name_of(run, run.coordination.author(label))}'s" for label in work.tied)
-    return f"The votes are tied between {names} ({', '.join(work.tied)}), and nothing decides between them."
+    names = " and ".join(name_answer(run, label) for label in work.tied)
+    return f"The votes are tied between {names}, and nothing decides between them."
 
 
 _TEXTS: Mapping[TextKind, str] = {
