@@ -229,11 +229,11 @@ def opened(state: Coordination, stage: StageOpened) -> None:
     if stage.because == "still_tied":
         authors, rules = {state.author(one) for one in stage.subjects}, state.rules
         assert bool(authors & {*stage.agents}) <= stage.by_fallback
-        judge_of = rules.fallback_vendors.get if stage.by_fallback else rules.vendor
+        vendors = rules.fallback_vendors if stage.by_fallback else rules.vendors
         outside = not {
             state.author(one) for camp in state.camps for one in camp.answers if {*camp.answers} & {*stage.subjects}
         } & {*stage.agents}
-        assert (outside and not stage.by_fallback) or judge_of(stage.agents[0]) not in map(rules.vendor, authors)
+        assert (outside and not stage.by_fallback) or vendors[stage.agents[0]] not in {*map(rules.vendor, authors)}
     elif stage.kind == "compare":
         assert stage.agents == (judge,)
         assert all(state.rules.vendor(state.author(one)) != state.rules.vendor(judge or "") for one in stage.subjects)
