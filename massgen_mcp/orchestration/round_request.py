@@ -16,7 +16,7 @@ from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.evidence_text import evidence_of, goal_text, tests_text
 from massgen_mcp.orchestration.live_run import AnswerStore, LiveRun
 from massgen_mcp.orchestration.team import Member
-from massgen_mcp.orchestration.window import Texts, all_within, within
+from massgen_mcp.orchestration.window import Texts, abilities_of, all_within, within
 from massgen_mcp.tools.files import FILE_TOOLS
 from massgen_mcp.views.plain_text import counted
 
@@ -61,7 +61,7 @@ def make_task(member: Member, attempt: Attempt, kind: RoundKind, *, judges: bool
     if not judges and member.perspective is not None:
         notes.append(member.perspective)
     notes.extend(describe_checks(member, attempt))
-    if judges and member.workspace is not None:
+    if judges and member.workspace is not None and has_file_tools(member, attempt):
         notes.append(prompts.PEER_FILES)
     if judges and run_spec.copies:
         notes.append(HOW_TO_JUDGE)
@@ -125,6 +125,11 @@ def works_on_files(member: Member, attempt: Attempt) -> bool:
     spec = attempt.run_spec
     others = [tool for tool in member.offered if tool.spec.name not in FILE_TOOLS]
     return bool(spec.copies or spec.context_names or others)
+
+
+def has_file_tools(member: Member, attempt: Attempt) -> bool:
+    """Return whether the agent is offered file tools: a model that takes no tools is, where there are files."""
+    return abilities_of(member).takes_tools or works_on_files(member, attempt)
 
 
 def file_notes(member: Member, attempt: Attempt) -> Iterator[str]:

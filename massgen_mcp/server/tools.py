@@ -6,6 +6,7 @@ fields tell a model everything it needs, the next step included.
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -261,7 +262,10 @@ def _add_lists(server: MassgenServer, service: RunService) -> None:
         views = await service.watcher.list_runs(
             state=state, session_id=session_id, since=since, before=cursor or None, kind=kind, limit=most
         )
-        return await anyio.to_thread.run_sync(results.run_list, views, most)
+        digests = await service.outcomes.read_digests(views)
+        unapplied = await service.applier.find_unapplied(views)
+        listed = partial(results.run_list, views, most, digests=digests, unapplied=unapplied)
+        return await anyio.to_thread.run_sync(listed)
 
     @server.tool(title="List team configs", annotations=READ_ONLY)
     async def list_configs(

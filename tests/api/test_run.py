@@ -103,9 +103,9 @@ async def test_a_system_message_is_said_to_every_agent_beside_its_own(models: Ai
     ("arguments", "code", "message"),
     [
         ({"query": "  "}, "invalid_arguments", "the question is empty"),
-        ({"config": "nowhere.yaml"}, "config_not_found", "nowhere.yaml: there is no such file; name a YAML file or @"),
-        ({"config": "@examples/basic_mutli"}, "config_not_found", "did you mean @examples/basic_multi?"),
-        ({"model": "gpt-5"}, "missing_key", "needs OPENAI_API_KEY. Set it in the environment"),
+        ({"config": "nowhere.yaml"}, "config_not_found", "Config file not found: nowhere.yaml. Name a YAML file or @"),
+        ({"config": "@examples/basic_mutli"}, "config_not_found", "Did you mean @examples/basic_multi?"),
+        ({"model": "gpt-5"}, "missing_key", "needs OPENAI_API_KEY. Set the key in the environment"),
         ({"model": "my-model"}, "config_invalid", "write provider/model"),
         ({"models": "gpt-5"}, "invalid_arguments", "for one name there is model"),
         ({"model": "scripted/x", "config": "a.yaml"}, "invalid_arguments", "config and model name a team each"),

@@ -429,9 +429,9 @@ def test_a_file_is_loaded_by_its_path_and_named_in_errors(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("absent.yaml", "there is no such file"),
-        ("../" * 20 + "dev/null", "is no regular file"),
-        (".", "is a directory"),
+        ("absent.yaml", "Config file not found: "),
+        ("../" * 20 + "dev/null", "Not a regular file: "),
+        (".", "A config is a YAML file, not a directory: "),
         ("a\0b", "."),
         ("x" * 5000, "."),
     ],
@@ -479,7 +479,7 @@ def test_an_unknown_example_is_refused(name: str) -> None:
 
 
 def test_a_misspelt_example_gets_the_nearest_name() -> None:
-    with pytest.raises(MassgenError, match=r"did you mean @examples/scripted\?"):
+    with pytest.raises(MassgenError, match=r"Did you mean @examples/scripted\?"):
         loader.load_config("@examples/scriptd", environ={})
 
 

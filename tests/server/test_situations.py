@@ -94,6 +94,16 @@ async def patch_of_what_is_only_read(parent: Parent) -> str:
     return await parent.reads("get_result", run_id=await parent.changes("read"), view="diff")
 
 
+async def list_with_unapplied_changes(parent: Parent) -> str:
+    await parent.changes("write")
+    return await parent.reads("list_runs")
+
+
+async def list_after_apply(parent: Parent) -> str:
+    await parent.reads("apply_result", run_id=await parent.changes("write"), dry_run=False)
+    return await parent.reads("list_runs")
+
+
 async def apply_to_what_is_only_read(parent: Parent) -> str:
     return await parent.reads("apply_result", run_id=await parent.changes("read"))
 
@@ -183,6 +193,8 @@ SITUATIONS = [
         ["votes", "team:", "cost_usd", "run_directory", "view=full"],
     ),
     Situation(patch_of_what_is_only_read, ["by hand: git -C ", "apply -p2"], ["apply_result"]),
+    Situation(list_with_unapplied_changes, ["completed", "not yet applied", "$0.00", " ago): q"]),
+    Situation(list_after_apply, ["completed", "$0.00"], ["not yet applied"]),
     Situation(apply_to_what_is_only_read, ["ERROR invalid_action", "without permission write", "by hand: git -C "]),
     Situation(check_that_failed_before, ["final): passed: ", "failed before"], ["either"]),
     Situation(check_that_fails_as_before, ["final): failed: ", "not passed before either"]),

@@ -64,7 +64,7 @@ class CommandAccess:
         if choice is None or choice.level is None:
             return None, ()
         rules = CommandRules(
-            choice.level,
+            level=choice.level,
             usual_seconds=config.timeout_seconds,
             most_seconds=max(config.timeout_seconds, config.max_seconds),
             bounds=bounds_of(config),
