@@ -442,14 +442,16 @@ def inject(home: TempHome, cases: Sequence[Case]) -> Figures:
 
 
 def spread(cases: Sequence[Case], number: int, seed: int = 1) -> list[Case]:
-    """Choose so many cases; each door, fault and phase has a share."""
+    """Choose so many cases: each fault in each phase of each door once, before any of them twice."""
     shuffled = Random(seed).sample(cases, len(cases))
-    number_of: Counter[tuple[str, str]] = Counter()
-    ranked: list[tuple[int, Case]] = []
+    of_cell: Counter[tuple[str, str, str]] = Counter()
+    of_phase: Counter[tuple[str, str]] = Counter()
+    ranked: list[tuple[int, int, Case]] = []
     for case in shuffled:
-        number_of[case.door, case.phase] += 1
-        ranked.append((number_of[case.door, case.phase], case))
-    return [case for _, case in sorted(ranked, key=lambda pair: pair[0])][:number]
+        of_cell[case.door, case.phase, case.fault] += 1
+        of_phase[case.door, case.phase] += 1
+        ranked.append((of_cell[case.door, case.phase, case.fault], of_phase[case.door, case.phase], case))
+    return [case for *_, case in sorted(ranked, key=lambda one: one[:2])][:number]
 
 
 async def false_greens(_: TempHome, faults: int) -> str:
