@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from massgen_mcp.backends.base import VOTE, TextVariant, ToolSpec, UserMessage
+from massgen_mcp.coordination.agent_view import AgentView
 from massgen_mcp.coordination.agreement import find_agreeing
 from massgen_mcp.coordination.guidance import Ballot
 from massgen_mcp.coordination.state import Coordination
@@ -56,7 +57,7 @@ def make_task(member: Member, attempt: Attempt, kind: RoundKind, *, judges: bool
         usual = prompts.FIRST_ANSWER
     notes = [] if get_own_task(member, kind) else [usual]
     criterion = prompts.CONTENT_WITH[run_spec.policy.voting_sensitivity]
-    if criterion and judges and coordination.may_answer(member.name):
+    if criterion and judges and AgentView(coordination, member.name).may_answer():
         notes.append(criterion)
     if not judges and member.perspective is not None:
         notes.append(member.perspective)
@@ -169,7 +170,7 @@ def list_standing_tools(member: Member, attempt: Attempt) -> tuple[ToolSpec, ...
 
 def _answer_or_vote(coordination: Coordination, ballot: Ballot) -> tuple[ToolSpec, ...]:
     """No vote without answers, no new answer beyond the limit."""
-    answer = (prompts.NEW_ANSWER,) if coordination.may_answer(ballot.viewer) else ()
+    answer = (prompts.NEW_ANSWER,) if AgentView(coordination, ballot.viewer).may_answer() else ()
     return (*answer, prompts.vote_tool(coordination.votable(ballot))) if ballot.entries else answer
 
 
@@ -235,7 +236,7 @@ def shown_reasons(attempt: Attempt, ballot: Ballot) -> tuple[ShownReason, ...]:
     none if it may only vote.
     """
     state = attempt.live_run.coordination
-    if not attempt.run_spec.policy.show_reasons or not state.may_answer(ballot.viewer):
+    if not attempt.run_spec.policy.show_reasons or not AgentView(state, ballot.viewer).may_answer():
         return ()
     names = {state.author(entry.label): entry.name for entry in ballot.entries}
     return tuple(
@@ -289,7 +290,7 @@ def ballot_message(
         kind = state.stage.kind if state.stage is not None else "vote"
         heading = _HEADINGS.get(kind, prompts.WRITTEN_TESTS)
         parts.append(prompts.tests_block(within(tests, most), shown.nonce, heading))
-    parts.append(prompts.DECIDE if state.may_answer(ballot.viewer) else request)
+    parts.append(prompts.DECIDE if AgentView(state, ballot.viewer).may_answer() else request)
     return "\n\n".join(parts)
 
 

@@ -19,8 +19,8 @@ from massgen_mcp.config.adjusted import (
     with_containers,
     with_context_paths,
     with_limits,
-    with_procedure,
     with_sampling,
+    with_strategy,
     with_system_message,
     without_caller,
     without_files,
@@ -171,7 +171,7 @@ async def adjusted_team(given: CallerRequest) -> Team:
         config = with_system_message(config, given.system_message, replaces=given.replaces_system_messages)
     if not given.caller_answers:
         config = without_caller(config)
-    config = with_procedure(config, given.decide)
+    config = with_strategy(config, given.decide)
     config = rechecked(with_sampling(with_limits(config, given.limits), given.sampling))
     require_files(config)
     if not given.elsewhere:

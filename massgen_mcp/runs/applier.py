@@ -51,7 +51,7 @@ class PatchApplier:
         def apply_patch() -> Application:
             home = self._access.engine.home
             if not dry_run:
-                self._access.engine.store.note(view.row.run_id, "undo" if undo else "apply")
+                self._access.engine.store.audit.note(view.row.run_id, "undo" if undo else "apply")
             ways = {"dry_run": dry_run, "undo": undo}
             made = apply_run(home, view, agent=agent, paths=paths, branch=branch, directory=directory, **ways)
             if not dry_run and agent is None:

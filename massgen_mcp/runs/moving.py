@@ -97,7 +97,7 @@ def move_out(engine: Engine, watch: Watch, run_id: str, target: Path, is_stopped
 
 def _take_back(engine: Engine, run_id: str) -> None:
     """Let a run go on here that was marked as moved, with those that are nested in it."""
-    for row in engine.store.take_back(run_id):
+    for row in engine.store.moves.take_back(run_id):
         files = engine.files.of(row)
         (files.path / LEFT).unlink(missing_ok=True)
         engine.liveness.announce(row, files)
@@ -116,8 +116,8 @@ def _left(engine: Engine, watch: Watch, run_id: str, where: str, is_stopped: Cal
     while quiet < 2:
         if is_stopped():
             raise MassgenError("not_finished", f"the export of run {run_id} was interrupted")
-        engine.store.move_out(run_id, where)
-        rows = [watch(row.run_id).row() for row in engine.store.family(run_id)]
+        engine.store.moves.move_out(run_id, where)
+        rows = [watch(row.run_id).row() for row in engine.store.index.get_family(run_id)]
         going_on = [row for row in rows if row.state == "running"]
         quiet = quiet + 1 if not going_on else 0
         for row in going_on:
@@ -126,9 +126,9 @@ def _left(engine: Engine, watch: Watch, run_id: str, where: str, is_stopped: Cal
                 if engine.pool is None:
                     message = f"process {(row.runner or '').partition('-')[0]} does not leave run {row.run_id}"
                     raise MassgenError("not_finished", f"{message}; end it, then export the run")
-                engine.store.pause(row.run_id, row.runner or "")
+                engine.store.leases.release(row.run_id, row.runner or "")
         time.sleep(LOOK_SECONDS)
-    for row in engine.store.family(run_id) if engine.pool is None else ():
+    for row in engine.store.index.get_family(run_id) if engine.pool is None else ():
         if row.moved:
             with suppress(OSError):  # known from the row, as long as that is not lost
                 write_durably(engine.files.of(row).path / LEFT, where.encode())
@@ -139,7 +139,7 @@ def _written(engine: Engine, watch: Watch, view: RunView, target: Path) -> Moved
     with ExitStack() as held:
         runs: list[tuple[MovedRun, RunFiles]] = []
         keys: list[str] = []
-        for row in engine.store.family(view.row.run_id):
+        for row in engine.store.index.get_family(view.row.run_id):
             if row.expired:
                 continue
             one = watch(row.run_id).look()
@@ -192,7 +192,7 @@ def _find_usd(view: RunView) -> float | None:
 
 def _moved_run(engine: Engine, view: RunView, request: FrozenRequest) -> MovedRun:
     row = view.row
-    ended = engine.store.ended(run_ids=[row.run_id])
+    ended = engine.store.ended.list_ended(run_ids=[row.run_id])
     run = NewRun(
         row.run_id,
         request.question,
@@ -208,7 +208,7 @@ def _moved_run(engine: Engine, view: RunView, request: FrozenRequest) -> MovedRu
         kind=row.kind,
     )
     wanted: list[tuple[Wish, str]] = [
-        (one.action, one.message) for one in engine.store.controls([row.run_id]) if one.action != "move"
+        (one.action, one.message) for one in engine.store.controls.list_open([row.run_id]) if one.action != "move"
     ]
     marks = ended[0].marks if ended else {}
     return MovedRun(run=run, state=view.state, created=row.created, marks=marks, controls=tuple(wanted))
@@ -337,7 +337,7 @@ def _take_in(
 ) -> MovedIn:
     outer = arriving[0].lost.run
     if arriving[0].is_here:
-        return MovedIn(outer.run_id, engine.store.get(outer.run_id).state, known=True)
+        return MovedIn(outer.run_id, engine.store.index.get(outer.run_id).state, known=True)
     notes: list[str] = []
     if not arriving[0].ended:
         _require_free_session(engine, outer)
@@ -356,8 +356,8 @@ def _take_in(
         if one.before is not None:
             engine.files.remove(one.before, "results")
         entered.append(_place_files(engine, environ, one, place, waits=waits, keyless=bool(keyless), outer=arriving[0]))
-    engine.store.restore(entered)
-    row = engine.store.get(outer.run_id)
+    engine.store.moves.restore(entered)
+    row = engine.store.index.get(outer.run_id)
     if row.idempotency_key != outer.idempotency_key:
         notes.append("Another run here has its idempotency key, so it has none.")
     asks_for = demands.describe_lines() if demands is not None and waits else ()
@@ -426,7 +426,7 @@ def _arriving(engine: Engine, dispatch: Dispatch, moved: MovedRun, owner: str | 
         key = run.idempotency_key.removeprefix(f"{run.owner}\n")
         run = replace(run, idempotency_key=f"{owner}\n{key}" if owner else key)
     run = replace(run, fingerprint=dispatch.identity(request.config), owner=run.owner if owner is None else owner)
-    before = engine.store.get(run.run_id) if engine.store.known([run.run_id]) else None
+    before = engine.store.index.get(run.run_id) if engine.store.index.find_known([run.run_id]) else None
     left = before if before is not None and before.moved else None
     still = left is not None and not _gone_on(engine.files.of(left), unpacked, left)
     lost = LostRun(run, state, moved.created, record, controls=moved.controls, marks=moved.marks)
@@ -455,7 +455,7 @@ def _gone_on(here: RunFiles, unpacked: RunFiles, row: RunRow) -> bool:
 
 
 def _require_free_session(engine: Engine, run: NewRun) -> None:
-    turns = engine.store.recent(session_id=run.session_id, limit=TURNS) if run.session_id is not None else []
+    turns = engine.store.index.list_recent(session_id=run.session_id, limit=TURNS) if run.session_id is not None else []
     if busy := [row.run_id for row in turns if row.busy and row.run_id != run.run_id]:
         raise MassgenError("session_busy", f"run {busy[0]} of its session goes on here; import it after that one's end")
 

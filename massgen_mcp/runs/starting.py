@@ -34,7 +34,7 @@ def enqueue(
     identity: Callable[[Config], str],
 ) -> tuple[Added, SessionHistory]:
     """Directory first, row last: a run that the store knows is whole. `frozen` gets its session's turns.
-    Raises as `RunStore.add` and `with_earlier_changes`.
+    Raises as `RunQueue.add` and `with_earlier_changes`.
     """
     engine.home.ensure()
     owner, key = engine.owner, request.given.idempotency_key
@@ -54,7 +54,7 @@ def enqueue(
     )
     if engine.pool is not None and request.given.changes_of is not None:
         raise MassgenError("invalid_arguments", "changes_of goes on with files of one machine alone")
-    if (added := engine.store.reusable(run, request.given.on_conflict)) is not None:
+    if (added := engine.store.queue.find_reusable(run, request.given.on_conflict)) is not None:
         return added, SessionHistory()
     engine.store.known([])  # a store that cannot be reached says so before there are files of the run
     with engine.files.making():
@@ -68,7 +68,7 @@ def enqueue(
                 if request.given.uploads:
                     upload_base(files, request.config)
                 engine.files.publish(run.run_id)
-                added = engine.store.add(
+                added = engine.store.queue.add(
                     replace(run, turns_over=over),
                     on_conflict=request.given.on_conflict,
                     max_queued=engine.home.limits.queued,
@@ -129,7 +129,7 @@ class Dispatch:
         try:
             config = view.directory.read_request().config
         except JournalNewer:
-            self._store.set_aside(view.row.run_id)
+            self._store.leases.park_until_upgrade(view.row.run_id)
             return
         if self.identity(config) == view.row.fingerprint:
             self._liveness.ensure_runner(view.row.fingerprint, self._environ)
@@ -146,15 +146,15 @@ class Dispatch:
             require_keys(config, self._environ)
         if demands is not None:
             self._accept(view.row.run_id)
-        self._store.adopt(view.row.run_id, self.identity(config))
+        self._store.queue.adopt(view.row.run_id, self.identity(config))
         self._liveness.ensure_runner(self.identity(config), self._environ)
 
     def _accept(self, run_id: str) -> None:
         """Let the runs that are nested in it have credentials, too."""
-        for row in self._store.family(run_id):
+        for row in self._store.index.get_family(run_id):
             if row.fingerprint == WAITING:
                 config = self._files.of(row).read_request().config
-                self._store.accept(row.run_id, self.identity(config))
+                self._store.queue.accept(row.run_id, self.identity(config))
 
     def held_up(self, row: RunRow) -> str | None:
         """Why this process cannot have a run that waits for a runner executed; None if it can."""
@@ -230,6 +230,6 @@ def frozen_request(request: RunRequest, outer: RunView | None, environ: Mapping[
 
 def ask_to_admit(engine: Engine, environ: Mapping[str, str], outer: RunView, run_id: str) -> None:
     """Have whoever executes the outer run set aside what this one may spend, and let it begin. Safe to repeat."""
-    engine.store.want(outer.row.run_id, "admit", run_id)
+    engine.store.controls.request(outer.row.run_id, "admit", run_id)
     Dispatch(engine, environ).see_to(outer)
     engine.liveness.announce(outer.row, outer.directory)

@@ -50,7 +50,7 @@ class RunWatcher:
     @in_thread
     def find_run_id(self, beginning: str, *, to_change: bool = False) -> str:
         """Return the id of the run that is meant by the beginning of an id. Raises as `find_run`."""
-        return find_run(self._access.engine.store, beginning, to_change=to_change)
+        return find_run(self._access.engine.store.index, beginning, to_change=to_change)
 
     @in_thread
     def list_turns(self, session_id: str) -> list[RunView]:
@@ -81,7 +81,7 @@ class RunWatcher:
         views, last = list[RunView](), before
         at_once = limit if keep is None else max(limit, SEARCHED_AT_ONCE)
         while len(views) < limit and (
-            found := self._access.engine.store.recent(
+            found := self._access.engine.store.index.list_recent(
                 state=known, session_id=session_id, since=since, before=last, kind=kind, limit=at_once
             )
         ):
@@ -95,7 +95,7 @@ class RunWatcher:
     def list_interrupted(self, directory: Path) -> list[RunView]:
         """Return the runs below this directory whose process is gone and that can be continued, newest first."""
         views: list[RunView] = []
-        for row in self._access.engine.store.unfinished_below(directory):
+        for row in self._access.engine.store.index.find_unfinished(directory):
             with suppress(MassgenError):  # its files are gone, or cannot be read
                 views.append(self._access.get_watch(row.run_id).look())
         return [view for view in views if view.state == "interrupted" and not (view.damage or view.newer)]

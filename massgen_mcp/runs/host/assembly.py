@@ -148,7 +148,7 @@ def assemble(run: RunFiles, run_id: str, request: FrozenRequest, resources: RunR
             novelty=orchestrator.answer_novelty_requirement,
             seed=run_id,
             checks=orchestrator.checks_policy if judge is not None and orchestrator.checks else None,
-            decide=orchestrator.procedure(len(team), can_run=can_run),
+            decide=orchestrator.choose_strategy(len(team), can_run=can_run),
             effort=orchestrator.effort,
             max_agents=orchestrator.max_agents,
             order=orchestrator.order,
