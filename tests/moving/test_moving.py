@@ -429,7 +429,7 @@ def test_what_a_user_asked_of_a_run_just_before_its_export_is_done_in_the_other_
     (runner,) = here.home.processes(RUNNER_MODULE)
     end(runner, signal.SIGSTOP)  # it does not hear of it any more
     engine = local_engine(find_home(here.home.environ))
-    engine.store.want(run_id, "steer", "Use metric units.")
+    engine.store.controls.request(run_id, "steer", "Use metric units.")
     engine.close()
     here.kill()
     here.verb("export", run_id, "--to", file)
@@ -450,12 +450,12 @@ def test_a_run_that_begins_inside_one_while_that_is_exported_leaves_with_it(home
     engine, inner, looks = local_engine(find_home(here.home.environ)), new_run_id(), list[str]()
 
     def begin_inner() -> None:
-        row = engine.store.get(run_id)
+        row = engine.store.index.get(run_id)
         outer = engine.files.of(row).read_request()
         run = NewRun(inner, "Is it so?", "", row.fingerprint, "", parent=run_id)
         engine.files.create(inner, outer.inside(run_id, run.question, outer.config), NO_KEYS, run)
-        engine.store.add(run)
-        engine.store.claim(row.fingerprint, "0-gone", max_running=9)
+        engine.store.queue.add(run)
+        engine.store.queue.claim(row.fingerprint, "0-gone", max_running=9)
 
     def watch(looked_at: str) -> RunWatch:
         looks.append(looked_at)
@@ -465,7 +465,7 @@ def test_a_run_that_begins_inside_one_while_that_is_exported_leaves_with_it(home
 
     try:
         move_out(engine, watch, run_id, file, lambda: False)
-        assert [engine.store.get(one).kept for one in (run_id, inner)] == ["moved", "moved"]
-        assert engine.store.get(inner).state == "interrupted"
+        assert [engine.store.index.get(one).kept for one in (run_id, inner)] == ["moved", "moved"]
+        assert engine.store.index.get(inner).state == "interrupted"
     finally:
         engine.close()
